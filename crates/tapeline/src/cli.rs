@@ -1,0 +1,41 @@
+//! The command line's top level; each subcommand is described in its own folder.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An open market-data plant, and the instruments that prove it.
+#[derive(Debug, Parser)]
+#[command(name = "tapeline", version, propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be asked of Tapeline.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the whole path at work: simulated exchange, plant, two subscribers, and a latency table
+    Demo(crate::demo::Demo),
+    /// Run the plant from a TOML file, or watch what it publishes
+    Plant(crate::plant::Plant),
+    /// Replay, inspect or simulate a market feed
+    Feed(crate::feed::Feed),
+    /// Publish to, read from, list and remove shared-memory rings
+    Ring(crate::ring::Ring),
+    /// Measure the noise floor of this machine's cores
+    Jitter(crate::jitter::Jitter),
+}
+
+impl Command {
+    /// Runs the subcommand to its end; the code is the process's exit status.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Demo(command) => command.run(),
+            Self::Plant(command) => command.run(),
+            Self::Feed(command) => command.run(),
+            Self::Ring(command) => command.run(),
+            Self::Jitter(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! How a failure reaches the user: what happened, where, what was expected, and a hint.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+/// An error with advice. The advice is printed on a line of its own, after the chain of causes.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    what: String,
+    hint: String,
+}
+
+impl Hinted {
+    /// `what` happened and where; `hint` says what the user can do about it.
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Error for Hinted {}
+
+/// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1.
+/// (Status 2 is clap's, for a command line that could not be understood.)
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut text = format!("error: {error}");
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("\n  because: {cause}"));
+    }
+    for cause in error.chain() {
+        if let Some(hinted) = cause.downcast_ref::<Hinted>() {
+            text.push_str(&format!("\nhint: {}", hinted.hint));
+        }
+    }
+    anstream::eprintln!("{text}");
+    ExitCode::FAILURE
+}
+
+/// `tapeline … | head` ends by closing our standard output: that is the reader's wish, not a failure.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

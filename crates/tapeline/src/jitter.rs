@@ -1,0 +1,15 @@
+//! To come.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+/// To come.
+#[derive(Debug, Args)]
+pub(crate) struct Jitter {}
+
+impl Jitter {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        anyhow::bail!("not built yet")
+    }
+}

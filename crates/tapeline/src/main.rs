@@ -1,0 +1,27 @@
+//! `tapeline`: an open market-data plant, and the instruments that prove it.
+//!
+//! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
+//! Data goes to standard output, talk to standard error.
+
+mod cli;
+mod demo;
+mod failure;
+mod feed;
+mod jitter;
+mod output;
+mod plant;
+mod ring;
+mod run_folder;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
