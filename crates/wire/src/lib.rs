@@ -1,1 +1,32 @@
-//! To come.
+//! Bytes in and out of sockets. No other crate opens one.
+//!
+//! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive stamps
+//! and its count of drops, and sends them in batches. [`interface`] finds a network interface by name or address.
+//!
+//! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back pressure is
+//! [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was asked for or a refusal by
+//! the machine, and it says which address and which option; [`Error::hint`] says what to do about it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, SendOptions, Sender};
+//!
+//! let mut receiver = Receiver::open(&ReceiveOptions::new("127.0.0.1:0".parse()?))?;
+//! let mut sender = Sender::open(&SendOptions::new(receiver.local_address()))?;
+//! let mut batch = Batch::default();
+//!
+//! assert_eq!(sender.send(b"tape")?.count, 1);
+//! assert!(receiver.wait(Duration::from_secs(10)));
+//! assert_eq!(receiver.receive(&mut batch)?, 1);
+//! assert!(batch.iter().all(|datagram| datagram.bytes == b"tape" && datagram.received.is_some()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![deny(unsafe_code)]
+
+mod error;
+pub mod interface;
+pub mod udp;
+
+pub use error::Error;
+pub use udp::wait_any;

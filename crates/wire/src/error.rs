@@ -1,0 +1,167 @@
+//! What can go wrong with a socket, whose fault it is, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use rustix::io::Errno;
+
+/// A request that cannot be met, or a refusal by the machine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller named an interface that this machine does not have.
+    #[error("no network interface has the name or address \"{asked}\"")]
+    NoSuchInterface {
+        /// The name or address that was asked for.
+        asked: String,
+        /// What there is, such as `lo 127.0.0.1, eth0 10.0.0.5`.
+        available: String,
+    },
+    /// The interface exists but is down, so nothing would ever arrive.
+    #[error("network interface {name} is down")]
+    InterfaceDown {
+        /// Its name.
+        name: String,
+    },
+    /// The interface exists but has no IPv4 address, and the operation needs one.
+    #[error("network interface {name} has no IPv4 address, which {needed_for} needs")]
+    NoInterfaceAddress {
+        /// Its name.
+        name: String,
+        /// What the address was wanted for.
+        needed_for: &'static str,
+    },
+    /// The caller asked for one sender's datagrams (a source) on an address that is not a multicast group.
+    #[error("a source can be given for a multicast group only, and {address} is not one")]
+    SourceWithoutGroup {
+        /// The address.
+        address: String,
+    },
+    /// The machine refused to list its network interfaces.
+    #[error("cannot list the network interfaces: {cause}")]
+    Interfaces {
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The machine refused an operation on a socket.
+    #[error("cannot {operation} {address}: {cause}")]
+    Socket {
+        /// What was tried, as a verb with its preposition: `bind to`, `join`, `receive on`…
+        operation: Operation,
+        /// The address, and the interface where one was named.
+        address: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The machine refused a socket option.
+    #[error("cannot set {option} to {value} for {address}: {cause}")]
+    Option {
+        /// The option's name, as in `socket(7)`, `ip(7)` and `udp(7)`.
+        option: &'static str,
+        /// The value asked for.
+        value: String,
+        /// The socket's address.
+        address: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The caller gave a datagram that is longer than the path or the protocol carries.
+    #[error("a datagram of {length} bytes is too long for {address}")]
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+        /// Where it was to go.
+        address: String,
+    },
+}
+
+/// What was being done to a socket when the machine refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Making it.
+    Open,
+    /// Giving it its address.
+    Bind,
+    /// Joining a multicast group.
+    Join,
+    /// Fixing where it sends to.
+    Connect,
+    /// Taking datagrams from it.
+    Receive,
+    /// Giving it datagrams.
+    Send,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open a socket for",
+            Self::Bind => "bind to",
+            Self::Join => "join",
+            Self::Connect => "send to",
+            Self::Receive => "receive on",
+            Self::Send => "send to",
+        })
+    }
+}
+
+impl Error {
+    /// What the user can do about it, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoSuchInterface { available, .. } if available.is_empty() => {
+                Some("this machine has no network interface; `ip link` shows them".to_owned())
+            }
+            Self::NoSuchInterface { available, .. } => Some(format!("this machine has {available}")),
+            Self::InterfaceDown { name } => Some(format!("bring it up with `ip link set {name} up`")),
+            Self::NoInterfaceAddress { name, .. } => Some(format!(
+                "give it one with `ip address add ADDRESS/BITS dev {name}`, or name another interface"
+            )),
+            Self::SourceWithoutGroup { .. } => {
+                Some("groups lie between 224.0.0.0 and 239.255.255.255".to_owned())
+            }
+            Self::TooLong { .. } => {
+                Some("UDP over IPv4 carries 65507 bytes; exchanges keep to about 1400".to_owned())
+            }
+            Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
+            Self::Option { .. } | Self::Interfaces { .. } => None,
+        }
+    }
+
+    pub(crate) fn socket(operation: Operation, address: impl fmt::Display, errno: Errno) -> Self {
+        Self::Socket { operation, address: address.to_string(), cause: errno.into() }
+    }
+}
+
+fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {
+    let errno = Errno::from_io_error(cause)?;
+    match (operation, errno) {
+        (Operation::Bind, Errno::ADDRINUSE) => {
+            Some("another process has this port; `ss -ulpn` shows which, and port 0 takes a free one")
+        }
+        (Operation::Bind, Errno::ADDRNOTAVAIL) => {
+            Some("a unicast address must be one of this machine's own; `ip address` lists them")
+        }
+        (Operation::Bind, Errno::ACCESS) => Some("ports below 1024 are for privileged processes"),
+        (Operation::Join, Errno::NODEV | Errno::ADDRNOTAVAIL) => {
+            Some("no route leads to the group: name the interface on which it arrives")
+        }
+        (Operation::Join, Errno::NOBUFS) => Some(
+            "the socket is in as many groups as it may be; `sysctl net.ipv4.igmp_max_memberships` raises that",
+        ),
+        (Operation::Connect | Operation::Send, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN) => {
+            Some("no route leads there: name the interface to send on, or see `ip route`")
+        }
+        (Operation::Connect, Errno::INVAL) => {
+            Some("the interface cannot reach that address; 127.0.0.1 reaches this machine only")
+        }
+        (Operation::Connect | Operation::Send, Errno::ACCESS | Errno::PERM) => {
+            Some("a broadcast address, or a firewall rule, stands in the way")
+        }
+        (Operation::Open, Errno::MFILE | Errno::NFILE) => {
+            Some("too many open files; `ulimit -n` raises the limit")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,91 @@
+//! The machine's network interfaces, by name or by IPv4 address.
+
+mod addresses;
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use crate::Error;
+
+/// One IPv4 address of one network interface, or an interface that has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// The kernel's number for it; never 0.
+    pub index: u32,
+    /// The address; an interface that has several is listed once for each.
+    pub address: Option<Ipv4Addr>,
+    /// Whether it is up: nothing arrives on one that is down.
+    pub up: bool,
+    /// Whether it leads back to this machine.
+    pub loopback: bool,
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(address) = self.address {
+            write!(f, " {address}")?;
+        }
+        if !self.up {
+            f.write_str(" (down)")?;
+        }
+        Ok(())
+    }
+}
+
+/// Every interface of this machine, in the kernel's order, once for each IPv4 address.
+///
+/// # Errors
+/// [`Error::Interfaces`] when the system refuses the list.
+pub fn list() -> Result<Vec<Interface>, Error> {
+    addresses::list().map_err(|errno| Error::Interfaces { cause: errno.into() })
+}
+
+/// The interface with this name (`eth0`) or this IPv4 address (`10.0.0.5`).
+///
+/// Multicast over `127.0.0.1` works although `lo` does not carry the `MULTICAST` flag, so that flag is not asked for.
+///
+/// # Errors
+/// [`Error::NoSuchInterface`], which lists what there is, and [`Error::InterfaceDown`].
+pub fn find(name_or_address: &str) -> Result<Interface, Error> {
+    let all = list()?;
+    let matches: Box<dyn Fn(&&Interface) -> bool> = match name_or_address.parse::<Ipv4Addr>() {
+        Ok(address) => Box::new(move |i| i.address == Some(address)),
+        Err(_) => Box::new(|i| i.name == name_or_address),
+    };
+    match all.iter().find(matches) {
+        Some(found) if !found.up => Err(Error::InterfaceDown { name: found.name.clone() }),
+        Some(found) => Ok(found.clone()),
+        None => Err(Error::NoSuchInterface {
+            asked: name_or_address.to_owned(),
+            available: all.iter().map(Interface::to_string).collect::<Vec<_>>().join(", "),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_found_by_address_and_by_name() {
+        let by_address = find("127.0.0.1").unwrap();
+        assert!(by_address.loopback && by_address.up && by_address.index > 0);
+        assert_eq!(find(&by_address.name).unwrap(), by_address);
+    }
+
+    #[test]
+    fn an_unknown_name_or_address_is_answered_with_what_there_is() {
+        for asked in ["no-such-nic", "192.0.2.77", ""] {
+            let error = find(asked).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("no network interface has the name or address \"{asked}\"")
+            );
+            let hint = error.hint().unwrap();
+            assert!(hint.starts_with("this machine has ") && hint.contains("lo 127.0.0.1"), "{hint}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! UDP over IPv4: batches in, batches out.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `receiver.rs` | a bound socket: groups, stamps, the kernel's drop counter, waiting |
+//! | `batch.rs` | the memory that a receive call fills, and the view of each datagram |
+//! | `sender.rs` | a connected socket: batches out, back pressure as an outcome |
+//! | `message.rs` | `recvmmsg(2)`, `sendmmsg(2)` and their arrays: `unsafe` |
+//! | `option.rs` | the socket options that no safe wrapper offers: `unsafe` |
+
+mod batch;
+mod message;
+mod option;
+mod receiver;
+mod sender;
+
+pub use batch::{Batch, Datagram, MAX_SLOTS, SPARE_BYTES};
+pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any};
+pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
+
+/// A socket buffer as it was asked for and as the kernel gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferSize {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// Bytes given. The kernel charges its own bookkeeping to them as well: several hundred bytes for each datagram.
+    pub got: usize,
+}
+
+impl BufferSize {
+    /// What to do when the kernel gave less than was asked for; `limit` is the sysctl that bounds it.
+    fn advice(self, limit: &str) -> Option<String> {
+        (self.got < self.asked).then(|| {
+            let Self { asked, got } = self;
+            format!("the kernel gave a socket buffer of {got} bytes where {asked} were asked for; `sysctl -w {limit}={asked}` lets it give more")
+        })
+    }
+}

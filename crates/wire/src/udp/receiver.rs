@@ -1,0 +1,366 @@
+//! A bound UDP socket: groups, stamps, the kernel's count of drops, waiting.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+
+use super::batch::Batch;
+use super::{BufferSize, option};
+use crate::Error;
+use crate::error::Operation;
+use crate::interface::{self, Interface};
+
+/// The most receivers that [`wait_any`] waits for at once.
+pub const MAX_WAIT: usize = 64;
+
+/// How many errors that came from the network are counted and passed over in one receive call.
+const NETWORK_ERRORS_A_CALL: usize = 16;
+
+/// What to receive, and from where.
+#[derive(Clone, Debug)]
+pub struct ReceiveOptions {
+    /// A multicast group to join, or an address of this machine. Port 0 takes a free one.
+    pub group_or_address: SocketAddrV4,
+    /// The interface on which a group arrives, by name or IPv4 address. Empty leaves the choice to the routing table. For a
+    /// unicast address it matters only where that is `0.0.0.0`: the socket is then bound to the interface's address.
+    pub interface: String,
+    /// Take a group's datagrams from this sender only (source-specific multicast, RFC 4607).
+    pub source: Option<Ipv4Addr>,
+    /// The kernel's buffer in bytes. It has to hold what arrives while the reader is away; the kernel charges at least 768
+    /// bytes for a datagram, so 8 MiB holds some 20,000 small ones.
+    pub receive_buffer: usize,
+    /// Whether the kernel stamps each datagram's arrival.
+    pub stamps: bool,
+}
+
+impl ReceiveOptions {
+    /// The usual: any sender, an 8 MiB buffer, stamps, the routing table's interface.
+    pub fn new(group_or_address: SocketAddrV4) -> Self {
+        Self {
+            group_or_address,
+            interface: String::new(),
+            source: None,
+            receive_buffer: 8 << 20,
+            stamps: true,
+        }
+    }
+}
+
+/// A UDP socket that takes datagrams in batches.
+///
+/// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to the group's own
+/// address, so other groups on the same port stay out of it.
+pub struct Receiver {
+    socket: OwnedFd,
+    local: SocketAddrV4,
+    interface: Option<Interface>,
+    buffer: BufferSize,
+    drops: DropCounter,
+    network_errors: u64,
+}
+
+impl Receiver {
+    /// Opens the socket, binds it, and joins the group if the address is one.
+    ///
+    /// # Errors
+    /// The interface is unknown or down; the address is taken or not this machine's; the group cannot be joined.
+    pub fn open(options: &ReceiveOptions) -> Result<Self, Error> {
+        let address = options.group_or_address;
+        let group = address.ip().is_multicast();
+        if options.source.is_some() && !group {
+            return Err(Error::SourceWithoutGroup { address: address.to_string() });
+        }
+        let interface = match options.interface.as_str() {
+            "" => None,
+            asked => Some(interface::find(asked)?),
+        };
+        let failed = |operation| {
+            let place = place(address, interface.as_ref(), options.source);
+            move |errno| Error::socket(operation, place, errno)
+        };
+
+        let socket = net::socket_with(
+            AddressFamily::INET,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            Some(ipproto::UDP),
+        )
+        .map_err(failed(Operation::Open))?;
+        let fd = socket.as_fd();
+        // Before the bind, so that not even the first datagram misses its stamp or its count.
+        if options.stamps {
+            set(fd, address, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
+        }
+        set(fd, address, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, "SO_RXQ_OVFL", 1)?;
+        let buffer = set_receive_buffer(fd, address, options.receive_buffer)?;
+
+        if group {
+            sockopt::set_socket_reuseaddr(fd, true).map_err(|cause| Error::Option {
+                option: "SO_REUSEADDR",
+                value: "1".to_owned(),
+                address: address.to_string(),
+                cause: cause.into(),
+            })?;
+            // Only this socket's own groups, not every group that some process of this machine has joined.
+            set(fd, address, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, "IP_MULTICAST_ALL", 0)?;
+        }
+        let bound = match interface.as_ref().and_then(|i| i.address) {
+            Some(own) if address.ip().is_unspecified() => SocketAddrV4::new(own, address.port()),
+            _ => address,
+        };
+        net::bind(fd, &bound).map_err(failed(Operation::Bind))?;
+        if group {
+            join(fd, *address.ip(), interface.as_ref(), options.source, failed(Operation::Join))?;
+        }
+        let local = net::getsockname(fd)
+            .and_then(|any| SocketAddrV4::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
+            .map_err(failed(Operation::Bind))?;
+        Ok(Self { socket, local, interface, buffer, drops: DropCounter::default(), network_errors: 0 })
+    }
+
+    /// Takes the datagrams that are there, as many as `batch` has slots, and does not wait; 0 means that there were none.
+    /// Whatever the batch held before is gone.
+    ///
+    /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors that other machines caused (ICMP) are counted
+    /// in [`network_errors`](Self::network_errors) and passed over.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
+    pub fn receive(&mut self, batch: &mut Batch) -> Result<usize, Error> {
+        for _ in 0..NETWORK_ERRORS_A_CALL {
+            match batch.fill(self.socket.as_fd()) {
+                Ok(count) => {
+                    if let Some(dropped) = batch.dropped() {
+                        self.drops.observe(dropped);
+                    }
+                    return Ok(count);
+                }
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Err(errno) if is_from_the_network(errno) => self.network_errors += 1,
+                Err(errno) => return Err(Error::socket(Operation::Receive, self.place(), errno)),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Waits until there is something to receive, or `timeout` is over: whether there is. It also comes back early, with
+    /// `false`, when a signal arrives, so that the caller can look whether it should end.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        wait_any(&[self], timeout)
+    }
+
+    /// Where it listens; with the port that was found when port 0 was asked for.
+    pub fn local_address(&self) -> SocketAddrV4 {
+        self.local
+    }
+
+    /// The interface, where one was named.
+    pub fn interface(&self) -> Option<&Interface> {
+        self.interface.as_ref()
+    }
+
+    /// Datagrams that the kernel has dropped since the socket was opened (full buffer, bad checksum), as known when the last
+    /// received one was queued. Costs nothing; see [`ask_kernel_drops`](Self::ask_kernel_drops).
+    pub fn kernel_drops(&self) -> u64 {
+        self.drops.total
+    }
+
+    /// Asks the kernel for its drop count now and answers as [`kernel_drops`](Self::kernel_drops). One system call: for the
+    /// end of a run and for idle moments, when no datagram brings the count along.
+    pub fn ask_kernel_drops(&mut self) -> u64 {
+        // A kernel without SO_MEMINFO (before 4.12) leaves the count that the datagrams brought.
+        if let Ok(dropped) = option::dropped(self.socket.as_fd()) {
+            self.drops.observe(dropped);
+        }
+        self.drops.total
+    }
+
+    /// Errors that the network reported on this socket (ICMP unreachable and the like).
+    pub fn network_errors(&self) -> u64 {
+        self.network_errors
+    }
+
+    /// The kernel's buffer, as asked for and as given.
+    pub fn receive_buffer(&self) -> BufferSize {
+        self.buffer
+    }
+
+    /// What to do when the kernel gave a smaller buffer than was asked for.
+    pub fn advice(&self) -> Option<String> {
+        self.buffer.advice("net.core.rmem_max")
+    }
+
+    fn place(&self) -> String {
+        place(self.local, self.interface.as_ref(), None)
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("local", &self.local)
+            .field("buffer", &self.buffer)
+            .field("kernel_drops", &self.drops.total)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits until one of `receivers` has something, or `timeout` is over: whether one has. Comes back early, with `false`, when
+/// a signal arrives. Only the first [`MAX_WAIT`] are waited for.
+pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool {
+    let receivers = &receivers[..receivers.len().min(MAX_WAIT)];
+    let Some(first) = receivers.first() else { return false };
+    // On the stack, since a plant waits often: a place that no receiver needs repeats the first and is not polled.
+    let mut polled: [PollFd<'_>; MAX_WAIT] =
+        std::array::from_fn(|i| PollFd::new(receivers.get(i).unwrap_or(first).borrow(), PollFlags::IN));
+    // A time-out beyond what a timespec holds is as good as none.
+    let limit = Timespec::try_from(timeout).ok();
+    match poll(&mut polled[..receivers.len()], limit.as_ref()) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        // Nothing that a caller could do here: the receive that follows says what is wrong.
+        Err(_) => true,
+    }
+}
+
+fn join(
+    fd: BorrowedFd<'_>,
+    group: Ipv4Addr,
+    interface: Option<&Interface>,
+    source: Option<Ipv4Addr>,
+    failed: impl FnOnce(Errno) -> Error,
+) -> Result<(), Error> {
+    let own = interface.and_then(|i| i.address);
+    let joined = match (source, interface) {
+        // This option names an interface by address only.
+        (Some(_), Some(i)) if own.is_none() => {
+            return Err(Error::NoInterfaceAddress {
+                name: i.name.clone(),
+                needed_for: "source-specific multicast",
+            });
+        }
+        (Some(source), _) => {
+            sockopt::set_ip_add_source_membership(fd, &group, &own.unwrap_or(Ipv4Addr::UNSPECIFIED), &source)
+        }
+        (None, _) => sockopt::set_ip_add_membership_with_ifindex(
+            fd,
+            &group,
+            &own.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            interface.map_or(0, |i| i.index),
+        ),
+    };
+    joined.map_err(failed)
+}
+
+/// Sets the kernel's buffer beyond the system's limit where this process may, up to the limit otherwise.
+fn set_receive_buffer(fd: BorrowedFd<'_>, address: SocketAddrV4, asked: usize) -> Result<BufferSize, Error> {
+    // The kernel takes an int and doubles it.
+    let asked = asked.min(i32::MAX as usize / 2);
+    sockopt::set_socket_recv_buffer_size_force(fd, asked)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(fd, asked))
+        .and_then(|()| sockopt::socket_recv_buffer_size(fd))
+        // The kernel reports twice the size: the other half is for its bookkeeping (`socket(7)`).
+        .map(|doubled| BufferSize { asked, got: doubled / 2 })
+        .map_err(|cause| Error::Option {
+            option: "SO_RCVBUF",
+            value: asked.to_string(),
+            address: address.to_string(),
+            cause: cause.into(),
+        })
+}
+
+fn set(
+    fd: BorrowedFd<'_>,
+    address: SocketAddrV4,
+    level: i32,
+    name: i32,
+    option: &'static str,
+    value: i32,
+) -> Result<(), Error> {
+    option::set_int(fd, level, name, value).map_err(|cause| Error::Option {
+        option,
+        value: value.to_string(),
+        address: address.to_string(),
+        cause: cause.into(),
+    })
+}
+
+/// An address as an error names it.
+pub(super) fn place(
+    address: SocketAddrV4,
+    interface: Option<&Interface>,
+    source: Option<Ipv4Addr>,
+) -> String {
+    let mut text = address.to_string();
+    if let Some(source) = source {
+        text.push_str(&format!(" from {source}"));
+    }
+    if let Some(interface) = interface {
+        text.push_str(&format!(" on {interface}"));
+    }
+    text
+}
+
+/// Errors that some other machine, or a router, put on the socket; `udp(7)` and `ip(7)`.
+pub(super) fn is_from_the_network(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::CONNREFUSED
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+    )
+}
+
+/// The kernel's drop count, which has 32 bits, as a count that does not wrap.
+#[derive(Debug, Default)]
+struct DropCounter {
+    last: u32,
+    total: u64,
+}
+
+impl DropCounter {
+    /// A datagram carries the count of the moment at which it was queued, so after the kernel was asked directly older counts
+    /// still come in. Less than half the range ahead is progress; anything else is such an older one.
+    fn observe(&mut self, dropped: u32) {
+        let ahead = dropped.wrapping_sub(self.last);
+        if ahead < 1 << 31 {
+            self.total += u64::from(ahead);
+            self.last = dropped;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_counted_across_the_wrap_and_older_counts_ignored() {
+        let mut counter = DropCounter::default();
+        for (seen, total) in [(5, 5), (5, 5), (3, 5), (9, 9)] {
+            counter.observe(seen);
+            assert_eq!(counter.total, total);
+        }
+        let mut counter = DropCounter { last: u32::MAX - 1, total: 1 << 40 };
+        counter.observe(3);
+        assert_eq!(counter.total, (1 << 40) + 5);
+        counter.observe(u32::MAX);
+        assert_eq!(counter.total, (1 << 40) + 5);
+    }
+}
