@@ -1,1 +1,45 @@
-//! To come.
+//! Exchange feeds: datagrams and files in, drafts of market-data updates out.
+//!
+//! This crate does no I/O of its own, reads no clock and holds no `unsafe` code. Bytes come in as borrowed slices
+//! with the time at which they were received; what is found in them goes out through values and small traits.
+//!
+//! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written;
+//! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
+//! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
+//! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
+//! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
+//! * [`summary`]: what a feed held, for people;
+//! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed.
+//!
+//! ```
+//! use tapeline_feed::{itch, moldudp64};
+//!
+//! // A packet of one message, as an exchange would send it.
+//! let mut message = [0; itch::encode::LONGEST];
+//! let prefix = itch::encode::Prefix { locate: 13, tracking: 0, ts_ns: 34_200_000_000_000 };
+//! let length = itch::encode::OrderDelete { reference: 7 }.encode(prefix, &mut message).expect("it fits");
+//! let mut buffer = [0; 1400];
+//! let mut packet = moldudp64::PacketBuilder::new(&mut buffer, moldudp64::Session::new("DEMO"), 1)?;
+//! packet.push(&message[..length])?;
+//! let length = packet.finish();
+//!
+//! // And read again, without a copy.
+//! let moldudp64::Packet::Data(data) = moldudp64::parse(&buffer[..length])? else { panic!("it holds a message") };
+//! for (sequence, bytes) in data.messages() {
+//!     assert_eq!(sequence, 1);
+//!     let itch::Message::OrderDelete(delete) = itch::decode(bytes)? else { panic!("it is a delete") };
+//!     assert_eq!((delete.locate(), delete.reference()), (itch::Locate(13), itch::OrderRef(7)));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod book;
+pub mod capture;
+pub mod draft;
+pub mod itch;
+pub mod line;
+pub mod moldudp64;
+pub mod normalise;
+pub mod simulate;
+pub mod summary;

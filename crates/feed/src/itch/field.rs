@@ -1,0 +1,221 @@
+//! The kinds of fields that messages consist of.
+
+use std::fmt;
+
+/// A value that stands in `N` bytes on the wire.
+pub(crate) trait Wire<const N: usize> {
+    fn from_wire(bytes: [u8; N]) -> Self;
+}
+
+/// `N` bytes from place `AT` of an `L`-byte message; that they lie within it is checked when this is compiled.
+#[inline(always)]
+pub(crate) fn chunk<const AT: usize, const N: usize, const L: usize>(message: &[u8; L]) -> [u8; N] {
+    const { assert!(AT + N <= L) };
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&message[AT..AT + N]);
+    bytes
+}
+
+macro_rules! numbers {
+    ($($number:ty: $bytes:literal),*) => {
+        $(impl Wire<$bytes> for $number {
+            #[inline(always)]
+            fn from_wire(bytes: [u8; $bytes]) -> Self {
+                Self::from_be_bytes(bytes)
+            }
+        })*
+    };
+}
+
+numbers!(u16: 2, u32: 4, u64: 8);
+
+macro_rules! newtypes {
+    ($($(#[$about:meta])* $name:ident($number:ty): $bytes:literal;)*) => {
+        $(
+            $(#[$about])*
+            #[repr(transparent)]
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub struct $name(pub $number);
+
+            impl Wire<$bytes> for $name {
+                #[inline(always)]
+                fn from_wire(bytes: [u8; $bytes]) -> Self {
+                    Self(<$number>::from_be_bytes(bytes))
+                }
+            }
+        )*
+    };
+}
+
+newtypes! {
+    /// The day's number of a stock: dense, from 1, given by the stock directory. 0 where a message is about no stock.
+    Locate(u16): 2;
+    /// The day's number of an order, unique across all stocks.
+    OrderRef(u64): 8;
+    /// The day's number of an execution; a broken trade names it.
+    MatchNumber(u64): 8;
+    /// A price in ten-thousandths of a dollar.
+    Price4(u32): 4;
+    /// A price in hundred-millionths of a dollar.
+    Price8(u64): 8;
+}
+
+impl fmt::Display for Locate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for OrderRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for MatchNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Price4 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{:04}", self.0 / 10_000, self.0 % 10_000))
+    }
+}
+
+impl fmt::Display for Price8 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{:08}", self.0 / 100_000_000, self.0 % 100_000_000))
+    }
+}
+
+/// A code of one letter, as received: the specification's set may grow, so any byte is one.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(pub u8);
+
+impl Code {
+    /// The side that a buy or sell code names, `None` for any other code.
+    #[inline]
+    #[must_use]
+    pub const fn side(self) -> Option<Side> {
+        match self.0 {
+            b'B' => Some(Side::Bid),
+            b'S' => Some(Side::Ask),
+            _ => None,
+        }
+    }
+}
+
+impl Wire<1> for Code {
+    #[inline(always)]
+    fn from_wire([code]: [u8; 1]) -> Self {
+        Self(code)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.escape_ascii(), f)
+    }
+}
+
+/// A side of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Those who want to buy.
+    Bid,
+    /// Those who want to sell.
+    Ask,
+}
+
+/// Text of fixed width, as received: left-justified, padded with spaces.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text<const N: usize>(pub [u8; N]);
+
+/// A stock's symbol.
+pub type Symbol = Text<8>;
+
+/// A market participant's identifier.
+pub type Mpid = Text<4>;
+
+impl<const N: usize> Text<N> {
+    /// Nothing but padding.
+    pub const BLANK: Self = Self([b' '; N]);
+
+    /// Text as the wire has it; what does not fit is cut.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(super::encode::text(text))
+    }
+
+    /// The text without its padding, up to the first byte that is not ASCII.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let text = self.0.trim_ascii_end();
+        let ascii = text.iter().position(|byte| !byte.is_ascii()).unwrap_or(text.len());
+        // ASCII is UTF-8, so this does not fail.
+        std::str::from_utf8(&text[..ascii]).unwrap_or_default()
+    }
+
+    /// Whether it is all padding.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.0.trim_ascii_end().is_empty()
+    }
+}
+
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Self::BLANK
+    }
+}
+
+impl<const N: usize> Wire<N> for Text<N> {
+    #[inline(always)]
+    fn from_wire(bytes: [u8; N]) -> Self {
+        Self(bytes)
+    }
+}
+
+/// The text without its padding; bytes that cannot be printed are escaped.
+impl<const N: usize> fmt::Display for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.trim_ascii_end();
+        if text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+            f.pad(std::str::from_utf8(text).unwrap_or_default())
+        } else {
+            fmt::Display::fmt(&text.escape_ascii(), f)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_shown_without_padding_and_hostile_bytes_escaped() {
+        assert_eq!(Symbol::new("AAPL").to_string(), "AAPL");
+        assert_eq!(Symbol::new("AAPL").as_str(), "AAPL");
+        assert_eq!(Text(*b"A\0\x1b[31m ").to_string(), "A\\x00\\x1b[31m");
+        assert_eq!(Text(*b"A\xFFB ").as_str(), "A");
+        assert!(Symbol::BLANK.is_blank());
+        assert_eq!(format!("{:>6}|", Symbol::new("IBM")), "   IBM|");
+    }
+
+    #[test]
+    fn prices_have_their_decimals() {
+        assert_eq!(Price4(3_214_005).to_string(), "321.4005");
+        assert_eq!(Price8(12_345_678_901).to_string(), "123.45678901");
+    }
+
+    #[test]
+    fn only_two_codes_are_sides() {
+        assert_eq!(Code(b'B').side(), Some(Side::Bid));
+        assert_eq!(Code(b'S').side(), Some(Side::Ask));
+        assert_eq!((0..=255).filter(|code| Code(*code).side().is_some()).count(), 2);
+    }
+}

@@ -1,0 +1,223 @@
+//! Messages one after another, as files hold them.
+//!
+//! Day files and samples put a 16-bit big-endian length before each message, the block form of MoldUDP64; a length of
+//! 0 marks the end of the session (NASDAQ's BinaryFILE). Some files in the wild carry `00 00` before *every* message:
+//! there the type alone says where a message ends.
+
+use super::MessageType;
+
+/// How a file's messages are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// By the length before each of them; 0 is the end of the session.
+    Length,
+    /// By the length of their type; the two bytes before each are zero.
+    Type,
+}
+
+impl Framing {
+    /// The framing that the beginning of a file shows: a zero length and behind it a whole message of a known type
+    /// and, if there is still more, another zero length, can only be [`Framing::Type`].
+    #[must_use]
+    pub fn detect(bytes: &[u8]) -> Self {
+        match step(bytes, Self::Type) {
+            Step::Message { consumed, .. } if matches!(bytes[consumed..], [] | [0] | [0, 0, ..]) => Self::Type,
+            _ => Self::Length,
+        }
+    }
+}
+
+/// What stands at the front of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Step<'a> {
+    /// A message.
+    Message {
+        /// Its bytes, without the length.
+        message: &'a [u8],
+        /// Bytes to go on from, the length included.
+        consumed: usize,
+    },
+    /// The mark of the session's end, two bytes.
+    EndOfSession,
+    /// Less than a whole message: read on, or the file has been cut. No bytes at all are an end, not a cut.
+    Incomplete,
+    /// Framing by type, and the type is unknown or the two bytes before it are not zero: where the next message
+    /// begins cannot be told.
+    Lost,
+}
+
+/// Takes one message off the front of `bytes`.
+#[inline]
+pub fn step(bytes: &[u8], framing: Framing) -> Step<'_> {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return Step::Incomplete };
+    let announced = usize::from(u16::from_be_bytes(*length));
+    let length = match framing {
+        Framing::Length if announced == 0 => return Step::EndOfSession,
+        Framing::Length => announced,
+        Framing::Type if announced != 0 => return Step::Lost,
+        Framing::Type => match rest.first().map(|letter| MessageType::of(*letter)) {
+            None => return Step::Incomplete,
+            Some(None) => return Step::Lost,
+            Some(Some(kind)) => kind.length(),
+        },
+    };
+    match rest.get(..length) {
+        Some(message) => Step::Message { message, consumed: 2 + length },
+        None => Step::Incomplete,
+    }
+}
+
+/// How a run of messages ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// There are more messages to come.
+    NotYet,
+    /// After the last message.
+    Complete,
+    /// With the mark of the session's end, and this many bytes behind it.
+    Session {
+        /// Bytes behind the mark.
+        after: usize,
+    },
+    /// Within a message, of which this many bytes are there, its length included.
+    Incomplete {
+        /// Bytes that make no message.
+        bytes: usize,
+    },
+    /// Before something that only its type could have told the length of, and whose type is unknown.
+    Lost {
+        /// Bytes that could not be read.
+        bytes: usize,
+    },
+}
+
+/// The messages in a slice of bytes, in order.
+///
+/// ```
+/// use tapeline_feed::itch::framing::{End, Frames};
+///
+/// let mut frames = Frames::new(&[0, 2, b'x', b'y', 0, 1, b'z', 0, 9, b'!']);
+/// assert_eq!(frames.next(), Some(&b"xy"[..]));
+/// assert_eq!(frames.next(), Some(&b"z"[..]));
+/// assert_eq!(frames.next(), None);
+/// assert_eq!(frames.end(), End::Incomplete { bytes: 3 });
+/// assert_eq!(frames.consumed(), 7);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    rest: &'a [u8],
+    consumed: usize,
+    framing: Framing,
+    end: End,
+}
+
+impl<'a> Frames<'a> {
+    /// Messages in the framing that `bytes` begin with.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self::with(bytes, Framing::detect(bytes))
+    }
+
+    /// Messages in a known framing.
+    #[must_use]
+    pub const fn with(bytes: &'a [u8], framing: Framing) -> Self {
+        Self { rest: bytes, consumed: 0, framing, end: End::NotYet }
+    }
+
+    /// The framing.
+    #[must_use]
+    pub const fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Bytes of the messages so far, their lengths and the mark of the session's end included.
+    #[must_use]
+    pub const fn consumed(&self) -> usize {
+        self.consumed
+    }
+
+    /// What has not been consumed.
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// How the messages ended.
+    #[must_use]
+    pub const fn end(&self) -> End {
+        self.end
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.end != End::NotYet {
+            return None;
+        }
+        let bytes = self.rest.len();
+        match step(self.rest, self.framing) {
+            Step::Message { message, consumed } => {
+                self.consumed += consumed;
+                self.rest = &self.rest[consumed..];
+                return Some(message);
+            }
+            Step::EndOfSession => {
+                self.consumed += 2;
+                self.rest = &self.rest[2..];
+                self.end = End::Session { after: bytes - 2 };
+            }
+            Step::Incomplete if bytes == 0 => self.end = End::Complete,
+            Step::Incomplete => self.end = End::Incomplete { bytes },
+            Step::Lost => self.end = End::Lost { bytes },
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_length_ends_the_session() {
+        let mut frames = Frames::new(&[0, 1, b'x', 0, 0, 7, 7, 7]);
+        assert_eq!(frames.by_ref().count(), 1);
+        assert_eq!((frames.end(), frames.consumed(), frames.rest()), (End::Session { after: 3 }, 5, &[7, 7, 7][..]));
+        assert_eq!(frames.next(), None);
+        let mut empty = Frames::new(&[0, 0]);
+        assert_eq!((empty.next(), empty.end()), (None, End::Session { after: 0 }));
+    }
+
+    #[test]
+    fn zero_lengths_before_every_message_are_recognised() {
+        let mut bytes = Vec::new();
+        for kind in MessageType::ALL {
+            bytes.extend([0, 0, kind.letter()]);
+            bytes.extend(vec![0xEE; kind.length() - 1]);
+        }
+        let mut frames = Frames::new(&bytes);
+        assert_eq!(frames.framing(), Framing::Type);
+        let kinds: Vec<_> = frames.by_ref().map(|message| (message[0], message.len())).collect();
+        assert_eq!(kinds, MessageType::ALL.map(|kind| (kind.letter(), kind.length())));
+        assert_eq!(frames.end(), End::Complete);
+
+        bytes.extend([0, 0, b'?', 1, 2]);
+        let mut frames = Frames::new(&bytes);
+        assert_eq!(frames.by_ref().count(), MessageType::ALL.len());
+        assert_eq!(frames.end(), End::Lost { bytes: 5 });
+    }
+
+    #[test]
+    fn a_cut_tail_is_reported() {
+        for (bytes, left) in [(&[0][..], 1), (&[0, 3], 2), (&[0, 3, 1, 2], 4)] {
+            let mut frames = Frames::new(bytes);
+            assert_eq!((frames.next(), frames.end()), (None, End::Incomplete { bytes: left }));
+        }
+        let mut frames = Frames::new(&[]);
+        assert_eq!((frames.next(), frames.end()), (None, End::Complete));
+    }
+}

@@ -1,0 +1,80 @@
+//! Several copies of one feed become one.
+//!
+//! An exchange sends each channel on two lines or more (A, B, …). [`Arbiter`] hands every message to a [`Sink`] once,
+//! in the order of its sequence: the first copy wins, whichever line brought it and whatever the packets' boundaries are.
+//! Messages that come too early are held in a bounded window; what is still missing when the window is exceeded, in
+//! messages, bytes or age, is declared a gap, once.
+//!
+//! | situation | what happens |
+//! |---|---|
+//! | first packet of the first session | delivery starts with it, or with 1 ([`Start`]) |
+//! | next in sequence | delivered at once, nothing is copied |
+//! | ahead of sequence | copied and held; delivered when the hole before it is filled or declared |
+//! | behind, seen before | counted as a duplicate; gives the skew between the lines |
+//! | behind, declared missing before | counted as late, not delivered: what followed it is gone already |
+//! | heartbeat ahead of sequence | the messages before it are missing; declared when they get too old |
+//! | end of session | as a heartbeat; when everything is delivered or declared, the end, once |
+//! | another session | what is held is delivered or declared, then a reset; numbering starts at 1 |
+//! | previous session, while the present one is alive | counted as stale and ignored |
+//! | sequence 0 | counted as absurd and ignored |
+//! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
+
+mod arbiter;
+mod held;
+mod seen;
+mod statistics;
+
+pub use arbiter::{Arbiter, Jump, Settings, Start};
+pub use statistics::{LineStatistics, Skew, Statistics};
+
+use tapeline_measure::Nanos;
+
+use crate::moldudp64::Session;
+
+/// The most lines that a channel can have.
+pub const MAX_LINES: usize = 8;
+
+/// One of a channel's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Line(u8);
+
+impl Line {
+    /// The first line.
+    pub const A: Self = Self(0);
+    /// The second line.
+    pub const B: Self = Self(1);
+
+    /// The line of a number below [`MAX_LINES`].
+    #[must_use]
+    pub const fn new(number: usize) -> Option<Self> {
+        // Cannot cut: below MAX_LINES.
+        if number < MAX_LINES { Some(Self(number as u8)) } else { None }
+    }
+
+    /// The line's number, from 0.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The line's letter, `A` to `H`.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        (b'A' + self.0) as char
+    }
+}
+
+/// Where the messages of a channel go.
+pub trait Sink {
+    /// The next message, at the time at which its first copy was received.
+    fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos);
+
+    /// The messages `first` to `last` are missing, and will not be delivered any more.
+    fn gap(&mut self, first: u64, last: u64);
+
+    /// The session is over; `next` is one more than the sequence of its last message.
+    fn end_of_session(&mut self, next: u64);
+
+    /// A session begins, the first one included: what the messages have built up so far no longer holds.
+    fn reset(&mut self, session: Session);
+}

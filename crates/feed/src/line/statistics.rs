@@ -1,0 +1,115 @@
+//! What an arbiter counts.
+
+use crate::moldudp64::Malformed;
+
+/// What one line did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineStatistics {
+    /// Datagrams received, malformed ones included.
+    pub datagrams: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Well-formed packets with messages.
+    pub data_packets: u64,
+    /// Heartbeats.
+    pub heartbeats: u64,
+    /// End-of-session packets.
+    pub ends_of_session: u64,
+    /// Messages in well-formed packets of the present session, all copies.
+    pub messages: u64,
+    /// Messages whose first copy came on this line.
+    pub first: u64,
+    /// Messages that had come before, on this line or another.
+    pub duplicates: u64,
+    /// Messages that had been declared missing before they came.
+    pub late: u64,
+    /// Messages from before the point where delivery started.
+    pub before_start: u64,
+    /// Messages after the session's end.
+    pub after_end: u64,
+    /// How often a packet, a heartbeat or an end came later in sequence than the line's next message. A packet that was
+    /// only overtaken counts too; what is really lost is [`missing`](Self::missing).
+    pub jumps: u64,
+    /// Packets of a session that is over.
+    pub stale_session: u64,
+    /// Packets with sequence 0, or with a jump that was not believed.
+    pub absurd: u64,
+    /// Bytes behind the last announced message.
+    pub trailing_bytes: u64,
+    /// Malformed datagrams, by [`Malformed::index`].
+    pub malformed: [u64; Malformed::ALL.len()],
+    /// How much later than another line's first copy this line's second copies come.
+    pub skew: Skew,
+    pub(super) lost: u64,
+}
+
+impl LineStatistics {
+    /// Messages that never came on this line, up to the latest sequence that it has named: its own loss, whether
+    /// another line made up for it or not. Exact while packets are overtaken by less than 65,536 messages.
+    #[must_use]
+    pub const fn missing(&self) -> u64 {
+        self.lost
+    }
+
+    /// Malformed datagrams with the reason's label.
+    pub fn malformed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Malformed::ALL.iter().map(|reason| (reason.reason(), self.malformed[reason.index()]))
+    }
+}
+
+/// How much later second copies come, in ns. One sample for each packet whose first message also began, or was the
+/// first new one of, the packet that brought the first copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skew {
+    /// Samples.
+    pub samples: u64,
+    /// Smallest, ns; negative where the receive times of the lines are not in the order of delivery.
+    pub min_ns: i64,
+    /// Largest, ns.
+    pub max_ns: i64,
+    /// Sum of all, ns.
+    pub sum_ns: i64,
+}
+
+impl Skew {
+    /// Mean, ns; `None` without samples.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum_ns as f64 / self.samples as f64)
+    }
+
+    pub(super) fn record(&mut self, ns: i64) {
+        if self.samples == 0 {
+            (self.min_ns, self.max_ns) = (ns, ns);
+        }
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.samples += 1;
+    }
+}
+
+/// What a channel did, all lines together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Messages delivered.
+    pub delivered: u64,
+    /// Messages that were copied and held because they came ahead of sequence.
+    pub held: u64,
+    /// The most messages that were held at once.
+    pub max_held: u64,
+    /// Gaps declared.
+    pub gaps: u64,
+    /// Messages in them.
+    pub missing: u64,
+    /// Messages that came after they had been declared missing.
+    pub late: u64,
+    /// Gaps declared because the window was full, in messages or in bytes.
+    pub window_full: u64,
+    /// Gaps declared because they had been open for too long.
+    pub expired: u64,
+    /// Sessions that began.
+    pub sessions: u64,
+    /// Sessions that ended as announced.
+    pub ends: u64,
+}

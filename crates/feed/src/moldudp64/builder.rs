@@ -1,0 +1,126 @@
+//! Writing packets.
+
+use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, MAX_MESSAGES, Session, header};
+
+/// How long a packet gets at most unless the caller says otherwise: it fits, with the headers of IPv4 and UDP, in an
+/// Ethernet frame of 1,500 bytes, and leaves room for tunnels.
+pub const DEFAULT_PACKET_BYTES: usize = 1_400;
+
+/// Why a packet did not take a message, or a buffer a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The packet has no room for it now: send it and begin the next one.
+    #[error("the packet is full")]
+    Full,
+    /// Not even an empty packet of this size can hold it.
+    #[error("the message is longer than a packet of this size can hold")]
+    TooLong,
+    /// The buffer cannot hold a header.
+    #[error("the buffer is shorter than the header of 20 bytes")]
+    ShortBuffer,
+    /// The sequence after the last message would not fit in 64 bits.
+    #[error("the session has no sequence left")]
+    SequenceOverflow,
+}
+
+/// Packs messages into one packet, written in place in the caller's buffer.
+#[derive(Debug)]
+pub struct PacketBuilder<'b> {
+    buffer: &'b mut [u8],
+    session: Session,
+    sequence: u64,
+    count: u16,
+    used: usize,
+}
+
+impl<'b> PacketBuilder<'b> {
+    /// Begins a packet whose first message will be number `sequence`, of at most [`DEFAULT_PACKET_BYTES`] or the
+    /// length of the buffer, whichever is less.
+    ///
+    /// # Errors
+    /// [`Refused::ShortBuffer`].
+    pub fn new(buffer: &'b mut [u8], session: Session, sequence: u64) -> Result<Self, Refused> {
+        Self::with_limit(buffer, session, sequence, DEFAULT_PACKET_BYTES)
+    }
+
+    /// As [`new`](Self::new), with another limit in bytes for the whole packet.
+    ///
+    /// # Errors
+    /// [`Refused::ShortBuffer`], also where the limit is below the header's 20 bytes.
+    pub fn with_limit(
+        buffer: &'b mut [u8],
+        session: Session,
+        sequence: u64,
+        limit: usize,
+    ) -> Result<Self, Refused> {
+        let limit = limit.min(buffer.len());
+        if limit < HEADER_BYTES {
+            return Err(Refused::ShortBuffer);
+        }
+        Ok(Self { buffer: &mut buffer[..limit], session, sequence, count: 0, used: HEADER_BYTES })
+    }
+
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// [`Refused`]; the packet stays as it was.
+    #[inline]
+    pub fn push(&mut self, message: &[u8]) -> Result<(), Refused> {
+        let Ok(length) = u16::try_from(message.len()) else { return Err(Refused::TooLong) };
+        let block = 2 + message.len();
+        if HEADER_BYTES + block > self.buffer.len() {
+            return Err(Refused::TooLong);
+        }
+        if self.count == MAX_MESSAGES {
+            return Err(Refused::Full);
+        }
+        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else { return Err(Refused::Full) };
+        if self.sequence.checked_add(u64::from(self.count) + 1).is_none() {
+            return Err(Refused::SequenceOverflow);
+        }
+        let (prefix, data) = room.split_at_mut(2);
+        prefix.copy_from_slice(&length.to_be_bytes());
+        data.copy_from_slice(message);
+        self.count += 1;
+        self.used += block;
+        Ok(())
+    }
+
+    /// How many messages are in the packet.
+    #[must_use]
+    pub const fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Bytes of the packet so far.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// The sequence that the next message will have, in this packet or the following one.
+    #[must_use]
+    pub const fn next_sequence(&self) -> u64 {
+        self.sequence + self.count as u64
+    }
+
+    /// Writes the header and gives the packet's length. A packet without a message is a heartbeat.
+    #[must_use]
+    pub fn finish(self) -> usize {
+        self.buffer[..HEADER_BYTES].copy_from_slice(&header(self.session, self.sequence, self.count));
+        self.used
+    }
+}
+
+/// A heartbeat; `next` is the sequence of the message that will come next.
+#[must_use]
+pub fn heartbeat(session: Session, next: u64) -> [u8; HEADER_BYTES] {
+    header(session, next, HEARTBEAT)
+}
+
+/// An end-of-session packet; `next` is one more than the sequence of the last message.
+#[must_use]
+pub fn end_of_session(session: Session, next: u64) -> [u8; HEADER_BYTES] {
+    header(session, next, END_OF_SESSION)
+}
