@@ -1,0 +1,246 @@
+//! UTC from the tick counter, with a stated error.
+
+mod calibration;
+mod sample;
+
+use std::time::Duration;
+
+use crate::nanos::Nanos;
+use crate::tsc::{self, TickSource, Ticks, ticks};
+
+pub use calibration::Calibration;
+pub use sample::monotonic_ns;
+
+use calibration::{Line, NS_PER_SECOND};
+use sample::Sample;
+
+/// Readings of which the first calibration keeps the tightest.
+const FIRST_TRIES: usize = 128;
+/// The same for each later one: about 1 µs in all.
+const LATER_TRIES: usize = 8;
+/// The first distance between two readings. Brackets of ±20 ns over 50 ms bound the rate to 800 parts in 10⁹.
+const FIRST_BASELINE: Duration = Duration::from_millis(50);
+/// The distance between readings is lengthened to twice this and then moves on, so that the rate follows the kernel's.
+const BASELINE_NS: u64 = 32 * NS_PER_SECOND;
+/// From this distance on, the newest estimate of the rate is preferred to an older and seemingly tighter one.
+const SETTLED_BASELINE_NS: u64 = NS_PER_SECOND;
+/// A found offset is worked off over at least this time, so that time stays continuous.
+const CORRECTION_NS: u64 = 2 * NS_PER_SECOND;
+/// The fastest correction, in parts per 10⁹: less than half of the 500 ppm at which the kernel itself may slew.
+const CORRECTION_LIMIT_PPB: i64 = 200_000;
+/// Differences between CLOCK_REALTIME and CLOCK_MONOTONIC beyond this, plus the reading's own error, are steps of UTC.
+const STEP_NS: u64 = 1_000;
+/// Offsets beyond this, plus what 600 ppm of drift explain, mean that the counter itself jumped (a virtual machine was
+/// restored or moved): they are taken over at once.
+const JUMP_NS: u64 = 1_000_000;
+
+/// Turns tick readings into UTC.
+///
+/// The clock's line is fitted to CLOCK_MONOTONIC, which runs at UTC's rate but never steps, and was set to UTC once, when
+/// it was calibrated. So [`now`](Self::now) never goes back and an interval between ordered readings is never negative,
+/// even when an administrator sets the time: that is seen by [`recalibrate`](Self::recalibrate), reported, and adopted
+/// only on demand ([`adopt_step`](Self::adopt_step)).
+///
+/// A process calibrates once and hands copies to its threads; the one that recalibrates may publish its
+/// [`Calibration`] for the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    line: Calibration,
+    /// Rate without the correction in progress.
+    rate: Line,
+    /// Start of the baseline in use, and of the one that follows it.
+    baseline: Option<[Sample; 2]>,
+    /// UTC less CLOCK_MONOTONIC on this clock's time line; unknown for a clock made from another's calibration until it
+    /// first recalibrates.
+    utc_offset_ns: Option<i64>,
+    step_ns: i64,
+    last: Ticks,
+}
+
+/// What a recalibration found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recalibration {
+    /// Kernel time less this clock's, just before. It is worked off over the next seconds, not jumped over.
+    pub offset_ns: i64,
+    /// How far UTC has been stepped away from this clock's time line since calibration: not followed, see
+    /// [`Clock::adopt_step`]. Zero as long as nobody sets the time.
+    pub step_ns: i64,
+    /// The tick counter itself had jumped, and the clock was set anew: intervals across this moment mean nothing.
+    pub jumped: bool,
+}
+
+impl Clock {
+    /// Fits ticks to UTC over about 50 ms, during which the thread sleeps. The bound on the error is then some tens of
+    /// nanoseconds, growing by up to a microsecond a second until [`recalibrate`](Self::recalibrate) lengthens the baseline.
+    #[must_use]
+    pub fn calibrate() -> Self {
+        loop {
+            let first = Sample::tightest_of(FIRST_TRIES);
+            std::thread::sleep(FIRST_BASELINE);
+            let second = Sample::tightest_of(FIRST_TRIES);
+            if let Some(clock) = Self::fit(&first, &second) {
+                return clock;
+            }
+            // Impossible rate: a trapped or faked counter. The system clock counts nanoseconds, so that this ends at the
+            // second turn; and if even that failed, a nominal line is better than none.
+            if tsc::tick_source() == TickSource::System {
+                return Self::nominal(&second);
+            }
+            tsc::distrust();
+        }
+    }
+
+    /// A clock on another's time line, for instance of the process that publishes stamps. It can
+    /// [`recalibrate`](Self::recalibrate) from there on by itself.
+    #[must_use]
+    pub fn with(calibration: Calibration) -> Self {
+        Self {
+            line: calibration,
+            rate: calibration.line(),
+            baseline: None,
+            utc_offset_ns: None,
+            step_ns: 0,
+            last: calibration.anchor(),
+        }
+    }
+
+    fn fit(first: &Sample, second: &Sample) -> Option<Self> {
+        let rate = Line::between(first, second)?;
+        Some(Self::from_line(rate, first, second))
+    }
+
+    fn nominal(now: &Sample) -> Self {
+        Self::from_line(Line::NOMINAL, now, now)
+    }
+
+    fn from_line(rate: Line, first: &Sample, now: &Sample) -> Self {
+        let line = Calibration::new(now.ticks, now.utc_ns(), rate, now.error_ns(rate));
+        Self {
+            line,
+            rate,
+            baseline: Some([*first, *first]),
+            utc_offset_ns: Some(now.utc_offset_ns),
+            step_ns: 0,
+            last: now.ticks,
+        }
+    }
+
+    /// The time now. Costs [`ticks`] and [`at`](Self::at), 10 to 20 ns (bench `clock`).
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.line.at(ticks())
+    }
+
+    /// The time of a tick reading of this host: one multiplication, no division, no floating point.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, ticks: Ticks) -> Nanos {
+        self.line.at(ticks)
+    }
+
+    /// Nanoseconds from one reading to another, negative when `to` was read first.
+    #[inline]
+    #[must_use]
+    pub fn ns_between(&self, from: Ticks, to: Ticks) -> i64 {
+        self.line.ns_between(from, to)
+    }
+
+    /// How many ticks pass in so many nanoseconds, rounded to nearest: to compare tick differences without converting each.
+    #[must_use]
+    pub fn ticks_in(&self, ns: u64) -> u64 {
+        self.rate.ticks_in(ns)
+    }
+
+    /// The bound on the distance between [`now`](Self::now) and the kernel's UTC, in nanoseconds: half of what the readings
+    /// were bracketed by, an offset not yet worked off, and the uncertainty of the rate since the last calibration.
+    ///
+    /// It holds while the kernel runs its own clock at one rate; a time daemon may slew that by up to 500 parts per million,
+    /// which the next [`recalibrate`](Self::recalibrate) sees. How far the kernel's UTC is from the world's is not included,
+    /// nor is a step ([`step_ns`](Self::step_ns)).
+    #[must_use]
+    pub fn error_ns(&self) -> u64 {
+        self.line.error_ns_at(ticks())
+    }
+
+    /// The line in use, to be shared with other processes of this host.
+    #[must_use]
+    pub fn calibration(&self) -> Calibration {
+        self.line
+    }
+
+    /// How far UTC has been stepped away from this clock's time line, as of the last recalibration; positive when it was set
+    /// forward.
+    #[must_use]
+    pub fn step_ns(&self) -> i64 {
+        self.step_ns
+    }
+
+    /// Follows a step of UTC that was reported: stamps jump by [`step_ns`](Self::step_ns), backwards if it is negative.
+    pub fn adopt_step(&mut self) {
+        self.line = self.line.moved(self.step_ns);
+        self.utc_offset_ns = self.utc_offset_ns.map(|offset| offset.saturating_add(self.step_ns));
+        self.step_ns = 0;
+    }
+
+    /// Compares with the kernel's clocks, lengthens the baseline of the rate, and steers any offset out over the next seconds
+    /// so that time stays continuous. Takes about 1 µs. Call it about once a second, and from one thread; without it the error
+    /// grows as [`error_ns`](Self::error_ns) says.
+    pub fn recalibrate(&mut self) -> Recalibration {
+        self.recalibrate_with(Sample::tightest_of(LATER_TRIES))
+    }
+
+    fn recalibrate_with(&mut self, now: Sample) -> Recalibration {
+        // A clock on another's line keeps that line and takes its distance to UTC as the agreed one, so that the first
+        // reading corrects drift (tens of nanoseconds) only if there was no step; a step would show as a large offset.
+        let utc_offset_ns = *self.utc_offset_ns.get_or_insert(now.utc_offset_ns);
+        let stepped = now.utc_offset_ns.saturating_sub(utc_offset_ns);
+        let reading_error = now.error_ns(self.rate);
+        self.step_ns = if stepped.unsigned_abs() > STEP_NS + reading_error { stepped } else { 0 };
+
+        self.lengthen(&now);
+        let truth = now.utc_at(utc_offset_ns);
+        let shown = self.line.at(now.ticks);
+        let offset_ns = truth.since(shown);
+        let elapsed_ns = u64::try_from(self.line.ns_between(self.last, now.ticks)).unwrap_or(0);
+        let counter_went_back = now.ticks < self.last;
+        self.last = now.ticks;
+
+        if counter_went_back || offset_ns.unsigned_abs() > JUMP_NS + elapsed_ns / 1_000_000 * 600 {
+            self.baseline = Some([now, now]);
+            self.line = Calibration::new(now.ticks, truth, self.rate, reading_error);
+            return Recalibration { offset_ns, step_ns: self.step_ns, jumped: true };
+        }
+        // Over twice the time since the last call at least: a correction that outlives its purpose overshoots, and this way
+        // each call leaves at most half of the offset.
+        let over_ns = i64::try_from(CORRECTION_NS.max(2 * elapsed_ns)).unwrap_or(i64::MAX);
+        let correction_ppb =
+            i64::try_from(i128::from(offset_ns) * i128::from(NS_PER_SECOND) / i128::from(over_ns))
+                .unwrap_or(0)
+                .clamp(-CORRECTION_LIMIT_PPB, CORRECTION_LIMIT_PPB);
+        let error_ns = reading_error.saturating_add(offset_ns.unsigned_abs());
+        self.line = Calibration::new(now.ticks, shown, self.rate.corrected(correction_ppb), error_ns);
+        Recalibration { offset_ns, step_ns: self.step_ns, jumped: false }
+    }
+
+    /// Refits the rate from the start of the baseline to `now`, and moves the baseline on when it has become long.
+    fn lengthen(&mut self, now: &Sample) {
+        let Some([origin, next]) = &mut self.baseline else {
+            self.baseline = Some([*now, *now]);
+            return;
+        };
+        let length_ns = now.monotonic_ns.saturating_sub(origin.monotonic_ns);
+        if let Some(rate) = Line::between(origin, now)
+            && (length_ns >= SETTLED_BASELINE_NS || rate.error_ppb <= self.rate.error_ppb)
+        {
+            self.rate = rate;
+        }
+        if now.monotonic_ns.saturating_sub(next.monotonic_ns) >= BASELINE_NS {
+            *origin = *next;
+            *next = *now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

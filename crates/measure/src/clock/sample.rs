@@ -1,0 +1,91 @@
+//! One reading of the kernel's clocks between tick readings.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::calibration::{Line, NS_PER_SECOND};
+use crate::nanos::Nanos;
+use crate::tsc::{Ticks, ticks_ordered};
+
+/// CLOCK_MONOTONIC in nanoseconds: never set, not counting time spent suspended. What RSSL time trackers use.
+#[inline]
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let ns = nanoseconds(ClockId::Monotonic);
+    u64::try_from(ns).unwrap_or(0)
+}
+
+fn nanoseconds(id: ClockId) -> i64 {
+    let time = clock_gettime(id);
+    // Kernel time fits until the year 2262.
+    time.tv_sec.saturating_mul(NS_PER_SECOND as i64).saturating_add(time.tv_nsec)
+}
+
+/// Both kernel clocks at one tick.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) ticks: Ticks,
+    /// CLOCK_MONOTONIC at `ticks`, give or take `half_ticks`.
+    pub(super) monotonic_ns: u64,
+    pub(super) half_ticks: u64,
+    /// CLOCK_REALTIME less CLOCK_MONOTONIC, give or take `offset_half_ticks`. Both are slewed alike, so that this changes
+    /// only when UTC is stepped (or the machine was suspended).
+    pub(super) utc_offset_ns: i64,
+    pub(super) offset_half_ticks: u64,
+}
+
+impl Sample {
+    /// Reads `tries` times and keeps the parts that were bracketed most tightly: an interrupt in between only widens.
+    pub(super) fn tightest_of(tries: usize) -> Self {
+        let mut best = Self::read();
+        for _ in 1..tries {
+            let next = Self::read();
+            if next.half_ticks < best.half_ticks {
+                best = Self {
+                    utc_offset_ns: best.utc_offset_ns,
+                    offset_half_ticks: best.offset_half_ticks,
+                    ..next
+                };
+            }
+            if next.offset_half_ticks < best.offset_half_ticks {
+                best.utc_offset_ns = next.utc_offset_ns;
+                best.offset_half_ticks = next.offset_half_ticks;
+            }
+        }
+        best
+    }
+
+    fn read() -> Self {
+        let before = ticks_ordered().0;
+        let monotonic_ns = monotonic_ns();
+        let between = ticks_ordered().0;
+        let realtime_ns = nanoseconds(ClockId::Realtime);
+        let again_ns = self::monotonic_ns();
+        let after = ticks_ordered().0;
+        // Realtime was read between two readings of the monotonic clock; the middle of those is within half of their
+        // distance, which is at most half of what the ticks show (plus that half again for the clocks' own granularity).
+        let middle_ns = monotonic_ns + again_ns.saturating_sub(monotonic_ns) / 2;
+        let half_ticks = between.saturating_sub(before).div_ceil(2);
+        Self {
+            ticks: Ticks(before + half_ticks),
+            monotonic_ns,
+            half_ticks,
+            utc_offset_ns: realtime_ns.saturating_sub(i64::try_from(middle_ns).unwrap_or(i64::MAX)),
+            offset_half_ticks: after.saturating_sub(before).div_ceil(2),
+        }
+    }
+
+    /// UTC at the sample, as the kernel has it.
+    pub(super) fn utc_ns(&self) -> Nanos {
+        self.utc_at(self.utc_offset_ns)
+    }
+
+    /// UTC at the sample for another distance between the clocks.
+    pub(super) fn utc_at(&self, utc_offset_ns: i64) -> Nanos {
+        Nanos(self.monotonic_ns.saturating_add_signed(utc_offset_ns))
+    }
+
+    /// The bound on the distance of [`utc_ns`](Self::utc_ns) from the truth; 1 ns for each rounding.
+    pub(super) fn error_ns(&self, rate: Line) -> u64 {
+        rate.ns_in(self.half_ticks).saturating_add(rate.ns_in(self.offset_half_ticks)).saturating_add(2)
+    }
+}

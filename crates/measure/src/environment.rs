@@ -1,0 +1,236 @@
+//! Where a result was measured.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::affinity::cores;
+use crate::clock::Clock;
+use crate::figures;
+use crate::tsc::{self, TickSource, tick_source};
+
+/// The machine, its settings and the build, as far as they change results. What could not be read is `None`, or an
+/// empty list; reading never fails.
+#[derive(Clone, Debug, Serialize)]
+pub struct Environment {
+    /// The processor's name for itself.
+    pub cpu: Option<String>,
+    /// Cores that are online.
+    pub cores_online: usize,
+    /// Cores that this process may use.
+    pub cores_usable: Vec<usize>,
+    /// Frequency governors in use, each once; none where the host decides.
+    pub governors: Vec<String>,
+    /// Cores that the kernel keeps free of other work (`isolcpus`), in its notation.
+    pub isolated_cores: Option<String>,
+    /// Cores without a periodic tick (`nohz_full`), in the kernel's notation.
+    pub tickless_cores: Option<String>,
+    /// Whether sibling hyper-threads are on.
+    pub hyper_threads: Option<bool>,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// The hypervisor's name for itself; `None` on bare metal.
+    pub hypervisor: Option<String>,
+    /// The kernel's clock source.
+    pub clock_source: Option<String>,
+    /// What stamps are made of: `time-stamp counter` or `system clock`.
+    pub tick_source: &'static str,
+    /// Whether the processor promises a time-stamp counter of constant rate.
+    pub invariant_counter: bool,
+    /// Rate of the tick counter in kHz, as calibrated.
+    pub ticks_khz: u64,
+    /// Bound on the error of stamps when the record was made, in nanoseconds.
+    pub clock_error_ns: u64,
+    /// Transparent huge pages: `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Memory that programs may still take, in bytes.
+    pub memory_available_bytes: Option<u64>,
+    /// The name and version of the operating system.
+    pub system: Option<String>,
+    /// How the program was built.
+    pub build: Build,
+}
+
+/// How the program was built.
+#[derive(Clone, Debug, Serialize)]
+pub struct Build {
+    /// Version of Tapeline.
+    pub version: &'static str,
+    /// The commit, where the build was told (`TAPELINE_COMMIT`).
+    pub commit: Option<&'static str>,
+    /// The compiler's version line.
+    pub compiler: &'static str,
+    /// Profile and optimisation level.
+    pub profile: &'static str,
+    /// Extra compiler flags.
+    pub flags: &'static str,
+    /// Architecture compiled for.
+    pub architecture: &'static str,
+}
+
+impl Build {
+    /// Of this program.
+    #[must_use]
+    pub fn of_this_program() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: option_env!("TAPELINE_COMMIT"),
+            compiler: env!("TAPELINE_RUSTC"),
+            profile: env!("TAPELINE_PROFILE"),
+            flags: env!("TAPELINE_RUSTFLAGS"),
+            architecture: std::env::consts::ARCH,
+        }
+    }
+}
+
+impl Environment {
+    /// Reads `/proc` and `/sys`; some milliseconds, so not within a measurement.
+    #[must_use]
+    pub fn read(clock: &Clock) -> Self {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let kernel = rustix::system::uname();
+        let kernel =
+            [kernel.sysname(), kernel.release(), kernel.version()].map(std::ffi::CStr::to_string_lossy);
+        let online = line("/sys/devices/system/cpu/online").map_or(0, |list| count_of(&list));
+        Self {
+            cpu: value_of(&info, "model name", ':').map(str::to_owned),
+            cores_online: if online > 0 { online } else { cores().len() },
+            cores_usable: cores(),
+            governors: governors(),
+            isolated_cores: line("/sys/devices/system/cpu/isolated"),
+            tickless_cores: line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)"),
+            hyper_threads: line("/sys/devices/system/cpu/smt/active").map(|active| active == "1"),
+            kernel: kernel.join(" "),
+            hypervisor: tsc::hypervisor(),
+            clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            tick_source: match tick_source() {
+                TickSource::Counter => "time-stamp counter",
+                TickSource::System => "system clock",
+            },
+            invariant_counter: tsc::invariant(),
+            ticks_khz: clock.calibration().ticks_khz(),
+            clock_error_ns: clock.error_ns(),
+            huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| chosen(&text)),
+            memory_bytes: kibibytes(&memory, "MemTotal"),
+            memory_available_bytes: kibibytes(&memory, "MemAvailable"),
+            system: fs::read_to_string("/etc/os-release").ok().and_then(|text| {
+                value_of(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches('"').to_owned())
+            }),
+            build: Build::of_this_program(),
+        }
+    }
+
+    /// The environment in a few lines for a summary.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let unknown = || "unknown".to_owned();
+        let place = match &self.hypervisor {
+            Some(name) => format!("virtual ({name})"),
+            None => "bare metal".to_owned(),
+        };
+        let governors =
+            if self.governors.is_empty() { "set by the host".to_owned() } else { self.governors.join(", ") };
+        let memory = self
+            .memory_bytes
+            .map_or_else(unknown, |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
+        format!(
+            "machine   {}, {} cores (usable {}), {place}, {memory}\n\
+             settings  governor {governors}, isolated cores {}, huge pages {}\n\
+             kernel    {}\n\
+             clock     {} at {:.3} MHz, kernel's source {}, error {}\n\
+             build     {} {} ({}), {}",
+            self.cpu.clone().unwrap_or_else(unknown),
+            self.cores_online,
+            figures::list(&self.cores_usable),
+            self.isolated_cores.as_deref().unwrap_or("none"),
+            self.huge_pages.as_deref().unwrap_or("unknown"),
+            self.kernel,
+            self.tick_source,
+            self.ticks_khz as f64 / 1e3,
+            self.clock_source.as_deref().unwrap_or("unknown"),
+            figures::duration(self.clock_error_ns),
+            self.build.version,
+            self.build.commit.unwrap_or("(commit not named)"),
+            self.build.profile,
+            self.build.compiler,
+        )
+    }
+}
+
+/// The first line of a small file; `None` where it is absent or empty.
+fn line(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// The value on the first line `key <separator> value`.
+fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(separator)?;
+        (name.trim() == key).then(|| value.trim())
+    })
+}
+
+fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
+    value_of(meminfo, key, ':')?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The word in brackets: `always [madvise] never`.
+fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word.to_owned())
+}
+
+/// How many cores a list in the kernel's notation (`0-3,6`) names.
+fn count_of(list: &str) -> usize {
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    list.split(',').filter_map(count).fold(0, usize::saturating_add)
+}
+
+fn governors() -> Vec<String> {
+    let mut found: Vec<String> = cores()
+        .iter()
+        .filter_map(|core| line(format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor")))
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_kernel_s_notations() {
+        assert_eq!(count_of("0-3,6"), 5);
+        assert_eq!(count_of("0"), 1);
+        assert_eq!(count_of("3-1,x,"), 0);
+        assert_eq!(chosen("always [madvise] never").as_deref(), Some("madvise"));
+        assert_eq!(chosen("always"), None);
+        assert_eq!(value_of("a : b\nmodel name\t: Z 9: x\n", "model name", ':'), Some("Z 9: x"));
+        assert_eq!(kibibytes("MemTotal:       16 kB\n", "MemTotal"), Some(16_384));
+    }
+
+    #[test]
+    fn describes_this_machine() {
+        let environment = Environment::read(&Clock::calibrate());
+        assert!(environment.cores_online >= 1 && !environment.cores_usable.is_empty());
+        assert!(environment.kernel.contains("Linux"), "{}", environment.kernel);
+        assert!(environment.ticks_khz > 100_000, "{}", environment.ticks_khz);
+        assert!(environment.memory_bytes.is_some_and(|bytes| bytes > 0));
+        assert!(environment.build.compiler.starts_with("rustc "), "{}", environment.build.compiler);
+        assert_eq!(environment.summary().lines().count(), 5);
+        let json = serde_json::to_value(&environment).unwrap();
+        assert!(json["build"]["profile"].as_str().is_some_and(|profile| profile.contains("opt-level")));
+    }
+}

@@ -1,0 +1,50 @@
+//! What can go wrong when the machine is asked about itself.
+
+use std::path::PathBuf;
+
+/// A failure of the machine, or of what the caller asked of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller named a core that this process may not use, or that does not exist.
+    #[error("core {core} is not available to this process; it may use {}", crate::figures::list(.available))]
+    NoSuchCore {
+        /// What was asked for.
+        core: usize,
+        /// What may be asked for, as [`cores`](crate::cores) lists it.
+        available: Vec<usize>,
+    },
+    /// The kernel refused to bind the thread to a core.
+    #[error("cannot bind this thread to core {core}")]
+    Pin {
+        /// What was asked for.
+        core: usize,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A file under `/proc` or `/sys` could not be read.
+    #[error("cannot read {}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A file under `/proc` did not have the expected form.
+    #[error("{}: expected {expected}", .path.display())]
+    Unexpected {
+        /// The file.
+        path: PathBuf,
+        /// What should have been there.
+        expected: &'static str,
+    },
+    /// Bytes that should hold an encoded [`Recorder`](crate::Recorder) do not.
+    #[error("not an encoded latency recorder: {reason}")]
+    NotARecorder {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// A histogram could not be written.
+    #[error("cannot write the latency distribution")]
+    Write(#[from] std::io::Error),
+}

@@ -1,0 +1,283 @@
+//! What the machine takes away from a thread that does nothing but look at the clock.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::affinity::pin;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::percentiles::Percentiles;
+use crate::recorder::Recorder;
+use crate::tsc::{Ticks, ticks_ordered};
+
+/// How often the loop asks whether to end early.
+const ASK_NS: u64 = 1_000_000;
+
+/// The noise of one core: how often, and for how long, a thread that only reads the clock was kept from doing so, by
+/// interrupts, other threads, the hypervisor or the firmware.
+#[derive(Clone, Debug, Serialize)]
+pub struct Jitter {
+    /// The core.
+    pub core: usize,
+    /// How long it was watched, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Gaps from this length on are counted, in nanoseconds.
+    pub threshold_ns: u64,
+    /// Readings of the clock.
+    pub readings: u64,
+    /// The shortest time between two readings: what the loop itself costs, in nanoseconds.
+    pub loop_ns: u64,
+    /// Gaps longer than 1 µs.
+    pub over_1_us: u64,
+    /// Gaps longer than 10 µs.
+    pub over_10_us: u64,
+    /// Gaps longer than 100 µs.
+    pub over_100_us: u64,
+    /// Gaps longer than 1 ms.
+    pub over_1_ms: u64,
+    /// The longest gap in nanoseconds, counted or not.
+    pub max_ns: u64,
+    /// The sum of the counted gaps, in nanoseconds.
+    pub lost_ns: u64,
+    /// The distribution of the counted gaps.
+    pub gaps: Percentiles,
+    #[serde(skip)]
+    recorder: Recorder,
+}
+
+impl Jitter {
+    /// Gaps shorter than this are not worth counting on any machine that was met: the loop's own readings take 10–40 ns.
+    pub const THRESHOLD_NS: u64 = 1_000;
+
+    /// Watches `core` for `duration` from the calling thread, which is bound to it and stays so. Counts gaps of
+    /// `threshold_ns` (100 ns to 1 µs; other values are taken as the nearest) and longer. Ends early when `stop` says so,
+    /// which is asked about once a millisecond.
+    ///
+    /// # Errors
+    /// As [`pin`].
+    pub fn measure(
+        core: usize,
+        duration: Duration,
+        threshold_ns: u64,
+        clock: &Clock,
+        stop: impl Fn() -> bool,
+    ) -> Result<Self, Error> {
+        pin(core)?;
+        let threshold_ns = threshold_ns.clamp(100, Self::THRESHOLD_NS);
+        let threshold = clock.ticks_in(threshold_ns);
+        let ask = clock.ticks_in(ASK_NS);
+        let duration = clock.ticks_in(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        let mut gaps = Gaps::new(*clock);
+
+        let start = ticks_ordered();
+        let mut last = start;
+        let mut next_ask = start.0.saturating_add(ask);
+        let mut readings = 0_u64;
+        let (mut shortest, mut longest) = (u64::MAX, 0);
+        let elapsed = loop {
+            let now = ticks_ordered();
+            readings += 1;
+            let gap = now.0.saturating_sub(last.0);
+            last = now;
+            shortest = shortest.min(gap);
+            longest = longest.max(gap);
+            if gap >= threshold {
+                gaps.add(gap);
+                // What the counting took is not a gap.
+                last = ticks_ordered();
+            }
+            if now.0 >= next_ask {
+                let elapsed = now.0.saturating_sub(start.0);
+                if elapsed >= duration || stop() {
+                    break elapsed;
+                }
+                next_ask = now.0.saturating_add(ask.min(duration - elapsed));
+                last = ticks_ordered();
+            }
+        };
+        let ns = |ticks: u64| u64::try_from(clock.ns_between(Ticks(0), Ticks(ticks))).unwrap_or(0);
+        let mut jitter = gaps.counted;
+        jitter.core = core;
+        jitter.threshold_ns = threshold_ns;
+        jitter.elapsed_ns = ns(elapsed);
+        jitter.readings = readings;
+        jitter.loop_ns = ns(shortest);
+        jitter.gaps = jitter.recorder.percentiles();
+        jitter.max_ns = ns(longest);
+        Ok(jitter)
+    }
+
+    /// A count of this measurement as a rate a second.
+    #[must_use]
+    pub fn per_second(&self, count: u64) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    /// The share of time that the counted gaps took, 0 to 1.
+    #[must_use]
+    pub fn lost_share(&self) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { self.lost_ns as f64 / self.elapsed_ns as f64 }
+    }
+
+    /// The counted gaps as a distribution.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// The share of moments, 0 to 1, from which a thread that became due then had to wait for more than `ns` because of a
+    /// gap: of a gap of length g, the first g − ns.
+    fn share_delayed(&self, ns: u64) -> f64 {
+        if self.elapsed_ns == 0 {
+            return 0.0;
+        }
+        let delayed: f64 = self
+            .recorder
+            .histogram()
+            .iter_recorded()
+            .map(|step| step.value_iterated_to().saturating_sub(ns) as f64 * step.count_at_value() as f64)
+            .sum();
+        (delayed / self.elapsed_ns as f64).min(1.0)
+    }
+}
+
+/// The latency in nanoseconds that the cores alone, doing nothing else, impose on the share 1 − `quantile` of messages
+/// that arrive at random moments and pass through all of these cores: the floor under any percentile measured on them.
+///
+/// A message that comes at a random moment meets a gap of length g with a probability proportional to g, and waits for
+/// what is left of it. Of the time T watched, the share of moments that wait for more than x is Σ max(g − x, 0) / T; the
+/// floor is the x at which these shares, added over the cores, fall to 1 − `quantile`. Zero when fewer messages than that
+/// meet any counted gap.
+#[must_use]
+pub fn floor_ns(cores: &[Jitter], quantile: f64) -> u64 {
+    let share = 1.0 - quantile.clamp(0.0, 1.0);
+    let delayed = |ns: u64| cores.iter().map(|core| core.share_delayed(ns)).sum::<f64>();
+    // Beyond the longest gap nothing is delayed, so that the answer lies below; the share falls with ns.
+    let (mut low, mut high) = (0, cores.iter().map(|core| core.max_ns).max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if delayed(middle) > share { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// Counts gaps; apart from the loop, so that the loop stays small.
+struct Gaps {
+    clock: Clock,
+    counted: Jitter,
+}
+
+impl Gaps {
+    fn new(clock: Clock) -> Self {
+        let counted = Jitter {
+            core: 0,
+            elapsed_ns: 0,
+            threshold_ns: 0,
+            readings: 0,
+            loop_ns: 0,
+            over_1_us: 0,
+            over_10_us: 0,
+            over_100_us: 0,
+            over_1_ms: 0,
+            max_ns: 0,
+            lost_ns: 0,
+            gaps: Percentiles::default(),
+            recorder: Recorder::new(),
+        };
+        Self { clock, counted }
+    }
+
+    #[cold]
+    fn add(&mut self, ticks: u64) {
+        let gap_ns = self.clock.ns_between(Ticks(0), Ticks(ticks));
+        self.add_ns(gap_ns);
+    }
+
+    fn add_ns(&mut self, gap_ns: i64) {
+        let counted = &mut self.counted;
+        counted.recorder.record(gap_ns);
+        let gap_ns = u64::try_from(gap_ns).unwrap_or(0);
+        counted.over_1_us += u64::from(gap_ns > 1_000);
+        counted.over_10_us += u64::from(gap_ns > 10_000);
+        counted.over_100_us += u64::from(gap_ns > 100_000);
+        counted.over_1_ms += u64::from(gap_ns > 1_000_000);
+        counted.max_ns = counted.max_ns.max(gap_ns);
+        counted.lost_ns = counted.lost_ns.saturating_add(gap_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_gaps(elapsed_ns: u64, gaps_ns: &[(i64, u64)]) -> Jitter {
+        let mut gaps = Gaps::new(Clock::calibrate());
+        for &(gap_ns, times) in gaps_ns {
+            for _ in 0..times {
+                gaps.add_ns(gap_ns);
+            }
+        }
+        gaps.counted.elapsed_ns = elapsed_ns;
+        gaps.counted
+    }
+
+    #[test]
+    fn counts_by_length() {
+        let jitter =
+            with_gaps(2_000_000_000, &[(1_000, 1), (1_001, 1), (20_000, 2), (200_000, 3), (5_000_000, 4)]);
+        assert_eq!(
+            (jitter.over_1_us, jitter.over_10_us, jitter.over_100_us, jitter.over_1_ms),
+            (10, 9, 7, 4)
+        );
+        assert_eq!((jitter.max_ns, jitter.lost_ns), (5_000_000, 20_642_001));
+        assert!((jitter.per_second(jitter.over_1_us) - 5.0).abs() < 1e-9);
+        assert!((jitter.lost_share() - 0.010_321).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_floor_is_what_random_arrivals_would_meet() {
+        // 20 ms lost in 1 s, in gaps of 10 µs: 1 % of moments wait for more than 5 µs, 2 % at all.
+        let core = || with_gaps(1_000_000_000, &[(10_000, 2_000)]);
+        let near = |found: u64, expected: u64| found.abs_diff(expected) <= expected / 100 + 20;
+        assert!(near(floor_ns(&[core()], 0.99), 5_000), "{}", floor_ns(&[core()], 0.99));
+        assert_eq!(floor_ns(&[core()], 0.97), 0);
+        // Two such cores delay twice as many.
+        assert!(near(floor_ns(&[core(), core()], 0.98), 5_000));
+        assert!(near(floor_ns(&[core()], 1.0), 10_000));
+        assert_eq!(floor_ns(&[], 0.5), 0);
+        assert_eq!(floor_ns(&[with_gaps(0, &[(1, 1)])], 0.5), 0);
+    }
+
+    #[test]
+    fn watches_a_core_and_stops_when_asked() {
+        let core = crate::affinity::cores()[0];
+        let clock = Clock::calibrate();
+        let watched = |duration, stop: bool| {
+            let clock = &clock;
+            std::thread::scope(|scope| {
+                scope
+                    .spawn(move || {
+                        Jitter::measure(core, duration, Jitter::THRESHOLD_NS, clock, || stop).unwrap()
+                    })
+                    .join()
+                    .unwrap()
+            })
+        };
+        let jitter = watched(Duration::from_millis(20), false);
+        assert!(jitter.elapsed_ns >= 20_000_000 && jitter.readings > 0, "{jitter:?}");
+        assert!(jitter.lost_ns <= jitter.elapsed_ns);
+        assert!(jitter.loop_ns < 1_000_000, "{jitter:?}");
+        assert_eq!(jitter.gaps.samples, jitter.recorder().samples());
+        assert!(jitter.over_1_us <= jitter.gaps.samples);
+        // It would take a day if `stop` were not asked.
+        watched(Duration::from_secs(86_400), true);
+    }
+
+    #[test]
+    fn an_absent_core_is_an_error() {
+        let clock = Clock::calibrate();
+        let error = Jitter::measure(100_000, Duration::ZERO, 0, &clock, || true).unwrap_err();
+        assert!(matches!(error, Error::NoSuchCore { core: 100_000, .. }));
+    }
+}

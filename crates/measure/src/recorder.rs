@@ -1,0 +1,284 @@
+//! A whole distribution of latencies.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+
+use crate::error::Error;
+use crate::percentiles::Percentiles;
+
+/// The longest latency told apart: one hour. Longer ones count as this, and are counted.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Significant decimal digits of every recorded value, so that a percentile is right to 0.1 %.
+const DIGITS: u8 = 3;
+
+/// Keeps every latency from 1 ns to one hour to three significant digits (an HdrHistogram, about 300 KB), and the
+/// smallest and largest exactly.
+///
+/// A negative latency means that two clocks disagree by more than the latency. Such samples are counted
+/// ([`negatives`](Self::negatives)) and shown beside the result, and are in no percentile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorder {
+    histogram: Histogram<u64>,
+    min_ns: u64,
+    max_ns: u64,
+    negatives: u64,
+    most_negative_ns: i64,
+    clamped: u64,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder {
+    /// An empty recorder, its memory already touched: the first samples pay for no page faults.
+    #[must_use]
+    #[allow(clippy::unwrap_used)]
+    pub fn new() -> Self {
+        // Cannot fail: the bounds are constants that the histogram accepts (a test makes one).
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
+        // Writes zeros over the fresh pages of zeros, which brings them in.
+        histogram.reset();
+        Self { histogram, min_ns: u64::MAX, max_ns: 0, negatives: 0, most_negative_ns: 0, clamped: 0 }
+    }
+
+    /// Adds one latency in nanoseconds. No allocation; some nanoseconds (bench `clock`).
+    #[inline]
+    pub fn record(&mut self, ns: i64) {
+        match u64::try_from(ns) {
+            Ok(ns) => self.record_unsigned(ns),
+            Err(_) => {
+                self.negatives += 1;
+                self.most_negative_ns = self.most_negative_ns.min(ns);
+            }
+        }
+    }
+
+    #[inline]
+    fn record_unsigned(&mut self, ns: u64) {
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if ns > LONGEST_NS {
+            self.clamped += 1;
+        }
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Adds all samples of another recorder, as if they had been recorded here.
+    pub fn merge(&mut self, other: &Self) {
+        // Cannot fail: all recorders have the same bounds, `decode` included.
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok());
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.negatives += other.negatives;
+        self.most_negative_ns = self.most_negative_ns.min(other.most_negative_ns);
+        self.clamped += other.clamped;
+    }
+
+    /// Forgets everything, at the end of a warm-up for instance. Keeps its memory.
+    pub fn clear(&mut self) {
+        self.histogram.reset();
+        self.min_ns = u64::MAX;
+        self.max_ns = 0;
+        self.negatives = 0;
+        self.most_negative_ns = 0;
+        self.clamped = 0;
+    }
+
+    /// Samples in the distribution; negatives are not among them.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Samples that were negative, and so measure the error of clocks and not a latency.
+    #[must_use]
+    pub fn negatives(&self) -> u64 {
+        self.negatives
+    }
+
+    /// The most negative sample in nanoseconds; zero when there was none.
+    #[must_use]
+    pub fn most_negative_ns(&self) -> i64 {
+        self.most_negative_ns
+    }
+
+    /// Samples above one hour, which the percentiles take as one hour.
+    #[must_use]
+    pub fn clamped(&self) -> u64 {
+        self.clamped
+    }
+
+    /// The smallest sample exactly; `None` without samples.
+    #[must_use]
+    pub fn min_ns(&self) -> Option<u64> {
+        (self.samples() > 0).then_some(self.min_ns)
+    }
+
+    /// The largest sample exactly; `None` without samples.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.samples() > 0).then_some(self.max_ns)
+    }
+
+    /// The latency that the share `quantile` (0 to 1) of the samples does not exceed, to three digits; `None` without
+    /// samples. Says nothing about how many samples support it: see [`percentiles`](Self::percentiles).
+    #[must_use]
+    pub fn value_at(&self, quantile: f64) -> Option<u64> {
+        (self.samples() > 0).then(|| {
+            self.histogram.value_at_quantile(quantile.clamp(0.0, 1.0)).clamp(self.min_ns, self.max_ns)
+        })
+    }
+
+    /// The percentiles that the samples support.
+    #[must_use]
+    pub fn percentiles(&self) -> Percentiles {
+        Percentiles::of(self)
+    }
+
+    pub(crate) fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
+    /// The recorder as bytes, for another process: 44 bytes of counters and an HdrHistogram in the V2 encoding.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4096);
+        bytes.extend_from_slice(MAGIC);
+        for word in
+            [self.min_ns, self.max_ns, self.negatives, self.most_negative_ns.unsigned_abs(), self.clamped]
+        {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        // Cannot fail: it writes to memory, and the histogram is far from the encoding's limits.
+        let written = V2Serializer::new().serialize(&self.histogram, &mut bytes);
+        debug_assert!(written.is_ok());
+        bytes
+    }
+
+    /// What [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::NotARecorder`] for anything else. Never takes more memory than a recorder and the bytes given.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let wrong = |reason: &str| Error::NotARecorder { reason: reason.to_owned() };
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it does not begin as one"))?;
+        let (words, rest) = rest.split_first_chunk::<40>().ok_or_else(|| wrong("it is cut short"))?;
+        let mut word = [0_u64; 5];
+        for (value, bytes) in word.iter_mut().zip(words.as_chunks::<8>().0) {
+            *value = u64::from_le_bytes(*bytes);
+        }
+        let [min_ns, max_ns, negatives, most_negative, clamped] = word;
+        check_histogram_header(rest).map_err(wrong)?;
+        let histogram: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut &*rest)
+            .map_err(|error| Error::NotARecorder { reason: error.to_string() })?;
+        if !histogram.is_empty() && min_ns > max_ns {
+            return Err(wrong("its minimum is above its maximum"));
+        }
+        let most_negative_ns = 0_i64.saturating_sub_unsigned(most_negative);
+        Ok(Self { histogram, min_ns, max_ns, negatives, most_negative_ns, clamped })
+    }
+}
+
+const MAGIC: &[u8; 4] = b"TLR1";
+
+/// The header of a V2 histogram: cookie, payload length, offset, digits (32 bits each), lowest, highest, ratio (64 bits
+/// each), all big-endian. The decoder takes memory by it before it reads on, so that it must be what `encode` writes.
+fn check_histogram_header(bytes: &[u8]) -> Result<(), &'static str> {
+    const LENGTH: usize = 40;
+    let (header, payload) = bytes.split_at_checked(LENGTH).ok_or("its histogram is cut short")?;
+    let word = |at: usize| header[at..at + 4].iter().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    let long = |at: usize| word(at) << 32 | word(at + 4);
+    if word(4) != payload.len() as u64 {
+        return Err("its histogram has another length than it says");
+    }
+    if word(12) != u64::from(DIGITS) || long(16) != 1 || long(24) != LONGEST_NS {
+        return Err("its histogram has other bounds");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keeps_extremes_exactly_and_negatives_apart() {
+        let mut recorder = Recorder::new();
+        for ns in [123_457, 1, -40, 3, -7, LONGEST_NS as i64 + 1, i64::MAX, i64::MIN] {
+            recorder.record(ns);
+        }
+        assert_eq!((recorder.samples(), recorder.negatives()), (5, 3));
+        assert_eq!((recorder.min_ns(), recorder.max_ns()), (Some(1), Some(i64::MAX as u64)));
+        assert_eq!((recorder.most_negative_ns(), recorder.clamped()), (i64::MIN, 2));
+        recorder.clear();
+        assert_eq!(recorder, Recorder::new());
+        assert_eq!((recorder.min_ns(), recorder.value_at(0.5)), (None, None));
+    }
+
+    #[test]
+    fn zero_is_a_latency() {
+        let mut recorder = Recorder::new();
+        recorder.record(0);
+        assert_eq!((recorder.min_ns(), recorder.value_at(0.5), recorder.negatives()), (Some(0), Some(0), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_everything(a: Vec<i32>, b: Vec<i32>) {
+            let (mut one, mut other, mut both) = (Recorder::new(), Recorder::new(), Recorder::new());
+            for ns in a {
+                one.record(ns.into());
+                both.record(ns.into());
+            }
+            for ns in b {
+                other.record(ns.into());
+                both.record(ns.into());
+            }
+            one.merge(&other);
+            prop_assert_eq!(&one, &both);
+            prop_assert_eq!(Recorder::decode(&both.encode()).unwrap(), both);
+        }
+
+        #[test]
+        fn values_are_right_to_three_digits(samples in prop::collection::vec(0..LONGEST_NS, 1..200), q in 0.0..=1.0_f64) {
+            let mut recorder = Recorder::new();
+            for ns in &samples {
+                recorder.record(*ns as i64);
+            }
+            let mut sorted = samples;
+            sorted.sort_unstable();
+            let exact = sorted[((q * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
+            let shown = recorder.value_at(q).unwrap();
+            prop_assert!(shown.abs_diff(exact) <= exact / 1_000 + 1, "{} for {}", shown, exact);
+        }
+
+        #[test]
+        fn hostile_bytes_are_refused_or_harmless(mut bytes: Vec<u8>, at: prop::sample::Index, value: u8, keep: bool) {
+            if keep {
+                let mut recorder = Recorder::new();
+                recorder.record(100);
+                recorder.record(70_000);
+                bytes = recorder.encode();
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            if let Ok(recorder) = Recorder::decode(&bytes) {
+                let _ = recorder.percentiles();
+            }
+        }
+    }
+
+    #[test]
+    fn a_histogram_that_claims_gigabytes_is_refused() {
+        let mut bytes = Recorder::new().encode();
+        bytes[48..52].copy_from_slice(&u32::MAX.to_be_bytes());
+        assert!(Recorder::decode(&bytes).unwrap_err().to_string().contains("another length"));
+    }
+}

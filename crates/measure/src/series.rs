@@ -1,0 +1,186 @@
+//! A distribution followed through time.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::nanos::Nanos;
+
+/// Digits within a window: percentiles right to 1 % cost 20 KB, which are quick to clear at the end of each window.
+const DIGITS: u8 = 2;
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Latencies by window of time (a second, as a rule), in bounded memory: one row of statistics for each window.
+#[derive(Clone, Debug)]
+pub struct Series {
+    start: Nanos,
+    window_ns: u64,
+    limit: usize,
+    rows: Vec<Window>,
+    beyond: u64,
+    open: Histogram<u32>,
+    open_index: u64,
+    open_max_ns: u64,
+    negatives: u64,
+    open_until: Nanos,
+}
+
+/// One window of a [`Series`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Its place: it began at `index × window` after the start.
+    pub index: u64,
+    /// Samples in it, negative ones included.
+    pub count: u64,
+    /// Samples that were negative.
+    pub negatives: u64,
+    /// Median latency in nanoseconds, to 1 %.
+    pub p50_ns: u64,
+    /// 99th percentile in nanoseconds, to 1 %. Of a handful of samples it is their largest: look at `count`.
+    pub p99_ns: u64,
+    /// Largest latency in nanoseconds, exactly.
+    pub max_ns: u64,
+}
+
+impl Series {
+    /// Rows kept by [`by_second`](Self::by_second): more than a day.
+    pub const ROWS: usize = 100_000;
+
+    /// One row a second from `start` on.
+    #[must_use]
+    pub fn by_second(start: Nanos) -> Self {
+        Self::new(start, 1_000_000_000, Self::ROWS)
+    }
+
+    /// One row for each `window_ns` (at least 1) from `start` on. After `limit` rows, samples are only counted
+    /// ([`beyond`](Self::beyond)). A window without samples has no row.
+    #[must_use]
+    #[allow(clippy::unwrap_used)]
+    pub fn new(start: Nanos, window_ns: u64, limit: usize) -> Self {
+        let window_ns = window_ns.max(1);
+        // Cannot fail: the bounds are constants that the histogram accepts (a test makes one).
+        let mut open = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
+        open.reset();
+        Self {
+            start,
+            window_ns,
+            limit,
+            // An hour's rows at once; growing past that happens at a window's end, rarely.
+            rows: Vec::with_capacity(limit.min(3_600)),
+            beyond: 0,
+            open,
+            open_index: 0,
+            open_max_ns: 0,
+            negatives: 0,
+            open_until: start + window_ns,
+        }
+    }
+
+    /// Adds a latency seen at `at`. One that is older than the open window is counted there. Costs a comparison more than
+    /// [`Recorder::record`](crate::Recorder::record), and some microseconds where a window ends.
+    #[inline]
+    pub fn record(&mut self, at: Nanos, ns: i64) {
+        if at >= self.open_until {
+            self.turn(at);
+        }
+        match u64::try_from(ns) {
+            Ok(ns) => {
+                self.open_max_ns = self.open_max_ns.max(ns);
+                self.open.saturating_record(ns);
+            }
+            Err(_) => self.negatives += 1,
+        }
+    }
+
+    /// Closes the open window and opens the one that `at` is in.
+    #[cold]
+    fn turn(&mut self, at: Nanos) {
+        self.close();
+        self.open_index = at.0.saturating_sub(self.start.0) / self.window_ns;
+        self.open_until = self.start + (self.open_index + 1).saturating_mul(self.window_ns);
+    }
+
+    fn close(&mut self) {
+        let count = self.open.len() + self.negatives;
+        if count == 0 {
+            return;
+        }
+        if self.rows.len() < self.limit {
+            let quantile = |q| self.open.value_at_quantile(q).min(self.open_max_ns);
+            self.rows.push(Window {
+                index: self.open_index,
+                count,
+                negatives: self.negatives,
+                p50_ns: quantile(0.5),
+                p99_ns: quantile(0.99),
+                max_ns: self.open_max_ns,
+            });
+        } else {
+            self.beyond += count;
+        }
+        self.open.reset();
+        self.open_max_ns = 0;
+        self.negatives = 0;
+    }
+
+    /// Ends the series; the rows in order.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Window> {
+        self.close();
+        self.rows
+    }
+
+    /// The rows of the windows that have ended.
+    #[must_use]
+    pub fn rows(&self) -> &[Window] {
+        &self.rows
+    }
+
+    /// Samples in windows beyond the limit, which have no row.
+    #[must_use]
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// The length of a window in nanoseconds.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        self.window_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn one_row_a_window_and_none_for_silence() {
+        let start = Nanos(77 * SECOND);
+        let mut series = Series::by_second(start);
+        for k in 0..100 {
+            series.record(start + k, 100 + k as i64);
+        }
+        series.record(start + SECOND, -3);
+        series.record(start + 5 * SECOND + 1, 7);
+        series.record(start + 4 * SECOND, 9);
+        let rows = series.finish();
+        assert_eq!(rows.len(), 3);
+        assert_eq!((rows[0].index, rows[0].count, rows[0].max_ns), (0, 100, 199));
+        assert!(rows[0].p50_ns.abs_diff(149) <= 2 && rows[0].p99_ns.abs_diff(198) <= 2, "{:?}", rows[0]);
+        let negative = Window { index: 1, count: 1, negatives: 1, p50_ns: 0, p99_ns: 0, max_ns: 0 };
+        assert_eq!(rows[1], negative);
+        assert_eq!((rows[2].index, rows[2].count, rows[2].max_ns), (5, 2, 9));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_left_out_is_counted() {
+        let mut series = Series::new(Nanos(0), 10, 3);
+        for k in 0..100 {
+            series.record(Nanos(k), 1);
+        }
+        series.record(Nanos(u64::MAX), 1);
+        assert_eq!((series.rows().len(), series.beyond()), (3, 70));
+        assert_eq!(series.finish().len(), 3);
+    }
+}
