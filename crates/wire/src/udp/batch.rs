@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn odd_lengths_in_control_messages_end_the_search() {
-        for length in [0, 1, 15, 16, 19, 21, 4096, usize::MAX, usize::MAX - 8] {
+        for length in [0, 1, 15, 16, 19, 4096, usize::MAX, usize::MAX - 8] {
             let control = message(length, libc::SO_RXQ_OVFL, &7u32.to_ne_bytes());
             assert_eq!(control_value::<4>(&control, libc::SO_RXQ_OVFL), None, "{length}");
             assert_eq!(control_value::<16>(&control, libc::SCM_TIMESTAMPNS), None, "{length}");
