@@ -1,8 +1,9 @@
 //! Datagrams per second over loopback, by size and by batch.
 //!
-//! `send` and `receive` alternate on one pinned core: the sender fills the receiver's kernel buffer, then the receiver drains
-//! it, so each is timed alone (over loopback the send includes the kernel's delivery to the socket). `both` runs one pinned
-//! thread each, as a feed and a plant do, flat out, and says what the kernel dropped. Bounded by counts; some ten seconds.
+//! `send` and `receive` alternate on one pinned core: the sender fills the receiver's kernel buffer, then the
+//! receiver drains it, so each is timed alone (over loopback the send includes the kernel's delivery to the
+//! socket). `both` runs one pinned thread each, as a feed and a plant do, flat out, and says what the kernel
+//! dropped. Bounded by counts; some five seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -55,7 +56,8 @@ fn pair() -> Result<(Receiver, Sender), Error> {
     Ok((receiver, sender))
 }
 
-/// How many datagrams fit into the receiver's buffer for certain: the kernel charges under 4 KiB for one of up to 1,400 bytes.
+/// How many datagrams fit into the receiver's buffer for certain: the kernel charges under 4 KiB for one of
+/// up to 1,400 bytes.
 fn room(receiver: &Receiver) -> usize {
     receiver.receive_buffer().got * 2 / 4096
 }

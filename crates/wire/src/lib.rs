@@ -1,11 +1,13 @@
 //! Bytes in and out of sockets. No other crate opens one.
 //!
-//! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive stamps
-//! and its count of drops, and sends them in batches. [`interface`] finds a network interface by name or address.
+//! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
+//! stamps and its count of drops, and sends them in batches. [`interface`] finds a network interface by name
+//! or address.
 //!
-//! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back pressure is
-//! [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was asked for or a refusal by
-//! the machine, and it says which address and which option; [`Error::hint`] says what to do about it.
+//! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
+//! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
+//! asked for or a refusal by the machine, and it says which address and which option; [`Error::hint`] says
+//! what to do about it.
 //!
 //! ```
 //! use std::time::Duration;

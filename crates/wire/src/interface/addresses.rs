@@ -15,8 +15,9 @@ struct List(*mut libc::ifaddrs);
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from a successful `getifaddrs`, is freed here only, and `entries` hands out nothing that
-        // outlives `self`. Test: `interface::tests::loopback_is_found_by_address_and_by_name` under a leak checker.
+        // SAFETY: the pointer came from a successful `getifaddrs`, is freed here only, and `entries` hands
+        // out nothing that outlives `self`. Test:
+        // `interface::tests::loopback_is_found_by_address_and_by_name` under a leak checker.
         unsafe { libc::freeifaddrs(self.0) }
     }
 }
@@ -44,10 +45,11 @@ impl List {
         let mut entries = Vec::new();
         let mut next = self.0;
         while !next.is_null() {
-            // SAFETY: every non-null pointer in the chain is a live `ifaddrs` until `freeifaddrs`, which needs `&mut self`;
-            // `ifa_name` is a C string. `ifa_addr` may be null and may be of any family, so the family decides whether the
-            // rest is a `sockaddr_in`; it is read unaligned since only the family is promised to be aligned.
-            // Test: `loopback_is_found_by_address_and_by_name` reads a name and an address that are known.
+            // SAFETY: every non-null pointer in the chain is a live `ifaddrs` until `freeifaddrs`, which
+            // needs `&mut self`; `ifa_name` is a C string. `ifa_addr` may be null and may be of any family,
+            // so the family decides whether the rest is a `sockaddr_in`; it is read unaligned since only the
+            // family is promised to be aligned. Test: `loopback_is_found_by_address_and_by_name` reads a name
+            // and an address that are known.
             let (entry, following) = unsafe {
                 let raw = &*next;
                 let is_ipv4 =

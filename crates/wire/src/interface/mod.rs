@@ -45,7 +45,8 @@ pub fn list() -> Result<Vec<Interface>, Error> {
 
 /// The interface with this name (`eth0`) or this IPv4 address (`10.0.0.5`).
 ///
-/// Multicast over `127.0.0.1` works although `lo` does not carry the `MULTICAST` flag, so that flag is not asked for.
+/// Multicast over `127.0.0.1` works although `lo` does not carry the `MULTICAST` flag, so that flag is not
+/// asked for.
 ///
 /// # Errors
 /// [`Error::NoSuchInterface`], which lists what there is, and [`Error::InterfaceDown`].

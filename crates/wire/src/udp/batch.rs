@@ -15,10 +15,11 @@ pub const SPARE_BYTES: usize = 64;
 /// The most datagrams that the kernel hands over in one call (`UIO_MAXIOV`).
 pub const MAX_SLOTS: usize = 1024;
 
-/// Room for a number of datagrams, made once and filled over and over by [`Receiver::receive`](super::Receiver::receive).
+/// Room for a number of datagrams, made once and filled over and over by
+/// [`Receiver::receive`](super::Receiver::receive).
 ///
-/// The default, 64 slots of 2048 bytes, holds what exchanges send (up to 1,500 bytes) and keeps a batch inside a core's
-/// second-level cache.
+/// The default, 64 slots of 2048 bytes, holds what exchanges send (up to 1,500 bytes) and keeps a batch
+/// inside a core's second-level cache.
 pub struct Batch {
     incoming: Incoming,
 }
@@ -41,7 +42,8 @@ pub struct Datagram<'a> {
 impl Batch {
     /// Room for `slots` datagrams of up to `slot_bytes` bytes each.
     ///
-    /// `slots` is brought into 1..=[`MAX_SLOTS`] and `slot_bytes` into 1..=65,535, the bounds of the kernel and of UDP.
+    /// `slots` is brought into 1..=[`MAX_SLOTS`] and `slot_bytes` into 1..=65,535, the bounds of the kernel and
+    /// of UDP.
     pub fn new(slots: usize, slot_bytes: usize) -> Self {
         Self { incoming: Incoming::new(slots.clamp(1, MAX_SLOTS), slot_bytes.clamp(1, 65_535), SPARE_BYTES) }
     }

@@ -1,7 +1,9 @@
-//! `recvmmsg(2)` and `sendmmsg(2)` over arrays that are made once. With `option.rs` the only `unsafe` of [`crate::udp`].
+//! `recvmmsg(2)` and `sendmmsg(2)` over arrays that are made once. With `option.rs` the only `unsafe` of
+//! [`crate::udp`].
 //!
-//! A message header is a handful of pointers into other arrays. [`Incoming`] owns everything that its headers point to,
-//! so they are set once; [`Outgoing`] lends its headers the caller's bytes for the length of one call.
+//! A message header is a handful of pointers into other arrays. [`Incoming`] owns everything that its headers
+//! point to, so they are set once; [`Outgoing`] lends its headers the caller's bytes for the length of one
+//! call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -34,8 +36,9 @@ pub(super) struct Incoming {
     filled: usize,
 }
 
-// SAFETY: the pointers in `_vectors` and `headers` lead into the other vectors' heap memory, which moves to the other thread
-// together with them and is shared with nobody. Test: `a_batch_moves_between_threads`.
+// SAFETY: the pointers in `_vectors` and `headers` lead into the other vectors' heap memory, which moves to
+// the other thread together with them and is shared with nobody. Test:
+// `a_batch_can_be_filled_again_and_moves_between_threads`.
 unsafe impl Send for Incoming {}
 // SAFETY: through `&Incoming` everything is only read, and the pointers are not followed at all.
 // Test: as above.
@@ -51,13 +54,14 @@ pub(super) struct Slot<'a> {
 }
 
 impl Incoming {
-    /// `slots` datagrams of up to `slot_bytes` bytes, each followed by `spare_bytes` that the kernel never writes.
+    /// Room for `slots` datagrams of up to `slot_bytes` bytes, each followed by `spare_bytes` that the kernel
+    /// never writes.
     pub(super) fn new(slots: usize, slot_bytes: usize, spare_bytes: usize) -> Self {
         let stride = slot_bytes + spare_bytes;
         let mut bytes = vec![0u8; slots * stride];
         let mut controls = vec![Control([0; CONTROL_BYTES]); slots];
-        // SAFETY: all three are plain C structures for which all zeroes is a valid value (null pointers, length 0).
-        // Test: every receive.
+        // SAFETY: all three are plain C structures for which all zeroes is a valid value (null pointers,
+        // length 0). Test: every receive.
         let (name, vector, header) = unsafe {
             (mem::zeroed::<libc::sockaddr_in>(), mem::zeroed::<libc::iovec>(), mem::zeroed::<libc::mmsghdr>())
         };
@@ -67,9 +71,9 @@ impl Incoming {
         let (first_byte, first_control) = (bytes.as_mut_ptr(), controls.as_mut_ptr());
         let (first_name, first_vector) = (names.as_mut_ptr(), vectors.as_mut_ptr());
         for (i, header) in headers.iter_mut().enumerate() {
-            // SAFETY: `i < slots`, the length of each of the four vectors (`stride` times that for `bytes`), so every
-            // offset stays inside its own allocation. The vectors are never grown, so the pointers stay true when `self`
-            // moves. Test: `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
+            // SAFETY: `i < slots`, the length of each of the four vectors (`stride` times that for `bytes`),
+            // so every offset stays inside its own allocation. The vectors are never grown, so the pointers
+            // stay true when `self` moves. Test: `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
             unsafe {
                 *first_vector.add(i) =
                     libc::iovec { iov_base: first_byte.add(i * stride).cast(), iov_len: slot_bytes };
@@ -99,10 +103,10 @@ impl Incoming {
             reset(&mut header.msg_hdr);
         }
         self.filled = 0;
-        // SAFETY: `headers` holds as many headers as the call is told, and each points to memory of `self` with its true
-        // length (see `new`); `&mut self` keeps every view of that memory away. A null time-out means none, and with
-        // MSG_DONTWAIT the call does not wait. Test: `a_long_datagram_is_cut_and_flagged` checks that nothing is written
-        // behind a slot.
+        // SAFETY: `headers` holds as many headers as the call is told, and each points to memory of `self`
+        // with its true length (see `new`); `&mut self` keeps every view of that memory away. A null time-out
+        // means none, and with MSG_DONTWAIT the call does not wait. Test:
+        // `a_long_datagram_is_cut_and_flagged` checks that nothing is written behind a slot.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -153,8 +157,8 @@ pub(super) struct Outgoing {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; what `vectors` point to is only read
-// during the call that set it. Test: `a_sender_moves_between_threads`.
+// SAFETY: as for `Incoming`: `headers` point into `vectors`, and both move together; what `vectors` point to
+// is only read during the call that set it. Test: `a_batch_can_be_filled_again_and_moves_between_threads`.
 unsafe impl Send for Outgoing {}
 // SAFETY: nothing can be read through `&Outgoing`.
 unsafe impl Sync for Outgoing {}
@@ -167,16 +171,17 @@ impl Outgoing {
         let mut headers = vec![header; slots];
         let first_vector = vectors.as_mut_ptr();
         for (i, header) in headers.iter_mut().enumerate() {
-            // SAFETY: `i < slots == vectors.len()`, and `vectors` never grows. Test: `a_thousand_datagrams_in_one_call`.
+            // SAFETY: `i < slots == vectors.len()`, and `vectors` never grows. Test:
+            // `every_datagram_of_a_large_send_is_received_or_counted_as_dropped`.
             header.msg_hdr.msg_iov = unsafe { first_vector.add(i) };
             header.msg_hdr.msg_iovlen = 1;
         }
         Self { vectors, headers }
     }
 
-    /// Sends what `datagrams` yields, one datagram each, up to as many as there are slots; does not wait. Answers how many
-    /// items it took from the iterator and how many of those were sent; what was taken and not sent starts with the one that
-    /// the error is about. Costs one system call.
+    /// Sends what `datagrams` yields, one datagram each, up to as many as there are slots; does not wait.
+    /// Answers how many items it took from the iterator and how many of those were sent; what was taken and
+    /// not sent starts with the one that the error is about. Costs one system call.
     pub(super) fn send<'a, B: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         fd: BorrowedFd<'_>,
@@ -194,9 +199,9 @@ impl Outgoing {
         if taken == 0 {
             return (0, Ok(0));
         }
-        // SAFETY: the first `taken` headers each point to one vector, which points to bytes borrowed for `'a`, which outlives
-        // this call; the kernel only reads them. Nothing follows those pointers after the call.
-        // Test: `mixed_sizes_arrive_in_order_in_one_batch` compares every byte.
+        // SAFETY: the first `taken` headers each point to one vector, which points to bytes borrowed for
+        // `'a`, which outlives this call; the kernel only reads them. Nothing follows those pointers after
+        // the call. Test: `mixed_sizes_arrive_in_order_in_one_batch` compares every byte.
         let count = unsafe {
             libc::sendmmsg(
                 fd.as_raw_fd(),
@@ -209,8 +214,8 @@ impl Outgoing {
     }
 }
 
-/// Sends `bytes` as datagrams of `segment_bytes` each (the last may be shorter) with one pass through the kernel's stack:
-/// `UDP_SEGMENT` of `udp(7)`, Linux 4.18 and later. All or nothing.
+/// Sends `bytes` as datagrams of `segment_bytes` each (the last may be shorter) with one pass through the
+/// kernel's stack: `UDP_SEGMENT` of `udp(7)`, Linux 4.18 and later. All or nothing.
 pub(super) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment_bytes: u16) -> Result<(), Errno> {
     #[repr(C)]
     struct SegmentSize {
@@ -228,8 +233,9 @@ pub(super) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment_bytes: u1
         padding: [0; 6],
     };
     let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: all zeroes is a valid `msghdr`; then it gets one vector over `bytes` and one control message, both alive until the
-    // call returns; the kernel only reads them. Test: `segments_arrive_as_datagrams_of_their_own`.
+    // SAFETY: all zeroes is a valid `msghdr`; then it gets one vector over `bytes` and one control message,
+    // both alive until the call returns; the kernel only reads them. Test:
+    // `segments_arrive_as_datagrams_of_their_own`.
     let count = unsafe {
         let mut header = mem::zeroed::<libc::msghdr>();
         header.msg_iov = &raw mut vector;

@@ -23,7 +23,8 @@ pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
 pub struct BufferSize {
     /// Bytes asked for.
     pub asked: usize,
-    /// Bytes given. The kernel charges its own bookkeeping to them as well: several hundred bytes for each datagram.
+    /// Bytes given. The kernel charges its own bookkeeping to them as well: several hundred bytes for each
+    /// datagram.
     pub got: usize,
 }
 
@@ -32,7 +33,10 @@ impl BufferSize {
     fn advice(self, limit: &str) -> Option<String> {
         (self.got < self.asked).then(|| {
             let Self { asked, got } = self;
-            format!("the kernel gave a socket buffer of {got} bytes where {asked} were asked for; `sysctl -w {limit}={asked}` lets it give more")
+            format!(
+                "the kernel gave a socket buffer of {got} bytes where {asked} were asked for; \
+                 `sysctl -w {limit}={asked}` lets it give more"
+            )
         })
     }
 }

@@ -1,5 +1,5 @@
-//! The socket options that rustix offers no function for. `unsafe` lives here because the kernel reads and writes through
-//! pointers; each call passes one local value and its true size.
+//! The socket options that rustix offers no function for. `unsafe` lives here because the kernel reads and
+//! writes through pointers; each call passes one local value and its true size.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -23,14 +23,14 @@ pub(super) fn set_int(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_in
     if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// The number of datagrams that the kernel has dropped on this socket, modulo 2^32: `SO_MEMINFO`'s last word, the same
-/// counter that `SO_RXQ_OVFL` attaches to datagrams.
+/// The number of datagrams that the kernel has dropped on this socket, modulo 2^32: `SO_MEMINFO`'s last word,
+/// the same counter that `SO_RXQ_OVFL` attaches to datagrams.
 pub(super) fn dropped(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
     let mut words = [0u32; WORDS];
     let mut length = size_of_val(&words) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `words`, which is that long, and the true count to `length`.
-    // Test: `kernel_drops_are_counted_without_reading`.
+    // SAFETY: the kernel writes at most `length` bytes to `words`, which is that long, and the true count to
+    // `length`. Test: `kernel_drops_are_counted_without_reading`.
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),

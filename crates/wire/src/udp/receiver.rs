@@ -27,13 +27,14 @@ const NETWORK_ERRORS_A_CALL: usize = 16;
 pub struct ReceiveOptions {
     /// A multicast group to join, or an address of this machine. Port 0 takes a free one.
     pub group_or_address: SocketAddrV4,
-    /// The interface on which a group arrives, by name or IPv4 address. Empty leaves the choice to the routing table. For a
-    /// unicast address it matters only where that is `0.0.0.0`: the socket is then bound to the interface's address.
+    /// The interface on which a group arrives, by name or IPv4 address. Empty leaves the choice to the
+    /// routing table. For a unicast address it matters only where that is `0.0.0.0`: the socket is then bound
+    /// to the interface's address.
     pub interface: String,
     /// Take a group's datagrams from this sender only (source-specific multicast, RFC 4607).
     pub source: Option<Ipv4Addr>,
-    /// The kernel's buffer in bytes. It has to hold what arrives while the reader is away; the kernel charges at least 768
-    /// bytes for a datagram, so 8 MiB holds some 20,000 small ones.
+    /// The kernel's buffer in bytes. It has to hold what arrives while the reader is away; the kernel charges
+    /// at least 768 bytes for a datagram, so 8 MiB holds some 20,000 small ones.
     pub receive_buffer: usize,
     /// Whether the kernel stamps each datagram's arrival.
     pub stamps: bool,
@@ -54,8 +55,8 @@ impl ReceiveOptions {
 
 /// A UDP socket that takes datagrams in batches.
 ///
-/// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to the group's own
-/// address, so other groups on the same port stay out of it.
+/// Several processes can listen to one group on one port; each gets every datagram. The socket is bound to
+/// the group's own address, so other groups on the same port stay out of it.
 pub struct Receiver {
     socket: OwnedFd,
     local: SocketAddrV4,
@@ -69,7 +70,8 @@ impl Receiver {
     /// Opens the socket, binds it, and joins the group if the address is one.
     ///
     /// # Errors
-    /// The interface is unknown or down; the address is taken or not this machine's; the group cannot be joined.
+    /// The interface is unknown or down; the address is taken or not this machine's; the group cannot be
+    /// joined.
     pub fn open(options: &ReceiveOptions) -> Result<Self, Error> {
         let address = options.group_or_address;
         let group = address.ip().is_multicast();
@@ -124,11 +126,11 @@ impl Receiver {
         Ok(Self { socket, local, interface, buffer, drops: DropCounter::default(), network_errors: 0 })
     }
 
-    /// Takes the datagrams that are there, as many as `batch` has slots, and does not wait; 0 means that there were none.
-    /// Whatever the batch held before is gone.
+    /// Takes the datagrams that are there, as many as `batch` has slots, and does not wait; 0 means that
+    /// there were none. Whatever the batch held before is gone.
     ///
-    /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors that other machines caused (ICMP) are counted
-    /// in [`network_errors`](Self::network_errors) and passed over.
+    /// One system call, no allocation (`cargo bench -p tapeline-wire`). Errors that other machines caused
+    /// (ICMP) are counted in [`network_errors`](Self::network_errors) and passed over.
     ///
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
@@ -150,8 +152,8 @@ impl Receiver {
         Ok(0)
     }
 
-    /// Waits until there is something to receive, or `timeout` is over: whether there is. It also comes back early, with
-    /// `false`, when a signal arrives, so that the caller can look whether it should end.
+    /// Waits until there is something to receive, or `timeout` is over: whether there is. It also comes back
+    /// early, with `false`, when a signal arrives, so that the caller can look whether it should end.
     pub fn wait(&self, timeout: Duration) -> bool {
         wait_any(&[self], timeout)
     }
@@ -166,14 +168,15 @@ impl Receiver {
         self.interface.as_ref()
     }
 
-    /// Datagrams that the kernel has dropped since the socket was opened (full buffer, bad checksum), as known when the last
-    /// received one was queued. Costs nothing; see [`ask_kernel_drops`](Self::ask_kernel_drops).
+    /// Datagrams that the kernel has dropped since the socket was opened (full buffer, bad checksum), as
+    /// known when the last received one was queued. Costs nothing; see
+    /// [`ask_kernel_drops`](Self::ask_kernel_drops).
     pub fn kernel_drops(&self) -> u64 {
         self.drops.total
     }
 
-    /// Asks the kernel for its drop count now and answers as [`kernel_drops`](Self::kernel_drops). One system call: for the
-    /// end of a run and for idle moments, when no datagram brings the count along.
+    /// Asks the kernel for its drop count now and answers as [`kernel_drops`](Self::kernel_drops). One system
+    /// call: for the end of a run and for idle moments, when no datagram brings the count along.
     pub fn ask_kernel_drops(&mut self) -> u64 {
         // A kernel without SO_MEMINFO (before 4.12) leaves the count that the datagrams brought.
         if let Ok(dropped) = option::dropped(self.socket.as_fd()) {
@@ -218,12 +221,13 @@ impl fmt::Debug for Receiver {
     }
 }
 
-/// Waits until one of `receivers` has something, or `timeout` is over: whether one has. Comes back early, with `false`, when
-/// a signal arrives. Only the first [`MAX_WAIT`] are waited for.
+/// Waits until one of `receivers` has something, or `timeout` is over: whether one has. Comes back early,
+/// with `false`, when a signal arrives. Only the first [`MAX_WAIT`] are waited for.
 pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool {
     let receivers = &receivers[..receivers.len().min(MAX_WAIT)];
     let Some(first) = receivers.first() else { return false };
-    // On the stack, since a plant waits often: a place that no receiver needs repeats the first and is not polled.
+    // On the stack, since a plant waits often: a place that no receiver needs repeats the first and is not
+    // polled.
     let mut polled: [PollFd<'_>; MAX_WAIT] =
         std::array::from_fn(|i| PollFd::new(receivers.get(i).unwrap_or(first).borrow(), PollFlags::IN));
     // A time-out beyond what a timespec holds is as good as none.
@@ -335,8 +339,9 @@ struct DropCounter {
 }
 
 impl DropCounter {
-    /// A datagram carries the count of the moment at which it was queued, so after the kernel was asked directly older counts
-    /// still come in. Less than half the range ahead is progress; anything else is such an older one.
+    /// A datagram carries the count of the moment at which it was queued, so after the kernel was asked
+    /// directly older counts still come in. Less than half the range ahead is progress; anything else is such
+    /// an older one.
     fn observe(&mut self, dropped: u32) {
         let ahead = dropped.wrapping_sub(self.last);
         if ahead < 1 << 31 {

@@ -16,7 +16,8 @@ use crate::Error;
 use crate::error::Operation;
 use crate::interface::{self, Interface};
 
-/// The most datagrams of one [`Sender::send_segmented`] (`UDP_MAX_SEGMENTS` of the kernels up to 6.8; later ones take more).
+/// The most datagrams of one [`Sender::send_segmented`] (`UDP_MAX_SEGMENTS` of the kernels up to 6.8; later
+/// ones take more).
 pub const MAX_SEGMENTS: usize = 64;
 
 /// How many errors that came from the network are counted and passed over in one send call.
@@ -27,10 +28,11 @@ const NETWORK_ERRORS_A_CALL: usize = 16;
 pub struct SendOptions {
     /// A multicast group or a unicast address.
     pub destination: SocketAddrV4,
-    /// The interface to send on, by name or IPv4 address. Empty leaves the choice to the routing table. For a unicast
-    /// destination it gives the datagrams that interface's address as their source.
+    /// The interface to send on, by name or IPv4 address. Empty leaves the choice to the routing table. For a
+    /// unicast destination it gives the datagrams that interface's address as their source.
     pub interface: String,
-    /// How many routers a multicast datagram may pass, plus one: 1 stays on the local network. Unicast keeps the system's.
+    /// How many routers a multicast datagram may pass, plus one: 1 stays on the local network. Unicast keeps
+    /// the system's.
     pub ttl: u8,
     /// The kernel's buffer in bytes.
     pub send_buffer: usize,
@@ -159,16 +161,17 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Sends datagrams in order: a slice of anything that holds bytes, or an iterator of references. Up to 1,024 go into one
-    /// system call; it goes on until all are sent or the kernel has no room, and allocates nothing.
+    /// Sends datagrams in order: a slice of anything that holds bytes, or an iterator of references. Up to
+    /// 1,024 go into one system call; it goes on until all are sent or the kernel has no room, and allocates
+    /// nothing.
     ///
     /// A datagram that was taken by the kernel may still be lost on its way: this is UDP.
     ///
     /// # Errors
-    /// [`Error::TooLong`] when the next datagram (those before it were sent, uncounted) is longer than UDP or the path
-    /// allows; [`Error::Socket`] when the machine refuses, such as for an interface that went down. Errors that other machines caused
-    /// ("connection refused" after an earlier datagram) are counted in [`network_errors`](Self::network_errors) and passed
-    /// over.
+    /// [`Error::TooLong`] when the next datagram (those before it were sent, uncounted) is longer than UDP or
+    /// the path allows; [`Error::Socket`] when the machine refuses, such as for an interface that went down.
+    /// Errors that other machines caused ("connection refused" after an earlier datagram) are counted in
+    /// [`network_errors`](Self::network_errors) and passed over.
     pub fn send_many<'a, B: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         datagrams: impl IntoIterator<Item = &'a B, IntoIter: Clone>,
@@ -185,7 +188,8 @@ impl Sender {
             }
             match sent {
                 Ok(sent) if sent == taken => count += sent,
-                // The kernel sent a part and keeps the reason to itself: it gives it when asked to send the next one.
+                // The kernel sent a part and keeps the reason to itself: it gives it when asked to send the
+                // next one.
                 Ok(sent) => {
                     count += sent;
                     errors = 0;
@@ -207,13 +211,14 @@ impl Sender {
         Ok(Sent { count, blocked: true })
     }
 
-    /// Cuts `bytes` into datagrams of `segment_bytes` each (the last may be shorter), which pass the kernel's stack as
-    /// one: two to three times as many a second as [`send_many`](Self::send_many) over loopback (`cargo bench -p
-    /// tapeline-wire`). All or none are sent. Needs Linux 4.18 and a device that computes checksums (loopback does).
+    /// Cuts `bytes` into datagrams of `segment_bytes` each (the last may be shorter), which pass the kernel's
+    /// stack as one: two to three times as many a second as [`send_many`](Self::send_many) over loopback
+    /// (`cargo bench -p tapeline-wire`). All or none are sent. Needs Linux 4.18 and a device that computes
+    /// checksums (loopback does).
     ///
     /// # Errors
-    /// [`Error::TooLong`] for more than [`MAX_SEGMENTS`] datagrams, more than 65,507 bytes in all, or segments longer
-    /// than the path carries; [`Error::Socket`] when the device cannot.
+    /// [`Error::TooLong`] for more than [`MAX_SEGMENTS`] datagrams, more than 65,507 bytes in all, or
+    /// segments longer than the path carries; [`Error::Socket`] when the device cannot.
     pub fn send_segmented(&mut self, bytes: &[u8], segment_bytes: u16) -> Result<Sent, Error> {
         let segments = bytes.len().div_ceil(usize::from(segment_bytes.max(1)));
         if segments > MAX_SEGMENTS || bytes.len() > 65_507 {
@@ -236,8 +241,8 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Waits until the kernel has room again, or `timeout` is over: whether it has. Comes back early, with `false`, when a
-    /// signal arrives.
+    /// Waits until the kernel has room again, or `timeout` is over: whether it has. Comes back early, with
+    /// `false`, when a signal arrives.
     pub fn wait(&self, timeout: Duration) -> bool {
         let limit = Timespec::try_from(timeout).ok();
         match poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], limit.as_ref()) {
@@ -258,12 +263,14 @@ impl Sender {
         self.local
     }
 
-    /// Errors that the network reported for earlier datagrams, such as "connection refused" where nobody listens.
+    /// Errors that the network reported for earlier datagrams, such as "connection refused" where nobody
+    /// listens.
     pub fn network_errors(&self) -> u64 {
         self.counters.network_errors
     }
 
-    /// How often the machine had no buffer for a datagram (`ENOBUFS`: a full device queue). Reported as back pressure.
+    /// How often the machine had no buffer for a datagram (`ENOBUFS`: a full device queue). Reported as back
+    /// pressure.
     pub fn no_buffers(&self) -> u64 {
         self.counters.no_buffers
     }
