@@ -28,6 +28,8 @@ const SETTLED_BASELINE_NS: u64 = NS_PER_SECOND;
 const CORRECTION_NS: u64 = 2 * NS_PER_SECOND;
 /// The fastest correction, in parts per 10⁹: less than half of the 500 ppm at which the kernel itself may slew.
 const CORRECTION_LIMIT_PPB: i64 = 200_000;
+/// How wrong the rate may be until it has been measured again: twice what the kernel may slew by.
+const UNKNOWN_RATE_PPB: u64 = 1_000_000;
 /// Differences between CLOCK_REALTIME and CLOCK_MONOTONIC beyond this, plus the reading's own error, are steps of UTC.
 const STEP_NS: u64 = 1_000;
 /// Offsets beyond this, plus what 600 ppm of drift explain, mean that the counter itself jumped (a virtual machine was
@@ -55,6 +57,7 @@ pub struct Clock {
     utc_offset_ns: Option<i64>,
     step_ns: i64,
     last: Ticks,
+    previous: Option<Sample>,
 }
 
 /// What a recalibration found.
@@ -101,6 +104,7 @@ impl Clock {
             utc_offset_ns: None,
             step_ns: 0,
             last: calibration.anchor(),
+            previous: None,
         }
     }
 
@@ -122,6 +126,7 @@ impl Clock {
             utc_offset_ns: Some(now.utc_offset_ns),
             step_ns: 0,
             last: now.ticks,
+            previous: Some(*now),
         }
     }
 
@@ -191,29 +196,36 @@ impl Clock {
     }
 
     fn recalibrate_with(&mut self, now: Sample) -> Recalibration {
-        // A clock on another's line keeps that line and takes its distance to UTC as the agreed one, so that the first
-        // reading corrects drift (tens of nanoseconds) only if there was no step; a step would show as a large offset.
+        // A clock on another's line takes today's UTC as the agreed one. If UTC was stepped since that line was made, this
+        // shows as a large offset, and so as a jump.
         let utc_offset_ns = *self.utc_offset_ns.get_or_insert(now.utc_offset_ns);
         let stepped = now.utc_offset_ns.saturating_sub(utc_offset_ns);
         let reading_error = now.error_ns(self.rate);
         self.step_ns = if stepped.unsigned_abs() > STEP_NS + reading_error { stepped } else { 0 };
 
-        self.lengthen(&now);
         let truth = now.utc_at(utc_offset_ns);
         let shown = self.line.at(now.ticks);
         let offset_ns = truth.since(shown);
+        let stated_ns = self.line.error_ns_at(now.ticks).saturating_add(reading_error);
+        let previous = self.previous.replace(now);
         let elapsed_ns = u64::try_from(self.line.ns_between(self.last, now.ticks)).unwrap_or(0);
         let counter_went_back = now.ticks < self.last;
         self.last = now.ticks;
+        if offset_ns.unsigned_abs() > stated_ns {
+            // The kernel has changed the rate of its own clock: what was measured before that is no guide any more.
+            self.baseline = previous.map(|previous| [previous, previous]);
+            self.rate.error_ppb = UNKNOWN_RATE_PPB;
+        }
 
         if counter_went_back || offset_ns.unsigned_abs() > JUMP_NS + elapsed_ns / 1_000_000 * 600 {
             self.baseline = Some([now, now]);
             self.line = Calibration::new(now.ticks, truth, self.rate, reading_error);
             return Recalibration { offset_ns, step_ns: self.step_ns, jumped: true };
         }
+        self.lengthen(&now);
         // Over twice the time since the last call at least: a correction that outlives its purpose overshoots, and this way
         // each call leaves at most half of the offset.
-        let over_ns = i64::try_from(CORRECTION_NS.max(2 * elapsed_ns)).unwrap_or(i64::MAX);
+        let over_ns = i64::try_from(CORRECTION_NS.max(elapsed_ns.saturating_mul(2))).unwrap_or(i64::MAX);
         let correction_ppb =
             i64::try_from(i128::from(offset_ns) * i128::from(NS_PER_SECOND) / i128::from(over_ns))
                 .unwrap_or(0)

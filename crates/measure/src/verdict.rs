@@ -229,7 +229,7 @@ mod tests {
             Pass,
             &[],
         );
-        expect(|e| e.floor_p99_ns = Some(9_950), Noisy, &["19.9 µs"]);
+        expect(|e| e.floor_p99_ns = Some(9_960), Noisy, &["19.9 µs"]);
         expect(|e| e.floor_p99_ns = None, Pass, &["p99"]);
         expect(|e| e.result = None, Pass, &["steady"]);
     }
