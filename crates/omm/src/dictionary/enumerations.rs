@@ -1,0 +1,192 @@
+//! The format of `enumtype.def`.
+//!
+//! ```text
+//! ORDER_SIDE  3428
+//!       1      "BID"   buyers
+//!       2      "ASK"   sellers
+//! ```
+//!
+//! Names and ids of the fields that share a table, then its values: number, display text (quoted, or its bytes in
+//! hexadecimal between `#`), meaning.
+
+use super::Dictionary;
+use super::error::{DictionaryError, Problem};
+use super::lines::{Columns, Line, lines};
+use crate::Fid;
+use crate::rwf::Rmtes;
+
+/// More tables than any file has: each takes at least one field id.
+const MOST_TABLES: usize = 1 << 16;
+
+/// The values that one or more enumerated fields can take.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnumerationTable {
+    /// The fields that share the table.
+    pub fids: Vec<Fid>,
+    /// In ascending order of their numbers.
+    values: Vec<EnumeratedValue>,
+}
+
+impl EnumerationTable {
+    /// The values in ascending order of their numbers.
+    #[must_use]
+    pub fn values(&self) -> &[EnumeratedValue] {
+        &self.values
+    }
+
+    /// One value.
+    #[must_use]
+    pub fn value(&self, number: u16) -> Option<&EnumeratedValue> {
+        let place = self.values.binary_search_by_key(&number, |value| value.number).ok()?;
+        self.values.get(place)
+    }
+}
+
+/// One value of an enumeration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnumeratedValue {
+    /// What is on the wire.
+    pub number: u16,
+    /// What is shown, with the blanks of the file.
+    pub display: Box<str>,
+    /// What is shown, as the bytes of an RMTES string.
+    pub display_bytes: Box<[u8]>,
+    /// What it means.
+    pub meaning: Box<str>,
+}
+
+pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), DictionaryError> {
+    let mut table: Option<EnumerationTable> = None;
+    for (number, line) in lines(text) {
+        match line {
+            Line::Tag(name, value) => dictionary.enumeration_tags.push((name.into(), value.into())),
+            Line::Columns(columns) if columns.rest().starts_with(|c: char| c.is_ascii_digit()) => {
+                let value = value(columns).map_err(|problem| problem.on(number))?;
+                let table = table.as_mut().ok_or(Problem::NoField.on(number))?;
+                match table.values.binary_search_by_key(&value.number, |other| other.number) {
+                    Ok(_) => return Err(Problem::DuplicateValue(value.number).on(number)),
+                    Err(place) => table.values.insert(place, value),
+                }
+            }
+            Line::Columns(columns) => {
+                // A field behind values begins the next table.
+                if table.as_ref().is_some_and(|table| !table.values.is_empty()) {
+                    add(table.take(), dictionary);
+                }
+                let fid = field(columns, dictionary).map_err(|problem| problem.on(number))?;
+                let table = table.get_or_insert_default();
+                if let Some(fid) = fid {
+                    if dictionary.enumerated.contains_key(&fid) {
+                        return Err(Problem::SecondTable(fid).on(number));
+                    }
+                    if dictionary.tables.len() >= MOST_TABLES {
+                        return Err(Problem::TooMany(MOST_TABLES).on(number));
+                    }
+                    dictionary.enumerated.insert(fid, dictionary.tables.len());
+                    table.fids.push(fid);
+                }
+            }
+        }
+    }
+    add(table, dictionary);
+    Ok(())
+}
+
+/// Keeps a table that a field of the dictionary has.
+fn add(table: Option<EnumerationTable>, dictionary: &mut Dictionary) {
+    if let Some(table) = table.filter(|table| !table.fids.is_empty()) {
+        dictionary.tables.push(table);
+    }
+}
+
+/// A name and an id; `None` if the dictionary does not have the field.
+fn field(mut columns: Columns<'_>, dictionary: &Dictionary) -> Result<Option<Fid>, Problem> {
+    let name = columns.word("name")?;
+    let fid = Fid(columns.number("field id")?);
+    if !columns.rest().is_empty() {
+        return Err(Problem::Surplus(columns.rest().to_owned()));
+    }
+    match dictionary.field(fid) {
+        Some(field) if field.name.as_ref() != name => {
+            Err(Problem::OtherName { fid, expected: field.name.to_string(), found: name.to_owned() })
+        }
+        Some(_) => Ok(Some(fid)),
+        None => Ok(None),
+    }
+}
+
+fn value(mut columns: Columns<'_>) -> Result<EnumeratedValue, Problem> {
+    let number = columns.number("value")?;
+    let display_bytes: Box<[u8]> = if columns.rest().starts_with('#') {
+        let digits = columns.between('#', "display")?;
+        let bytes = hexadecimal(digits).ok_or_else(|| Problem::Word {
+            what: "display",
+            found: digits.to_owned(),
+            expected: "pairs of hexadecimal digits",
+        })?;
+        bytes.into()
+    } else {
+        columns.quoted("display")?.as_bytes().into()
+    };
+    let display = match str::from_utf8(&display_bytes) {
+        Ok(text) => text.into(),
+        Err(_) => Rmtes(&display_bytes).to_text().into(),
+    };
+    Ok(EnumeratedValue { number, display, display_bytes, meaning: columns.rest().into() })
+}
+
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, odd) = digits.as_bytes().as_chunks::<2>();
+    if !odd.is_empty() {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &str = "SIDE \"SIDE\" 1 NULL ENUMERATED 3 ( 3 ) ENUM 1\n\
+                          TICK \"TICK\" 2 NULL ENUMERATED 1 ( 1 ) ENUM 1\n\
+                          TICK_2 \"TICK 2\" 3 NULL ENUMERATED 1 ( 1 ) ENUM 1\n";
+
+    fn read(text: &str) -> Result<Dictionary, DictionaryError> {
+        Dictionary::parse(FIELDS).unwrap().with_enumerations(text)
+    }
+
+    #[test]
+    fn tables_are_shared() {
+        let text = "!tag RT_Version 1\nSIDE 1\n 1 \"BID\" who buys\n 2 \"ASK\" who sells\n!\nTICK 2\nTICK_2 3\n\
+                    OTHER 9\n 0 #DE# up\nELSEWHERE 10\n 1 \"x\" y\n";
+        let dictionary = read(text).unwrap();
+        assert_eq!(dictionary.enumeration_tag("RT_Version"), Some("1"));
+        assert_eq!(dictionary.enumerations().len(), 2);
+        let side = dictionary.enumeration(Fid(1)).unwrap();
+        assert_eq!(side.value(2).unwrap().meaning.as_ref(), "who sells");
+        assert_eq!(side.value(3), None);
+        assert_eq!(dictionary.enumeration(Fid(3)).unwrap().fids, [Fid(2), Fid(3)]);
+        assert_eq!(dictionary.display(Fid(2), 0), Some("\u{DE}"));
+        assert_eq!(dictionary.enumeration(Fid(9)), None);
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        for (text, message) in [
+            ("1 \"A\" a", "line 1: a value comes before the fields that have it"),
+            ("SIDE 1\n1 \"A\" a\n1 \"B\" b", "line 3: value 1 comes twice in its table"),
+            ("SIDE 1\n1 \"A\" a\nSIDE 1", "line 3: field id 1 has a table already"),
+            ("SIDE 2", "line 1: field id 2 is named TICK, not SIDE"),
+            ("SIDE one", "line 1: field id \"one\" is no number from -32768 to 32767"),
+            ("SIDE 1\n70000 \"A\" a", "line 2: value \"70000\" is no number from 0 to 65535"),
+            ("SIDE 1\n1 \"A", "line 2: the quoted display does not end"),
+            (
+                "SIDE 1\n1 #D# a",
+                "line 2: display \"D\" is not known; expected one of pairs of hexadecimal digits",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The format of `RDMFieldDictionary`.
+//!
+//! ```text
+//! !tag Version 1.0
+//! TRDPRC_1   "LAST"            6  TRDPRC_2  PRICE       17       REAL64  7
+//! CURRENCY   "CURRENCY"       15  NULL      ENUMERATED  5 ( 3 )  ENUM    2
+//! ```
+//!
+//! Columns: name, long name, id, name of the field that it ripples to, type and length of old (Marketfeed; with
+//! the length of the display text for enumerations), RWF type, longest RWF value for a cache.
+
+use super::Dictionary;
+use super::error::{DictionaryError, Problem};
+use super::lines::{Columns, Line, lines};
+use crate::Fid;
+use crate::rwf::DataType;
+
+/// One field of a dictionary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldDefinition {
+    /// The id.
+    pub fid: Fid,
+    /// The name ("acronym").
+    pub name: Box<str>,
+    /// The longer name ("DDE acronym").
+    pub long_name: Box<str>,
+    /// Name of the field that takes over the old value.
+    pub ripples_to: Option<Box<str>>,
+    /// Type of old.
+    pub marketfeed_type: MarketfeedType,
+    /// Length of old.
+    pub marketfeed_len: u16,
+    /// Length of an enumeration's display text.
+    pub display_len: Option<u16>,
+    /// Type on the wire.
+    pub data_type: DataType,
+    /// Bytes of the longest value, for a cache.
+    pub data_len: u16,
+}
+
+macro_rules! marketfeed_types {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// What kind of value a field had in the format before RWF.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum MarketfeedType {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl MarketfeedType {
+            /// Every name, for messages.
+            const NAMES: &str = concat!($($text, " "),*);
+
+            /// The name in the file.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+
+            fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($text => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+marketfeed_types! {
+    /// Time with seconds.
+    TimeSeconds = "TIME_SECONDS",
+    /// Whole number.
+    Integer = "INTEGER",
+    /// Number.
+    Numeric = "NUMERIC",
+    /// Date.
+    Date = "DATE",
+    /// Price.
+    Price = "PRICE",
+    /// Text.
+    Alphanumeric = "ALPHANUMERIC",
+    /// Enumeration.
+    Enumerated = "ENUMERATED",
+    /// Time without seconds.
+    Time = "TIME",
+    /// Bytes.
+    Binary = "BINARY",
+    /// Long text.
+    LongAlphanumeric = "LONG_ALPHANUMERIC",
+    /// Anything.
+    Opaque = "OPAQUE",
+    /// Nothing: the field exists in RWF only.
+    None = "NONE",
+}
+
+/// Names of RWF types; those with a size are what older files have.
+const TYPES: &[(&str, DataType)] = &[
+    ("INT64", DataType::INT),
+    ("INT32", DataType::INT),
+    ("INT", DataType::INT),
+    ("UINT64", DataType::UINT),
+    ("UINT32", DataType::UINT),
+    ("UINT", DataType::UINT),
+    ("FLOAT", DataType::FLOAT),
+    ("DOUBLE", DataType::DOUBLE),
+    ("REAL64", DataType::REAL),
+    ("REAL32", DataType::REAL),
+    ("REAL", DataType::REAL),
+    ("DATE", DataType::DATE),
+    ("TIME", DataType::TIME),
+    ("DATETIME", DataType::DATETIME),
+    ("QOS", DataType::QOS),
+    ("STATE", DataType::STATE),
+    ("ENUM", DataType::ENUM),
+    ("ARRAY", DataType::ARRAY),
+    ("BUFFER", DataType::BUFFER),
+    ("ASCII_STRING", DataType::ASCII_STRING),
+    ("UTF8_STRING", DataType::UTF8_STRING),
+    ("RMTES_STRING", DataType::RMTES_STRING),
+    ("NO_DATA", DataType::NO_DATA),
+    ("OPAQUE", DataType::OPAQUE),
+    ("XML", DataType::XML),
+    ("FIELD_LIST", DataType::FIELD_LIST),
+    ("ELEMENT_LIST", DataType::ELEMENT_LIST),
+    ("ELEM_LIST", DataType::ELEMENT_LIST),
+    ("ANSI_PAGE", DataType::ANSI_PAGE),
+    ("FILTER_LIST", DataType::FILTER_LIST),
+    ("VECTOR", DataType::VECTOR),
+    ("MAP", DataType::MAP),
+    ("SERIES", DataType::SERIES),
+    ("MSG", DataType::MSG),
+    ("JSON", DataType::JSON),
+];
+
+/// The names of [`TYPES`] without the old ones, for messages.
+const TYPE_NAMES: &str = "INT64 UINT64 FLOAT DOUBLE REAL64 DATE TIME DATETIME QOS STATE ENUM ARRAY BUFFER \
+    ASCII_STRING UTF8_STRING RMTES_STRING OPAQUE XML FIELD_LIST ELEMENT_LIST ANSI_PAGE FILTER_LIST VECTOR MAP \
+    SERIES MSG JSON";
+
+pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), DictionaryError> {
+    for (number, line) in lines(text) {
+        match line {
+            Line::Tag(name, value) => dictionary.field_tags.push((name.into(), value.into())),
+            Line::Columns(columns) => {
+                let field = field(columns).map_err(|problem| problem.on(number))?;
+                add(field, dictionary).map_err(|problem| problem.on(number))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn field(mut columns: Columns<'_>) -> Result<FieldDefinition, Problem> {
+    let name = columns.word("name")?;
+    let long_name = columns.quoted("long name")?;
+    let fid = Fid(columns.number("field id")?);
+    let ripples_to = columns.word("field that it ripples to")?;
+    let old = columns.word("field type")?;
+    let marketfeed_type = MarketfeedType::from_name(old).ok_or_else(|| Problem::Word {
+        what: "field type",
+        found: old.to_owned(),
+        expected: MarketfeedType::NAMES.trim_end(),
+    })?;
+    let marketfeed_len = columns.number("length")?;
+    let display_len = columns.parenthesised("display length")?;
+    let rwf = columns.word("RWF type")?;
+    let data_type = TYPES
+        .iter()
+        .find(|(name, _)| *name == rwf)
+        .map(|(_, data_type)| *data_type)
+        .ok_or_else(|| Problem::Word { what: "RWF type", found: rwf.to_owned(), expected: TYPE_NAMES })?;
+    let data_len = columns.number("RWF length")?;
+    if !columns.rest().is_empty() {
+        return Err(Problem::Surplus(columns.rest().to_owned()));
+    }
+    Ok(FieldDefinition {
+        fid,
+        name: name.into(),
+        long_name: long_name.into(),
+        ripples_to: (ripples_to != "NULL").then(|| ripples_to.into()),
+        marketfeed_type,
+        marketfeed_len,
+        display_len,
+        data_type,
+        data_len,
+    })
+}
+
+fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result<(), Problem> {
+    if let Some(other) = dictionary.field(field.fid) {
+        return Err(Problem::DuplicateFid { fid: field.fid, name: other.name.to_string() });
+    }
+    if let Some(other) = dictionary.names.get(&field.name) {
+        return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
+    }
+    let row = usize::from(field.fid.0 as u16);
+    let place = dictionary.fields.len();
+    // All 65,536 ids but one can be in use.
+    let most = usize::from(super::NO_FIELD);
+    match (u16::try_from(place), dictionary.types.get_mut(row), dictionary.places.get_mut(row)) {
+        (Ok(place), Some(data_type), Some(row)) if place != super::NO_FIELD => {
+            *data_type = field.data_type;
+            *row = place;
+        }
+        _ => return Err(Problem::TooMany(most)),
+    }
+    dictionary.names.insert(field.name.clone(), field.fid);
+    dictionary.fields.push(field);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> String {
+        Dictionary::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn columns() {
+        let text = "!tag Version 4.2\n\nCURRENCY \"MONEY OF\" 15 NULL ENUMERATED 5 ( 3 ) ENUM 2\n! comment\n\
+                    X -\n";
+        assert_eq!(fault(text), "line 5: long name is missing");
+        let dictionary = Dictionary::parse(text.trim_end().trim_end_matches("X -")).unwrap();
+        assert_eq!(dictionary.field_tag("Version"), Some("4.2"));
+        let field = dictionary.field_named("CURRENCY").unwrap();
+        assert_eq!(
+            (field.fid, field.long_name.as_ref(), field.marketfeed_len, field.display_len),
+            (Fid(15), "MONEY OF", 5, Some(3))
+        );
+        assert_eq!((field.data_type, field.data_len), (DataType::ENUM, 2));
+        assert_eq!(field.ripples_to, None);
+    }
+
+    #[test]
+    fn faults_name_the_line_and_what_was_expected() {
+        let good = "BID \"BID\" 22 BID_1 PRICE 17 REAL64 7\n";
+        for (bad, message) in [
+            ("BID", "line 2: long name is missing"),
+            ("BID \"BID", "line 2: the quoted long name does not end"),
+            ("X \"X\" 99999", "line 2: field id \"99999\" is no number from -32768 to 32767"),
+            ("X \"X\" 1 NULL PRICE 17", "line 2: RWF type is missing"),
+            ("X \"X\" 1 NULL PRICE 17 REAL64 7 8", "line 2: \"8\" follows the last column"),
+            ("ASK \"ASK\" 22 NULL PRICE 17 REAL64 7", "line 2: field id 22 was given to BID before"),
+            ("BID \"BID\" 23 NULL PRICE 17 REAL64 7", "line 2: the name BID was given to field id 22 before"),
+            ("X \"X\" 1 NULL PRICE 1 ( 2 REAL64 7", "line 2: the quoted display length does not end"),
+        ] {
+            assert_eq!(fault(&format!("{good}{bad}\n")), message);
+        }
+        let unknown = fault("X \"X\" 1 NULL PRICE 17 DECIMAL 7");
+        assert!(
+            unknown.starts_with("line 1: RWF type \"DECIMAL\" is not known; expected one of INT64 "),
+            "{unknown}"
+        );
+        let unknown = fault("X \"X\" 1 NULL MONEY 17 REAL64 7");
+        assert!(
+            unknown.starts_with("line 1: field type \"MONEY\" is not known; expected one of "),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn ripples() {
+        let text = "BID \"BID\" 22 BID_1 PRICE 17 REAL64 7\nBID_1 \"BID 1\" 23 BID_2 PRICE 17 REAL64 7\n";
+        let dictionary = Dictionary::parse(text).unwrap();
+        assert_eq!(dictionary.ripples_to(Fid(22)).unwrap().fid, Fid(23));
+        assert_eq!(dictionary.ripples_to(Fid(23)), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! ARRAY: primitives of one type in a row (RWF chapter 3).
+
+use super::number;
+use super::{Cursor, DataType, Date, DateTime, Time, Value, Writer};
+use crate::{Full, Malformed, Refused};
+
+/// A blank TIME of seven bytes; its front is the blank of the shorter forms.
+const TIME_7_BLANK: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0xFF];
+
+/// An array, read: its type and its items' bytes.
+///
+/// ```
+/// use tapeline_omm::{Value, rwf::{Array, DataType}};
+///
+/// let array = Array::decode(&[3, 0, 0, 2, 1, 5, 2, 0xFE, 0xD4])?.expect("not blank");
+/// assert_eq!(array.item_type, DataType::INT);
+/// let values: Result<Vec<_>, _> = array.values().collect();
+/// assert_eq!(values?, [Value::Int(5), Value::Int(-300)]);
+/// # Ok::<(), tapeline_omm::Malformed>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Array<'a> {
+    /// What each item is.
+    pub item_type: DataType,
+    /// Bytes of each item, or 0 where each has a length of its own.
+    pub item_len: u16,
+    /// Number of items.
+    pub count: u16,
+    items: &'a [u8],
+    /// Where the items begin in the slice that was read.
+    items_at: usize,
+}
+
+impl<'a> Array<'a> {
+    /// From the bytes of an entry; `None` is blank.
+    ///
+    /// # Errors
+    ///
+    /// Fewer bytes than the count asks for.
+    pub fn decode(data: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        if data.is_empty() {
+            return Ok(None);
+        }
+        let mut cursor = Cursor::new(data);
+        let item_type = DataType(cursor.u8("ARRAY type")?);
+        let item_len = cursor.u16ob("ARRAY item length")?;
+        let count_at = cursor.offset();
+        let count = cursor.u16("ARRAY count")?;
+        let items = cursor.rest();
+        // An item of variable length has at least its length byte.
+        if usize::from(item_len).max(1).saturating_mul(usize::from(count)) > items.len() {
+            return Err(Malformed::new(count_at, "ARRAY count"));
+        }
+        Ok(Some(Self { item_type, item_len, count, items, items_at: cursor.offset() }))
+    }
+
+    /// The bytes of each item.
+    #[must_use]
+    pub fn iter(&self) -> Items<'a> {
+        Items {
+            item_len: self.item_len,
+            left: self.count,
+            cursor: Cursor::new(self.items),
+            base: self.items_at,
+        }
+    }
+
+    /// Writes the array again, in the same form.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
+        writer.whole(|w| {
+            w.u8(self.item_type.0)?;
+            w.u16ob(usize::from(self.item_len), "ARRAY item length")?;
+            w.u16(self.count)?;
+            Ok(w.bytes(self.items)?)
+        })
+    }
+
+    /// Each item as a value.
+    pub fn values(&self) -> impl Iterator<Item = Result<Value<'a>, Malformed>> + use<'a> {
+        let item_type = self.item_type;
+        self.iter().map(move |item| Value::decode(item_type, item?))
+    }
+}
+
+impl<'a> IntoIterator for Array<'a> {
+    type Item = Result<&'a [u8], Malformed>;
+    type IntoIter = Items<'a>;
+
+    fn into_iter(self) -> Items<'a> {
+        self.iter()
+    }
+}
+
+/// The items of an [`Array`] in order. After a fault there are no more.
+#[derive(Debug, Clone)]
+pub struct Items<'a> {
+    item_len: u16,
+    left: u16,
+    cursor: Cursor<'a>,
+    base: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<&'a [u8], Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let item = match self.item_len {
+            0 => self.cursor.b16("ARRAY item"),
+            len => self.cursor.take(usize::from(len), "ARRAY item"),
+        };
+        Some(item.map_err(|fault| {
+            self.left = 0;
+            fault.within(self.base)
+        }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(usize::from(self.left)))
+    }
+}
+
+/// Writes an array in one pass into the caller's buffer.
+#[derive(Debug)]
+pub struct ArrayEncoder<'a> {
+    writer: Writer<'a>,
+    item_type: DataType,
+    item_len: u16,
+    count_at: usize,
+    count: u16,
+}
+
+impl<'a> ArrayEncoder<'a> {
+    /// Begins an array of `item_type`; items of `item_len` bytes each, or 0 for a length of its own for each.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] where the buffer has no room for the array's head.
+    pub fn new(out: &'a mut [u8], item_type: DataType, item_len: u16) -> Result<Self, Full> {
+        let mut writer = Writer::new(out);
+        writer.u8(item_type.0)?;
+        writer.u16ob(usize::from(item_len), "ARRAY item length").map_err(|_| Full)?;
+        let count_at = writer.reserve_u16()?;
+        Ok(Self { writer, item_type, item_len, count_at, count: 0 })
+    }
+
+    /// Appends an item as it is. Where items have a fixed length a shorter one is filled up with zero bytes, as
+    /// strings and buffers are.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], also after 65,535 items; [`Refused::TooLong`] for an item longer than the fixed length.
+    pub fn item(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        let count = self.count.checked_add(1).ok_or(Full)?;
+        match usize::from(self.item_len) {
+            0 => self.writer.b16(bytes, "ARRAY item")?,
+            limit if bytes.len() > limit => return Err(Refused::TooLong { what: "ARRAY item", limit }),
+            len => self.writer.whole(|w| {
+                w.bytes(bytes)?;
+                (bytes.len()..len).try_for_each(|_| w.u8(0))
+            })?,
+        }
+        self.count = count;
+        Ok(())
+    }
+
+    /// Appends a value: in its shortest form where items have lengths of their own, else in the fixed one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`] as [`ArrayEncoder::item`]; [`Refused::TooLong`] for a number that does not fit the fixed
+    /// length, and with a limit of 0 for a value that has no place here: of another type than the array's, an
+    /// array, a container, or a blank number of fixed length.
+    pub fn value(&mut self, value: &Value<'_>) -> Result<(), Refused> {
+        let misplaced = Refused::TooLong { what: "ARRAY item of this type", limit: 0 };
+        if value.data_type().is_some_and(|data_type| data_type != self.item_type) {
+            return Err(misplaced);
+        }
+        let width = usize::from(self.item_len);
+        match *value {
+            Value::Int(number) if width > 0 => self.number(number.to_be_bytes(), number::int_len(number)),
+            Value::UInt(number) if width > 0 => self.number(number.to_be_bytes(), number::uint_len(number)),
+            Value::Enum(number) if width > 0 => {
+                let wide = u64::from(number);
+                self.number(wide.to_be_bytes(), number::uint_len(wide))
+            }
+            Value::Blank if width > 0 => match (self.item_type, width) {
+                (DataType::DATE, 4) => self.item(&Date::BLANK.encode()),
+                (DataType::TIME, 7) => self.item(&TIME_7_BLANK),
+                (DataType::TIME, 2 | 3 | 5) => self.item(TIME_7_BLANK.get(..width).unwrap_or_default()),
+                (DataType::TIME, 8) => self.item(&Time::BLANK.encode().0),
+                (DataType::DATETIME, 12) => self.item(&DateTime::BLANK.encode().0),
+                (DataType::DATETIME, 6 | 7 | 9 | 11) => {
+                    let mut blank = [0; 11];
+                    blank[4..].copy_from_slice(&TIME_7_BLANK);
+                    self.item(blank.get(..width).unwrap_or_default())
+                }
+                (data_type, _) if data_type >= DataType::BUFFER => self.item(&[]),
+                _ => Err(misplaced),
+            },
+            Value::State(state) if width == 0 => {
+                let count = self.count.checked_add(1).ok_or(Full)?;
+                self.writer.whole(|w| {
+                    w.u16ob(state.wire_len(), "ARRAY item")?;
+                    state.write(w)
+                })?;
+                self.count = count;
+                Ok(())
+            }
+            _ => match (value.text(), value.short()) {
+                (Some(text), _) => self.item(text),
+                (None, Some((bytes, len))) => self.item(bytes.get(..len).unwrap_or_default()),
+                (None, None) => Err(misplaced),
+            },
+        }
+    }
+
+    /// A number of fixed length: the last bytes of its widest form.
+    fn number(&mut self, wide: [u8; 8], needed: usize) -> Result<(), Refused> {
+        let width = usize::from(self.item_len);
+        match wide.len().checked_sub(width).and_then(|from| wide.get(from..)) {
+            Some(bytes) if needed <= width => self.item(bytes),
+            _ => Err(Refused::TooLong { what: "ARRAY item", limit: width }),
+        }
+    }
+
+    /// Ends the array; returns its length in bytes.
+    #[must_use]
+    pub fn finish(mut self) -> usize {
+        self.writer.fill_u16(self.count_at, self.count);
+        self.writer.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Real, State};
+
+    fn encoded(item_type: DataType, item_len: u16, values: &[Value<'_>]) -> Result<Vec<u8>, Refused> {
+        let mut out = [0; 64];
+        let mut array = ArrayEncoder::new(&mut out, item_type, item_len)?;
+        values.iter().try_for_each(|value| array.value(value))?;
+        let len = array.finish();
+        Ok(out[..len].to_vec())
+    }
+
+    #[test]
+    fn fixed_and_variable_items() {
+        let int = |value| Value::Int(value);
+        assert_eq!(
+            encoded(DataType::INT, 0, &[int(1), int(-300)]).unwrap(),
+            [3, 0, 0, 2, 1, 1, 2, 0xFE, 0xD4]
+        );
+        assert_eq!(encoded(DataType::INT, 2, &[int(1), int(-2)]).unwrap(), [3, 2, 0, 2, 0, 1, 0xFF, 0xFE]);
+        assert_eq!(encoded(DataType::ENUM, 2, &[Value::Enum(300)]).unwrap(), [14, 2, 0, 1, 1, 0x2C]);
+        assert_eq!(
+            encoded(DataType::REAL, 0, &[Value::Real(Real::INFINITY)]).unwrap(),
+            [8, 0, 0, 1, 1, 0x21]
+        );
+        assert_eq!(
+            encoded(DataType::STATE, 0, &[Value::State(State { text: b"a", ..State::OPEN_OK })]).unwrap(),
+            [13, 0, 0, 1, 4, 9, 0, 1, b'a']
+        );
+        assert_eq!(
+            encoded(DataType::ASCII_STRING, 3, &[Value::Ascii(b"a")]).unwrap(),
+            [17, 3, 0, 1, b'a', 0, 0]
+        );
+        assert_eq!(
+            encoded(DataType::TIME, 5, &[Value::Time(Time { hour: 1, minute: 2, ..Time::default() })])
+                .unwrap(),
+            [10, 5, 0, 1, 1, 2, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn misfits_are_refused() {
+        let too_long = |result| matches!(result, Err(Refused::TooLong { .. }));
+        assert!(too_long(encoded(DataType::INT, 1, &[Value::Int(128)])));
+        assert!(too_long(encoded(DataType::INT, 9, &[Value::Int(1)])));
+        assert!(too_long(encoded(DataType::INT, 0, &[Value::UInt(1)])));
+        assert!(too_long(encoded(DataType::UINT, 4, &[Value::Blank])));
+        assert!(too_long(encoded(DataType::ASCII_STRING, 2, &[Value::Ascii(b"abc")])));
+        let mut out = [0; 5];
+        let mut array = ArrayEncoder::new(&mut out, DataType::INT, 0).unwrap();
+        assert_eq!(array.value(&Value::Int(1)), Err(Refused::Full));
+        assert_eq!(array.finish(), 4);
+        assert_eq!(Array::decode(&out[..4]).unwrap().unwrap().count, 0);
+    }
+
+    #[test]
+    fn fixed_blanks_read_as_blanks() {
+        for (item_type, widths) in [
+            (DataType::DATE, &[4][..]),
+            (DataType::TIME, &[2, 3, 5, 7, 8]),
+            (DataType::DATETIME, &[6, 7, 9, 11, 12]),
+        ] {
+            for &width in widths {
+                let bytes = encoded(item_type, width, &[Value::Blank]).unwrap();
+                let array = Array::decode(&bytes).unwrap().unwrap();
+                assert_eq!(array.values().collect::<Vec<_>>(), [Ok(Value::Blank)], "{item_type} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_count_beyond_the_bytes_is_not_believed() {
+        assert!(Array::decode(&[3, 2, 0xFF, 0xFF, 0, 1]).is_err());
+        assert!(Array::decode(&[3, 0, 0xFF, 0xFF, 0, 1]).is_err());
+        let array = Array::decode(&[3, 0, 0, 2, 5, 1, 2]).unwrap().unwrap();
+        let items: Vec<_> = array.iter().collect();
+        assert_eq!(items, [Err(Malformed::new(4, "ARRAY item"))]);
+    }
+}

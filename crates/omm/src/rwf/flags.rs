@@ -1,0 +1,231 @@
+//! The flags of each class (RWF chapter 2, "Flags"). Those named `HAS_…` for a member follow the member: encoders set
+//! them, and readers go by them.
+
+use std::ops::{BitOr, BitOrAssign};
+
+/// Flags of a message; their meaning depends on the class, see the modules here.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// No flags.
+    pub const NONE: Self = Self(0);
+
+    /// Whether all bits of `flag` are set.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 == flag.0
+    }
+
+    /// These flags with those of `flag` set or cleared.
+    #[must_use]
+    pub(super) const fn with(self, flag: Self, is_set: bool) -> Self {
+        Self(if is_set { self.0 | flag.0 } else { self.0 & !flag.0 })
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $class:ident { $($(#[$item:meta])* $name:ident = $bit:literal,)* })*) => {$(
+        $(#[$doc])*
+        pub mod $class {
+            use super::Flags;
+
+            $($(#[$item])* pub const $name: Flags = Flags($bit);)*
+
+            /// Every flag of the class with its name, from the lowest bit up.
+            pub const NAMES: &[(&str, Flags)] = &[$((stringify!($name), $name)),*];
+        }
+    )*};
+}
+
+flags! {
+    /// Of a REQUEST.
+    request {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Priority.
+        HAS_PRIORITY = 0x0002,
+        /// Keep the stream open after the image.
+        STREAMING = 0x0004,
+        /// Put the key into updates.
+        MSG_KEY_IN_UPDATES = 0x0008,
+        /// Put conflation information into updates.
+        CONF_INFO_IN_UPDATES = 0x0010,
+        /// No image is wanted.
+        NO_REFRESH = 0x0020,
+        /// Wanted quality of service.
+        HAS_QOS = 0x0040,
+        /// Worst quality of service that will do.
+        HAS_WORST_QOS = 0x0080,
+        /// Open a stream that is the requester's alone.
+        PRIVATE_STREAM = 0x0100,
+        /// Hold updates back.
+        PAUSE = 0x0200,
+        /// The payload holds a view.
+        HAS_VIEW = 0x0400,
+        /// The payload holds a batch of names.
+        HAS_BATCH = 0x0800,
+        /// Open a qualified stream.
+        QUALIFIED_STREAM = 0x1000,
+    }
+
+    /// Of a REFRESH.
+    refresh {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Permission data.
+        HAS_PERM_DATA = 0x0002,
+        /// Key.
+        HAS_MSG_KEY = 0x0008,
+        /// Sequence number.
+        HAS_SEQ_NUM = 0x0010,
+        /// Answers a request.
+        SOLICITED = 0x0020,
+        /// The last part of the image.
+        REFRESH_COMPLETE = 0x0040,
+        /// Quality of service.
+        HAS_QOS = 0x0080,
+        /// Replaces all that a cache holds of the item.
+        CLEAR_CACHE = 0x0100,
+        /// Must not be cached.
+        DO_NOT_CACHE = 0x0200,
+        /// The stream is the receiver's alone.
+        PRIVATE_STREAM = 0x0400,
+        /// Post user information.
+        HAS_POST_USER_INFO = 0x0800,
+        /// Part number.
+        HAS_PART_NUM = 0x1000,
+        /// The stream is a qualified one.
+        QUALIFIED_STREAM = 0x4000,
+    }
+
+    /// Of a STATUS.
+    status {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Permission data.
+        HAS_PERM_DATA = 0x0002,
+        /// Key.
+        HAS_MSG_KEY = 0x0008,
+        /// Group id.
+        HAS_GROUP_ID = 0x0010,
+        /// State.
+        HAS_STATE = 0x0020,
+        /// Empties what a cache holds of the item.
+        CLEAR_CACHE = 0x0040,
+        /// The stream is the receiver's alone.
+        PRIVATE_STREAM = 0x0080,
+        /// Post user information.
+        HAS_POST_USER_INFO = 0x0100,
+        /// The stream is a qualified one.
+        QUALIFIED_STREAM = 0x0400,
+    }
+
+    /// Of an UPDATE.
+    update {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Permission data.
+        HAS_PERM_DATA = 0x0002,
+        /// Key.
+        HAS_MSG_KEY = 0x0008,
+        /// Sequence number.
+        HAS_SEQ_NUM = 0x0010,
+        /// Conflation information.
+        HAS_CONF_INFO = 0x0020,
+        /// Must not be cached.
+        DO_NOT_CACHE = 0x0040,
+        /// Must not be merged with others.
+        DO_NOT_CONFLATE = 0x0080,
+        /// Must not move values on to the fields that they ripple to.
+        DO_NOT_RIPPLE = 0x0100,
+        /// Post user information.
+        HAS_POST_USER_INFO = 0x0200,
+        /// May be dropped.
+        DISCARDABLE = 0x0400,
+    }
+
+    /// Of a CLOSE.
+    close {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// An ACK is wanted.
+        ACK = 0x0002,
+    }
+
+    /// Of an ACK.
+    ack {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Text.
+        HAS_TEXT = 0x0002,
+        /// The stream is the receiver's alone.
+        PRIVATE_STREAM = 0x0004,
+        /// Sequence number.
+        HAS_SEQ_NUM = 0x0008,
+        /// Key.
+        HAS_MSG_KEY = 0x0010,
+        /// Nak code.
+        HAS_NAK_CODE = 0x0020,
+        /// The stream is a qualified one.
+        QUALIFIED_STREAM = 0x0040,
+    }
+
+    /// Of a GENERIC message.
+    generic {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Permission data.
+        HAS_PERM_DATA = 0x0002,
+        /// Key.
+        HAS_MSG_KEY = 0x0004,
+        /// Sequence number.
+        HAS_SEQ_NUM = 0x0008,
+        /// The last part of the message.
+        MESSAGE_COMPLETE = 0x0010,
+        /// Secondary sequence number.
+        HAS_SECONDARY_SEQ_NUM = 0x0020,
+        /// Part number.
+        HAS_PART_NUM = 0x0040,
+        /// The provider began it.
+        PROVIDER_DRIVEN = 0x4000,
+    }
+
+    /// Of a POST.
+    post {
+        /// Extended header.
+        HAS_EXTENDED_HEADER = 0x0001,
+        /// Post id.
+        HAS_POST_ID = 0x0002,
+        /// Key.
+        HAS_MSG_KEY = 0x0004,
+        /// Sequence number.
+        HAS_SEQ_NUM = 0x0008,
+        /// The last part of the post.
+        POST_COMPLETE = 0x0020,
+        /// An ACK is wanted.
+        ACK = 0x0040,
+        /// Permission data.
+        HAS_PERM_DATA = 0x0080,
+        /// Part number.
+        HAS_PART_NUM = 0x0100,
+        /// Post user rights.
+        HAS_POST_USER_RIGHTS = 0x0200,
+    }
+}

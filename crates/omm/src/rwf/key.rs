@@ -1,0 +1,162 @@
+//! The message key: what a stream is about (RWF chapter 2).
+
+use super::{Cursor, DataType, NameType, Writer};
+use crate::{Malformed, Refused};
+
+const SERVICE_ID: u16 = 0x01;
+const NAME: u16 = 0x02;
+const NAME_TYPE: u16 = 0x04;
+const FILTER: u16 = 0x08;
+const IDENTIFIER: u16 = 0x10;
+const ATTRIBUTES: u16 = 0x20;
+
+/// Further attributes of a key, in a container of any type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Attributes<'a> {
+    /// The container's type.
+    pub container: DataType,
+    /// The container's bytes; none for NO_DATA.
+    pub data: &'a [u8],
+}
+
+/// What a stream is about: a name at a service, and what narrows it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Key<'a> {
+    /// Number of the service.
+    pub service_id: Option<u16>,
+    /// Name of the item, at most 255 bytes.
+    pub name: Option<&'a [u8]>,
+    /// What kind of name; without it a RIC. Written only together with a name.
+    pub name_type: Option<NameType>,
+    /// Bits whose meaning the domain gives.
+    pub filter: Option<u32>,
+    /// A number whose meaning the domain gives.
+    pub identifier: Option<i32>,
+    /// Further attributes.
+    pub attributes: Option<Attributes<'a>>,
+}
+
+impl<'a> Key<'a> {
+    /// A key of a service and a name, as item requests have it.
+    #[must_use]
+    pub const fn item(service_id: u16, name: &'a [u8]) -> Self {
+        Self {
+            service_id: Some(service_id),
+            name: Some(name),
+            name_type: None,
+            filter: None,
+            identifier: None,
+            attributes: None,
+        }
+    }
+
+    /// From where `cursor` stands. What is left of the key's length is skipped.
+    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let start = cursor.offset();
+        let bytes = cursor.b15("key")?;
+        let base = cursor.offset() - bytes.len();
+        Self::read_members(Cursor::new(bytes)).map_err(|fault| fault.within(base.max(start)))
+    }
+
+    fn read_members(mut cursor: Cursor<'a>) -> Result<Self, Malformed> {
+        let flags = cursor.u15("key flags")?;
+        let mut key = Self::default();
+        if flags & SERVICE_ID != 0 {
+            key.service_id = Some(cursor.u16ob("key service id")?);
+        }
+        if flags & NAME != 0 {
+            key.name = Some(cursor.b8("key name")?);
+            if flags & NAME_TYPE != 0 {
+                key.name_type = Some(NameType(cursor.u8("key name type")?));
+            }
+        }
+        if flags & FILTER != 0 {
+            key.filter = Some(cursor.u32("key filter")?);
+        }
+        if flags & IDENTIFIER != 0 {
+            key.identifier = Some(cursor.i32("key identifier")?);
+        }
+        if flags & ATTRIBUTES != 0 {
+            let container = DataType::from_container_byte(cursor.u8("key attributes type")?);
+            let data = if container == DataType::NO_DATA { &[] } else { cursor.b15("key attributes")? };
+            key.attributes = Some(Attributes { container, data });
+        }
+        Ok(key)
+    }
+
+    /// To where `writer` stands. The length takes the two-byte form: it is filled in afterwards.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
+        let place = writer.reserve_u16()?;
+        let start = writer.len();
+        let mut flags = 0;
+        for (flag, is_there) in [
+            (SERVICE_ID, self.service_id.is_some()),
+            (NAME, self.name.is_some()),
+            (NAME_TYPE, self.name.is_some() && self.name_type.is_some()),
+            (FILTER, self.filter.is_some()),
+            (IDENTIFIER, self.identifier.is_some()),
+            (ATTRIBUTES, self.attributes.is_some()),
+        ] {
+            flags |= if is_there { flag } else { 0 };
+        }
+        writer.u15(usize::from(flags), "key flags")?;
+        if let Some(service_id) = self.service_id {
+            writer.u16ob(usize::from(service_id), "key service id")?;
+        }
+        if let Some(name) = self.name {
+            writer.b8(name, "key name")?;
+            if let Some(name_type) = self.name_type {
+                writer.u8(name_type.0)?;
+            }
+        }
+        if let Some(filter) = self.filter {
+            writer.u32(filter)?;
+        }
+        if let Some(identifier) = self.identifier {
+            writer.i32(identifier)?;
+        }
+        if let Some(attributes) = self.attributes {
+            writer.u8(attributes.container.container_byte())?;
+            if attributes.container != DataType::NO_DATA {
+                writer.b15(attributes.data, "key attributes")?;
+            }
+        }
+        let len = writer.len() - start;
+        match u16::try_from(len) {
+            Ok(len) if len < 0x8000 => {
+                writer.fill_u16(place, 0x8000 | len);
+                Ok(())
+            }
+            _ => Err(Refused::TooLong { what: "key", limit: 0x7FFF }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_length_and_bytes_left_over_are_read() {
+        let mut cursor = Cursor::new(&[0x08, 0x03, 0x01, 0x03, b'A', b'A', b'A', 0x55, 0x55, 0x77]);
+        assert_eq!(Key::read(&mut cursor), Ok(Key::item(1, b"AAA")));
+        assert_eq!(cursor.rest(), [0x77]);
+    }
+
+    #[test]
+    fn a_name_type_needs_a_name() {
+        let key = Key { name_type: Some(NameType::RIC), filter: Some(1), ..Key::default() };
+        let mut out = [0; 16];
+        let mut writer = Writer::new(&mut out);
+        key.write(&mut writer).unwrap();
+        let len = writer.len();
+        assert_eq!(out[..len], [0x80, 0x05, 0x08, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_fault_is_counted_from_the_start_of_the_message() {
+        let mut cursor = Cursor::new(&[0x55, 0x03, 0x02, 0x09, b'A']);
+        cursor.u8("").unwrap();
+        assert_eq!(Key::read(&mut cursor), Err(Malformed::new(3, "key name")));
+    }
+}

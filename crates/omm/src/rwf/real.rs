@@ -1,0 +1,314 @@
+//! REAL: a price or size as a whole number and a hint that places its point (RWF chapter 3).
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::number::{self, encode_int};
+use crate::Malformed;
+
+/// Where the point of a [`Real`] is: a power of ten (0–21), a power of two below the line (22–30), or one of
+/// three special values (33–35).
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hint(pub u8);
+
+impl Hint {
+    /// × 10⁻¹⁴, the smallest power of ten.
+    pub const EXPONENT_MIN: Self = Self(0);
+    /// × 10⁻²: cents.
+    pub const CENTS: Self = Self(12);
+    /// × 10⁻⁴: what most exchanges quote in.
+    pub const TEN_THOUSANDTHS: Self = Self(10);
+    /// × 1.
+    pub const ONE: Self = Self(14);
+    /// × 10⁷, the largest power of ten.
+    pub const EXPONENT_MAX: Self = Self(21);
+    /// / 1, the first of the fractions.
+    pub const FRACTION_MIN: Self = Self(22);
+    /// / 256, the last of the fractions.
+    pub const FRACTION_MAX: Self = Self(30);
+    /// Infinity, without a mantissa.
+    pub const INFINITY: Self = Self(33);
+    /// Minus infinity, without a mantissa.
+    pub const MINUS_INFINITY: Self = Self(34);
+    /// Not a number, without a mantissa.
+    pub const NAN: Self = Self(35);
+
+    /// Whether the format gives this number a meaning.
+    #[inline]
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 <= Self::FRACTION_MAX.0 || self.is_special()
+    }
+
+    /// Whether this is infinity, minus infinity or not a number.
+    #[inline]
+    #[must_use]
+    pub const fn is_special(self) -> bool {
+        matches!(self, Self::INFINITY | Self::MINUS_INFINITY | Self::NAN)
+    }
+
+    /// The power of ten and the power of two by which the mantissa is multiplied and divided.
+    const fn powers(self) -> (i32, u32) {
+        if self.0 < Self::FRACTION_MIN.0 {
+            (self.0 as i32 - Self::ONE.0 as i32, 0)
+        } else {
+            (0, (self.0 - Self::FRACTION_MIN.0) as u32)
+        }
+    }
+}
+
+/// A decimal or fractional number that keeps the form in which it was published.
+///
+/// `==` compares the form: 1.0 and 1 differ. [`Real::compare`] compares the value. Formatting gives exact decimal
+/// text with as many places as the form has ("40.00"); `{:.n}` is not applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Real {
+    /// The whole number; 0 where the hint is a special one.
+    pub mantissa: i64,
+    /// What it is multiplied by.
+    pub hint: Hint,
+}
+
+impl Real {
+    /// Infinity.
+    pub const INFINITY: Self = Self { mantissa: 0, hint: Hint::INFINITY };
+    /// Minus infinity.
+    pub const MINUS_INFINITY: Self = Self { mantissa: 0, hint: Hint::MINUS_INFINITY };
+    /// Not a number.
+    pub const NAN: Self = Self { mantissa: 0, hint: Hint::NAN };
+
+    /// `mantissa` with `places` digits behind the point; at most 14, more are cut to 14.
+    #[inline]
+    #[must_use]
+    pub const fn decimal(mantissa: i64, places: u8) -> Self {
+        let places = if places > 14 { 14 } else { places };
+        Self { mantissa, hint: Hint(14 - places) }
+    }
+
+    /// A whole number.
+    #[inline]
+    #[must_use]
+    pub const fn integer(value: i64) -> Self {
+        Self { mantissa: value, hint: Hint::ONE }
+    }
+
+    /// From the bytes of an entry; `None` is blank: no bytes, or a hint alone that is not 33–35.
+    ///
+    /// # Errors
+    ///
+    /// A hint without a meaning, or a mantissa of more than eight bytes.
+    #[inline]
+    pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
+        Self::decode_ahead(data.len(), data)
+    }
+
+    /// As [`Real::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
+    #[inline]
+    pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
+        if let Some((&hint, behind)) = ahead.split_first()
+            && hint <= Hint::FRACTION_MAX.0
+            && len > 1
+        {
+            return match number::int_ahead(len - 1, behind) {
+                Some(mantissa) => Ok(Some(Self { mantissa, hint: Hint(hint) })),
+                None => Err(Malformed::new(1, "REAL mantissa")),
+            };
+        }
+        Self::decode_rare(ahead.get(..len).unwrap_or_default())
+    }
+
+    /// Blank and special forms.
+    #[cold]
+    fn decode_rare(data: &[u8]) -> Result<Option<Self>, Malformed> {
+        match *data {
+            [] => Ok(None),
+            [hint] if Hint(hint).is_special() => Ok(Some(Self { mantissa: 0, hint: Hint(hint) })),
+            [_] => Ok(None),
+            // What a C writer puts into sets; "20 00" is the same blank with a mantissa.
+            [0x20, ..] => Ok(None),
+            _ => Err(Malformed::new(0, "REAL hint")),
+        }
+    }
+
+    /// The value's bytes are the first `len` of the array.
+    #[inline]
+    pub(crate) const fn encode(self) -> ([u8; 9], usize) {
+        if self.hint.is_special() {
+            return ([self.hint.0, 0, 0, 0, 0, 0, 0, 0, 0], 1);
+        }
+        let ([a, b, c, d, e, f, g, h], len) = encode_int(self.mantissa);
+        ([self.hint.0, a, b, c, d, e, f, g, h], 1 + len)
+    }
+
+    /// The nearest double, within one unit in the last place where the mantissa needs more than 53 bits.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        match self.hint {
+            Hint::INFINITY => f64::INFINITY,
+            Hint::MINUS_INFINITY => f64::NEG_INFINITY,
+            hint if !hint.is_known() || hint == Hint::NAN => f64::NAN,
+            hint => {
+                // Powers of ten up to 10^22 are exact doubles, so one rounding is left.
+                let (ten, two) = hint.powers();
+                let scaled = self.mantissa as f64;
+                let scaled = if ten < 0 { scaled / 10_f64.powi(-ten) } else { scaled * 10_f64.powi(ten) };
+                scaled / f64::from(1_u32 << two)
+            }
+        }
+    }
+
+    /// Compares values exactly, whatever their forms; `None` if one is not a number.
+    #[must_use]
+    pub fn compare(self, other: Self) -> Option<Ordering> {
+        let (left, right) = (self.rank()?, other.rank()?);
+        if left != 0 || right != 0 {
+            return Some(left.cmp(&right));
+        }
+        let ((left_ten, left_two), (right_ten, right_two)) = (self.hint.powers(), other.hint.powers());
+        // Over a common denominator. At most one side is multiplied by a power of ten; if that overflows 127
+        // bits it is the larger in magnitude, as the other side has at most 63 + 8.
+        let ten = |by: i32| 10_i128.pow(by.max(0).unsigned_abs());
+        let left_base = i128::from(self.mantissa) << right_two;
+        let right_base = i128::from(other.mantissa) << left_two;
+        let sign = |value: i128| value.cmp(&0);
+        match (
+            left_base.checked_mul(ten(left_ten - right_ten)),
+            right_base.checked_mul(ten(right_ten - left_ten)),
+        ) {
+            (Some(left), Some(right)) => Some(left.cmp(&right)),
+            (None, _) => Some(sign(left_base)),
+            (_, None) => Some(sign(right_base).reverse()),
+        }
+    }
+
+    /// Minus infinity, finite or infinity as -1, 0, 1; `None` is not a number.
+    const fn rank(self) -> Option<i8> {
+        match self.hint {
+            Hint::INFINITY => Some(1),
+            Hint::MINUS_INFINITY => Some(-1),
+            hint if !hint.is_known() || matches!(hint, Hint::NAN) => None,
+            _ => Some(0),
+        }
+    }
+}
+
+impl fmt::Display for Real {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ten, two) = match self.hint {
+            Hint::INFINITY => return f.pad("Inf"),
+            Hint::MINUS_INFINITY => return f.pad("-Inf"),
+            hint if !hint.is_known() || hint == Hint::NAN => return f.pad("NaN"),
+            hint => hint.powers(),
+        };
+        // m / 2^k = m × 5^k / 10^k: a fraction is exact in decimals too.
+        let mut digits = i128::from(self.mantissa).unsigned_abs() * 5_u128.pow(two);
+        let mut places = two.max(ten.min(0).unsigned_abs());
+        if two > 0 {
+            while places > 0 && digits % 10 == 0 {
+                digits /= 10;
+                places -= 1;
+            }
+        }
+        digits *= 10_u128.pow(ten.max(0).unsigned_abs());
+        // 63 bits × 5^8 or 10^7 has at most 28 digits; 15 more for leading zeros and the point; and the sign.
+        let mut text = [0_u8; 48];
+        let mut at = text.len();
+        let mut written = 0;
+        loop {
+            if written == places && places > 0 {
+                at -= 1;
+                text[at] = b'.';
+            }
+            at -= 1;
+            text[at] = b'0' + (digits % 10) as u8;
+            digits /= 10;
+            written += 1;
+            if digits == 0 && written > places {
+                break;
+            }
+        }
+        if self.mantissa < 0 {
+            at -= 1;
+            text[at] = b'-';
+        }
+        f.pad(str::from_utf8(&text[at..]).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn real(mantissa: i64, hint: u8) -> Real {
+        Real { mantissa, hint: Hint(hint) }
+    }
+
+    #[test]
+    fn text_is_exact() {
+        for (value, text) in [
+            (real(4000, 12), "40.00"),
+            (real(-25, 12), "-0.25"),
+            (real(0, 12), "0.00"),
+            (real(12345, 0), "0.00000000012345"),
+            (real(5, 14), "5"),
+            (real(12345, 21), "123450000000"),
+            (real(12345, 23), "6172.5"),
+            (real(12345, 30), "48.22265625"),
+            (real(512, 30), "2"),
+            (real(i64::MIN, 30), "-36028797018963968"),
+            (real(i64::MIN, 0), "-92233.72036854775808"),
+            (real(i64::MAX, 21), "92233720368547758070000000"),
+            (Real::INFINITY, "Inf"),
+            (Real::MINUS_INFINITY, "-Inf"),
+            (Real::NAN, "NaN"),
+            (real(1, 99), "NaN"),
+        ] {
+            assert_eq!(value.to_string(), text, "{value:?}");
+        }
+        assert_eq!(format!("{:>8}|", real(125, 12)), "    1.25|");
+    }
+
+    #[test]
+    fn values_compare_across_forms() {
+        use Ordering::*;
+        for (left, right, order) in [
+            (real(10, 13), real(1, 14), Equal),
+            (real(1, 23), real(5, 13), Equal),
+            (real(1, 24), real(3, 13), Less),
+            (real(i64::MAX, 21), real(i64::MAX, 0), Greater),
+            (real(i64::MIN, 21), real(i64::MIN, 30), Less),
+            (real(1, 0), real(0, 14), Greater),
+            (Real::INFINITY, real(i64::MAX, 21), Greater),
+            (Real::MINUS_INFINITY, Real::INFINITY, Less),
+            (Real::INFINITY, Real::INFINITY, Equal),
+        ] {
+            assert_eq!(left.compare(right), Some(order), "{left:?} {right:?}");
+            assert_eq!(right.compare(left), Some(order.reverse()), "{right:?} {left:?}");
+        }
+        assert_eq!(Real::NAN.compare(real(1, 14)), None);
+    }
+
+    #[test]
+    fn blank_and_special_forms() {
+        for blank in [&[][..], &[0x20], &[0x00], &[0x20, 0x00], &[36]] {
+            assert_eq!(Real::decode(blank), Ok(None), "{blank:?}");
+        }
+        assert_eq!(Real::decode(&[0x21]), Ok(Some(Real::INFINITY)));
+        assert_eq!(Real::decode(&[0x22]), Ok(Some(Real::MINUS_INFINITY)));
+        assert_eq!(Real::decode(&[0x23]), Ok(Some(Real::NAN)));
+        assert_eq!(Real::decode(&[12, 0xE7]), Ok(Some(Real::decimal(-25, 2))));
+        assert!(Real::decode(&[31, 1]).is_err());
+        assert!(Real::decode(&[36, 1]).is_err());
+        assert!(Real::decode(&[14, 0, 0, 0, 0, 0, 0, 0, 0, 1]).is_err());
+    }
+
+    #[test]
+    fn doubles() {
+        assert_eq!(real(12345, 12).to_f64(), 123.45);
+        assert_eq!(real(12345, 30).to_f64(), 48.22265625);
+        assert_eq!(real(-1, 21).to_f64(), -1e7);
+        assert!(Real::NAN.to_f64().is_nan());
+        assert_eq!(Real::MINUS_INFINITY.to_f64(), f64::NEG_INFINITY);
+    }
+}

@@ -1,0 +1,222 @@
+//! RMTES strings and other text (RWF chapter 3, "RMTES").
+//!
+//! What feeds carry today is ASCII, Latin-1 in the right half, and UTF-8 behind the escape `1B 25 30`. Those are
+//! turned into characters here; for the character sets of old the raw bytes stay at hand.
+
+use std::fmt;
+
+/// From here to the end of the field the text is UTF-8.
+const UTF8: &[u8] = &[0x1B, 0x25, 0x30];
+
+/// ASCII or UTF-8 bytes, for showing to people: control characters, which a terminal would obey, and bytes that
+/// are no UTF-8 show as `�`; trailing zero bytes, with which arrays are filled up, are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Text<'a>(pub &'a [u8]);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.0.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        write_utf8(f, self.0.get(..end).unwrap_or_default())
+    }
+}
+
+/// The bytes of an RMTES string as they came.
+///
+/// Formatting shows it to people under the rules of [`Text`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rmtes<'a>(pub &'a [u8]);
+
+/// An escape that only a partial update has.
+enum Escape {
+    /// `ESC [ n \``: write from byte `n` on.
+    Position(usize),
+    /// `ESC [ n b`: repeat the byte before `n` more times.
+    Repeat(usize),
+}
+
+impl<'a> Rmtes<'a> {
+    /// Whether this value overwrites pieces of the string before it, instead of replacing it.
+    #[must_use]
+    pub fn is_partial(self) -> bool {
+        let mut rest = self.0;
+        while !rest.is_empty() && !rest.starts_with(UTF8) {
+            if escape(rest, true).is_some() {
+                return true;
+            }
+            rest = rest.get(1..).unwrap_or_default();
+        }
+        false
+    }
+
+    /// Brings `cached`, the raw bytes of the string so far, up to date with this value.
+    ///
+    /// A whole value replaces it. A partial one overwrites from the places that it names; the cached string may
+    /// grow (a hole is filled with spaces) and never shrinks. Nothing is kept beyond `limit` bytes, which is the
+    /// length that the dictionary gives the field: `false` says that something was cut off there.
+    pub fn apply(self, cached: &mut Vec<u8>, limit: usize) -> bool {
+        if !self.is_partial() {
+            cached.clear();
+            cached.extend(self.0.iter().take(limit));
+            return self.0.len() <= limit;
+        }
+        // In a UTF-8 string 0x9B is part of a character, not the short form of ESC [.
+        let short_form = !cached.starts_with(UTF8);
+        let (mut rest, mut at, mut is_whole) = (self.0, 0, true);
+        let mut is_utf8 = false;
+        let mut put = |at: &mut usize, byte: u8| {
+            if *at >= limit {
+                return false;
+            }
+            if cached.len() <= *at {
+                cached.resize(*at + 1, b' ');
+            }
+            if let Some(place) = cached.get_mut(*at) {
+                *place = byte;
+            }
+            *at += 1;
+            true
+        };
+        let mut previous = None;
+        while let Some((&byte, behind)) = rest.split_first() {
+            is_utf8 |= rest.starts_with(UTF8);
+            match escape(rest, short_form).filter(|_| !is_utf8) {
+                Some((Escape::Position(place), behind)) => {
+                    at = place;
+                    rest = behind;
+                }
+                Some((Escape::Repeat(times), behind)) => {
+                    if let Some(byte) = previous {
+                        // At the limit nothing more goes in, so the loop ends there whatever `times` is.
+                        for _ in 0..times {
+                            if !put(&mut at, byte) {
+                                is_whole = false;
+                                break;
+                            }
+                        }
+                    }
+                    rest = behind;
+                }
+                None => {
+                    is_whole &= put(&mut at, byte);
+                    previous = Some(byte);
+                    rest = behind;
+                }
+            }
+        }
+        is_whole
+    }
+
+    /// The text: ASCII, Latin-1 and UTF-8 as their characters, control characters and escapes as they are.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        let (plain, utf8) = self.halves();
+        let mut text: String = plain.iter().copied().map(char::from).collect();
+        text.push_str(&String::from_utf8_lossy(utf8));
+        text
+    }
+
+    /// What is before the switch to UTF-8, and what is behind it.
+    fn halves(self) -> (&'a [u8], &'a [u8]) {
+        let switch = self.0.windows(UTF8.len()).position(|window| window == UTF8);
+        match switch.and_then(|at| self.0.split_at_checked(at)) {
+            Some((plain, utf8)) => (plain, utf8.get(UTF8.len()..).unwrap_or_default()),
+            None => (self.0, &[]),
+        }
+    }
+}
+
+impl fmt::Display for Rmtes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (plain, utf8) = self.halves();
+        plain.iter().try_for_each(|byte| write_char(f, char::from(*byte)))?;
+        write_utf8(f, utf8)
+    }
+}
+
+/// A position or repetition escape at the front of `bytes`, and what is behind it.
+fn escape(bytes: &[u8], short_form: bool) -> Option<(Escape, &[u8])> {
+    let mut rest = match bytes {
+        [0x1B, b'[', rest @ ..] => rest,
+        [0x9B, rest @ ..] if short_form => rest,
+        _ => return None,
+    };
+    let mut number = None;
+    while let [digit @ b'0'..=b'9', behind @ ..] = rest {
+        let value: usize = number.unwrap_or(0);
+        number = Some(value.saturating_mul(10).saturating_add(usize::from(digit - b'0')));
+        rest = behind;
+    }
+    match (number, rest) {
+        (Some(number), [b'`', behind @ ..]) => Some((Escape::Position(number), behind)),
+        (Some(number), [b'b', behind @ ..]) => Some((Escape::Repeat(number), behind)),
+        _ => None,
+    }
+}
+
+fn write_utf8(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    for chunk in bytes.utf8_chunks() {
+        chunk.valid().chars().try_for_each(|character| write_char(f, character))?;
+        if !chunk.invalid().is_empty() {
+            write_char(f, char::REPLACEMENT_CHARACTER)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_char(f: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
+    use fmt::Write;
+    f.write_char(if character.is_control() { char::REPLACEMENT_CHARACTER } else { character })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(cached: &str, value: &[u8]) -> String {
+        let mut cached = cached.as_bytes().to_vec();
+        assert!(Rmtes(value).apply(&mut cached, 255));
+        String::from_utf8(cached).unwrap()
+    }
+
+    #[test]
+    fn partial_updates() {
+        assert_eq!(applied("ABCDEFGH", b"\x1b[5`XY"), "ABCDEXYH");
+        assert_eq!(applied("ABCDEFGHI", b"\x9b3`QQ\x1b[8`Z"), "ABCQQFGHZ");
+        assert_eq!(applied("", b"xA\x1b[4b"), "xAAAAA");
+        assert_eq!(applied("ABCDEFGH", b"xA\x1b[1b"), "xAADEFGH");
+        assert_eq!(applied("AB", b"\x1b[4`Z"), "AB  Z");
+        assert_eq!(applied("ABCDEFGH", b"new"), "new");
+        assert_eq!(applied("AB", b"\x1b[1b"), "AB");
+    }
+
+    #[test]
+    fn a_partial_update_is_bounded() {
+        let mut cached = b"AB".to_vec();
+        assert!(!Rmtes(b"x\x1b[99999999999999999999999b").apply(&mut cached, 5));
+        assert_eq!(cached, b"xxxxx");
+        assert!(!Rmtes(b"\x1b[18446744073709551615`x").apply(&mut cached, 5));
+        assert_eq!(cached, b"xxxxx");
+        assert!(!Rmtes(b"longer").apply(&mut cached, 3));
+        assert_eq!(cached, b"lon");
+    }
+
+    #[test]
+    fn utf8_text_is_not_searched_for_escapes() {
+        // U+4E5B ends in 0x9B.
+        let value = b"\x1b%0\xE4\xB9\x9B3`";
+        assert!(!Rmtes(value).is_partial());
+        let mut cached = b"\x1b%0\xE4\xB9\x9A".to_vec();
+        assert!(Rmtes(b"\x1b[3`\xE4\xB9\x9B5`").apply(&mut cached, 255));
+        assert_eq!(Rmtes(&cached).to_string(), "\u{4E5B}5`");
+    }
+
+    #[test]
+    fn what_people_see() {
+        assert_eq!(Rmtes(b"a\xE9\xA3").to_string(), "a\u{E9}\u{A3}");
+        assert_eq!(Rmtes(b"\x1b%0\xE4\xB8\xAD\xE6\x96\x87 \xE2\x82\xAC").to_string(), "中文 €");
+        assert_eq!(Rmtes(b"a\x1b[2Jb").to_string(), "a�[2Jb");
+        assert_eq!(Rmtes(b"a\x1b[2Jb").to_text(), "a\u{1b}[2Jb");
+        assert_eq!(Text(b"a\0\0").to_string(), "a");
+        assert_eq!(Text(b"a\xFFb\x07").to_string(), "a�b�");
+    }
+}

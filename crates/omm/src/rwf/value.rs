@@ -1,0 +1,243 @@
+//! A value of any type, for readers that learn the type from a dictionary.
+
+use std::fmt;
+
+use super::number::{self, encode_enum, encode_int, encode_uint};
+use super::{Array, DataType, Date, DateTime, Qos, Real, Rmtes, State, Text, Time, Writer};
+use crate::{Malformed, Refused};
+
+/// One value, borrowed from the bytes that it was read from.
+///
+/// Formatting shows it to people: numbers as decimal text, dates and times in ISO 8601, bytes in hexadecimal,
+/// blank as nothing at all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// No value, whatever the type.
+    Blank,
+    /// INT.
+    Int(i64),
+    /// UINT.
+    UInt(u64),
+    /// FLOAT.
+    Float(f32),
+    /// DOUBLE.
+    Double(f64),
+    /// REAL.
+    Real(Real),
+    /// DATE.
+    Date(Date),
+    /// TIME.
+    Time(Time),
+    /// DATETIME.
+    DateTime(DateTime),
+    /// QOS.
+    Qos(Qos),
+    /// STATE.
+    State(State<'a>),
+    /// ENUM.
+    Enum(u16),
+    /// ARRAY.
+    Array(Array<'a>),
+    /// BUFFER.
+    Buffer(&'a [u8]),
+    /// ASCII_STRING.
+    Ascii(&'a [u8]),
+    /// UTF8_STRING.
+    Utf8(&'a [u8]),
+    /// RMTES_STRING.
+    Rmtes(Rmtes<'a>),
+    /// A container and its bytes.
+    Container(DataType, &'a [u8]),
+    /// Bytes of a type that is not known.
+    Unknown(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    /// The bytes of an entry as a value of `data_type`.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that no value of that type has. Containers are not opened.
+    pub fn decode(data_type: DataType, data: &'a [u8]) -> Result<Self, Malformed> {
+        if data.is_empty() {
+            return Ok(Self::Blank);
+        }
+        let value = match data_type {
+            DataType::INT => number::decode_int(data)?.map(Self::Int),
+            DataType::UINT => number::decode_uint(data)?.map(Self::UInt),
+            DataType::FLOAT => number::decode_float(data)?.map(Self::Float),
+            DataType::DOUBLE => number::decode_double(data)?.map(Self::Double),
+            DataType::REAL => Real::decode(data)?.map(Self::Real),
+            DataType::DATE => Date::decode(data)?.map(Self::Date),
+            DataType::TIME => Time::decode(data)?.map(Self::Time),
+            DataType::DATETIME => DateTime::decode(data)?.map(Self::DateTime),
+            DataType::QOS => Qos::decode(data)?.map(Self::Qos),
+            DataType::STATE => State::decode(data)?.map(Self::State),
+            DataType::ENUM => number::decode_enum(data)?.map(Self::Enum),
+            DataType::ARRAY => Array::decode(data)?.map(Self::Array),
+            DataType::BUFFER => Some(Self::Buffer(data)),
+            DataType::ASCII_STRING => Some(Self::Ascii(data)),
+            DataType::UTF8_STRING => Some(Self::Utf8(data)),
+            DataType::RMTES_STRING => Some(Self::Rmtes(Rmtes(data))),
+            container if container.is_container() => Some(Self::Container(container, data)),
+            _ => Some(Self::Unknown(data)),
+        };
+        Ok(value.unwrap_or(Self::Blank))
+    }
+
+    /// The value's type; `None` for blank and unknown ones.
+    #[must_use]
+    pub const fn data_type(&self) -> Option<DataType> {
+        Some(match self {
+            Self::Int(_) => DataType::INT,
+            Self::UInt(_) => DataType::UINT,
+            Self::Float(_) => DataType::FLOAT,
+            Self::Double(_) => DataType::DOUBLE,
+            Self::Real(_) => DataType::REAL,
+            Self::Date(_) => DataType::DATE,
+            Self::Time(_) => DataType::TIME,
+            Self::DateTime(_) => DataType::DATETIME,
+            Self::Qos(_) => DataType::QOS,
+            Self::State(_) => DataType::STATE,
+            Self::Enum(_) => DataType::ENUM,
+            Self::Array(_) => DataType::ARRAY,
+            Self::Buffer(_) => DataType::BUFFER,
+            Self::Ascii(_) => DataType::ASCII_STRING,
+            Self::Utf8(_) => DataType::UTF8_STRING,
+            Self::Rmtes(_) => DataType::RMTES_STRING,
+            Self::Container(data_type, _) => *data_type,
+            Self::Blank | Self::Unknown(_) => return None,
+        })
+    }
+
+    /// Writes the value's bytes in their shortest form, without a length in front.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a state whose text is over 32,767 bytes.
+    pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Refused> {
+        match (self, self.text(), self.short()) {
+            (Self::State(state), ..) => state.write(writer),
+            (Self::Array(array), ..) => array.write(writer),
+            (_, Some(text), _) => Ok(writer.bytes(text)?),
+            (_, None, Some((bytes, len))) => Ok(writer.bytes(bytes.get(..len).unwrap_or_default())?),
+            (_, None, None) => Ok(()),
+        }
+    }
+
+    /// The bytes of a value that is written as it is.
+    pub(crate) const fn text(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::Blank => Some(&[]),
+            Self::Buffer(bytes)
+            | Self::Ascii(bytes)
+            | Self::Utf8(bytes)
+            | Self::Rmtes(Rmtes(bytes))
+            | Self::Container(_, bytes)
+            | Self::Unknown(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a value of at most twelve: the first `len` of the array.
+    pub(crate) fn short(&self) -> Option<([u8; 12], usize)> {
+        fn widen<const N: usize>(bytes: [u8; N], len: usize) -> ([u8; 12], usize) {
+            let mut wide = [0; 12];
+            wide[..N].copy_from_slice(&bytes);
+            (wide, len)
+        }
+        Some(match *self {
+            Self::Int(value) => {
+                let (bytes, len) = encode_int(value);
+                widen(bytes, len)
+            }
+            Self::UInt(value) => {
+                let (bytes, len) = encode_uint(value);
+                widen(bytes, len)
+            }
+            Self::Float(value) => widen(value.to_be_bytes(), 4),
+            Self::Double(value) => widen(value.to_be_bytes(), 8),
+            Self::Real(value) => {
+                let (bytes, len) = value.encode();
+                widen(bytes, len)
+            }
+            Self::Date(value) => widen(value.encode(), 4),
+            Self::Time(value) => {
+                let (bytes, len) = value.encode();
+                widen(bytes, len)
+            }
+            Self::DateTime(value) => value.encode(),
+            Self::Qos(value) => {
+                let (bytes, len) = value.encode();
+                widen(bytes, len)
+            }
+            Self::Enum(value) => {
+                let (bytes, len) = encode_enum(value);
+                widen(bytes, len)
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => Ok(()),
+            Self::Int(value) => fmt::Display::fmt(value, f),
+            Self::UInt(value) => fmt::Display::fmt(value, f),
+            Self::Float(value) => fmt::Display::fmt(value, f),
+            Self::Double(value) => fmt::Display::fmt(value, f),
+            Self::Real(value) => fmt::Display::fmt(value, f),
+            Self::Date(value) => fmt::Display::fmt(value, f),
+            Self::Time(value) => fmt::Display::fmt(value, f),
+            Self::DateTime(value) => fmt::Display::fmt(value, f),
+            Self::Qos(value) => fmt::Display::fmt(value, f),
+            Self::State(value) => fmt::Display::fmt(value, f),
+            Self::Enum(value) => fmt::Display::fmt(value, f),
+            Self::Array(array) => {
+                f.write_str("[")?;
+                for (n, value) in array.values().enumerate() {
+                    let separator = if n > 0 { ", " } else { "" };
+                    match value {
+                        Ok(value) => write!(f, "{separator}{value}")?,
+                        Err(fault) => write!(f, "{separator}<{fault}>")?,
+                    }
+                }
+                f.write_str("]")
+            }
+            Self::Ascii(bytes) | Self::Utf8(bytes) => fmt::Display::fmt(&Text(bytes), f),
+            Self::Rmtes(text) => fmt::Display::fmt(text, f),
+            Self::Container(data_type, bytes) => write!(f, "{data_type} of {} bytes", bytes.len()),
+            Self::Buffer(bytes) | Self::Unknown(bytes) => {
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+macro_rules! value_from {
+    ($($variant:ident($type:ty);)*) => {$(
+        impl<'a> From<$type> for Value<'a> {
+            fn from(value: $type) -> Self {
+                Self::$variant(value)
+            }
+        }
+    )*};
+}
+
+value_from! {
+    Int(i64);
+    UInt(u64);
+    Float(f32);
+    Double(f64);
+    Real(Real);
+    Date(Date);
+    Time(Time);
+    DateTime(DateTime);
+    Qos(Qos);
+    State(State<'a>);
+    Array(Array<'a>);
+    Rmtes(Rmtes<'a>);
+}
