@@ -3,6 +3,7 @@
 //! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
 //! Data goes to standard output, talk to standard error.
 
+mod arguments;
 mod cli;
 mod demo;
 mod failure;
