@@ -1,0 +1,103 @@
+//! Files of ITCH messages.
+
+use super::Error;
+use super::window::Window;
+use crate::itch::MessageType;
+use crate::itch::framing::{Framing, Step, step};
+
+/// Bytes of the longest message that a length of 16 bits can announce, with that length.
+const LONGEST_FRAME: usize = 2 + u16::MAX as usize;
+
+/// Whether a file that begins so holds ITCH messages, and how they are framed.
+pub(super) fn recognise(start: &[u8]) -> Option<Framing> {
+    let [high, low, letter] = *start.first_chunk()?;
+    let known = MessageType::of(letter)?.length();
+    match (usize::from(u16::from_be_bytes([high, low])), Framing::detect(start)) {
+        (0, framing) => (framing == Framing::Type).then_some(framing),
+        // A later edition may make a message longer, not shorter.
+        (length, framing) => (length >= known && length <= 4 * known).then_some(framing),
+    }
+}
+
+/// The messages of a file, in order.
+#[derive(Debug)]
+pub struct ItchFile<'r> {
+    window: Window<'r>,
+    framing: Framing,
+    /// Bytes of the message that was given out last, and is still to be stepped over.
+    behind: usize,
+    messages: u64,
+    trailing: u64,
+    marker: bool,
+}
+
+impl<'r> ItchFile<'r> {
+    pub(super) fn new(window: Window<'r>, framing: Framing) -> Self {
+        Self { window, framing, behind: 0, messages: 0, trailing: 0, marker: false }
+    }
+
+    /// The next message without its frame, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The stream fails, or the file gives no lengths ([`Framing::Type`]) and has a type that is not known, after
+    /// which nothing can be found.
+    #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the file")]
+    pub fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.window.step(std::mem::take(&mut self.behind));
+        let place = self.window.place();
+        match step(self.window.fill(LONGEST_FRAME)?, self.framing) {
+            Step::Message { consumed, .. } => {
+                self.behind = consumed;
+                self.messages += 1;
+                Ok(self.window.bytes().get(2..consumed))
+            }
+            Step::EndOfSession => {
+                self.window.step(2);
+                self.marker = true;
+                self.end()
+            }
+            Step::Incomplete => self.end(),
+            Step::Lost => {
+                let expected = "two zero bytes and a known type of message, since the file gives no lengths";
+                Err(Error::Format { place, expected })
+            }
+        }
+    }
+
+    /// How the file delimits its messages.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Messages so far.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Bytes after the last whole message, or after the end marker. Known once [`next`](Self::next) gave `None`.
+    #[must_use]
+    pub fn trailing_bytes(&self) -> u64 {
+        self.trailing
+    }
+
+    /// Whether the file ended with a length of 0, as a whole BinaryFILE does.
+    #[must_use]
+    pub fn end_marker(&self) -> bool {
+        self.marker
+    }
+
+    /// Bytes of the file up to the end of the last whole message (and the end marker).
+    #[must_use]
+    pub fn bytes_consumed(&self) -> u64 {
+        self.window.place().offset + self.behind as u64 - self.trailing
+    }
+
+    /// What is left makes no message.
+    fn end(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.trailing += self.window.skip(u64::MAX)?;
+        Ok(None)
+    }
+}

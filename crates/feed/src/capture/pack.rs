@@ -1,0 +1,118 @@
+//! Length-prefixed messages packed into MoldUDP64 datagrams, as an exchange would have sent them.
+
+use tapeline_measure::Nanos;
+
+use super::{Error, ItchFile};
+use crate::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+
+/// What goes into one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packing {
+    /// At most so many messages; 0 counts as 1.
+    pub messages: u16,
+    /// At most so many bytes, headers included (a message that is longer alone still gets its datagram).
+    pub bytes: usize,
+    /// Only messages at most so much later than the first: an exchange does not hold a message back for long.
+    pub within_ns: u64,
+}
+
+impl Packing {
+    /// Every message in a datagram of its own.
+    pub const ONE: Self = Self { messages: 1, bytes: DEFAULT_PACKET_BYTES, within_ns: u64::MAX };
+    /// As many messages as fit in [`DEFAULT_PACKET_BYTES`], however far apart they are.
+    pub const FULL: Self = Self { messages: MAX_MESSAGES, bytes: DEFAULT_PACKET_BYTES, within_ns: u64::MAX };
+}
+
+/// A datagram made from messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    /// Time of its first message: nanoseconds since midnight of the trading day (ITCH carries no date).
+    pub time: Nanos,
+    /// Sequence number of its first message.
+    pub sequence: u64,
+    /// Messages in it.
+    pub messages: u16,
+    /// The MoldUDP64 packet.
+    pub payload: &'a [u8],
+}
+
+/// Packs the messages of a file; sequences start at 1.
+#[derive(Debug)]
+pub struct Packer<'r> {
+    file: ItchFile<'r>,
+    session: Session,
+    packing: Packing,
+    next_sequence: u64,
+    packet: Vec<u8>,
+    /// A message that was read but did not go into the datagram before.
+    held: Option<Vec<u8>>,
+}
+
+impl<'r> Packer<'r> {
+    /// Takes the messages that `file` still has.
+    #[must_use]
+    pub fn new(file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
+        let packet = vec![0; packing.bytes.max(HEADER_BYTES)];
+        Self { file, session, packing, next_sequence: 1, packet, held: None }
+    }
+
+    /// The next datagram, or `None` when all messages were packed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ItchFile::next`], and [`Error::Unpackable`].
+    #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the packer")]
+    pub fn next(&mut self) -> Result<Option<Packed<'_>>, Error> {
+        let held = self.held.take();
+        let first = match &held {
+            Some(message) => message.as_slice(),
+            None => match self.file.next()? {
+                Some(message) => message,
+                None => return Ok(None),
+            },
+        };
+        let first_ns = event_ns(first);
+        let sequence = self.next_sequence;
+        let limit = self.packing.bytes.max(HEADER_BYTES + 2 + first.len());
+        if self.packet.len() < limit {
+            self.packet.resize(limit, 0);
+        }
+        let unpackable = |source| Error::Unpackable { sequence, source };
+        let mut packet =
+            PacketBuilder::with_limit(&mut self.packet, self.session, sequence, limit).map_err(unpackable)?;
+        packet.push(first).map_err(unpackable)?;
+        while packet.count() < self.packing.messages {
+            let Some(message) = self.file.next()? else { break };
+            let late = event_ns(message).saturating_sub(first_ns) > self.packing.within_ns;
+            if late || packet.push(message).is_err() {
+                // Where it does not go in here, it begins the next one.
+                self.held = Some(message.to_vec());
+                break;
+            }
+        }
+        let messages = packet.count();
+        self.next_sequence = packet.next_sequence();
+        let length = packet.finish();
+        Ok(Some(Packed { time: Nanos(first_ns), sequence, messages, payload: &self.packet[..length] }))
+    }
+
+    /// Sequence number of the message after the last one packed: what heartbeats and the end of the session carry.
+    #[must_use]
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// The file that is being packed.
+    #[must_use]
+    pub fn file(&self) -> &ItchFile<'r> {
+        &self.file
+    }
+}
+
+/// A message's own time: nanoseconds since midnight; 0 where it is too short to have one.
+fn event_ns(message: &[u8]) -> u64 {
+    match message.get(5..).and_then(<[u8]>::first_chunk::<6>) {
+        Some(&[a, b, c, d, e, f]) => u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
+        None => 0,
+    }
+}

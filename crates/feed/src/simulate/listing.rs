@@ -1,0 +1,143 @@
+//! The stocks of the simulated exchange: names, price ranges, and what is published about them before trading.
+
+use super::TICK;
+use super::random::{Random, Zipf};
+use crate::itch::encode::{
+    BreakerLevels, LONGEST, ParticipantPosition, Prefix, RegSho, StockDirectory, SystemEvent, TradingAction,
+    text,
+};
+
+/// Participants that the simulator uses for attributed orders and market-maker positions.
+pub(super) const PARTICIPANTS: [[u8; 4]; 4] = [*b"TAPE", *b"LINE", *b"MKRA", *b"MKRB"];
+
+/// Messages about each stock before trading: R, H, Y, L.
+const PER_STOCK: u32 = 4;
+
+/// A stock and the state of its random walk.
+#[derive(Clone, Debug)]
+pub(super) struct Stock {
+    pub(super) name: [u8; 8],
+    /// Around this many ticks new orders are placed.
+    pub(super) middle: u32,
+    /// The walk's bounds: a tenth on either side of where it began.
+    pub(super) low: u32,
+    pub(super) high: u32,
+    /// At this many live orders an add becomes a delete.
+    pub(super) most_orders: u32,
+}
+
+impl Stock {
+    /// The stocks, the busiest first. `live_orders` is shared out by activity.
+    pub(super) fn all(count: u16, live_orders: u32, zipf: &Zipf, random: &mut Random) -> Vec<Self> {
+        (0..count)
+            .map(|number| {
+                // From 8 to 408 dollars, low prices more often; the floor leaves room below the deepest bid.
+                let span = 1 << (8 + random.below(8));
+                let middle = 800 + random.below(span) + random.below(span / 4);
+                let share = u64::from(zipf.share(u32::from(number)));
+                Self {
+                    name: name(u32::from(number)),
+                    middle,
+                    low: middle - middle / 10,
+                    high: middle + middle / 10,
+                    most_orders: ((u64::from(live_orders) * share) >> 32).max(32) as u32,
+                }
+            })
+            .collect()
+    }
+}
+
+/// A pronounceable symbol of four letters (five from the 10,000th on), different for every number below 260,000.
+fn name(number: u32) -> [u8; 8] {
+    const CONSONANTS: &[u8; 20] = b"BCDFGHJKLMNPRSTVWXYZ";
+    const VOWELS: &[u8; 5] = b"AEIOU";
+    // 7,919 is prime, so that neighbours look different and no name comes twice.
+    let mut code = number * 7_919 % 10_000;
+    let mut name = [b' '; 8];
+    for pair in name[..4].chunks_exact_mut(2) {
+        pair[0] = CONSONANTS[(code % 20) as usize];
+        code /= 20;
+        pair[1] = VOWELS[(code % 5) as usize];
+        code /= 5;
+    }
+    if number >= 10_000 {
+        name[4] = b'A' + (number / 10_000) as u8 % 26;
+    }
+    name
+}
+
+/// How many messages come before trading starts.
+pub(super) fn prologue_length(stocks: u16) -> u64 {
+    u64::from(u32::from(stocks) * PER_STOCK) + 4
+}
+
+/// Writes message `step` of the prologue; its length, or `None` when the prologue is over.
+pub(super) fn prologue(step: u64, stocks: &[Stock], ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
+    let nobody = Prefix { locate: 0, tracking: 0, ts_ns };
+    let about_stocks = stocks.len() as u64 * u64::from(PER_STOCK);
+    if step == 0 {
+        return SystemEvent { event: b'O' }.encode(nobody, out);
+    }
+    let step = step - 1;
+    if step >= about_stocks {
+        return match step - about_stocks {
+            0 => {
+                let level = |percent: u64| 3_000 * (100 - percent) * 1_000_000;
+                BreakerLevels { level_1: level(7), level_2: level(13), level_3: level(20) }
+                    .encode(nobody, out)
+            }
+            1 => SystemEvent { event: b'S' }.encode(nobody, out),
+            2 => SystemEvent { event: b'Q' }.encode(nobody, out),
+            _ => None,
+        };
+    }
+    // First the whole directory, then the states, as on a real morning.
+    let number = (step % stocks.len() as u64) as usize;
+    let stock = stocks[number].name;
+    let prefix = Prefix { locate: number as u16 + 1, tracking: 0, ts_ns };
+    match step / stocks.len() as u64 {
+        0 => StockDirectory {
+            stock,
+            market_category: b'Q',
+            financial_status: b'N',
+            round_lot: 100,
+            round_lots_only: b'N',
+            issue_classification: b'C',
+            issue_sub_type: *b"Z ",
+            authenticity: b'T',
+            short_sale_threshold: b'N',
+            ipo_flag: b'N',
+            luld_tier: if number < 100 { b'1' } else { b'2' },
+            etp_flag: b'N',
+            etp_leverage: 0,
+            inverse: b'N',
+        }
+        .encode(prefix, out),
+        1 => TradingAction { stock, state: b'T', reserved: b' ', reason: text("") }.encode(prefix, out),
+        2 => RegSho { stock, action: b'0' }.encode(prefix, out),
+        _ => {
+            let mpid = PARTICIPANTS[number % PARTICIPANTS.len()];
+            ParticipantPosition { mpid, stock, primary: b'Y', mode: b'N', state: b'A' }.encode(prefix, out)
+        }
+    }
+}
+
+impl Stock {
+    /// Where a price `ticks` from zero is on the wire.
+    pub(super) fn price(ticks: u32) -> u32 {
+        ticks * TICK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_symbol_is_different() {
+        let mut names: Vec<_> = (0..65_000).map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 65_000);
+    }
+}
