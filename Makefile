@@ -1,0 +1,45 @@
+# `make` builds, `make help` lists the rest. Every target sees to what it needs first (scripts/setup).
+
+CARGO ?= cargo
+# Options of `tapeline demo`, such as make demo ARGS="--duration 60s".
+ARGS ?=
+
+# rustup's folder, for shells that have not read its profile since it was installed. Last: it overrules nothing.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+# Continuous integration builds exactly what Cargo.lock says; a person may be about to change it.
+locked := $(if $(CI),--locked)
+target_dir := $(or $(CARGO_TARGET_DIR),target)
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test lint bench clean help
+.NOTPARALLEL:
+
+build: ## build everything for release
+	@scripts/setup build
+	$(CARGO) build --release $(locked) --workspace
+
+demo: ## simulated exchange, plant and subscribers: a verdict and a latency table
+	@scripts/setup demo
+	$(CARGO) build --release $(locked) --package tapeline
+	$(target_dir)/release/tapeline demo $(ARGS)
+
+test: ## every test that needs Rust, a C compiler and captures only
+	@scripts/setup test
+	$(CARGO) test $(locked) --workspace
+
+lint: ## formatting, clippy with warnings denied, the rules of the house
+	@scripts/setup lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(locked) --workspace --all-targets -- -D warnings
+	scripts/check-style
+	scripts/check-style-test
+
+bench: ## every bench, one after the other
+	@scripts/setup bench
+	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
+
+clean: ## remove what was built (run folders stay)
+	$(CARGO) clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\): ## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
