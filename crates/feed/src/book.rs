@@ -15,8 +15,8 @@ mod ladder;
 mod orders;
 mod volume;
 
-pub use books::{Book, Books, Counters, Settings};
 pub use apply::{Change, Print};
+pub use books::{Book, Books, Counters, Settings};
 pub use ladder::Level;
 pub use volume::{LastTrade, Volume};
 

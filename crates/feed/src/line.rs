@@ -20,11 +20,14 @@
 //! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 
 mod arbiter;
+mod arrivals;
 mod held;
 mod seen;
+mod settings;
 mod statistics;
 
-pub use arbiter::{Arbiter, Jump, Settings, Start};
+pub use arbiter::Arbiter;
+pub use settings::{Jump, Settings, Start};
 pub use statistics::{LineStatistics, Skew, Statistics};
 
 use tapeline_measure::Nanos;

@@ -3,130 +3,208 @@
 use tapeline_measure::Nanos;
 
 use crate::book::{self, Books};
-use crate::itch::{ByType, Code};
+use crate::itch::{ByType, Code, Message, decode};
 use crate::line::Sink;
 use crate::moldudp64::Session;
 use crate::normalise::{Counters, Normaliser};
 
-/// Adds up messages, one after another; give it to a [`line::Arbiter`](crate::line::Arbiter) as its sink, or call
+/// How many sessions and system events are listed; more are only counted.
+const MAX_LISTED: usize = 64;
+
+/// How many gaps are listed; more are only counted.
+const MAX_GAPS: usize = 10_000;
+
+/// Adds up messages, one after another; give it to an [`Arbiter`](crate::line::Arbiter) as its sink, or call
 /// [`message`](Self::message) for each message of a file.
+///
+/// A new session clears the books, as it does in a plant; all other figures go on.
 #[derive(Debug)]
 pub struct Summary {
     normaliser: Normaliser,
+    messages: u64,
+    message_bytes: u64,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    going_back: u64,
+    events: Vec<(Code, u64)>,
+    sessions: Vec<Session>,
+    session_count: u64,
+    sequences: Option<(u64, u64)>,
+    gaps: Vec<(u64, u64)>,
+    gap_count: u64,
+    missing: u64,
+    end: Option<u64>,
 }
 
 impl Summary {
     /// Nothing so far.
     #[must_use]
     pub fn new(settings: book::Settings) -> Self {
-        Self { normaliser: Normaliser::new(settings, Nanos(0)) }
+        Self {
+            normaliser: Normaliser::new(settings, Nanos(0)),
+            messages: 0,
+            message_bytes: 0,
+            first_ns: None,
+            last_ns: None,
+            going_back: 0,
+            events: Vec::new(),
+            sessions: Vec::new(),
+            session_count: 0,
+            sequences: None,
+            gaps: Vec::new(),
+            gap_count: 0,
+            missing: 0,
+            end: None,
+        }
     }
 
     /// Adds a message without framing.
     pub fn message(&mut self, bytes: &[u8]) {
-        let _ = self.normaliser.apply(bytes);
+        self.messages += 1;
+        self.message_bytes += bytes.len() as u64;
+        // Malformed ones are in the counters now.
+        let Ok(applied) = self.normaliser.apply(bytes) else { return };
+        // A type that is not known need not have a time.
+        if applied.kind.known().is_none() {
+            return;
+        }
+        let ns = applied.event_ns_of_day;
+        self.first_ns.get_or_insert(ns);
+        self.going_back += u64::from(self.last_ns.is_some_and(|last| ns < last));
+        self.last_ns = Some(ns);
+        if let Ok(Message::SystemEvent(event)) = decode(bytes)
+            && self.events.len() < MAX_LISTED
+        {
+            self.events.push((event.event(), ns));
+        }
     }
 
     /// Messages so far, malformed ones included.
     #[must_use]
-    pub fn messages(&self) -> u64 {
-        0
+    pub const fn messages(&self) -> u64 {
+        self.messages
     }
 
-    /// Bytes of them.
+    /// Bytes of them, without framing.
     #[must_use]
-    pub fn message_bytes(&self) -> u64 {
-        0
+    pub const fn message_bytes(&self) -> u64 {
+        self.message_bytes
     }
 
     /// Counts by type, malformed and odd messages among them.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &Counters {
         self.normaliser.counters()
     }
 
-    /// Counts by type.
+    /// Counts by type, malformed messages left out.
     #[must_use]
-    pub fn by_type(&self) -> &ByType {
+    pub const fn by_type(&self) -> &ByType {
         &self.normaliser.counters().messages
     }
 
-    /// Exchange time of the first message, ns since midnight in New York.
+    /// Exchange time of the first message of a known type, ns since midnight in New York.
     #[must_use]
-    pub fn first_ns_of_day(&self) -> Option<u64> {
-        None
+    pub const fn first_ns_of_day(&self) -> Option<u64> {
+        self.first_ns
     }
 
-    /// Exchange time of the last message.
+    /// Exchange time of the last message of a known type, ns since midnight in New York.
     #[must_use]
-    pub fn last_ns_of_day(&self) -> Option<u64> {
-        None
+    pub const fn last_ns_of_day(&self) -> Option<u64> {
+        self.last_ns
     }
 
     /// Messages that are older than the one before them.
     #[must_use]
-    pub fn times_going_back(&self) -> u64 {
-        0
+    pub const fn times_going_back(&self) -> u64 {
+        self.going_back
     }
 
     /// System events with their times, ns since midnight in New York; the first 64 of them.
     #[must_use]
     pub fn system_events(&self) -> &[(Code, u64)] {
-        &[]
+        &self.events
     }
 
     /// The sessions, in order; the first 64 of them.
     #[must_use]
     pub fn sessions(&self) -> &[Session] {
-        &[]
+        &self.sessions
     }
 
-    /// First and last sequence that was delivered, in the last session.
+    /// How many sessions there were.
     #[must_use]
-    pub fn sequences(&self) -> Option<(u64, u64)> {
-        None
+    pub const fn session_count(&self) -> u64 {
+        self.session_count
+    }
+
+    /// First and last sequence that was delivered in the last session that had messages.
+    #[must_use]
+    pub const fn sequences(&self) -> Option<(u64, u64)> {
+        self.sequences
     }
 
     /// The missing ranges, first and last sequence of each; the first 10,000 of them.
     #[must_use]
     pub fn gaps(&self) -> &[(u64, u64)] {
-        &[]
+        &self.gaps
+    }
+
+    /// How many ranges are missing.
+    #[must_use]
+    pub const fn gap_count(&self) -> u64 {
+        self.gap_count
     }
 
     /// How many messages are missing.
     #[must_use]
-    pub fn missing_messages(&self) -> u64 {
-        0
+    pub const fn missing_messages(&self) -> u64 {
+        self.missing
     }
 
-    /// The sequence that the end of the last session announced.
+    /// The sequence that the end of the last session announced, one more than that of its last message.
     #[must_use]
-    pub fn end_of_session_sequence(&self) -> Option<u64> {
-        None
+    pub const fn end_of_session_sequence(&self) -> Option<u64> {
+        self.end
     }
 
     /// The books: symbols, levels, volumes, unknown references.
     #[must_use]
-    pub fn books(&self) -> &Books {
+    pub const fn books(&self) -> &Books {
         self.normaliser.books()
     }
 }
 
 impl Sink for Summary {
-    fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
-        let _ = (sequence, received);
+    fn message(&mut self, sequence: u64, bytes: &[u8], _received: Nanos) {
+        let (first, _) = self.sequences.unwrap_or((sequence, sequence));
+        self.sequences = Some((first, sequence));
         Self::message(self, bytes);
     }
 
     fn gap(&mut self, first: u64, last: u64) {
-        let _ = (first, last);
+        self.gap_count += 1;
+        // Sequences begin at 1, so this does not overflow by itself.
+        self.missing = self.missing.saturating_add(last - first + 1);
+        if self.gaps.len() < MAX_GAPS {
+            self.gaps.push((first, last));
+        }
     }
 
     fn end_of_session(&mut self, next: u64) {
-        let _ = next;
+        self.end = Some(next);
     }
 
     fn reset(&mut self, session: Session) {
-        let _ = session;
+        self.session_count += 1;
+        if self.sessions.len() < MAX_LISTED {
+            self.sessions.push(session);
+        }
+        if self.session_count > 1 {
+            self.normaliser.reset();
+            self.sequences = None;
+            self.end = None;
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What was traded.
 
+use super::Print;
 use crate::itch::{MatchNumber, Price4};
 
 /// The trades of one stock so far.
@@ -32,4 +33,16 @@ pub struct LastTrade {
     pub ts_ns: u64,
     /// The execution's number.
     pub match_number: MatchNumber,
+}
+
+impl Volume {
+    /// Counts a trade. Sums stop at the largest number: a hostile feed makes them wrong, not the process stop.
+    #[inline]
+    pub(super) fn add(&mut self, print: Print, ts_ns: u64) {
+        let Print { price, shares, match_number } = print;
+        self.traded_shares = self.traded_shares.saturating_add(shares);
+        self.trades += 1;
+        self.notional = self.notional.saturating_add(u128::from(price.0) * u128::from(shares));
+        self.last = Some(LastTrade { price, shares, ts_ns, match_number });
+    }
 }

@@ -21,7 +21,9 @@ impl Framing {
     #[must_use]
     pub fn detect(bytes: &[u8]) -> Self {
         match step(bytes, Self::Type) {
-            Step::Message { consumed, .. } if matches!(bytes[consumed..], [] | [0] | [0, 0, ..]) => Self::Type,
+            Step::Message { consumed, .. } if matches!(bytes[consumed..], [] | [0] | [0, 0, ..]) => {
+                Self::Type
+            }
             _ => Self::Length,
         }
     }
@@ -186,7 +188,10 @@ mod tests {
     fn a_zero_length_ends_the_session() {
         let mut frames = Frames::new(&[0, 1, b'x', 0, 0, 7, 7, 7]);
         assert_eq!(frames.by_ref().count(), 1);
-        assert_eq!((frames.end(), frames.consumed(), frames.rest()), (End::Session { after: 3 }, 5, &[7, 7, 7][..]));
+        assert_eq!(
+            (frames.end(), frames.consumed(), frames.rest()),
+            (End::Session { after: 3 }, 5, &[7, 7, 7][..])
+        );
         assert_eq!(frames.next(), None);
         let mut empty = Frames::new(&[0, 0]);
         assert_eq!((empty.next(), empty.end()), (None, End::Session { after: 0 }));

@@ -1,7 +1,9 @@
 //! The views: one for each type of message, all fields at their fixed places.
 
 use super::field::{Wire, chunk};
-use super::{Code, Kind, Locate, Malformed, MatchNumber, MessageType, Mpid, OrderRef, Price4, Price8, Symbol, Text};
+use super::{
+    Code, Kind, Locate, Malformed, MatchNumber, MessageType, Mpid, OrderRef, Price4, Price8, Symbol, Text,
+};
 
 /// Bytes of the prefix that every message begins with: type, locate, tracking number, time.
 pub const PREFIX_BYTES: usize = 11;
@@ -424,6 +426,37 @@ impl<'a> Unknown<'a> {
 }
 
 impl Message<'_> {
+    /// The stock's symbol, where the message carries one.
+    #[must_use]
+    pub fn stock(&self) -> Option<Symbol> {
+        Some(match *self {
+            Self::StockDirectory(m) => m.stock(),
+            Self::TradingAction(m) => m.stock(),
+            Self::RegSho(m) => m.stock(),
+            Self::ParticipantPosition(m) => m.stock(),
+            Self::IpoQuoting(m) => m.stock(),
+            Self::AuctionCollar(m) => m.stock(),
+            Self::OperationalHalt(m) => m.stock(),
+            Self::AddOrder(m) => m.stock(),
+            Self::AddOrderAttributed(m) => m.stock(),
+            Self::Trade(m) => m.stock(),
+            Self::CrossTrade(m) => m.stock(),
+            Self::NetOrderImbalance(m) => m.stock(),
+            Self::RetailInterest(m) => m.stock(),
+            Self::DirectListing(m) => m.stock(),
+            Self::SystemEvent(_)
+            | Self::BreakerLevels(_)
+            | Self::BreakerStatus(_)
+            | Self::OrderExecuted(_)
+            | Self::OrderExecutedWithPrice(_)
+            | Self::OrderCancel(_)
+            | Self::OrderDelete(_)
+            | Self::OrderReplace(_)
+            | Self::BrokenTrade(_)
+            | Self::Unknown(_) => return None,
+        })
+    }
+
     /// The prefix, `None` only for a message of unknown type that is too short to have one.
     #[inline]
     #[must_use]

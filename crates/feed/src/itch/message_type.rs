@@ -119,6 +119,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The type, where it is known.
+    #[inline]
+    #[must_use]
+    pub const fn known(self) -> Option<MessageType> {
+        match self {
+            Self::Known(kind) => Some(kind),
+            Self::Unknown(_) => None,
+        }
+    }
+
     /// The first byte of the message.
     #[inline]
     #[must_use]
@@ -168,7 +178,10 @@ impl ByType {
 
     /// The letters that occurred, in ascending order, with how often.
     pub fn iter(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
-        (0..=u8::MAX).zip(&self.0).filter(|(_, count)| **count > 0).map(|(letter, count)| (letter.into(), *count))
+        (0..=u8::MAX)
+            .zip(&self.0)
+            .filter(|(_, count)| **count > 0)
+            .map(|(letter, count)| (letter.into(), *count))
     }
 }
 

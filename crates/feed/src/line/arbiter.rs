@@ -2,85 +2,91 @@
 
 use tapeline_measure::Nanos;
 
-use super::{Line, LineStatistics, MAX_LINES, Sink, Statistics};
-use crate::moldudp64::{Malformed, Packet, Session, parse};
-
-/// Where delivery starts in the first session that a channel meets. Later sessions start at 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// With the first message that arrives: for one who joins while the feed runs.
-    #[default]
-    First,
-    /// With message 1; what came before the first arrival is a gap.
-    FromOne,
-}
-
-/// What becomes of a packet that is more than [`Settings::max_jump`] ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Jump {
-    /// It is ignored unless the next packet so far ahead agrees with it: one stray packet does no harm, and after a
-    /// long outage the second packet is believed. What was ignored is part of the gap.
-    #[default]
-    Confirm,
-    /// It is believed at once.
-    Believe,
-    /// It is always ignored.
-    Ignore,
-}
-
-/// The bounds and policies of an arbiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Messages ahead of the next one that can be held; the memory for them is taken at the start.
-    pub window_messages: usize,
-    /// Bytes that can be held; twice as many are taken at the start.
-    pub window_bytes: usize,
-    /// How long to wait for a missing message before it is declared missing, ns.
-    pub window_age_ns: u64,
-    /// Where the first session starts.
-    pub start: Start,
-    /// Messages ahead of the next one beyond which a packet is not simply believed.
-    pub max_jump: u64,
-    /// What becomes of such a packet.
-    pub on_jump: Jump,
-    /// For how long after its last packet the present session is preferred to the one before it, ns.
-    pub session_hold_ns: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            window_messages: 16_384,
-            window_bytes: 1 << 20,
-            window_age_ns: 20_000_000,
-            start: Start::First,
-            max_jump: 100_000_000,
-            on_jump: Jump::Confirm,
-            session_hold_ns: 3_000_000_000,
-        }
-    }
-}
+use super::arrivals::Arrivals;
+use super::held::{Held, Insert, MAX_WINDOW};
+use super::seen::Seen;
+use super::{Jump, Line, LineStatistics, MAX_LINES, Settings, Sink, Start, Statistics};
+use crate::moldudp64::{Data, Malformed, Packet, Session, parse};
 
 /// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
+///
+/// Takes all of its memory when it is made. In order, a message costs a comparison and the call of the sink, a packet
+/// a few words of book-keeping (`benches/itch.rs`); only a message ahead of its sequence is copied.
 #[derive(Debug)]
 pub struct Arbiter {
     settings: Settings,
     session: Option<Session>,
+    /// The session before, and where it had got to.
+    previous: Option<(Session, u64)>,
+    /// When the present session was last heard of.
+    heard: Nanos,
+    /// The first sequence that is delivered.
+    start: u64,
+    /// The sequence to be delivered next.
     next: u64,
+    /// One more than the latest sequence that is known to exist; what lies between `next` and it is held or missing.
+    known_end: u64,
+    /// When `known_end` was last moved on.
+    known_since: Nanos,
+    /// Since when the message `next` has been known to be missing.
+    gap_since: Option<Nanos>,
+    end: End,
+    /// A sequence so far ahead that it is not believed yet.
+    far: Option<u64>,
+    /// Sequences that were delivered, so that what was declared missing can be told from what is duplicate.
+    delivered: Seen,
+    held: Held,
+    arrivals: Arrivals,
     statistics: Statistics,
-    lines: [LineStatistics; MAX_LINES],
+    lines: [Lane; MAX_LINES],
+}
+
+/// How far a session has got towards its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Open,
+    Announced(u64),
+    Reached,
+}
+
+/// What is kept of one line.
+#[derive(Debug)]
+struct Lane {
+    statistics: LineStatistics,
+    seen: Seen,
+    /// Heard of in the present session.
+    heard: bool,
+    /// Has announced the end of the present session.
+    ended: bool,
 }
 
 impl Arbiter {
-    /// An arbiter that has seen nothing; takes all the memory that it will ever use.
+    /// An arbiter that has seen nothing.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(mut settings: Settings) -> Self {
+        settings.window_messages = settings.window_messages.min(MAX_WINDOW);
         Self {
             settings,
             session: None,
+            previous: None,
+            heard: Nanos(0),
+            start: 0,
             next: 0,
+            known_end: 0,
+            known_since: Nanos(0),
+            gap_since: None,
+            end: End::Open,
+            far: None,
+            delivered: Seen::new(),
+            held: Held::new(settings.window_messages, settings.window_bytes),
+            arrivals: Arrivals::new(),
             statistics: Statistics::default(),
-            lines: std::array::from_fn(|_| LineStatistics::default()),
+            lines: std::array::from_fn(|_| Lane {
+                statistics: LineStatistics::default(),
+                seen: Seen::new(),
+                heard: false,
+                ended: false,
+            }),
         }
     }
 
@@ -88,6 +94,7 @@ impl Arbiter {
     ///
     /// # Errors
     /// [`Malformed`]: it was counted, and nothing else has changed.
+    #[inline]
     pub fn datagram(
         &mut self,
         line: Line,
@@ -95,36 +102,102 @@ impl Arbiter {
         received: Nanos,
         sink: &mut impl Sink,
     ) -> Result<(), Malformed> {
-        let packet = parse(datagram)?;
-        self.packet(line, &packet, received, sink);
-        Ok(())
+        let parsed = parse(datagram);
+        let statistics = &mut self.lines[line.number()].statistics;
+        statistics.bytes += datagram.len() as u64;
+        match parsed {
+            Ok(packet) => {
+                self.packet(line, &packet, received, sink);
+                Ok(())
+            }
+            Err(malformed) => {
+                statistics.datagrams += 1;
+                statistics.malformed[malformed.index()] += 1;
+                Err(malformed)
+            }
+        }
     }
 
     /// Takes a packet that has been read already.
     pub fn packet(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
-        let _ = (line, packet, received, sink, self.settings);
+        let statistics = &mut self.lines[line.number()].statistics;
+        statistics.datagrams += 1;
+        statistics.trailing_bytes += packet.trailing() as u64;
+        let (from, to) = match packet {
+            Packet::Data(data) => {
+                statistics.data_packets += 1;
+                (data.sequence(), data.end())
+            }
+            Packet::Heartbeat { next, .. } => {
+                statistics.heartbeats += 1;
+                (*next, *next)
+            }
+            Packet::EndOfSession { next, .. } => {
+                statistics.ends_of_session += 1;
+                (*next, *next)
+            }
+        };
+        if from == 0 {
+            statistics.absurd += 1;
+            return;
+        }
+        if !self.enter(packet.session(), from, received, sink) {
+            self.lines[line.number()].statistics.stale_session += 1;
+            return;
+        }
+        self.heard = self.heard.max(received);
+        if !self.believes(from) {
+            self.lines[line.number()].statistics.absurd += 1;
+            return;
+        }
+        let before = self.next;
+        self.lines[line.number()].count(from, to);
+        match packet {
+            Packet::Data(data) => self.data(line, data, received, sink),
+            Packet::Heartbeat { next, .. } => self.knows(*next, received),
+            Packet::EndOfSession { next, .. } => self.announce(line, *next, received, sink),
+        }
+        self.settle(before, received);
+        self.finish(sink);
+        if self.gap_since.is_some() {
+            self.expire(received, sink);
+        }
     }
 
     /// Declares the gaps that are older than [`Settings::window_age_ns`]. Every packet does that too; call it when
     /// none comes, at [`next_expiry`](Self::next_expiry) or regularly.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
-        let _ = (now, sink);
+        // Each round moves `next` on.
+        while let Some(expiry) = self.next_expiry()
+            && now >= expiry
+        {
+            self.statistics.expired += 1;
+            let before = self.next;
+            self.declare_front(sink);
+            self.settle(before, now);
+        }
+        self.finish(sink);
     }
 
     /// Declares every gap and delivers everything that is held: nothing more will come.
     pub fn flush(&mut self, sink: &mut impl Sink) {
-        let _ = sink;
+        while self.next < self.known_end {
+            self.declare_front(sink);
+        }
+        self.gap_since = None;
+        self.finish(sink);
     }
 
     /// When the oldest open gap will be too old; `None` without an open gap.
+    #[inline]
     #[must_use]
     pub fn next_expiry(&self) -> Option<Nanos> {
-        None
+        self.gap_since.map(|since| since + self.settings.window_age_ns)
     }
 
     /// The present session.
     #[must_use]
-    pub fn session(&self) -> Option<Session> {
+    pub const fn session(&self) -> Option<Session> {
         self.session
     }
 
@@ -134,15 +207,305 @@ impl Arbiter {
         self.session.map(|_| self.next)
     }
 
+    /// Messages that are held now.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.held.count()
+    }
+
+    /// Whether the present session has come to its announced end.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.end == End::Reached
+    }
+
     /// What the channel did.
     #[must_use]
-    pub fn statistics(&self) -> &Statistics {
+    pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
     /// What one line did.
     #[must_use]
-    pub fn line(&self, line: Line) -> &LineStatistics {
-        &self.lines[line.number()]
+    pub const fn line(&self, line: Line) -> &LineStatistics {
+        &self.lines[line.number()].statistics
+    }
+
+    /// Sees to it that the packet's session is the present one; `false` for one that is over.
+    #[inline]
+    fn enter(&mut self, session: Session, from: u64, received: Nanos, sink: &mut impl Sink) -> bool {
+        self.session == Some(session) || self.roll(session, from, received, sink)
+    }
+
+    #[cold]
+    fn roll(&mut self, session: Session, from: u64, received: Nanos, sink: &mut impl Sink) -> bool {
+        let start = match (self.session, self.previous) {
+            (None, _) => match self.settings.start {
+                Start::First => from,
+                Start::FromOne => 1,
+            },
+            (Some(_), Some((previous, next))) if previous == session => {
+                let hold = i64::try_from(self.settings.session_hold_ns).unwrap_or(i64::MAX);
+                if received.since(self.heard) < hold {
+                    return false;
+                }
+                next
+            }
+            // Numbering starts again, and whoever was listening missed what came before.
+            (Some(_), _) => 1,
+        };
+        if let Some(present) = self.session {
+            self.flush(sink);
+            self.previous = Some((present, self.next));
+        }
+        self.session = Some(session);
+        (self.start, self.next, self.known_end) = (start, start, start);
+        (self.heard, self.known_since) = (received, received);
+        (self.gap_since, self.end, self.far) = (None, End::Open, None);
+        self.delivered.restart(start);
+        self.arrivals.clear();
+        for lane in &mut self.lines {
+            lane.seen.restart(start);
+            (lane.heard, lane.ended) = (false, false);
+        }
+        self.statistics.sessions += 1;
+        sink.reset(session);
+        true
+    }
+
+    /// Whether a sequence is near enough, or far ahead for the second time.
+    #[inline]
+    fn believes(&mut self, from: u64) -> bool {
+        let limit = self.settings.max_jump;
+        if from.saturating_sub(self.known_end) <= limit {
+            return true;
+        }
+        match (self.settings.on_jump, self.far) {
+            (Jump::Believe, _) => true,
+            (Jump::Confirm, Some(far)) if from.abs_diff(far) <= limit => {
+                self.far = None;
+                true
+            }
+            (Jump::Confirm, _) => {
+                self.far = Some(from);
+                false
+            }
+            (Jump::Ignore, _) => false,
+        }
+    }
+
+    /// Sequences before `end` are known to exist.
+    #[inline]
+    fn knows(&mut self, end: u64, received: Nanos) {
+        if end > self.known_end {
+            (self.known_end, self.known_since) = (end, received);
+        }
+    }
+
+    fn announce(&mut self, line: Line, next: u64, received: Nanos, sink: &mut impl Sink) {
+        if self.end != End::Open {
+            self.lines[line.number()].ended = true;
+            // When no line can bring anything more, waiting is of no use.
+            if matches!(self.end, End::Announced(_))
+                && self.lines.iter().all(|lane| lane.ended || !lane.heard)
+            {
+                self.flush(sink);
+            }
+            return;
+        }
+        if next < self.known_end {
+            // Messages behind this end have come, or were announced, already.
+            self.lines[line.number()].statistics.absurd += 1;
+            return;
+        }
+        self.end = End::Announced(next);
+        self.knows(next, received);
+        self.announce(line, next, received, sink);
+    }
+
+    #[inline]
+    fn data(&mut self, line: Line, data: &Data<'_>, received: Nanos, sink: &mut impl Sink) {
+        let (from, to) = (data.sequence(), data.end());
+        if self.end != End::Open && to > self.known_end {
+            let beyond = to - from.max(self.known_end);
+            self.lines[line.number()].statistics.after_end += beyond;
+        } else {
+            self.knows(to, received);
+        }
+        let to = to.min(self.known_end);
+        self.skew(line, from, received);
+        self.behind(line, from, to.min(self.next));
+        if to <= self.next {
+            return;
+        }
+        let mut messages = data.messages();
+        if let Some(passed) = self.next.checked_sub(from) {
+            // Cannot cut: less than the packet's count of 16 bits.
+            messages.pass(passed as u16);
+            if self.held.is_empty() {
+                // All in order: nothing to look up.
+                let run = self.next;
+                let new = to - run;
+                for (sequence, bytes) in messages.take(new as usize) {
+                    sink.message(sequence, bytes, received);
+                }
+                self.next = to;
+                self.delivered.advance(to);
+                self.delivered.mark(run, to);
+                self.statistics.delivered += new;
+                self.lines[line.number()].statistics.first += new;
+                self.arrivals.record(run, line, received);
+                return;
+            }
+        }
+        let mut first = true;
+        for (sequence, bytes) in messages {
+            if sequence >= to {
+                break;
+            }
+            if self.place(sequence, bytes, received, sink) {
+                self.lines[line.number()].statistics.first += 1;
+                if std::mem::take(&mut first) {
+                    self.arrivals.record(sequence, line, received);
+                }
+            } else {
+                self.lines[line.number()].statistics.duplicates += 1;
+            }
+        }
+    }
+
+    /// Delivers a message that is not behind, or holds it; `false` where it is held or delivered already.
+    fn place(&mut self, sequence: u64, bytes: &[u8], received: Nanos, sink: &mut impl Sink) -> bool {
+        // Each round that does not return takes something out of the window, or makes this message the next.
+        loop {
+            if sequence < self.next {
+                // Was held, and went out when room was made.
+                return false;
+            }
+            if sequence == self.next {
+                self.deliver(bytes, received, sink);
+                self.drain(sink);
+                return true;
+            }
+            // Lossless: a distance that does not fit is beyond every window.
+            if usize::try_from(sequence - self.next).is_ok_and(|ahead| ahead < self.settings.window_messages)
+            {
+                match self.held.insert(sequence, bytes, received) {
+                    Insert::Held => {
+                        self.statistics.held += 1;
+                        self.statistics.max_held = self.statistics.max_held.max(self.held.count() as u64);
+                        return true;
+                    }
+                    Insert::Duplicate => return false,
+                    Insert::NoRoom => {}
+                }
+            }
+            self.statistics.window_full += 1;
+            if self.held.first().is_some_and(|(first, _)| first < sequence) {
+                self.declare_front(sink);
+            } else {
+                self.declare(sequence, sink);
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, bytes: &[u8], received: Nanos, sink: &mut impl Sink) {
+        let sequence = self.next;
+        sink.message(sequence, bytes, received);
+        self.next = sequence + 1;
+        self.delivered.advance(self.next);
+        self.delivered.mark(sequence, self.next);
+        self.statistics.delivered += 1;
+    }
+
+    /// Delivers what is held and next.
+    fn drain(&mut self, sink: &mut impl Sink) {
+        while let Some((bytes, received)) = self.held.take_first(self.next) {
+            let sequence = self.next;
+            sink.message(sequence, bytes, received);
+            self.next = sequence + 1;
+            self.delivered.advance(self.next);
+            self.delivered.mark(sequence, self.next);
+            self.statistics.delivered += 1;
+        }
+    }
+
+    /// Declares the oldest gap, and delivers what follows it. Moves `next` on if it is behind `known_end`.
+    fn declare_front(&mut self, sink: &mut impl Sink) {
+        let until = self.held.first().map_or(self.known_end, |(first, _)| first);
+        self.declare(until, sink);
+        self.drain(sink);
+    }
+
+    /// Declares the messages from the next one to before `until` missing.
+    fn declare(&mut self, until: u64, sink: &mut impl Sink) {
+        if until > self.next {
+            self.statistics.gaps += 1;
+            self.statistics.missing = self.statistics.missing.saturating_add(until - self.next);
+            sink.gap(self.next, until - 1);
+            self.next = until;
+            self.delivered.advance(until);
+        }
+    }
+
+    /// Counts the part of a packet that has been passed: `from` to before `to`.
+    #[inline]
+    fn behind(&mut self, line: Line, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        let statistics = &mut self.lines[line.number()].statistics;
+        let early = self.start.clamp(from, to) - from;
+        let late = self.delivered.mark(from, to);
+        statistics.before_start += early;
+        statistics.late += late;
+        self.statistics.late += late;
+        statistics.duplicates += to - from - early - late;
+    }
+
+    /// How much later than another line's copy this packet is.
+    #[inline]
+    fn skew(&mut self, line: Line, from: u64, received: Nanos) {
+        if let Some(first) = self.arrivals.on_another_line(from, line) {
+            self.lines[line.number()].statistics.skew.record(received.since(first));
+        }
+    }
+
+    /// Keeps `gap_since` true after `next` or `known_end` may have moved.
+    #[inline]
+    fn settle(&mut self, before: u64, received: Nanos) {
+        self.gap_since = if self.next >= self.known_end {
+            None
+        } else if self.next != before {
+            // Another gap than before: known since the first message behind it came, or the tail was announced.
+            Some(self.held.first().map_or(self.known_since, |(_, received)| received))
+        } else {
+            self.gap_since.or(Some(received))
+        };
+    }
+
+    #[inline]
+    fn finish(&mut self, sink: &mut impl Sink) {
+        if let End::Announced(next) = self.end
+            && self.next >= next
+        {
+            self.end = End::Reached;
+            self.statistics.ends += 1;
+            sink.end_of_session(next);
+        }
+    }
+}
+
+impl Lane {
+    /// Counts a packet of the messages `from` to before `to` (or a heartbeat, with none) of the present session.
+    #[inline]
+    fn count(&mut self, from: u64, to: u64) {
+        self.heard = true;
+        self.statistics.messages += to - from;
+        self.statistics.jumps += u64::from(from > self.seen.end());
+        let named = self.seen.advance(to);
+        let came = self.seen.mark(from, to);
+        self.statistics.lost = self.statistics.lost.saturating_add(named).saturating_sub(came);
     }
 }

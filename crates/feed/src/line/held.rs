@@ -1,1 +1,189 @@
-//! To come.
+//! Messages that came ahead of their sequence.
+
+use tapeline_measure::Nanos;
+
+/// The most messages that sequences may be apart.
+pub(super) const MAX_WINDOW: usize = 1 << 24;
+
+/// Copies of messages, kept until the hole before them is filled or declared. All memory is taken, and touched, when
+/// it is made.
+#[derive(Debug)]
+pub(super) struct Held {
+    slots: Box<[Slot]>,
+    bytes: Box<[u8]>,
+    spare: Box<[u8]>,
+    /// Where the next copy goes in `bytes`.
+    used: usize,
+    /// Bytes of the messages that are held.
+    live: usize,
+    limit: usize,
+    count: usize,
+    first: u64,
+    last: u64,
+}
+
+/// A held message. Sequences begin at 1: 0 is an empty slot.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    sequence: u64,
+    received: Nanos,
+    at: usize,
+    length: usize,
+}
+
+const EMPTY: Slot = Slot { sequence: 0, received: Nanos(0), at: 0, length: 0 };
+
+/// What became of a message that was to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Insert {
+    /// It is held.
+    Held,
+    /// It was held already.
+    Duplicate,
+    /// There is no room for its bytes.
+    NoRoom,
+}
+
+impl Held {
+    /// Room for sequences that are less than `messages` apart, and for `bytes` of them.
+    pub(super) fn new(messages: usize, bytes: usize) -> Self {
+        let slots = messages.clamp(1, MAX_WINDOW).next_power_of_two();
+        // Twice the limit, so that moving the copies together always frees half. Not zeros, which the system would
+        // hand out as memory that is yet to be found.
+        let arena = vec![0xEE; bytes.saturating_mul(2)];
+        Self {
+            slots: vec![EMPTY; slots].into(),
+            spare: arena.clone().into(),
+            bytes: arena.into(),
+            used: 0,
+            live: 0,
+            limit: bytes,
+            count: 0,
+            first: 0,
+            last: 0,
+        }
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The lowest sequence that is held, with the time at which it came.
+    pub(super) fn first(&self) -> Option<(u64, Nanos)> {
+        (self.count > 0).then(|| (self.first, self.slots[self.place(self.first)].received))
+    }
+
+    #[inline]
+    const fn place(&self, sequence: u64) -> usize {
+        // Cutting does no harm: only the low bits count.
+        sequence as usize & (self.slots.len() - 1)
+    }
+
+    /// Keeps a copy. The caller sees to it that all held sequences are less than the window apart, and not 0.
+    pub(super) fn insert(&mut self, sequence: u64, message: &[u8], received: Nanos) -> Insert {
+        let place = self.place(sequence);
+        if self.slots[place].sequence == sequence {
+            return Insert::Duplicate;
+        }
+        let length = message.len();
+        if self.live + length > self.limit {
+            return Insert::NoRoom;
+        }
+        if self.used + length > self.bytes.len() {
+            self.gather();
+        }
+        self.bytes[self.used..self.used + length].copy_from_slice(message);
+        self.slots[place] = Slot { sequence, received, at: self.used, length };
+        self.used += length;
+        self.live += length;
+        if self.count == 0 {
+            (self.first, self.last) = (sequence, sequence);
+        }
+        self.first = self.first.min(sequence);
+        self.last = self.last.max(sequence);
+        self.count += 1;
+        Insert::Held
+    }
+
+    /// Takes the message out that `sequence` names, if it is the first. Its bytes are good until the next insertion.
+    pub(super) fn take_first(&mut self, sequence: u64) -> Option<(&[u8], Nanos)> {
+        if self.count == 0 || self.first != sequence {
+            return None;
+        }
+        let place = self.place(sequence);
+        let slot = std::mem::replace(&mut self.slots[place], EMPTY);
+        self.live -= slot.length;
+        self.count -= 1;
+        if self.count == 0 {
+            self.used = 0;
+        } else {
+            // Ends at the latest at `last`, which is held. Each sequence is stepped over once.
+            self.first += 1;
+            while self.slots[self.place(self.first)].sequence != self.first {
+                self.first += 1;
+            }
+        }
+        Some((&self.bytes[slot.at..slot.at + slot.length], slot.received))
+    }
+
+    /// Moves the copies together. At most half of the bytes are live, so this happens at most once for every
+    /// `limit` bytes that are held.
+    #[cold]
+    fn gather(&mut self) {
+        let mut used = 0;
+        for sequence in self.first..=self.last {
+            let place = self.place(sequence);
+            let slot = &mut self.slots[place];
+            if slot.sequence == sequence {
+                let to = used..used + slot.length;
+                self.spare[to].copy_from_slice(&self.bytes[slot.at..slot.at + slot.length]);
+                slot.at = used;
+                used += slot.length;
+            }
+        }
+        std::mem::swap(&mut self.bytes, &mut self.spare);
+        self.used = used;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_out_in_order_with_their_bytes() {
+        let mut held = Held::new(64, 1 << 10);
+        for sequence in [9, 7, 12, 8] {
+            let message = vec![sequence as u8; sequence as usize];
+            assert_eq!(held.insert(sequence, &message, Nanos(sequence)), Insert::Held);
+        }
+        assert_eq!(held.insert(12, b"", Nanos(0)), Insert::Duplicate);
+        assert_eq!(held.first(), Some((7, Nanos(7))));
+        assert_eq!(held.take_first(8), None);
+        for sequence in [7, 8, 9, 12] {
+            let message = vec![sequence as u8; sequence as usize];
+            assert_eq!(held.take_first(sequence), Some((&message[..], Nanos(sequence))));
+        }
+        assert!(held.is_empty());
+        assert_eq!(held.first(), None);
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_used_again() {
+        let mut held = Held::new(64, 100);
+        let mut next = 1;
+        for sequence in 1..5_000_u64 {
+            let message = [sequence as u8; 30];
+            while held.insert(sequence, &message, Nanos(0)) == Insert::NoRoom {
+                assert_eq!(held.count(), 3);
+                assert_eq!(held.take_first(next), Some((&[next as u8; 30][..], Nanos(0))));
+                next += 1;
+            }
+        }
+        assert_eq!(held.insert(5_000, &[0; 101], Nanos(0)), Insert::NoRoom);
+    }
+}

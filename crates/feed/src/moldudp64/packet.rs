@@ -22,7 +22,8 @@ pub enum Malformed {
 
 impl Malformed {
     /// Every reason, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 4] = [Self::ShortHeader, Self::MissingLength, Self::BlockPastEnd, Self::SequenceOverflow];
+    pub const ALL: [Self; 4] =
+        [Self::ShortHeader, Self::MissingLength, Self::BlockPastEnd, Self::SequenceOverflow];
 
     /// A dense number for an array of counters.
     #[must_use]
@@ -143,6 +144,15 @@ pub struct Messages<'a> {
     blocks: &'a [u8],
     sequence: u64,
     left: u16,
+}
+
+impl Messages<'_> {
+    /// Leaves out the next `count` messages.
+    pub(crate) fn pass(&mut self, count: u16) {
+        for _ in 0..count {
+            let _ = self.next();
+        }
+    }
 }
 
 impl<'a> Iterator for Messages<'a> {

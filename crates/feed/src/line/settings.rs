@@ -1,0 +1,61 @@
+//! Bounds and policies.
+
+/// Where delivery starts in the first session that a channel meets. Later sessions start at 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the first message that arrives: for one who joins while the feed runs.
+    #[default]
+    First,
+    /// With message 1; what came before the first arrival is a gap.
+    FromOne,
+}
+
+/// What becomes of a packet that is more than [`Settings::max_jump`] ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jump {
+    /// It is ignored unless the next packet so far ahead agrees with it: one stray packet does no harm, and after a
+    /// long outage the second packet is believed. What was ignored is part of the gap.
+    #[default]
+    Confirm,
+    /// It is believed at once.
+    Believe,
+    /// It is always ignored.
+    Ignore,
+}
+
+/// The bounds and policies of an arbiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How far ahead of the next message one can be and be held, in messages (at most 2²⁴). 40 bytes are taken for
+    /// each at the start. With 0 nothing is held: whatever is missing is declared at once.
+    pub window_messages: usize,
+    /// Bytes of messages that can be held; four times as many are taken at the start.
+    pub window_bytes: usize,
+    /// How long to wait for a missing message before it is declared missing, ns.
+    pub window_age_ns: u64,
+    /// Where the first session starts.
+    pub start: Start,
+    /// Messages ahead of what is known beyond which a packet is not simply believed.
+    pub max_jump: u64,
+    /// What becomes of such a packet.
+    pub on_jump: Jump,
+    /// For how long after its last packet the present session is preferred to the one before it, ns. Heartbeats come
+    /// every second, so three seconds of silence mean that it is gone.
+    pub session_hold_ns: u64,
+}
+
+impl Default for Settings {
+    /// 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than what a reader of
+    /// quotes would take for an outage.
+    fn default() -> Self {
+        Self {
+            window_messages: 16_384,
+            window_bytes: 512 << 10,
+            window_age_ns: 20_000_000,
+            start: Start::First,
+            max_jump: 100_000_000,
+            on_jump: Jump::Confirm,
+            session_hold_ns: 3_000_000_000,
+        }
+    }
+}
