@@ -1,1 +1,25 @@
-//! To come.
+//! The plant: one thread gives every message its place in one sequence and puts it on the ring.
+//!
+//! * [`tick`] is the record that every consumer of the plant reads: a 64-byte header, the item's name, an RWF message.
+//! * [`Items`] numbers the items of a service.
+//! * [`Sequencer`] gives the next [`Seq`], writes the tick in place, and hands it to a [`Publish`].
+//! * [`Channel`] is the whole path of one feed: lines, arbitration, decoding, books, ticks.
+//!
+//! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
+//! clock with a simulated ring.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod channel;
+mod items;
+mod note;
+mod publish;
+mod sequencer;
+pub mod tick;
+
+pub use channel::{Channel, ChannelCounters, ChannelSettings, PublishPolicy};
+pub use items::{ItemId, Items, TooManyItems};
+pub use note::Note;
+pub use publish::{OnStall, Publish, Refused, RingPublish};
+pub use sequencer::{Origin, Seq, Sequencer, Stamps, Time};

@@ -1,0 +1,98 @@
+//! The RWF message inside a tick. Stream id 0 throughout: whoever sends it to a client patches that.
+
+use std::io::Write;
+
+use tapeline_feed::draft::Draft;
+use tapeline_feed::moldudp64::Session;
+use tapeline_omm::FieldListEncoder;
+use tapeline_omm::rwf::{
+    self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState, UpdateType, flags,
+};
+
+/// The fields of a draft that changed. `None` where they do not fit `out`, here and below.
+pub(crate) fn update(out: &mut [u8], draft: &Draft) -> Option<usize> {
+    let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, draft.update, DataType::FIELD_LIST).ok()?;
+    fields(out, header, draft)
+}
+
+/// An update that changes nothing published: for a message that only has its place in the order.
+pub(crate) fn empty_update(out: &mut [u8]) -> Option<usize> {
+    rwf::update_header(out, Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, DataType::NO_DATA).ok()
+}
+
+/// The image of an item.
+pub(crate) fn refresh(out: &mut [u8], draft: &Draft) -> Option<usize> {
+    let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+    header.flags = flags::refresh::REFRESH_COMPLETE;
+    let header = header.encode(out).ok()?;
+    fields(out, header, draft)
+}
+
+/// Data is suspect: messages are missing on every line.
+pub(crate) fn gap(out: &mut [u8], first: u64, last: u64) -> Option<usize> {
+    let mut text = Line::default();
+    let _ = if first == last {
+        write!(text, "message {first} is missing on every line")
+    } else {
+        write!(text, "messages {first} to {last} are missing on every line")
+    };
+    status(out, DataState::SUSPECT, StateCode::GAP_DETECTED, &text)
+}
+
+/// The feed has said that nothing more comes.
+pub(crate) fn end_of_session(out: &mut [u8], last: u64) -> Option<usize> {
+    let mut text = Line::default();
+    let _ = write!(text, "the feed's session ended with message {last}");
+    status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
+}
+
+/// A session begins: what was known of the books no longer holds.
+pub(crate) fn reset(out: &mut [u8], session: Session) -> Option<usize> {
+    let mut text = Line::default();
+    let _ = write!(text, "the feed's session {session} begins");
+    status(out, DataState::OK, StateCode::NONE, &text)
+}
+
+fn status(out: &mut [u8], data: DataState, code: StateCode, text: &Line) -> Option<usize> {
+    let mut header = StatusHeader::new(Domain::MARKET_PRICE, 0);
+    header.state = Some(State { stream: StreamState::OPEN, data, code, text: text.written() });
+    header.encode(out).ok()
+}
+
+fn fields(out: &mut [u8], header: usize, draft: &Draft) -> Option<usize> {
+    let mut fields = FieldListEncoder::new(&mut out[header..]).ok()?;
+    draft.encode(&mut fields).ok()?;
+    Some(header + fields.finish())
+}
+
+/// A line of text on the stack; what does not fit is cut.
+struct Line {
+    bytes: [u8; 96],
+    len: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { bytes: [0; 96], len: 0 }
+    }
+}
+
+impl Line {
+    fn written(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        let room = &mut self.bytes[self.len..];
+        let len = text.len().min(room.len());
+        room[..len].copy_from_slice(&text[..len]);
+        self.len += len;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

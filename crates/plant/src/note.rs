@@ -1,0 +1,38 @@
+//! What a plant tells its readers about itself, beside the ticks: its clock and its losses, in the ring's note.
+
+use tapeline_measure::Calibration;
+
+/// The plant's note: rewritten about once a second, read by any subscriber.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// The clock that stamped the ticks: a reader on the same host that uses it too compares without error.
+    pub calibration: Calibration,
+    /// Feed messages so far, each counted once however many lines carried it.
+    pub messages: u64,
+    /// Feed messages that never came, on any line.
+    pub missing: u64,
+    /// Datagrams that the kernel dropped because the socket's buffer was full.
+    pub kernel_drops: u64,
+}
+
+/// The last word of a note names its layout, so that a ring of another program is not misread.
+const LAYOUT: u64 = u64::from_le_bytes(*b"plant-01");
+
+impl Note {
+    /// The note as the ring keeps it.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; 8] {
+        let [a, b, c, d] = self.calibration.to_words();
+        [a, b, c, d, self.messages, self.missing, self.kernel_drops, LAYOUT]
+    }
+
+    /// Reads a note; `None` if the ring's publisher is no plant or has not written one yet.
+    #[must_use]
+    pub fn from_words(words: [u64; 8]) -> Option<Self> {
+        let [a, b, c, d, messages, missing, kernel_drops, layout] = words;
+        if layout != LAYOUT {
+            return None;
+        }
+        Some(Self { calibration: Calibration::from_words([a, b, c, d])?, messages, missing, kernel_drops })
+    }
+}

@@ -1,0 +1,144 @@
+//! Where ticks go.
+
+use std::fmt;
+use std::time::Duration;
+
+use tapeline_measure::monotonic_ns;
+
+/// Why a tick was not published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The plant is stopping, and no reader made room in time.
+    Stopping,
+    /// The tick is longer than anything that the ring takes.
+    TooLong {
+        /// Bytes of the tick.
+        len: usize,
+        /// Bytes that are taken at most.
+        max: usize,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopping => f.write_str("the plant was told to stop while a subscriber held the ring full"),
+            Self::TooLong { len, max } => {
+                write!(f, "a tick of {len} bytes is longer than the {max} bytes that the ring takes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A place that takes ticks in order: the ring, or a stand-in in a simulated plant.
+pub trait Publish {
+    /// Claims `len` bytes, lets `fill` write a tick into them, and makes as many visible as `fill` says.
+    ///
+    /// # Errors
+    /// [`Refused`]; then nothing is visible. A `fill` that claims to have written more than `len` is refused too.
+    fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused>;
+}
+
+/// Asked about ten times a second while the ring is full, with how long it has been full: whether to go on waiting.
+pub type OnStall = Box<dyn FnMut(&mut tapeline_ring::Publisher, Duration) -> bool + Send>;
+
+/// Publishes to a ring, and waits for room while it is full: the ring loses nothing, so its slowest subscriber holds
+/// the plant back. How often and how long is counted, and the caller is asked meanwhile whether to go on.
+pub struct RingPublish {
+    ring: tapeline_ring::Publisher,
+    on_stall: OnStall,
+    stalls: u64,
+    stalled_ns: u64,
+}
+
+impl RingPublish {
+    /// Publishes to `ring`.
+    #[must_use]
+    pub fn new(ring: tapeline_ring::Publisher, on_stall: OnStall) -> Self {
+        Self { ring, on_stall, stalls: 0, stalled_ns: 0 }
+    }
+
+    /// How often a tick found the ring full and had to wait.
+    #[must_use]
+    pub fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
+    /// How long ticks have waited for room, all together, in ns.
+    #[must_use]
+    pub fn stalled_ns(&self) -> u64 {
+        self.stalled_ns
+    }
+
+    /// The ring itself.
+    pub fn ring(&mut self) -> &mut tapeline_ring::Publisher {
+        &mut self.ring
+    }
+
+    /// Ends publishing: subscribers read what is left and are told.
+    ///
+    /// # Errors
+    /// If the ring's name cannot be removed.
+    pub fn close(self) -> Result<(), tapeline_ring::Error> {
+        self.ring.close()
+    }
+
+    /// Polls until `len` bytes can be claimed, giving the core away so that a subscriber on it can make room.
+    #[cold]
+    fn wait_for_room(&mut self, len: usize) -> Result<(), Refused> {
+        self.stalls += 1;
+        let begun = monotonic_ns();
+        let mut asked = begun;
+        let outcome = loop {
+            match self.ring.claim(len) {
+                Ok(_) => break Ok(()),
+                Err(tapeline_ring::Refused::TooLong) => break Err(self.too_long(len)),
+                Err(tapeline_ring::Refused::Full) => std::thread::yield_now(),
+            }
+            let now = monotonic_ns();
+            if now - asked >= 100_000_000 {
+                asked = now;
+                if !(self.on_stall)(&mut self.ring, Duration::from_nanos(now - begun)) {
+                    break Err(Refused::Stopping);
+                }
+            }
+        };
+        self.stalled_ns += monotonic_ns() - begun;
+        outcome
+    }
+
+    fn too_long(&self, len: usize) -> Refused {
+        Refused::TooLong { len, max: self.ring.max_frame() }
+    }
+}
+
+impl Publish for RingPublish {
+    #[inline]
+    fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+        if let Ok(claim) = self.ring.claim(len) {
+            return commit(claim, fill);
+        }
+        // Room that has been there once stays until it is used: nobody else publishes.
+        self.wait_for_room(len)?;
+        match self.ring.claim(len) {
+            Ok(claim) => commit(claim, fill),
+            Err(_) => Err(self.too_long(len)),
+        }
+    }
+}
+
+#[inline]
+fn commit(mut claim: tapeline_ring::Claim<'_>, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+    let max = claim.len();
+    let len = fill(&mut claim);
+    claim.commit_prefix(len).map(|_| ()).map_err(|_| Refused::TooLong { len, max })
+}
+
+impl fmt::Debug for RingPublish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingPublish").field("stalls", &self.stalls).finish_non_exhaustive()
+    }
+}

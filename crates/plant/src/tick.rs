@@ -1,0 +1,266 @@
+//! The tick: what the plant puts on its ring, one frame a tick.
+//!
+//! ```text
+//!  0        64            64+n                    len-s        len
+//!  ┌────────┬─────────────┬───────────────────────┬────────────┐
+//!  │ header │ name (n)    │ RWF message           │ source (s) │
+//!  └────────┴─────────────┴───────────────────────┴────────────┘
+//! ```
+//! The header is little-endian, as the machines are that share a ring. The RWF message has stream id 0: whoever sends
+//! it to a client patches that and copies the rest. The source is the feed's own message, byte for byte, and is there
+//! only when the plant publishes every message.
+
+use std::fmt;
+
+use tapeline_measure::Nanos;
+
+use crate::{ItemId, Seq};
+
+/// Bytes of the header in front of every tick.
+pub const HEADER_BYTES: usize = 64;
+
+/// The longest name of an item: its length is one byte.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// What a tick is, by the number of its RWF message class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The whole image of an item.
+    Refresh = 2,
+    /// A change of state, of one item or (item 0) of the whole channel.
+    Status = 3,
+    /// Fields that changed.
+    Update = 4,
+}
+
+impl Kind {
+    fn from_wire(value: u8) -> Option<Self> {
+        match value {
+            2 => Some(Self::Refresh),
+            3 => Some(Self::Status),
+            4 => Some(Self::Update),
+            _ => None,
+        }
+    }
+}
+
+/// What more there is to know about a tick, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// The feed said that its session is over; no message of it follows.
+    pub const END_OF_SESSION: Self = Self(0x01);
+    /// The feed's messages before this one are missing and will not come: data is suspect.
+    pub const GAP: Self = Self(0x02);
+    /// The feed started a new session: sequences and books start again.
+    pub const RESET: Self = Self(0x04);
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// The fixed part of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The plant's own sequence: the first tick is 1, none is left out.
+    pub seq: Seq,
+    /// The feed's sequence of the message behind this tick; 0 where there is none.
+    pub feed_seq: u64,
+    /// When it happened, as the exchange says.
+    pub event: Nanos,
+    /// When its datagram arrived: the kernel's or the card's stamp, unchanged.
+    pub wire: Nanos,
+    /// When it was decoded and applied to its book.
+    pub decoded: Nanos,
+    /// When the tick was written, just before readers could see it.
+    pub sequenced: Nanos,
+    /// The item within its service; 0 for the channel as a whole.
+    pub item: ItemId,
+    /// The service's number in the plant.
+    pub service: u16,
+    /// The channel's number in the plant.
+    pub channel: u16,
+    /// What the tick is.
+    pub kind: Kind,
+    /// What more there is to know.
+    pub flags: Flags,
+    /// The first byte of the feed's message, which names its type in most protocols; 0 where there is none.
+    pub source_type: u8,
+}
+
+impl Header {
+    /// Writes the header and the lengths of the parts that follow it.
+    pub(crate) fn write(&self, out: &mut [u8; HEADER_BYTES], name_len: u8, source_len: u16) {
+        out[0..8].copy_from_slice(&self.seq.0.to_le_bytes());
+        out[8..16].copy_from_slice(&self.feed_seq.to_le_bytes());
+        out[16..24].copy_from_slice(&self.event.0.to_le_bytes());
+        out[24..32].copy_from_slice(&self.wire.0.to_le_bytes());
+        out[32..40].copy_from_slice(&self.decoded.0.to_le_bytes());
+        out[40..48].copy_from_slice(&self.sequenced.0.to_le_bytes());
+        out[48..52].copy_from_slice(&self.item.0.to_le_bytes());
+        out[52..54].copy_from_slice(&self.service.to_le_bytes());
+        out[54..56].copy_from_slice(&self.channel.to_le_bytes());
+        out[56..58].copy_from_slice(&source_len.to_le_bytes());
+        out[58] = self.kind as u8;
+        out[59] = self.flags.0;
+        out[60] = self.source_type;
+        out[61] = name_len;
+        // Two bytes are spare: zero, so that a later meaning can tell old ticks apart.
+        out[62..64].copy_from_slice(&[0; 2]);
+    }
+}
+
+/// Why a frame is no tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Shorter than the header, or than the header says.
+    Short {
+        /// Bytes that are needed.
+        needed: usize,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// A kind that this version does not know.
+    UnknownKind(u8),
+    /// The name is not text.
+    Name,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short { needed, found } => {
+                write!(f, "not a tick: {needed} bytes are needed and {found} are there")
+            }
+            Self::UnknownKind(kind) => write!(f, "not a tick that this version knows: kind {kind} at offset 58"),
+            Self::Name => f.write_str("not a tick: its name at offset 64 is not UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A tick in place, in the frame that a subscriber borrows from the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Tick<'a> {
+    /// The fixed part.
+    pub header: Header,
+    /// The item's name, such as a symbol; empty for the channel as a whole.
+    pub name: &'a str,
+    /// One RWF message with stream id 0.
+    pub body: &'a [u8],
+    /// The feed's own message, where the plant publishes every message; else empty.
+    pub source: &'a [u8],
+}
+
+impl<'a> Tick<'a> {
+    /// Takes a frame apart; every length is checked before it is believed.
+    ///
+    /// # Errors
+    /// [`Malformed`] says what is wrong with the frame.
+    pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
+        let short = |needed| Malformed::Short { needed, found: frame.len() };
+        let (h, rest) = frame.split_first_chunk::<HEADER_BYTES>().ok_or(short(HEADER_BYTES))?;
+        let u64_at = |i: usize| u64::from_le_bytes([h[i], h[i + 1], h[i + 2], h[i + 3], h[i + 4], h[i + 5], h[i + 6], h[i + 7]]);
+        let u16_at = |i: usize| u16::from_le_bytes([h[i], h[i + 1]]);
+        let source_len = usize::from(u16_at(56));
+        let name_len = usize::from(h[61]);
+        if rest.len() < name_len + source_len {
+            return Err(short(HEADER_BYTES + name_len + source_len));
+        }
+        let (name, rest) = rest.split_at(name_len);
+        let (body, source) = rest.split_at(rest.len() - source_len);
+        let header = Header {
+            seq: Seq(u64_at(0)),
+            feed_seq: u64_at(8),
+            event: Nanos(u64_at(16)),
+            wire: Nanos(u64_at(24)),
+            decoded: Nanos(u64_at(32)),
+            sequenced: Nanos(u64_at(40)),
+            item: ItemId(u32::from_le_bytes([h[48], h[49], h[50], h[51]])),
+            service: u16_at(52),
+            channel: u16_at(54),
+            kind: Kind::from_wire(h[58]).ok_or(Malformed::UnknownKind(h[58]))?,
+            flags: Flags(h[59]),
+            source_type: h[60],
+        };
+        Ok(Self { header, name: std::str::from_utf8(name).map_err(|_| Malformed::Name)?, body, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            seq: Seq(1),
+            feed_seq: 0x0102_0304_0506_0708,
+            event: Nanos(3),
+            wire: Nanos(4),
+            decoded: Nanos(5),
+            sequenced: Nanos(6),
+            item: ItemId(7),
+            service: 8,
+            channel: 9,
+            kind: Kind::Update,
+            flags: Flags::GAP,
+            source_type: b'A',
+        }
+    }
+
+    fn frame(name: &[u8], body: &[u8], source: &[u8]) -> Vec<u8> {
+        let mut fixed = [0xFF; HEADER_BYTES];
+        header().write(&mut fixed, name.len() as u8, source.len() as u16);
+        [&fixed[..], name, body, source].concat()
+    }
+
+    /// Other languages and the journal read these offsets: a change of any is a new layout.
+    #[test]
+    fn the_layout_is_pinned() {
+        let bytes = frame(b"AAPL", b"body", b"src");
+        let expected: Vec<u8> = [
+            &1u64.to_le_bytes()[..],
+            &[8, 7, 6, 5, 4, 3, 2, 1],
+            &3u64.to_le_bytes(),
+            &4u64.to_le_bytes(),
+            &5u64.to_le_bytes(),
+            &6u64.to_le_bytes(),
+            &[7, 0, 0, 0, 8, 0, 9, 0, 3, 0, 4, 2, b'A', 4, 0, 0],
+            b"AAPLbodysrc",
+        ]
+        .concat();
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn a_tick_comes_back_as_it_was_written() {
+        let bytes = frame(b"AAPL", b"body", b"source");
+        let tick = Tick::parse(&bytes).unwrap();
+        assert_eq!(tick.header, header());
+        assert_eq!((tick.name, tick.body, tick.source), ("AAPL", &b"body"[..], &b"source"[..]));
+    }
+
+    #[test]
+    fn a_cut_tick_is_refused_at_every_length() {
+        let bytes = frame(b"AAPL", b"", b"source");
+        for len in 0..bytes.len() {
+            assert!(matches!(Tick::parse(&bytes[..len]), Err(Malformed::Short { .. })), "cut to {len} bytes");
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_and_a_name_that_is_no_text_are_refused() {
+        let mut bytes = frame(b"\xFF\xFE", b"", b"");
+        assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::Name);
+        bytes[58] = 99;
+        assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::UnknownKind(99));
+    }
+}
