@@ -17,7 +17,7 @@ use sample::Sample;
 /// Readings of which the first calibration keeps the tightest.
 const FIRST_TRIES: usize = 128;
 /// The same for each later one: about 1 µs in all.
-const LATER_TRIES: usize = 8;
+const LATER_TRIES: usize = 4;
 /// The first distance between two readings. Brackets of ±20 ns over 50 ms bound the rate to 800 parts in 10⁹.
 const FIRST_BASELINE: Duration = Duration::from_millis(50);
 /// The distance between readings is lengthened to twice this and then moves on, so that the rate follows the kernel's.

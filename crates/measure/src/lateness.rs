@@ -1,6 +1,6 @@
 //! Does lateness grow?
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::nanos::Nanos;
 
@@ -43,7 +43,7 @@ impl Extremes {
 }
 
 /// How lateness went over a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trend {
     /// Whether it grew: see [`Lateness::trend`] for the rule.
     pub grows: bool,

@@ -1,7 +1,7 @@
 //! A distribution followed through time.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::nanos::Nanos;
 
@@ -25,7 +25,7 @@ pub struct Series {
 }
 
 /// One window of a [`Series`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Its place: it began at `index × window` after the start.
     pub index: u64,

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 
 /// CPU time and memory of a process at one moment. Two of them make a [`Spent`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// When it was read, on CLOCK_MONOTONIC in nanoseconds.
     pub monotonic_ns: u64,
@@ -26,7 +26,7 @@ pub struct Usage {
 }
 
 /// What a process used between two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// Wall-clock time in nanoseconds.
     pub elapsed_ns: u64,

@@ -1,0 +1,129 @@
+//! What every printing command shares: the choice of format, tables, rates, and progress.
+//!
+//! Data goes to standard output, through [`print`] and [`print_json`], which tell a failure from a reader that had enough.
+
+// Not every command prints every kind of thing.
+#![allow(dead_code)]
+
+mod percentile_table;
+mod progress;
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Serialize;
+use tapeline_measure::{Verdict, figures};
+
+pub(crate) use percentile_table::percentile_table;
+pub(crate) use progress::Progress;
+
+/// How a command prints its result on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Writes text and a line end to standard output. Styles in it reach terminals only.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+/// Writes a value as indented JSON to standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&json(value)?)
+}
+
+/// Writes a value as JSON on one line to standard output, for programs that read line by line.
+pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&serde_json::to_string(value).context("cannot express the result as JSON")?)
+}
+
+/// A value as indented JSON.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<String> {
+    serde_json::to_string_pretty(value).context("cannot express the result as JSON")
+}
+
+/// `1.23 M msgs/s`; `unit` is plural, without the `/s`.
+pub(crate) fn rate(per_second: f64, unit: &str) -> String {
+    figures::quantity(per_second, &format!("{unit}/s"), false)
+}
+
+/// `35.1 MB/s`.
+pub(crate) fn byte_rate(per_second: f64) -> String {
+    figures::quantity(per_second, "B/s", true)
+}
+
+/// The word of a verdict in its colour: green, yellow where the result says less than was asked, red where it failed.
+pub(crate) fn painted(verdict: Verdict) -> String {
+    let colour = match verdict {
+        Verdict::Pass => 32,
+        Verdict::Noisy | Verdict::GeneratorLimited => 33,
+        _ => 31,
+    };
+    format!("\x1b[1;{colour}m{verdict}\x1b[0m")
+}
+
+/// A table of text: a heading and a rule over each column, the first column to the left and the others to the right.
+/// Rows shorter than the heading are filled up, longer ones cut.
+pub(crate) fn columns(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
+    let widths: Vec<usize> = heading
+        .iter()
+        .enumerate()
+        .map(|(column, title)| {
+            let widest = rows.iter().map(|row| width(&cell(row, column))).max().unwrap_or(0);
+            widest.max(width(title))
+        })
+        .collect();
+    let line = |cells: &[String]| {
+        let mut line = String::new();
+        for (column, (text, &wide)) in cells.iter().zip(&widths).enumerate() {
+            if column == 0 {
+                line.push_str(&format!("{text:<wide$}"));
+            } else {
+                line.push_str(&format!("   {text:>wide$}"));
+            }
+        }
+        line.trim_end().to_owned()
+    };
+    let titles: Vec<String> = heading.iter().map(|&title| title.to_owned()).collect();
+    let rules: Vec<String> = widths.iter().map(|&wide| "-".repeat(wide)).collect();
+    let mut lines = vec![line(&titles), line(&rules)];
+    lines
+        .extend(rows.iter().map(|row| line(&(0..heading.len()).map(|at| cell(row, at)).collect::<Vec<_>>())));
+    lines.join("\n")
+}
+
+/// Characters, each of which takes one place in everything that is printed here.
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = vec![
+            vec!["a".to_owned(), "2.1 µs".to_owned(), "1".to_owned()],
+            vec!["long".to_owned(), "10 ns".to_owned()],
+        ];
+        let table = columns(&["name", "max", "n"], &rows);
+        let expected = "name      max   n\n----   ------   -\na      2.1 µs   1\nlong    10 ns";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn rates_read_well() {
+        assert_eq!(rate(1_234_567.0, "msgs"), "1.23 M msgs/s");
+        assert_eq!(byte_rate(35_100_000.0), "35.1 MB/s");
+        assert_eq!(painted(Verdict::Pass), "\x1b[1;32mPASS\x1b[0m");
+    }
+}

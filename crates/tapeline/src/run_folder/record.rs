@@ -1,0 +1,183 @@
+//! What a run leaves on record, and how it reads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use tapeline_measure::{
+    Environment, Evidence, Jitter, Nanos, Percentiles, Spent, Usage, Verdict, figures, floor_ns, judge,
+};
+
+use crate::output::{byte_rate, painted, percentile_table, rate};
+
+/// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
+const LAYOUT: u32 = 1;
+
+/// Everything about one run: the contents of `run.json`, and of the printed summary.
+#[derive(Debug, Serialize)]
+pub(crate) struct Run {
+    layout: u32,
+    /// What ran: `demo`, for instance.
+    pub(crate) kind: String,
+    /// When the measured time began.
+    pub(crate) started: Nanos,
+    /// The same as people read it.
+    started_utc: String,
+    /// The measured time in seconds, without warm-up.
+    pub(crate) seconds: f64,
+    /// The command's settings as it understood them, defaults included.
+    pub(crate) settings: serde_json::Value,
+    /// The verdict.
+    pub(crate) verdict: Verdict,
+    /// The figures behind the verdict.
+    pub(crate) why: String,
+    /// Messages and bytes.
+    pub(crate) throughput: Throughput,
+    /// Messages lost, by sequence.
+    pub(crate) lost: u64,
+    /// Latency by hop; the last one is the whole path.
+    pub(crate) hops: Vec<Hop>,
+    /// The noise of the cores used, measured on its own.
+    pub(crate) jitter: Vec<Jitter>,
+    /// The floor that this puts under the 99th percentile, in nanoseconds.
+    pub(crate) jitter_floor_p99_ns: Option<u64>,
+    /// What each process used.
+    pub(crate) processes: Vec<Process>,
+    /// Where it ran.
+    pub(crate) environment: Environment,
+}
+
+/// Messages and bytes over the measured time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Throughput {
+    /// Messages.
+    pub(crate) messages: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Messages a second.
+    pub(crate) messages_per_second: f64,
+    /// Bytes a second.
+    pub(crate) bytes_per_second: f64,
+}
+
+impl Throughput {
+    /// So many messages of so many bytes in all within `over`.
+    pub(crate) fn new(messages: u64, bytes: u64, over: Duration) -> Self {
+        let seconds = over.as_secs_f64();
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Self {
+            messages,
+            bytes,
+            messages_per_second: per_second(messages),
+            bytes_per_second: per_second(bytes),
+        }
+    }
+}
+
+/// The latency of one hop.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Hop {
+    /// `wire→decoded`, for instance.
+    pub(crate) name: String,
+    /// Its distribution.
+    #[serde(flatten)]
+    pub(crate) percentiles: Percentiles,
+    /// The bound on the error of the two clocks involved, in nanoseconds.
+    pub(crate) clock_error_ns: u64,
+}
+
+/// What one process used over the run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Process {
+    /// `plant`, for instance.
+    pub(crate) name: String,
+    /// CPU time and memory.
+    #[serde(flatten)]
+    pub(crate) spent: Spent,
+}
+
+impl Process {
+    /// From two readings of the same process.
+    pub(crate) fn between(name: &str, before: &Usage, after: &Usage) -> Self {
+        Self { name: name.to_owned(), spent: after.since(before) }
+    }
+}
+
+impl Run {
+    /// A run of `kind` over the measured time, judged by `evidence` with the floor of `jitter`. The other fields start empty.
+    pub(crate) fn new(
+        kind: &str,
+        started: Nanos,
+        over: Duration,
+        mut evidence: Evidence,
+        jitter: Vec<Jitter>,
+        environment: Environment,
+    ) -> Self {
+        let floor = (!jitter.is_empty()).then(|| floor_ns(&jitter, 0.99));
+        evidence.floor_p99_ns = evidence.floor_p99_ns.or(floor);
+        let (verdict, why) = judge(&evidence);
+        Self {
+            layout: LAYOUT,
+            kind: kind.to_owned(),
+            started,
+            started_utc: started.to_string(),
+            seconds: over.as_secs_f64(),
+            settings: serde_json::Value::Null,
+            verdict,
+            why,
+            throughput: Throughput::default(),
+            lost: evidence.lost,
+            hops: Vec::new(),
+            jitter,
+            jitter_floor_p99_ns: evidence.floor_p99_ns,
+            processes: Vec::new(),
+            environment,
+        }
+    }
+
+    /// The run for people: verdict, throughput, loss, the table by hop, the noise floor, what it cost, and where the folder
+    /// is.
+    pub(crate) fn summary(&self, folder: Option<&Path>) -> String {
+        let mut text = format!("{}: {}\n\n", painted(self.verdict), self.why);
+        let Throughput { messages, bytes, messages_per_second, bytes_per_second } = self.throughput;
+        let mut fact = |name: &str, value: String| text.push_str(&format!("{name:<13}{value}\n"));
+        fact("throughput", format!("{}, {}", rate(messages_per_second, "msgs"), byte_rate(bytes_per_second)));
+        fact(
+            "messages",
+            format!(
+                "{} ({} bytes) in {:.1} s",
+                figures::thousands(messages),
+                figures::thousands(bytes),
+                self.seconds
+            ),
+        );
+        fact("lost", figures::thousands(self.lost));
+        if let Some(floor) = self.jitter_floor_p99_ns {
+            let cores: Vec<usize> = self.jitter.iter().map(|jitter| jitter.core).collect();
+            let longest = self.jitter.iter().map(|jitter| jitter.max_ns).max().unwrap_or(0);
+            let floor = figures::duration(floor);
+            let longest = figures::duration(longest);
+            let cores = figures::list(&cores);
+            fact("jitter floor", format!("{floor} at p99, longest gap {longest} (cores {cores}, idle)"));
+        }
+        let error = self.hops.iter().map(|hop| hop.clock_error_ns).max();
+        if let Some(error) = error {
+            fact("clock error", format!("at most {} on any hop", figures::duration(error)));
+        }
+        for Process { name, spent } in &self.processes {
+            let memory = figures::quantity(spent.peak_resident_bytes as f64, "B", true);
+            fact(name, format!("{:.2} cores, peak memory {memory}", spent.cores));
+        }
+        if !self.hops.is_empty() {
+            let hops: Vec<(&str, &Percentiles)> =
+                self.hops.iter().map(|hop| (hop.name.as_str(), &hop.percentiles)).collect();
+            text.push('\n');
+            text.push_str(&percentile_table(&hops));
+            text.push('\n');
+        }
+        if let Some(folder) = folder {
+            text.push_str(&format!("\nrun folder   {}\n", folder.display()));
+        }
+        text.trim_end().to_owned()
+    }
+}
