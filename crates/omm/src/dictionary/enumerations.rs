@@ -60,7 +60,8 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
     for (number, line) in lines(text) {
         match line {
             Line::Tag(name, value) => dictionary.enumeration_tags.push((name.into(), value.into())),
-            Line::Columns(columns) if columns.rest().starts_with(|c: char| c.is_ascii_digit()) => {
+            // Names may begin with digits too.
+            Line::Columns(columns) if columns.first().bytes().all(|byte| byte.is_ascii_digit()) => {
                 let value = value(columns).map_err(|problem| problem.on(number))?;
                 let table = table.as_mut().ok_or(Problem::NoField.on(number))?;
                 match table.values.binary_search_by_key(&value.number, |other| other.number) {
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn tables_are_shared() {
         let text = "!tag RT_Version 1\nSIDE 1\n 1 \"BID\" who buys\n 2 \"ASK\" who sells\n!\nTICK 2\nTICK_2 3\n\
-                    OTHER 9\n 0 #DE# up\nELSEWHERE 10\n 1 \"x\" y\n";
+                    52W_HIND 9\n 0 #DE# up\nELSEWHERE 10\n 1 \"x\" y\n";
         let dictionary = read(text).unwrap();
         assert_eq!(dictionary.enumeration_tag("RT_Version"), Some("1"));
         assert_eq!(dictionary.enumerations().len(), 2);

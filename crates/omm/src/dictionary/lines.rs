@@ -40,6 +40,11 @@ impl<'a> Columns<'a> {
         self.rest
     }
 
+    /// The next word, without taking it.
+    pub(super) fn first(&self) -> &'a str {
+        self.rest.split_ascii_whitespace().next().unwrap_or_default()
+    }
+
     /// The next word.
     pub(super) fn word(&mut self, what: &'static str) -> Result<&'a str, Problem> {
         let end = self.rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(self.rest.len());
