@@ -11,7 +11,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt
 
 use super::message::{self, Outgoing};
 use super::receiver::{is_from_the_network, place};
-use super::{BufferSize, MAX_SLOTS};
+use super::{BufferSize, MAX_SLOTS, option};
 use crate::Error;
 use crate::error::Operation;
 use crate::interface::{self, Interface};
@@ -51,7 +51,8 @@ impl SendOptions {
 pub struct Sent {
     /// Datagrams that the kernel took. It took the first ones: the caller goes on from here.
     pub count: usize,
-    /// Whether it stopped because there was no room (back pressure); [`Sender::wait`] waits for room.
+    /// Whether it stopped early: there was no room (back pressure; [`Sender::wait`] waits for it), or the
+    /// network answered every attempt with an error.
     pub blocked: bool,
 }
 
@@ -120,6 +121,9 @@ impl Sender {
             }
             sockopt::set_ip_multicast_ttl(fd, u32::from(options.ttl))
                 .map_err(refused("IP_MULTICAST_TTL", usize::from(options.ttl)))?;
+            // Without this the kernel drops silently what a full device queue cannot take. Not for unicast,
+            // where it would also collect other machines' errors until somebody reads them.
+            option::set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1).map_err(refused("IP_RECVERR", 1))?;
             sockopt::set_ip_multicast_loop(fd, true).map_err(refused("IP_MULTICAST_LOOP", 1))?;
         } else if let Some(i) = &interface {
             let own = i.address.ok_or_else(|| Error::NoInterfaceAddress {
@@ -241,8 +245,8 @@ impl Sender {
         Ok(Sent { count: 0, blocked: true })
     }
 
-    /// Waits until the kernel has room again, or `timeout` is over: whether it has. Comes back early, with
-    /// `false`, when a signal arrives.
+    /// Waits until the socket's buffer has room again, or `timeout` is over: whether it has. Comes back
+    /// early, with `false`, when a signal arrives. The room in a device queue behind it cannot be waited for.
     pub fn wait(&self, timeout: Duration) -> bool {
         let limit = Timespec::try_from(timeout).ok();
         match poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], limit.as_ref()) {
@@ -269,8 +273,9 @@ impl Sender {
         self.counters.network_errors
     }
 
-    /// How often the machine had no buffer for a datagram (`ENOBUFS`: a full device queue). Reported as back
-    /// pressure.
+    /// How often a device queue was too full for a datagram (`ENOBUFS`). Reported as back pressure; the
+    /// datagram was not sent. Multicast only: for unicast the kernel drops such datagrams silently
+    /// (`udp(7)`).
     pub fn no_buffers(&self) -> u64 {
         self.counters.no_buffers
     }
