@@ -162,7 +162,10 @@ fn report<'a>(measured: &'a [Measured], environment: &'a Environment) -> Report<
 fn table(measured: &[Measured], environment: &Environment) -> String {
     let heading =
         ["core", ">1 µs /s", ">10 µs /s", ">100 µs /s", ">1 ms /s", "p50", "p99", "max", "lost", "loop"];
-    let rows: Vec<Vec<String>> = measured.iter().map(row).collect();
+    let mut gaps = output::table(heading);
+    for core in measured {
+        gaps.add_row(row(core));
+    }
     let elapsed = measured.iter().map(|core| core.elapsed_ns).max().unwrap_or(0);
     let threshold = measured.first().map_or(0, |core| core.threshold_ns);
     let floors: Vec<String> = FLOORS
@@ -174,7 +177,7 @@ fn table(measured: &[Measured], environment: &Environment) -> String {
          Gaps between clock readings over {}; p50 and p99 of gaps from {} on; lost: their share of the time;\n\
          loop: the shortest distance of two readings.\n\n\
          floor     {}, for a message that passes through {}\n{}",
-        output::columns(&heading, &rows),
+        gaps,
         figures::duration(elapsed),
         figures::duration(threshold),
         floors.join(", "),

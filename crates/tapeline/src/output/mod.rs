@@ -7,6 +7,7 @@
 
 mod percentile_table;
 mod progress;
+mod table;
 
 use std::io::Write;
 
@@ -17,6 +18,7 @@ use tapeline_measure::{Verdict, figures};
 
 pub(crate) use percentile_table::percentile_table;
 pub(crate) use progress::Progress;
+pub(crate) use table::table;
 
 /// How a command prints its result on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -40,6 +42,12 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// Writes a value as JSON on one line to standard output, for programs that read line by line.
+pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&serde_json::to_string(value).context("cannot express the result as JSON")?)
+}
+
+/// Writes a value as one line of JSON to standard output: for streams of records, and for programs that read them line by
+/// line as they come.
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string(value).context("cannot express the result as JSON")?)
 }
@@ -69,37 +77,6 @@ pub(crate) fn painted(verdict: Verdict) -> String {
     format!("\x1b[1;{colour}m{verdict}\x1b[0m")
 }
 
-/// A table of text: a heading and a rule over each column, the first column to the left and the others to the right.
-/// Rows shorter than the heading are filled up, longer ones cut.
-pub(crate) fn columns(heading: &[&str], rows: &[Vec<String>]) -> String {
-    let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
-    let widths: Vec<usize> = heading
-        .iter()
-        .enumerate()
-        .map(|(column, title)| {
-            let widest = rows.iter().map(|row| width(&cell(row, column))).max().unwrap_or(0);
-            widest.max(width(title))
-        })
-        .collect();
-    let line = |cells: &[String]| {
-        let mut line = String::new();
-        for (column, (text, &wide)) in cells.iter().zip(&widths).enumerate() {
-            if column == 0 {
-                line.push_str(&format!("{text:<wide$}"));
-            } else {
-                line.push_str(&format!("   {text:>wide$}"));
-            }
-        }
-        line.trim_end().to_owned()
-    };
-    let titles: Vec<String> = heading.iter().map(|&title| title.to_owned()).collect();
-    let rules: Vec<String> = widths.iter().map(|&wide| "-".repeat(wide)).collect();
-    let mut lines = vec![line(&titles), line(&rules)];
-    lines
-        .extend(rows.iter().map(|row| line(&(0..heading.len()).map(|at| cell(row, at)).collect::<Vec<_>>())));
-    lines.join("\n")
-}
-
 /// Characters, each of which takes one place in everything that is printed here.
 fn width(text: &str) -> usize {
     text.chars().count()
@@ -108,17 +85,6 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows = vec![
-            vec!["a".to_owned(), "2.1 µs".to_owned(), "1".to_owned()],
-            vec!["long".to_owned(), "10 ns".to_owned()],
-        ];
-        let table = columns(&["name", "max", "n"], &rows);
-        let expected = "name      max   n\n----   ------   -\na      2.1 µs   1\nlong    10 ns";
-        assert_eq!(table, expected);
-    }
 
     #[test]
     fn rates_read_well() {
