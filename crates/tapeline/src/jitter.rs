@@ -23,9 +23,9 @@ const FLOORS: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p
 /// Measure the noise floor of this machine's cores
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A thread on each core does nothing but read the clock. Wherever two readings are far apart, something else had the core: an
-interrupt, another program, the hypervisor or the firmware. All cores are watched at once. No latency measured on these
-cores can be better than that.
+A thread on each core does nothing but read the clock. Wherever two readings are far apart, something \
+else had the core: an interrupt, another program, the hypervisor or the firmware. All cores are watched \
+at once. No latency measured on these cores can be better than that.
 
 Examples:
   tapeline jitter                                all cores for 5 seconds

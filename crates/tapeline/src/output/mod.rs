@@ -46,12 +46,6 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string(value).context("cannot express the result as JSON")?)
 }
 
-/// Writes a value as one line of JSON to standard output: for streams of records, and for programs that read them line by
-/// line as they come.
-pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&serde_json::to_string(value).context("cannot express the result as JSON")?)
-}
-
 /// A value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<String> {
     serde_json::to_string_pretty(value).context("cannot express the result as JSON")
