@@ -28,7 +28,7 @@ pub struct Array<'a> {
     pub count: u16,
     items: &'a [u8],
     /// Where the items begin in the slice that was read.
-    items_at: usize,
+    items_at: u8,
 }
 
 impl<'a> Array<'a> {
@@ -51,7 +51,7 @@ impl<'a> Array<'a> {
         if usize::from(item_len).max(1).saturating_mul(usize::from(count)) > items.len() {
             return Err(Malformed::new(count_at, "ARRAY count"));
         }
-        Ok(Some(Self { item_type, item_len, count, items, items_at: cursor.offset() }))
+        Ok(Some(Self { item_type, item_len, count, items, items_at: cursor.offset() as u8 }))
     }
 
     /// The bytes of each item.
@@ -61,7 +61,7 @@ impl<'a> Array<'a> {
             item_len: self.item_len,
             left: self.count,
             cursor: Cursor::new(self.items),
-            base: self.items_at,
+            base: usize::from(self.items_at),
         }
     }
 

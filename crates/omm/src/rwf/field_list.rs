@@ -1,6 +1,6 @@
 //! FIELD_LIST, read (RWF chapter 4).
 
-use super::number::{self, int_ahead, uint_ahead};
+use super::number::{self, enum_ahead, int_ahead, uint_ahead};
 use super::{Array, Cursor, DataType, Date, DateTime, Qos, Real, Rendered, Rmtes, State, Time, Value};
 use crate::{Dictionary, Fid, Malformed};
 
@@ -35,7 +35,7 @@ pub struct SetData<'a> {
 /// A list of fields, borrowed from the message that it came in.
 ///
 /// Reading the head checks nothing of the entries; they are checked one by one as they are passed. Iterating costs
-/// about a nanosecond a field (bench `field_list`).
+/// about two nanoseconds a field, the time in which one length leads to the next (bench `field_list`).
 #[derive(Debug, Clone, Copy)]
 pub struct FieldList<'a> {
     info: Option<Info>,
@@ -330,7 +330,7 @@ impl<'a> Field<'a> {
     /// A length that no time has.
     #[inline]
     pub fn time(&self) -> Result<Option<Time>, Malformed> {
-        Time::decode(self.data)
+        Time::decode_ahead(self.data.len(), self.ahead)
     }
 
     /// As DATETIME.
@@ -370,7 +370,10 @@ impl<'a> Field<'a> {
     /// More than two bytes.
     #[inline]
     pub fn enumeration(&self) -> Result<Option<u16>, Malformed> {
-        number::decode_enum(self.data)
+        match enum_ahead(self.data.len(), self.ahead) {
+            Some(value) => Ok(Some(value)),
+            None => number::decode_enum(self.data),
+        }
     }
 
     /// As ARRAY.
@@ -397,12 +400,16 @@ impl<'a> Field<'a> {
     /// Bytes that no value of that type has.
     #[inline]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {
-        match data_type {
-            DataType::REAL => Ok(self.real()?.map_or(Value::Blank, Value::Real)),
-            DataType::UINT => Ok(self.uint()?.map_or(Value::Blank, Value::UInt)),
-            DataType::INT => Ok(self.int()?.map_or(Value::Blank, Value::Int)),
-            _ => Value::decode(data_type, self.data),
-        }
+        // What price records are made of is read in line, the rest by a call.
+        Ok(match data_type {
+            DataType::REAL => self.real()?.map_or(Value::Blank, Value::Real),
+            DataType::UINT => self.uint()?.map_or(Value::Blank, Value::UInt),
+            DataType::ENUM => self.enumeration()?.map_or(Value::Blank, Value::Enum),
+            DataType::TIME => self.time()?.map_or(Value::Blank, Value::Time),
+            DataType::RMTES_STRING if !self.is_blank() => Value::Rmtes(self.rmtes()),
+            DataType::DATE => self.date()?.map_or(Value::Blank, Value::Date),
+            _ => return Value::decode(data_type, self.data),
+        })
     }
 }
 

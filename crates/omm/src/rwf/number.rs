@@ -17,18 +17,32 @@ pub(crate) const fn uint_len(value: u64) -> usize {
     (71 - (value | 1).leading_zeros() as usize) / 8
 }
 
+/// The shortest INT: its bytes are the first `len` of the word, from the top.
+#[inline]
+pub(crate) const fn encode_int_wide(value: i64) -> (u64, usize) {
+    let len = int_len(value);
+    ((value as u64) << (64 - 8 * len), len)
+}
+
+/// The shortest UINT: its bytes are the first `len` of the word, from the top.
+#[inline]
+pub(crate) const fn encode_uint_wide(value: u64) -> (u64, usize) {
+    let len = uint_len(value);
+    (value << (64 - 8 * len), len)
+}
+
 /// The shortest INT: its bytes are the first `len` of the array.
 #[inline]
 pub(crate) const fn encode_int(value: i64) -> ([u8; 8], usize) {
-    let len = int_len(value);
-    ((value << (64 - 8 * len)).to_be_bytes(), len)
+    let (wide, len) = encode_int_wide(value);
+    (wide.to_be_bytes(), len)
 }
 
 /// The shortest UINT: its bytes are the first `len` of the array.
 #[inline]
 pub(crate) const fn encode_uint(value: u64) -> ([u8; 8], usize) {
-    let len = uint_len(value);
-    ((value << (64 - 8 * len)).to_be_bytes(), len)
+    let (wide, len) = encode_uint_wide(value);
+    (wide.to_be_bytes(), len)
 }
 
 /// The shortest ENUM: its bytes are the first `len` of the array.
@@ -79,6 +93,15 @@ pub(crate) fn uint_ahead(len: usize, ahead: &[u8]) -> Option<u64> {
         return Some(u64::from_be_bytes(*wide) >> (64 - 8 * len));
     }
     widen(ahead.get(..len)?)
+}
+
+/// One or two bytes as an unsigned number; see [`int_ahead`].
+#[inline]
+pub(crate) fn enum_ahead(len: usize, ahead: &[u8]) -> Option<u16> {
+    match ahead.first_chunk::<2>() {
+        Some(wide) if (1..=2).contains(&len) => Some(u16::from_be_bytes(*wide) >> (16 - 8 * len)),
+        _ => None,
+    }
 }
 
 /// An INT of any length from 1 to 8; `None` is blank.

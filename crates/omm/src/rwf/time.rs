@@ -6,6 +6,30 @@ use crate::Malformed;
 
 const NS_PER_DAY: u64 = 86_400_000_000_000;
 
+/// Which bits of a TIME's eight bytes are there in a form of so many bytes; 0 where there is no such form. Seven
+/// bytes have no room for nanoseconds, and eight none for the top two bits of the microseconds.
+const MASKS: [u64; 9] = [
+    0,
+    0,
+    0xFFFF_0000_0000_0000,
+    0xFFFF_FF00_0000_0000,
+    0,
+    0xFFFF_FFFF_FF00_0000,
+    0,
+    0xFFFF_FFFF_FF07_FF00,
+    0xFFFF_FFFF_FF3F_FFFF,
+];
+/// Every member blank.
+const BLANK_WIDE: u64 = 0xFFFF_FFFF_FF3F_FFFF;
+
+/// Up to eight bytes as the first ones of eight.
+#[cold]
+fn widen(data: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    wide.iter_mut().zip(data).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(wide)
+}
+
 /// A day of the Gregorian calendar. A member of 0 is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Date {
@@ -151,64 +175,61 @@ impl Time {
     /// Any other length.
     #[inline]
     pub fn decode(data: &[u8]) -> Result<Option<Self>, Malformed> {
-        let zero = Self::default();
-        let (time, is_blank) = match *data {
-            [hour, minute, second, ms_high, ms_low, us_high, us_low, ns_low] => {
-                let micros = u16::from_be_bytes([us_high, us_low]);
-                // Bits 8 to 10 of the nanoseconds ride in bits 11 to 13 of the microseconds.
-                let time = Self {
-                    hour,
-                    minute,
-                    second,
-                    millisecond: u16::from_be_bytes([ms_high, ms_low]),
-                    microsecond: micros & 0x7FF,
-                    nanosecond: (micros >> 3) & 0x700 | u16::from(ns_low),
-                };
-                (time, time == Self::BLANK)
-            }
-            [hour, minute, second, ms_high, ms_low, us_high, us_low] => {
-                let time = Self {
-                    hour,
-                    minute,
-                    second,
-                    millisecond: u16::from_be_bytes([ms_high, ms_low]),
-                    microsecond: u16::from_be_bytes([us_high, us_low]) & 0x7FF,
-                    ..zero
-                };
-                (time, time == Self { nanosecond: 0, ..Self::BLANK })
-            }
-            [hour, minute, second, ms_high, ms_low] => {
-                let millisecond = u16::from_be_bytes([ms_high, ms_low]);
-                let time = Self { hour, minute, second, millisecond, ..zero };
-                (time, time == Self { microsecond: 0, nanosecond: 0, ..Self::BLANK })
-            }
-            [hour, minute, second] => (Self { hour, minute, second, ..zero }, *data == [0xFF; 3]),
-            [hour, minute] => (Self { hour, minute, ..zero }, *data == [0xFF; 2]),
-            [] => return Ok(None),
-            _ => return Err(Malformed::new(data.len().min(8), "TIME")),
+        Self::decode_ahead(data.len(), data)
+    }
+
+    /// As [`Time::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
+    #[inline]
+    pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mask = match MASKS.get(len) {
+            Some(&mask) if mask != 0 => mask,
+            _ if len == 0 => return Ok(None),
+            _ => return Err(Malformed::new(len.min(8), "TIME")),
         };
-        Ok((!is_blank).then_some(time))
+        let wide = match ahead.first_chunk::<8>() {
+            Some(wide) => u64::from_be_bytes(*wide),
+            None => widen(ahead.get(..len).unwrap_or_default()),
+        } & mask;
+        if wide == BLANK_WIDE & mask {
+            return Ok(None);
+        }
+        let micros = (wide >> 8) as u16;
+        Ok(Some(Self {
+            hour: (wide >> 56) as u8,
+            minute: (wide >> 48) as u8,
+            second: (wide >> 40) as u8,
+            millisecond: (wide >> 24) as u16,
+            microsecond: micros & 0x7FF,
+            // Bits 8 to 10 ride in bits 11 to 13 of the microseconds.
+            nanosecond: (micros >> 3) & 0x700 | wide as u16 & 0xFF,
+        }))
+    }
+
+    /// The shortest form whose missing members are zero: its bytes are the first `len` of the word, from the top.
+    #[inline]
+    pub(crate) const fn encode_wide(self) -> (u64, usize) {
+        let micros = (self.nanosecond as u64 & 0x700) << 3 | self.microsecond as u64 & 0x7FF;
+        let wide = (self.hour as u64) << 56
+            | (self.minute as u64) << 48
+            | (self.second as u64) << 40
+            | (self.millisecond as u64) << 24
+            | micros << 8
+            | self.nanosecond as u64 & 0xFF;
+        // By the last byte that is not zero.
+        const LENGTHS: [u8; 9] = [2, 2, 2, 3, 5, 5, 7, 7, 8];
+        let mut used = 8 - wide.trailing_zeros() as usize / 8;
+        // Nanoseconds of 256, 512 and 768 have their last byte zero.
+        if self.nanosecond & 0x7FF != 0 {
+            used = 8;
+        }
+        (wide, LENGTHS[used] as usize)
     }
 
     /// The shortest form whose missing members are zero: its bytes are the first `len` of the array.
     #[inline]
     pub(crate) const fn encode(self) -> ([u8; 8], usize) {
-        let [ms_high, ms_low] = self.millisecond.to_be_bytes();
-        let [us_high, us_low] = ((self.nanosecond & 0x700) << 3 | self.microsecond & 0x7FF).to_be_bytes();
-        let bytes =
-            [self.hour, self.minute, self.second, ms_high, ms_low, us_high, us_low, self.nanosecond as u8];
-        let len = if self.nanosecond & 0x7FF != 0 {
-            8
-        } else if self.microsecond & 0x7FF != 0 {
-            7
-        } else if self.millisecond != 0 {
-            5
-        } else if self.second != 0 {
-            3
-        } else {
-            2
-        };
-        (bytes, len)
+        let (wide, len) = self.encode_wide();
+        (wide.to_be_bytes(), len)
     }
 }
 
@@ -310,6 +331,30 @@ mod tests {
         assert_eq!(Time::decode(&bytes), Ok(Some(time)));
         assert_eq!(time.to_string(), "10:20:30.400500600");
         assert_eq!(time.ns_of_day().map(Time::from_ns_of_day), Some(time));
+    }
+
+    #[test]
+    fn members_whose_low_byte_is_zero_are_kept() {
+        for part in [1, 255, 256, 512, 768, 999] {
+            let ns = Time { nanosecond: part, ..Time::default() };
+            let us = Time { microsecond: part, ..Time::default() };
+            let ms = Time { millisecond: part, ..Time::default() };
+            for (time, form) in [(ns, 8), (us, 7), (ms, 5)] {
+                let (bytes, len) = time.encode();
+                assert_eq!(len, form, "{time:?}");
+                assert_eq!(Time::decode(&bytes[..len]), Ok(Some(time)));
+            }
+        }
+        assert_eq!(Time { second: 1, ..Time::default() }.encode().1, 3);
+        assert_eq!(Time::default().encode().1, 2);
+    }
+
+    #[test]
+    fn bytes_that_follow_are_not_read() {
+        let bytes = [0x0A, 0x14, 0x1E, 0x01, 0x90, 0xF9, 0xF4, 0x58, 0x77];
+        for len in [2, 3, 5, 7, 8] {
+            assert_eq!(Time::decode_ahead(len, &bytes), Time::decode(&bytes[..len]), "{len} bytes");
+        }
     }
 
     #[test]
