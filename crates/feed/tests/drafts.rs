@@ -1,0 +1,150 @@
+//! From messages to the fields of an update.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use tapeline_feed::book::{Print, Quote, Settings, Top};
+use tapeline_feed::draft::{Changed, Draft};
+use tapeline_feed::itch::encode::{self, Prefix, text};
+use tapeline_feed::itch::{Code, Kind, Locate, Malformed, MatchNumber, Price4, Text};
+use tapeline_feed::normalise::Normaliser;
+use tapeline_measure::Nanos;
+use tapeline_omm::rwf::UpdateType;
+use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
+
+/// Midnight in New York, winter time, of a day in GMT.
+const MIDNIGHT: Nanos = Nanos(20_000 * 86_400_000_000_000 + 5 * 3_600_000_000_000);
+
+/// 09:30:00.000000001 in New York.
+const OPENING: u64 = (9 * 3_600 + 30 * 60) * 1_000_000_000 + 1;
+
+struct Rig(Normaliser);
+
+macro_rules! apply {
+    ($rig:expr, $message:expr) => {{
+        let mut bytes = [0; encode::LONGEST];
+        let length = $message.encode(Prefix { locate: 13, tracking: 0, ts_ns: OPENING }, &mut bytes).unwrap();
+        $rig.0.apply(&bytes[..length]).unwrap().change
+    }};
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self(Normaliser::new(Settings::default(), MIDNIGHT))
+    }
+}
+
+/// The fields as people read them.
+fn fields(draft: &Draft) -> String {
+    let mut buffer = [0; Draft::MAX_BYTES];
+    let mut list = FieldListEncoder::new(&mut buffer).unwrap();
+    draft.encode(&mut list).unwrap();
+    let length = list.finish();
+    FieldList::parse(&buffer[..length]).unwrap().render(Dictionary::builtin()).to_string()
+}
+
+fn add(reference: u64, side: u8, shares: u32, price: u32) -> encode::AddOrder {
+    encode::AddOrder { reference, side, shares, stock: text("AAPL"), price }
+}
+
+#[test]
+fn each_change_becomes_its_kind_of_update() {
+    let mut rig = Rig::new();
+    let draft = apply!(rig, add(1, b'B', 100, 3_214_000)).unwrap();
+    assert_eq!((draft.update, draft.symbol.as_str(), draft.locate), (UpdateType::QUOTE, "AAPL", Locate(13)));
+    assert_eq!(fields(&draft), "BID=321.4000 BIDSIZE=100 QUOTIM_NS=14:30:00.000000001");
+
+    // Behind the best: nothing that is published changes.
+    assert_eq!(apply!(rig, add(2, b'B', 50, 3_213_900)), None);
+    let draft = apply!(rig, add(3, b'S', 7, 3_214_100)).unwrap();
+    assert_eq!(fields(&draft), "ASK=321.4100 ASKSIZE=7 QUOTIM_NS=14:30:00.000000001");
+
+    let executed = encode::OrderExecuted { reference: 1, shares: 40, match_number: 9 };
+    let draft = apply!(rig, executed).unwrap();
+    assert_eq!(draft.update, UpdateType::QUOTES_TRADE);
+    assert_eq!(
+        fields(&draft),
+        "TRDPRC_1=321.4000 BIDSIZE=60 ACVOL_1=40 NUM_MOVES=1 TRDVOL_1=40 QUOTIM_NS=14:30:00.000000001 \
+         SALTIM_NS=14:30:00.000000001"
+    );
+
+    let hidden = encode::Trade {
+        reference: 0,
+        side: b'B',
+        shares: 5,
+        stock: text("AAPL"),
+        price: 3_214_050,
+        match_number: 10,
+    };
+    let draft = apply!(rig, hidden).unwrap();
+    assert_eq!(draft.update, UpdateType::TRADE);
+    assert_eq!(
+        fields(&draft),
+        "TRDPRC_1=321.4050 ACVOL_1=45 NUM_MOVES=2 TRDVOL_1=5 SALTIM_NS=14:30:00.000000001"
+    );
+
+    let draft = apply!(rig, encode::OrderDelete { reference: 3 }).unwrap();
+    assert_eq!((draft.update, draft.top.ask), (UpdateType::QUOTE, None));
+    // An emptied side is written as fields without a value.
+    let emptied = fields(&draft);
+    assert!(emptied.starts_with("ASK=") && !emptied.contains("321") && !emptied.contains('7'), "{emptied}");
+
+    let halt =
+        encode::TradingAction { stock: text("AAPL"), state: b'P', reserved: b' ', reason: text("LUDP") };
+    let draft = apply!(rig, halt).unwrap();
+    assert_eq!(
+        (draft.update, draft.status, draft.reason),
+        (UpdateType::UNSPECIFIED, Code(b'P'), Text(*b"LUDP"))
+    );
+    assert!(fields(&draft).contains("HALT_REASN=LUDP"), "{}", fields(&draft));
+    assert!(fields(&draft).contains("TRD_STATUS"), "{}", fields(&draft));
+    assert_eq!(apply!(rig, halt), None);
+
+    let image = rig.0.image(Locate(13)).unwrap();
+    assert_eq!(image.changed, Changed::ALL);
+    assert_eq!((image.trades, image.volume_shares), (2, 45));
+    assert_eq!(rig.0.image(Locate(14)), None);
+}
+
+#[test]
+fn the_largest_draft_fits_its_stated_size() {
+    let quote = Some(Quote { price: Price4(u32::MAX), shares: u64::MAX });
+    let draft = Draft {
+        symbol: text_of("AAPL"),
+        locate: Locate(1),
+        update: UpdateType::UNSPECIFIED,
+        changed: Changed::ALL,
+        top: Top { bid: quote, ask: quote },
+        quote_ns: Some(86_399_999_999_999),
+        trade: Some(Print { price: Price4(u32::MAX), shares: u64::MAX, match_number: MatchNumber(u64::MAX) }),
+        trade_ns: Some(86_399_999_999_999),
+        volume_shares: u64::MAX,
+        trades: u64::MAX,
+        status: Code(b'Q'),
+        reason: Text(*b"ABCD"),
+    };
+    assert!(!fields(&draft).is_empty());
+    let mut short = [0; 40];
+    let mut list = FieldListEncoder::new(&mut short).unwrap();
+    assert!(draft.encode(&mut list).is_err());
+}
+
+fn text_of(text: &str) -> tapeline_feed::itch::Symbol {
+    Text::new(text)
+}
+
+#[test]
+fn odd_messages_are_counted_and_change_nothing() {
+    let mut rig = Rig::new();
+    assert_eq!(rig.0.apply(&[]), Err(Malformed::Empty));
+    assert!(rig.0.apply(b"A too short").is_err());
+    let unknown = rig.0.apply(b"zz").unwrap();
+    assert_eq!((unknown.kind, unknown.locate, unknown.change), (Kind::Unknown(b'z'), Locate(0), None));
+    let mut longer = [0; 30];
+    encode::OrderDelete { reference: 5 }.encode(Prefix::default(), &mut longer).unwrap();
+    assert_eq!(rig.0.apply(&longer).unwrap().change, None);
+    assert_eq!(apply!(rig, encode::BrokenTrade { match_number: 3 }), None);
+    let counters = rig.0.counters();
+    assert_eq!((counters.empty, counters.short.of(b'A'), counters.longer.of(b'D')), (1, 1, 1));
+    assert_eq!((counters.messages.total(), counters.messages.of(b'z'), counters.broken_trades), (3, 1, 1));
+    assert_eq!(rig.0.books().counters().unknown_reference.of(b'D'), 1);
+}
