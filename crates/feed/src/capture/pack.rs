@@ -36,7 +36,7 @@ pub struct Packed<'a> {
     pub payload: &'a [u8],
 }
 
-/// Packs the messages of a file; sequences start at 1.
+/// Packs the messages of a file into numbered datagrams.
 #[derive(Debug)]
 pub struct Packer<'r> {
     file: ItchFile<'r>,
@@ -49,11 +49,17 @@ pub struct Packer<'r> {
 }
 
 impl<'r> Packer<'r> {
-    /// Takes the messages that `file` still has.
+    /// Takes the messages that `file` still has; the first gets sequence 1.
     #[must_use]
     pub fn new(file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
+        Self::starting_at(1, file, session, packing)
+    }
+
+    /// As [`new`](Self::new), going on with sequence `first` after another file.
+    #[must_use]
+    pub fn starting_at(first: u64, file: ItchFile<'r>, session: Session, packing: Packing) -> Self {
         let packet = vec![0; packing.bytes.max(HEADER_BYTES)];
-        Self { file, session, packing, next_sequence: 1, packet, held: None }
+        Self { file, session, packing, next_sequence: first, packet, held: None }
     }
 
     /// The next datagram, or `None` when all messages were packed.
