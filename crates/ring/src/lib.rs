@@ -1,1 +1,68 @@
-//! To come.
+//! A ring in shared memory: one publisher, up to 64 subscribers in any number of processes, nothing lost.
+//!
+//! A [`Publisher`] claims frames of any length, fills them in place and commits them. A [`Subscriber`] borrows each
+//! frame where it lies. A registered subscriber is never passed: a full ring refuses the claim. A subscriber that dies
+//! is noticed by a lock that the kernel drops, and no longer counts. A publisher that dies is followed by one that
+//! continues the same ring, and the subscribers keep their places.
+//!
+//! ```
+//! use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber, Wait};
+//! use std::time::Duration;
+//!
+//! let name = Name::new(&format!("doc-{}", std::process::id()))?;
+//! let mut publisher = Publisher::open(&name, &Options::default())?;
+//!
+//! // As a rule in another process:
+//! let mut subscriber = Subscriber::join(&name, Start::Oldest)?;
+//!
+//! publisher.publish(b"one")?;
+//! publisher.publish(b"two")?;
+//! publisher.close()?;
+//!
+//! let mut seen = Vec::new();
+//! loop {
+//!     match subscriber.next() {
+//!         Poll::Frame(frame) => seen.push(frame.to_vec()),
+//!         Poll::Empty => {
+//!             subscriber.wait(Wait::Adaptive, Duration::from_secs(1));
+//!         }
+//!         _ => break,
+//!     }
+//! }
+//! assert_eq!(seen, [b"one", b"two"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The design, with what it was chosen over, is in `docs/adr/0001-ring.md`.
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("the ring rests on Linux's locks, futexes and shared memory, and on atomic words of 64 bits");
+
+mod batch;
+mod claim;
+mod error;
+mod frame;
+mod gate;
+mod layout;
+mod lines;
+mod lock;
+mod memory;
+mod name;
+mod process;
+mod publisher;
+mod registry;
+mod segment;
+mod subscriber;
+mod waiting;
+mod words;
+
+pub use batch::Batch;
+pub use claim::Claim;
+pub use error::{Error, Refused};
+pub use frame::{Frame, Position};
+pub use layout::{Framing, Policy};
+pub use name::Name;
+pub use publisher::{Options, Publisher};
+pub use registry::{Entry, PublisherView, Snapshot, SubscriberView, inspect, list, remove};
+pub use subscriber::{Poll, Start, Subscriber};
+pub use waiting::Wait;

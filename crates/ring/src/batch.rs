@@ -1,0 +1,74 @@
+//! Several frames on their way, visible together.
+
+#![allow(unsafe_code)]
+
+use std::sync::atomic::Ordering;
+
+use crate::frame::{Position, frame_size};
+use crate::{Publisher, Refused};
+
+/// Frames that are claimed one after the other and become visible at once. Dropping the batch aborts all of them.
+///
+/// The headers of all frames but the first are stored as they are claimed; nobody sees them, because the first is still
+/// zero. [`commit`](Self::commit) stores that one, last.
+#[derive(Debug)]
+#[must_use = "a batch that is not committed is aborted"]
+pub struct Batch<'a> {
+    publisher: &'a mut Publisher,
+    /// Where the next frame's header goes.
+    end: u64,
+    first_len: usize,
+    /// Position and size of the last frame claimed.
+    last: (u64, usize),
+    frames: u64,
+}
+
+impl<'a> Batch<'a> {
+    #[inline]
+    pub(crate) fn new(publisher: &'a mut Publisher) -> Self {
+        let end = publisher.next_position();
+        Self { publisher, end, first_len: 0, last: (end, 0), frames: 0 }
+    }
+
+    /// Claims the next frame of the batch: `len` bytes, to be written in place.
+    ///
+    /// # Errors
+    /// As [`Publisher::claim`]. What was claimed before can still be committed. A batch that takes nearly the whole
+    /// ring is refused with [`Refused::Full`] for ever: commit it.
+    #[inline]
+    pub fn claim(&mut self, len: usize) -> Result<&mut [u8], Refused> {
+        self.publisher.reserve(self.end, len)?;
+        let start = self.end;
+        let size = frame_size(len);
+        if self.frames == 0 {
+            self.first_len = len;
+        } else {
+            // Relaxed: nobody gets here before it has seen the first header, which is stored last and releases this.
+            self.publisher.memory.header(start).store(self.publisher.header_word(len), Ordering::Relaxed);
+        }
+        self.frames += 1;
+        self.end = start + size as u64;
+        self.last = (start, size);
+        // SAFETY: the room was reserved, nothing of it is committed, and the batch lends one frame at a time.
+        Ok(unsafe { self.publisher.memory.body_mut(start, len) })
+    }
+
+    /// Frames in the batch.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Makes all frames visible at once; gives the first one's position. An empty batch does nothing.
+    #[inline]
+    pub fn commit(self) -> Position {
+        if self.frames == 0 {
+            return Position(self.end);
+        }
+        let (start, size) = self.last;
+        // SAFETY: the last frame and the word behind it were reserved. Without this store a subscriber reads an old word
+        // as a header: the property test in `tests/oracle.rs` breaks.
+        unsafe { self.publisher.memory.terminator(start, size) }.store(0, Ordering::Relaxed);
+        self.publisher.commit(self.first_len, self.end, self.frames)
+    }
+}

@@ -1,0 +1,81 @@
+//! One frame on its way.
+
+#![allow(unsafe_code)]
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
+
+use crate::frame::{Position, frame_size};
+use crate::{Publisher, Refused};
+
+/// A frame that is claimed and not yet visible: `len` bytes of the ring, to be written in place. Dropping it aborts it.
+///
+/// Fill it field by field. A struct built elsewhere and copied in by a vector move costs more than ten times as much,
+/// because the move waits for the stores that built it.
+#[derive(Debug)]
+#[must_use = "a claim that is not committed is aborted"]
+pub struct Claim<'a> {
+    publisher: &'a mut Publisher,
+    /// At most the ring's longest frame, and reserved: `new` is called after `Publisher::reserve` alone.
+    len: usize,
+}
+
+impl<'a> Claim<'a> {
+    #[inline]
+    pub(crate) fn new(publisher: &'a mut Publisher, len: usize) -> Self {
+        Self { publisher, len }
+    }
+
+    /// Makes the frame visible; gives its position.
+    #[inline]
+    pub fn commit(self) -> Position {
+        let Self { publisher, len } = self;
+        let (start, size) = (publisher.next_position(), frame_size(len));
+        // SAFETY: `len` was reserved, so the frame's size is a multiple of 8 and far below the capacity. The word behind
+        // the frame is reserved too. Without this store a subscriber reads an old word as a header: the property test
+        // in `tests/oracle.rs` breaks.
+        unsafe { publisher.memory.terminator(start, size) }.store(0, Ordering::Relaxed);
+        publisher.commit(len, start + size as u64, 1)
+    }
+
+    /// Makes the frame visible with its first `len` bytes alone; the rest of the claim was never there.
+    ///
+    /// # Errors
+    /// [`Refused::TooLong`] if more is asked for than was claimed; then nothing is visible.
+    #[inline]
+    pub fn commit_prefix(mut self, len: usize) -> Result<Position, Refused> {
+        if len > self.len {
+            return Err(Refused::TooLong);
+        }
+        self.len = len;
+        Ok(self.commit())
+    }
+
+    /// Copies `bytes` to the start, in 8-byte moves while they are few.
+    #[inline]
+    pub(crate) fn copy_in(&mut self, bytes: &[u8]) {
+        let start = self.publisher.next_position();
+        debug_assert_eq!(bytes.len(), self.len);
+        // SAFETY: the claim reserved room for exactly these bytes, rounded up to 8, and nobody reads it yet.
+        unsafe { self.publisher.memory.fill(start, bytes) };
+    }
+}
+
+impl Deref for Claim<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` is reserved and nothing of it is committed, so only this claim's borrower touches it.
+        unsafe { self.publisher.memory.body(self.publisher.next_position(), self.len) }
+    }
+}
+
+impl DerefMut for Claim<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let start = self.publisher.next_position();
+        // SAFETY: as in `deref`; the claim is borrowed mutably, so no other slice of it lives.
+        unsafe { self.publisher.memory.body_mut(start, self.len) }
+    }
+}

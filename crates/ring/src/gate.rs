@@ -1,0 +1,126 @@
+//! How far the publisher may write: the gate.
+//!
+//! The publisher may write bytes below `limit`, and holds that `limit` ≤ `gate` + capacity, where `gate` is the
+//! published oldest position that is guaranteed to be intact, and `limit` ≤ position + capacity for every registered
+//! subscriber. To move the limit it
+//!
+//! 1. stores the cursor, exactly where it is, and the new gate;
+//! 2. a sequentially consistent fence (F1);
+//! 3. reads the table of subscribers, and only then takes `min(gate, their lowest) + capacity` as the limit.
+//!
+//! A subscriber that joins stores a position and its bit in the table, a sequentially consistent fence (F2), and reads
+//! the cursor (newest) or the gate (oldest) again. Fences are totally ordered. If F2 is before F1, step 3 sees the
+//! subscriber, and the limit respects it. If F1 is before F2, the subscriber reads the cursor or gate of step 1 or a
+//! newer one:
+//!
+//! * *newest*: it moves to that cursor c₂, which is not before the gate of step 1, so the limit of step 3 is at most
+//!   c₂ + capacity.
+//! * *oldest*: it sees that the gate has moved, takes the new one, and starts again, until the gate read after F2 is
+//!   the one it stored; then no step 1 with another gate has its F1 before F2, so every limit so far is at most its
+//!   position + capacity, and every later scan sees it.
+//!
+//! Positions only grow, so no value comes back.
+
+use std::sync::atomic::{Ordering, fence};
+
+use crate::lines::SLOTS;
+use crate::memory::Memory;
+
+/// Parts of the ring: the publisher remembers a frame boundary in each, and subscribers give room back in such steps.
+pub(crate) const PARTS: usize = 8;
+
+/// Frame boundaries that the publisher remembers, about one for each eighth of the ring, oldest first. At most two fall
+/// into an eighth (a long frame behind a short rest), so this is enough for a whole ring.
+const REMEMBERED: usize = 4 * PARTS;
+
+/// Remembered frame boundaries.
+#[derive(Debug)]
+pub(crate) struct Boundaries {
+    positions: [u64; REMEMBERED],
+    first: usize,
+    count: usize,
+}
+
+impl Boundaries {
+    pub(crate) fn starting_at(position: u64) -> Self {
+        let mut boundaries = Self { positions: [0; REMEMBERED], first: 0, count: 0 };
+        boundaries.remember(position);
+        boundaries
+    }
+
+    /// Adds a boundary not before the last one; the oldest is forgotten where there is no room.
+    pub(crate) fn remember(&mut self, position: u64) {
+        if self.count > 0 && self.positions[(self.first + self.count - 1) % REMEMBERED] == position {
+            return;
+        }
+        if self.count == REMEMBERED {
+            self.first = (self.first + 1) % REMEMBERED;
+            self.count -= 1;
+        }
+        self.positions[(self.first + self.count) % REMEMBERED] = position;
+        self.count += 1;
+    }
+
+    /// Forgets boundaries before `position`, and gives the first one from there on.
+    pub(crate) fn first_from(&mut self, position: u64) -> Option<u64> {
+        while self.count > 0 {
+            let oldest = self.positions[self.first];
+            if oldest >= position {
+                return Some(oldest);
+            }
+            self.first = (self.first + 1) % REMEMBERED;
+            self.count -= 1;
+        }
+        None
+    }
+}
+
+/// The lowest position of any registered subscriber, `none` if there is none.
+pub(crate) fn lowest_subscriber(memory: &Memory, none: u64) -> u64 {
+    let table = memory.subscribers();
+    // Acquire pairs with the release of a leaving subscriber: its reads are over before its room is used again.
+    let mut members = table.members.slots.load(Ordering::Acquire);
+    let mut lowest = none;
+    while members != 0 {
+        let slot = members.trailing_zeros() as usize % SLOTS;
+        members &= members - 1;
+        // Acquire pairs with the subscriber's release store: it has read what it released.
+        lowest = lowest.min(table.slots[slot].progress.position.load(Ordering::Acquire));
+    }
+    lowest
+}
+
+/// Steps 1 to 3: publishes the gate, then gives the limit that it and the subscribers allow. The cursor has been
+/// stored before.
+pub(crate) fn move_gate(memory: &Memory, gate: u64, capacity: u64) -> u64 {
+    // Release: who sees this gate sees the frames before it committed.
+    memory.publisher().gate.position.store(gate, Ordering::Release);
+    fence(Ordering::SeqCst); // F1
+    lowest_subscriber(memory, gate).min(gate).saturating_add(capacity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_are_found_from_a_position_on() {
+        let mut boundaries = Boundaries::starting_at(0);
+        for position in [100, 200, 300] {
+            boundaries.remember(position);
+        }
+        assert_eq!(boundaries.first_from(0), Some(0));
+        assert_eq!(boundaries.first_from(101), Some(200));
+        assert_eq!(boundaries.first_from(0), Some(200), "what was passed is forgotten");
+        assert_eq!(boundaries.first_from(301), None);
+    }
+
+    #[test]
+    fn the_oldest_boundary_makes_room() {
+        let mut boundaries = Boundaries::starting_at(0);
+        for position in 1..=REMEMBERED as u64 {
+            boundaries.remember(position);
+        }
+        assert_eq!(boundaries.first_from(0), Some(1));
+    }
+}

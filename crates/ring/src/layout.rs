@@ -1,0 +1,291 @@
+//! The segment's layout: what is where, and the header that says so.
+//!
+//! ```text
+//! 0            header: magic, layout version, sizes, policy, framing, checksum. Written once, before the name exists
+//! publisher    lines that only the publisher writes: cursor, gate, status, tally, note, evictions
+//! subscribers  lines that subscribers write: members, waiters, then 64 slots of 256 bytes
+//! data         frames; a power of two of bytes, mapped twice in a row so that no frame wraps
+//! ```
+//!
+//! Every region starts on a page, so that subscribers can map all but their own read-only. Numbers are in the
+//! machine's byte order: a segment never leaves the machine.
+
+use std::path::Path;
+
+use crate::Error;
+use crate::lines::{PublisherLines, SLOTS, Slot, SubscriberLines};
+
+/// Changes with every change to this file or to `lines.rs` that moves or reinterprets a byte.
+pub(crate) const LAYOUT_VERSION: u32 = 1;
+/// Bytes of the header that mean something.
+pub(crate) const HEADER_BYTES: usize = 160;
+const CHECKSUM_AT: usize = HEADER_BYTES - 8;
+const MAGIC: [u8; 8] = *b"tapeRING";
+
+/// The smallest data area: with less, an eighth of the ring (the step in which room is given back) holds no frame.
+pub(crate) const LEAST_CAPACITY: usize = 4096;
+/// The largest data area: keeps every sum of positions far from the end of 64 bits.
+pub(crate) const MOST_CAPACITY: usize = 1 << 40;
+/// A frame may take at most this part of the ring, so that several are always on their way.
+pub(crate) const FRAME_SHARE: usize = 4;
+
+/// What happens when a subscriber is slow. Fixed when the ring is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// The publisher never passes a registered subscriber: nothing is lost.
+    Gated,
+}
+
+/// How frames lie in the data area. Fixed when the ring is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Framing {
+    /// One after the other, each aligned to 8 bytes behind an 8-byte header.
+    Packed,
+}
+
+/// A ring's shape, as its header states it and as everything else relies on it once [`Shape::decode`] has checked it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes of a page on the machine that made the ring.
+    pub(crate) page: usize,
+    /// Bytes of the data area; a power of two.
+    pub(crate) capacity: usize,
+    /// The longest frame in bytes.
+    pub(crate) max_frame: usize,
+    pub(crate) policy: Policy,
+    pub(crate) framing: Framing,
+    /// ns that a live subscriber may hold the ring full; 0 = for ever.
+    pub(crate) stall_limit_ns: u64,
+    /// ns since 1970 UTC.
+    pub(crate) created_ns: u64,
+    pub(crate) creator_pid: u32,
+}
+
+impl Shape {
+    /// Where the publisher's lines start.
+    pub(crate) fn publisher_at(&self) -> usize {
+        self.page
+    }
+
+    /// Where the subscribers' lines start.
+    pub(crate) fn subscribers_at(&self) -> usize {
+        self.publisher_at() + size_of::<PublisherLines>().next_multiple_of(self.page)
+    }
+
+    /// Where the frames start.
+    pub(crate) fn data_at(&self) -> usize {
+        self.subscribers_at() + size_of::<SubscriberLines>().next_multiple_of(self.page)
+    }
+
+    /// Bytes of the whole file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        (self.data_at() + self.capacity) as u64
+    }
+
+    /// Whether such a ring can be: everything else in the crate relies on this alone.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let bad = |what, found: usize, expected: String| {
+            Err(Error::BadOptions { what, found: found as u64, expected })
+        };
+        let page = rustix::param::page_size();
+        if self.page != page {
+            return bad("pages of", self.page, format!("{page}, as this machine has them"));
+        }
+        let least = LEAST_CAPACITY.max(page);
+        if !self.capacity.is_power_of_two() || self.capacity < least || self.capacity > MOST_CAPACITY {
+            return bad(
+                "capacity",
+                self.capacity,
+                format!("a power of two from {least} to {MOST_CAPACITY} bytes"),
+            );
+        }
+        let most = longest_frame(self.capacity);
+        if self.max_frame == 0 || self.max_frame > most {
+            return bad(
+                "a longest frame of",
+                self.max_frame,
+                format!("1 to {most} bytes, a quarter of the ring"),
+            );
+        }
+        Ok(())
+    }
+
+    /// The header's bytes.
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &MAGIC);
+        put(8, &LAYOUT_VERSION.to_ne_bytes());
+        put(12, &(HEADER_BYTES as u32).to_ne_bytes());
+        put(16, &(self.page as u64).to_ne_bytes());
+        put(24, &(self.capacity as u64).to_ne_bytes());
+        put(32, &(self.max_frame as u64).to_ne_bytes());
+        put(40, &(self.publisher_at() as u64).to_ne_bytes());
+        put(48, &(self.subscribers_at() as u64).to_ne_bytes());
+        put(56, &(self.data_at() as u64).to_ne_bytes());
+        put(64, &(SLOTS as u32).to_ne_bytes());
+        put(68, &(size_of::<Slot>() as u32).to_ne_bytes());
+        put(72, &0u32.to_ne_bytes()); // policy: gated
+        put(76, &0u32.to_ne_bytes()); // framing: packed
+        put(80, &self.stall_limit_ns.to_ne_bytes());
+        put(88, &self.created_ns.to_ne_bytes());
+        put(96, &self.creator_pid.to_ne_bytes());
+        // 100..152 is zero: room for what later framings and policies need to say.
+        let sum = checksum(&header[..CHECKSUM_AT]);
+        header[CHECKSUM_AT..].copy_from_slice(&sum.to_ne_bytes());
+        header
+    }
+
+    /// Reads a header and believes none of it before it is checked: against itself, against this build, against the
+    /// machine, and against the size of the file.
+    pub(crate) fn decode(header: &[u8; HEADER_BYTES], file_bytes: u64, path: &Path) -> Result<Self, Error> {
+        let foreign = |why: String| Err(Error::Foreign { path: path.to_owned(), why });
+        let damaged = |why: String| Err(Error::Damaged { path: path.to_owned(), why });
+        if header[..8] != MAGIC {
+            return foreign("it does not start with a ring's magic bytes".to_owned());
+        }
+        let version = word32(header, 8);
+        if version != LAYOUT_VERSION {
+            return Err(Error::Layout { path: path.to_owned(), found: version, expected: LAYOUT_VERSION });
+        }
+        let (found, expected) = (word64(header, CHECKSUM_AT), checksum(&header[..CHECKSUM_AT]));
+        if found != expected {
+            return damaged(format!("its header's checksum is {found:016x}, expected {expected:016x}"));
+        }
+        // 64 bits, as the crate requires: no value is cut.
+        let size = |at| word64(header, at) as usize;
+        let shape = Self {
+            page: size(16),
+            capacity: size(24),
+            max_frame: size(32),
+            policy: match word32(header, 72) {
+                0 => Policy::Gated,
+                other => return damaged(format!("its policy is {other}, expected 0 (gated)")),
+            },
+            framing: match word32(header, 76) {
+                0 => Framing::Packed,
+                other => return damaged(format!("its framing is {other}, expected 0 (packed)")),
+            },
+            stall_limit_ns: word64(header, 80),
+            created_ns: word64(header, 88),
+            creator_pid: word32(header, 96),
+        };
+        if let Err(error) = shape.check() {
+            return damaged(error.to_string());
+        }
+        // The offsets follow from the sizes; they are in the header for people and for other languages.
+        if shape.encode()[..CHECKSUM_AT] != header[..CHECKSUM_AT] {
+            return damaged("its offsets do not follow from its sizes".to_owned());
+        }
+        if file_bytes != shape.file_bytes() {
+            return foreign(format!("it has {file_bytes} bytes, and its header says {}", shape.file_bytes()));
+        }
+        Ok(shape)
+    }
+}
+
+/// The longest frame that a ring of `capacity` bytes can be made for.
+pub(crate) fn longest_frame(capacity: usize) -> usize {
+    // The length has 32 bits in a frame's header.
+    (capacity / FRAME_SHARE).min(u32::MAX as usize)
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells a damaged header, not a forged one.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn word32(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(word)
+}
+
+fn word64(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shape(capacity: usize) -> Shape {
+        Shape {
+            page: rustix::param::page_size(),
+            capacity,
+            max_frame: capacity / 4,
+            policy: Policy::Gated,
+            framing: Framing::Packed,
+            stall_limit_ns: 0,
+            created_ns: 17,
+            creator_pid: 4711,
+        }
+    }
+
+    #[test]
+    fn a_header_reads_back_as_written() {
+        for power in 16..30 {
+            let shape = shape(1 << power);
+            let read = Shape::decode(&shape.encode(), shape.file_bytes(), Path::new("x")).unwrap();
+            assert_eq!(read, shape);
+        }
+    }
+
+    #[test]
+    fn regions_start_on_pages_and_do_not_overlap() {
+        let shape = shape(1 << 20);
+        assert!(shape.publisher_at() >= HEADER_BYTES);
+        for at in [shape.publisher_at(), shape.subscribers_at(), shape.data_at()] {
+            assert_eq!(at % shape.page, 0);
+        }
+        assert!(shape.subscribers_at() - shape.publisher_at() >= size_of::<PublisherLines>());
+        assert!(shape.data_at() - shape.subscribers_at() >= size_of::<SubscriberLines>());
+    }
+
+    #[test]
+    fn every_refusal_has_its_own_reason() {
+        let good = shape(1 << 20);
+        let read = |header: &[u8; HEADER_BYTES], bytes| Shape::decode(header, bytes, Path::new("x"));
+        let mut other = good.encode();
+        other[0] ^= 1;
+        assert!(matches!(read(&other, good.file_bytes()), Err(Error::Foreign { .. })));
+        let mut other = good.encode();
+        other[8] = 9;
+        assert!(matches!(
+            read(&other, good.file_bytes()),
+            Err(Error::Layout { found: 9, expected: LAYOUT_VERSION, .. })
+        ));
+        let mut other = good.encode();
+        other[24] ^= 1;
+        assert!(matches!(read(&other, good.file_bytes()), Err(Error::Damaged { .. })));
+        assert!(matches!(read(&good.encode(), good.file_bytes() - 1), Err(Error::Foreign { .. })));
+        assert!(matches!(read(&good.encode(), 0), Err(Error::Foreign { .. })));
+    }
+
+    proptest! {
+        /// Bytes behind a right checksum: whatever they say, the header is refused or describes a possible ring.
+        #[test]
+        fn a_header_is_refused_or_possible(
+            at in 16usize..CHECKSUM_AT, byte: u8, more in proptest::collection::vec((16usize..CHECKSUM_AT, any::<u8>()), 0..4)
+        ) {
+            let mut header = shape(1 << 20).encode();
+            header[at] = byte;
+            for (at, byte) in more {
+                header[at] = byte;
+            }
+            let sum = checksum(&header[..CHECKSUM_AT]);
+            header[CHECKSUM_AT..].copy_from_slice(&sum.to_ne_bytes());
+            if let Ok(shape) = Shape::decode(&header, shape(1 << 20).file_bytes(), Path::new("x")) {
+                prop_assert!(shape.check().is_ok());
+                prop_assert_eq!(shape.capacity, 1 << 20);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The control lines of a segment: every word that one side writes and another reads, and nothing else.
+//!
+//! Each line is 128 bytes, because processors fetch lines of 64 bytes in pairs. No line is written by two sides but
+//! `Members` and `Waiters`, which change only when a subscriber joins, leaves or parks.
+//!
+//! All words are plain atomics without invariants: whatever bytes stand there, reading them is harmless, and what is
+//! read is checked where it is used.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Subscribers that a ring takes: one bit each in a word.
+pub(crate) const SLOTS: usize = 64;
+/// Words of a subscriber's label.
+const LABEL_WORDS: usize = 6;
+/// Bytes of a subscriber's label.
+pub(crate) const LABEL_BYTES: usize = LABEL_WORDS * 8;
+
+/// Status of a ring whose publisher is at work, or died without a word.
+pub(crate) const LIVE: u32 = 1;
+/// Status of a ring whose publisher has said that nothing more comes.
+pub(crate) const ENDED: u32 = 2;
+
+/// Flag: the publisher's process takes part in the machine-wide barrier, so a subscriber may park without a limit.
+pub(crate) const HAS_BARRIER: u32 = 1;
+
+/// How far the publisher is, published now and then: for joiners, for a successor, for people. Readers on the way do
+/// not look here, they see each frame's own header.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    /// A frame boundary, at or before the true end.
+    pub(crate) position: AtomicU64,
+    /// Frames committed before it.
+    pub(crate) frames: AtomicU64,
+}
+
+/// The oldest position that is guaranteed to be intact; a frame boundary.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pub(crate) position: AtomicU64,
+}
+
+/// Who publishes, and whether more may come.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Status {
+    /// [`LIVE`] or [`ENDED`].
+    pub(crate) state: AtomicU32,
+    /// Counts publishers, from 1; 24 bits.
+    pub(crate) epoch: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    /// [`HAS_BARRIER`].
+    pub(crate) flags: AtomicU32,
+    /// The process's start in clock ticks since boot: with the pid, a process for ever.
+    pub(crate) start_ticks: AtomicU64,
+}
+
+/// Counters for people, written when something rare happens.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Dead subscribers that no longer gate.
+    pub(crate) reclaimed: AtomicU64,
+    /// Claims refused because the ring was full.
+    pub(crate) full: AtomicU64,
+}
+
+/// 64 bytes from the publisher to whoever reads. Two copies, so that a reader never waits for a writer, and a writer
+/// that dies half-way leaves the previous copy whole.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Note {
+    version: AtomicU64,
+    copies: [NoteCopy; 2],
+}
+
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct NoteCopy([AtomicU64; 8]);
+
+impl Note {
+    /// Writes the next version. Only the publisher may.
+    pub(crate) fn write(&self, words: [u64; 8]) {
+        let next = self.version.load(Ordering::Relaxed).wrapping_add(1);
+        // Pairs with the acquire fence in `read`: whoever sees a word of this copy then sees the version before it,
+        // which is already another than the one it started from.
+        fence(Ordering::Release);
+        for (place, word) in self.copies[(next & 1) as usize].0.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        // Pairs with the acquire load in `read`: the words are there before the version that names them.
+        self.version.store(next, Ordering::Release);
+    }
+
+    /// The newest whole note; all zero before the first. Tries again while notes are written faster than it reads,
+    /// but not for ever: `None` then.
+    pub(crate) fn read(&self) -> Option<[u64; 8]> {
+        const TRIES: usize = 1000;
+        for _ in 0..TRIES {
+            let version = self.version.load(Ordering::Acquire);
+            let copy = &self.copies[(version & 1) as usize].0;
+            let words = std::array::from_fn(|word| copy[word].load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if self.version.load(Ordering::Relaxed) == version {
+                return Some(words);
+            }
+        }
+        None
+    }
+}
+
+/// That a subscriber was evicted, and from where: its ticket tells it from an earlier holder of the slot.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Eviction {
+    pub(crate) ticket: AtomicU64,
+    pub(crate) position: AtomicU64,
+}
+
+/// What only the publisher writes.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub(crate) struct PublisherLines {
+    pub(crate) cursor: Cursor,
+    pub(crate) gate: Gate,
+    pub(crate) status: Status,
+    pub(crate) tally: Tally,
+    pub(crate) note: Note,
+    /// Reserved: no policy evicts yet.
+    pub(crate) evictions: [Eviction; SLOTS],
+}
+
+/// Which slots gate the publisher: bit `n` for slot `n`.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Members {
+    pub(crate) slots: AtomicU64,
+    /// Counts joins: the next subscriber's ticket.
+    pub(crate) tickets: AtomicU64,
+}
+
+/// Who sleeps, and the word it sleeps on.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    /// Bit `n` while the subscriber in slot `n` is parked or about to be.
+    pub(crate) parked: AtomicU64,
+    /// Counts wake-ups; the futex.
+    pub(crate) wakes: AtomicU32,
+}
+
+/// One subscriber's lines.
+#[repr(C, align(256))]
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) progress: Progress,
+    pub(crate) identity: Identity,
+}
+
+/// How far a subscriber has released frames. Only that subscriber writes it.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) position: AtomicU64,
+}
+
+/// Who a subscriber is, for people.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) pid: AtomicU32,
+    reserved: AtomicU32,
+    /// As in [`Status::start_ticks`].
+    pub(crate) start_ticks: AtomicU64,
+    pub(crate) ticket: AtomicU64,
+    label: [AtomicU64; LABEL_WORDS],
+}
+
+impl Identity {
+    /// Keeps as much of `label` as there is room for, cut at a character.
+    pub(crate) fn set_label(&self, label: &str) {
+        let mut end = label.len().min(LABEL_BYTES);
+        while !label.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = [0; LABEL_BYTES];
+        bytes[..end].copy_from_slice(&label.as_bytes()[..end]);
+        for (word, chunk) in self.label.iter().zip(bytes.as_chunks::<8>().0) {
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        }
+    }
+
+    /// The label, whatever stands there: bytes that are no text are replaced.
+    pub(crate) fn label(&self) -> String {
+        let mut bytes = [0; LABEL_BYTES];
+        for (word, chunk) in self.label.iter().zip(bytes.as_chunks_mut::<8>().0) {
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(LABEL_BYTES);
+        String::from_utf8_lossy(&bytes[..end]).chars().filter(|c| !c.is_control()).collect()
+    }
+}
+
+/// What subscribers write (and the publisher, when it reclaims a slot or wakes).
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub(crate) struct SubscriberLines {
+    pub(crate) members: Members,
+    pub(crate) waiters: Waiters,
+    pub(crate) slots: [Slot; SLOTS],
+}
+
+// The layout is shared with other processes, and one day with other languages.
+const _: () = {
+    assert!(std::mem::offset_of!(PublisherLines, gate) == 128);
+    assert!(std::mem::offset_of!(PublisherLines, status) == 256);
+    assert!(std::mem::offset_of!(PublisherLines, tally) == 384);
+    assert!(std::mem::offset_of!(PublisherLines, note) == 512);
+    assert!(std::mem::offset_of!(PublisherLines, evictions) == 768);
+    assert!(size_of::<PublisherLines>() == 4096);
+    assert!(std::mem::offset_of!(SubscriberLines, waiters) == 128);
+    assert!(std::mem::offset_of!(SubscriberLines, slots) == 256);
+    assert!(size_of::<Slot>() == 256);
+    assert!(size_of::<SubscriberLines>() == 20480);
+};

@@ -1,0 +1,209 @@
+//! A segment in this process's memory: control lines, and frames over which nothing wraps.
+//!
+//! This file and `words.rs` are the only ones that make references into the mapping. What keeps that sound:
+//!
+//! * The mapping has `data_at + 2 × capacity` bytes and lives exactly as long as [`Memory`]; the data area is mapped
+//!   twice in a row, so an offset below `capacity` plus a length up to `capacity` stays inside.
+//! * The file has all its bytes allocated (`Segment::create`) and its size checked (`Shape::decode`).
+//! * Control words are atomics. Bytes of a frame are plain: the publisher alone writes them, before the release store
+//!   of the frame's header; a subscriber reads them after an acquire load of that header and before it releases the
+//!   position, and the publisher does not write them again before it has seen that (`gate.rs`).
+//!
+//! Another process with write permission can break the last point, as in any shared memory. It then spoils the bytes of
+//! frames; lengths and positions are checked on every read, so it cannot lead a subscriber outside the mapping.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::lines::{PublisherLines, SubscriberLines};
+use crate::segment::Segment;
+use crate::{Error, words};
+
+/// Bytes of a frame's header: one word, in band.
+pub(crate) const FRAME_HEADER: usize = 8;
+
+/// Who maps, and so what it may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everything but the header page.
+    Publisher,
+    /// Only the subscribers' lines.
+    Subscriber,
+    /// Nothing.
+    Observer,
+}
+
+/// A mapped segment.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    base: NonNull<u8>,
+    bytes: usize,
+    publisher_at: usize,
+    subscribers_at: usize,
+    /// First byte of the data area.
+    data: NonNull<u8>,
+    /// What of a position is an offset into the data area: capacity − 8, which also rounds down to a multiple of 8.
+    mask: u64,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; what is behind the pointers is synchronised as the
+// module's text says, whichever thread holds the value.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Maps `segment` with no more rights than `access` needs.
+    pub(crate) fn map(segment: &Segment, access: Access) -> Result<Self, Error> {
+        let shape = &segment.shape;
+        let bytes = shape.data_at() + 2 * shape.capacity;
+        let system = |errno| Error::system(&segment.path, "map", errno);
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. It reserves
+        // the room in which the parts are then placed.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(system)?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| system(rustix::io::Errno::NOMEM))?;
+        // SAFETY: `data_at` is below `bytes`.
+        let data = unsafe { base.add(shape.data_at()) };
+        let memory = Self {
+            base,
+            bytes,
+            publisher_at: shape.publisher_at(),
+            subscribers_at: shape.subscribers_at(),
+            data,
+            mask: shape.capacity as u64 - 8,
+        };
+        let read = ProtFlags::READ;
+        let write = ProtFlags::READ | ProtFlags::WRITE;
+        // Populated, so that the first lap measures the ring and not the kernel's page faults. Who only looks touches a
+        // few pages of what may be gigabytes.
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let flags = if access == Access::Observer { flags } else { flags | MapFlags::POPULATE };
+        let (own, table) = match access {
+            Access::Publisher => (write, write),
+            Access::Subscriber => (read, write),
+            Access::Observer => (read, read),
+        };
+        let (publisher, subscribers, data) = (shape.publisher_at(), shape.subscribers_at(), shape.data_at());
+        for (place, len, offset, rights) in [
+            (publisher, subscribers - publisher, publisher, own),
+            (subscribers, data - subscribers, subscribers, table),
+            (data, shape.capacity, data, own),
+            (data + shape.capacity, shape.capacity, data, own),
+        ] {
+            // SAFETY: [place, place + len) lies in the reservation made above, which nothing else uses; the parts do
+            // not overlap. On error `memory` is dropped, which unmaps the reservation.
+            unsafe {
+                rustix::mm::mmap(
+                    memory.base.add(place).as_ptr().cast(),
+                    len,
+                    rights,
+                    flags,
+                    segment.file.as_fd(),
+                    offset as u64,
+                )
+            }
+            .map_err(system)?;
+        }
+        Ok(memory)
+    }
+
+    /// The lines that the publisher writes. All others have them mapped read-only and must not store to them.
+    #[inline]
+    pub(crate) fn publisher(&self) -> &PublisherLines {
+        // SAFETY: the region is mapped, page-aligned, at least as large as the type (`Shape::publisher_at` and the
+        // size assertions in `lines.rs`), lives as long as `self`, and holds atomics, for which any bytes are valid.
+        unsafe { self.base.add(self.publisher_at).cast().as_ref() }
+    }
+
+    /// The lines that subscribers write. Observers have them mapped read-only and must not store to them.
+    #[inline]
+    pub(crate) fn subscribers(&self) -> &SubscriberLines {
+        // SAFETY: as for `publisher`.
+        unsafe { self.base.add(self.subscribers_at).cast().as_ref() }
+    }
+
+    /// The word that is or becomes the header of the frame at `position`. Positions are multiples of 8; others, which
+    /// only a damaged segment can name, are rounded down.
+    #[inline]
+    pub(crate) fn header(&self, position: u64) -> &AtomicU64 {
+        // SAFETY: the offset is below the capacity and a multiple of 8 (the capacity is a power of two, at least 4096),
+        // so the word is inside and aligned; any bytes are a valid atomic.
+        unsafe { self.data.add((position & self.mask) as usize).cast().as_ref() }
+    }
+
+    /// The `len` bytes behind the header at `position`.
+    ///
+    /// # Safety
+    /// `len` is at most `capacity` − 8. The frame is committed and not released, or it is this publisher's own claim;
+    /// either way nobody writes its bytes while the slice lives.
+    #[inline]
+    pub(crate) unsafe fn body(&self, position: u64, len: usize) -> &[u8] {
+        debug_assert!(len as u64 <= self.mask);
+        // SAFETY: the offset is below the capacity and `len` + 8 at most the capacity, so both lie in the two copies
+        // of the data area; that nobody writes is the caller's promise.
+        unsafe { slice::from_raw_parts(self.body_start(position).as_ptr(), len) }
+    }
+
+    /// The `len` bytes behind the header at `position`, to be written.
+    ///
+    /// # Safety
+    /// `len` is at most `capacity` − 8. The room is this publisher's claim: the gate has given it, nothing of it is
+    /// committed, and no other slice of it lives.
+    #[inline]
+    pub(crate) unsafe fn body_mut(&mut self, position: u64, len: usize) -> &mut [u8] {
+        debug_assert!(len as u64 <= self.mask);
+        // SAFETY: as for `body`; that the room is nobody else's is the caller's promise.
+        unsafe { slice::from_raw_parts_mut(self.body_start(position).as_ptr(), len) }
+    }
+
+    /// Copies `bytes` behind the header at `position`, in whole words of 8 while they are few.
+    ///
+    /// # Safety
+    /// As for [`body_mut`](Self::body_mut), with room for `bytes.len()` rounded up to 8.
+    #[inline]
+    pub(crate) unsafe fn fill(&mut self, position: u64, bytes: &[u8]) {
+        // SAFETY: the caller's promise; bodies start 8 bytes behind an aligned word.
+        unsafe { words::copy_in(self.body_start(position).as_ptr(), bytes) }
+    }
+
+    /// The header word that follows a frame of `size` bytes (header included) at `position`, through the same copy of
+    /// the data area as the frame's own bytes.
+    ///
+    /// The compiler does not know that the two copies are the same memory. A claim that is shortened has the word that
+    /// ends it inside the bytes that its owner wrote; only through the same copy is it sure to be written after them.
+    ///
+    /// # Safety
+    /// `size` is a multiple of 8 and at most `capacity` − 8.
+    #[inline]
+    pub(crate) unsafe fn terminator(&self, position: u64, size: usize) -> &AtomicU64 {
+        debug_assert!(size.is_multiple_of(8) && size as u64 <= self.mask);
+        // SAFETY: below capacity plus at most capacity − 8 leaves 8 bytes inside the two copies; aligned by `size`.
+        unsafe { self.data.add((position & self.mask) as usize + size).cast().as_ref() }
+    }
+
+    #[inline]
+    fn body_start(&self, position: u64) -> NonNull<u8> {
+        // SAFETY: the offset is at most capacity − 8, so 8 more is still inside the two copies.
+        unsafe { self.data.add((position & self.mask) as usize + FRAME_HEADER) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that `map` reserved; every reference into it has borrowed `self` and is gone.
+        // It can only fail on arguments that are not a mapping.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}

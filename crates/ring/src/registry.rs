@@ -1,0 +1,225 @@
+//! The rings of this machine, looked at from outside.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use crate::frame::{self, Position};
+use crate::layout::{Framing, Policy};
+use crate::lines::{ENDED, LIVE, SLOTS};
+use crate::memory::{Access, Memory};
+use crate::name::{DIRECTORY, PREFIX};
+use crate::segment::{self, Purpose, Segment};
+use crate::{Error, Name};
+
+/// Something that goes by a ring's name.
+#[derive(Debug)]
+pub struct Entry {
+    /// The ring's name.
+    pub name: Name,
+    /// What it looks like, or why it cannot be looked at.
+    pub ring: Result<Snapshot, Error>,
+}
+
+/// A ring at one moment. Nothing stands still while it is looked at, so numbers that belong together can be a few
+/// frames apart.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The segment.
+    pub path: PathBuf,
+    /// Bytes of the data area.
+    pub capacity: usize,
+    /// The longest frame in bytes.
+    pub max_frame: usize,
+    /// Bytes of shared memory that the ring takes.
+    pub file_bytes: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// When it was made, in ns since 1970 UTC.
+    pub created_ns: u64,
+    /// What happens when a subscriber is slow.
+    pub policy: Policy,
+    /// How frames lie.
+    pub framing: Framing,
+    /// Who publishes, or did last.
+    pub publisher: PublisherView,
+    /// The oldest position from which everything is there.
+    pub oldest: Position,
+    /// Registered subscribers, by slot.
+    pub subscribers: Vec<SubscriberView>,
+}
+
+/// A publisher, seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PublisherView {
+    /// Its process.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Whether it lives, by its lock.
+    pub alive: bool,
+    /// Whether it has said that nothing more comes.
+    pub ended: bool,
+    /// How many publishers the ring has had (modulo 2²⁴).
+    pub epoch: u32,
+    /// Behind the newest frame.
+    pub position: Position,
+    /// Frames committed to the ring, by all its publishers.
+    pub frames: u64,
+    /// Claims refused because the ring was full, as last told.
+    pub full: u64,
+    /// Dead subscribers that no longer gate.
+    pub reclaimed: u64,
+}
+
+/// A subscriber, seen from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubscriberView {
+    /// Its place in the table.
+    pub slot: usize,
+    /// Its process.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Whether it lives, by its lock. A dead one gates until its room is needed.
+    pub alive: bool,
+    /// Whether it sleeps until a frame comes.
+    pub parked: bool,
+    /// What it calls itself.
+    pub label: String,
+    /// Up to where it has released frames; told once in an eighth of the ring, and when it has read all.
+    pub position: Position,
+    /// Bytes between that and the newest frame.
+    pub lag_bytes: u64,
+}
+
+/// All rings of this machine, by name, including those that cannot be read.
+///
+/// # Errors
+/// If the directory of shared memory cannot be read.
+pub fn list() -> Result<Vec<Entry>, Error> {
+    let system = |source: io::Error| Error::System { path: DIRECTORY.into(), what: "list", source };
+    let mut entries = Vec::new();
+    for file in fs::read_dir(DIRECTORY).map_err(system)? {
+        let file = file.map_err(system)?.file_name();
+        let Some(name) = file.to_str().and_then(|file| file.strip_prefix(PREFIX)) else { continue };
+        let Ok(name) = Name::new(name) else { continue };
+        match inspect(&name) {
+            // Gone since the directory was read.
+            Err(Error::NotFound { .. }) => {}
+            ring => entries.push(Entry { name, ring }),
+        }
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Looks at a ring and changes nothing.
+///
+/// # Errors
+/// [`Error::NotFound`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if it is no ring that this build
+/// can read; the system's, for instance when the ring is another user's.
+pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
+    let segment = Segment::open(name, Purpose::Observe)?;
+    let memory = Memory::map(&segment, Access::Observer)?;
+    let (position, frames) = newest(&segment, &memory);
+    let lines = memory.publisher();
+    let status = &lines.status;
+    // Acquire: a state is seen with whose it is.
+    let state = status.state.load(Ordering::Acquire);
+    if state != LIVE && state != ENDED {
+        let why = format!("its state is {state}, expected {LIVE} (live) or {ENDED} (ended)");
+        return Err(Error::Damaged { path: segment.path, why });
+    }
+    let publisher = PublisherView {
+        pid: status.pid.load(Ordering::Relaxed),
+        start_ticks: status.start_ticks.load(Ordering::Relaxed),
+        alive: segment.publisher_is_alive()?,
+        ended: state == ENDED,
+        epoch: status.epoch.load(Ordering::Relaxed),
+        position: Position(position),
+        frames,
+        full: lines.tally.full.load(Ordering::Relaxed),
+        reclaimed: lines.tally.reclaimed.load(Ordering::Relaxed),
+    };
+    let table = memory.subscribers();
+    let members = table.members.slots.load(Ordering::Acquire);
+    let parked = table.waiters.parked.load(Ordering::Relaxed);
+    let mut subscribers = Vec::new();
+    for slot in (0..SLOTS).filter(|slot| members >> slot & 1 == 1) {
+        let place = &table.slots[slot];
+        let released = place.progress.position.load(Ordering::Acquire);
+        subscribers.push(SubscriberView {
+            slot,
+            pid: place.identity.pid.load(Ordering::Relaxed),
+            start_ticks: place.identity.start_ticks.load(Ordering::Relaxed),
+            alive: segment.slot_is_alive(slot)?,
+            parked: parked >> slot & 1 == 1,
+            label: place.identity.label(),
+            position: Position(released),
+            lag_bytes: position.saturating_sub(released),
+        });
+    }
+    Ok(Snapshot {
+        capacity: segment.shape.capacity,
+        max_frame: segment.shape.max_frame,
+        file_bytes: segment.shape.file_bytes(),
+        mode: segment.mode()?,
+        created_ns: segment.shape.created_ns,
+        policy: segment.shape.policy,
+        framing: segment.shape.framing,
+        publisher,
+        oldest: Position(lines.gate.position.load(Ordering::Acquire)),
+        subscribers,
+        path: segment.path,
+    })
+}
+
+/// The position behind the newest frame and the number of frames before it: the cursor, and from there over the frames
+/// that it does not cover yet. Nothing keeps the publisher from writing over them meanwhile, so the walk counts only
+/// if the cursor has not moved: then less than a quarter of the ring was written.
+fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
+    const TRIES: usize = 8;
+    let cursor = &memory.publisher().cursor;
+    let most = segment.shape.capacity / 2;
+    for _ in 0..TRIES {
+        let start = cursor.position.load(Ordering::Acquire);
+        let mut frames = cursor.frames.load(Ordering::Relaxed);
+        if start > 1 << 62 {
+            break;
+        }
+        let end =
+            frame::walk(memory, start, segment.shape.max_frame, most, |_| frames = frames.wrapping_add(1));
+        if let Ok(end) = end
+            && cursor.position.load(Ordering::Acquire) == start
+        {
+            return (end, frames);
+        }
+    }
+    (cursor.position.load(Ordering::Acquire), cursor.frames.load(Ordering::Relaxed))
+}
+
+/// Removes a ring's name and frees its memory once nobody has it open. Subscribers that have it drain what is there.
+///
+/// # Errors
+/// [`Error::PublisherAlive`] unless `force`; with `force`, whatever goes by the name is removed. [`Error::NotFound`];
+/// errors of opening, unless `force`.
+pub fn remove(name: &Name, force: bool) -> Result<(), Error> {
+    match Segment::open(name, Purpose::Observe) {
+        Ok(segment) => {
+            if !force && segment.publisher_is_alive()? {
+                let pid =
+                    Memory::map(&segment, Access::Observer)?.publisher().status.pid.load(Ordering::Relaxed);
+                return Err(Error::PublisherAlive { path: segment.path, pid });
+            }
+            segment.unlink()
+        }
+        Err(error @ Error::NotFound { .. }) => Err(error),
+        Err(_) if force => segment::unlink(&name.path()),
+        Err(error) => Err(error),
+    }
+}

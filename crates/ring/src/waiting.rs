@@ -1,0 +1,141 @@
+//! Ways to wait for the next frame, and the wake-up of those who sleep.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{MembarrierCommand, futex, membarrier};
+
+use crate::lines::{HAS_BARRIER, Waiters};
+
+/// How a subscriber waits for the next frame. Each choice trades the processor for time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Polls without a break: the least latency, a whole core, and the most pressure on a sibling thread of that core.
+    Spin,
+    /// Polls with the processor's pause between polls: a few ns more (up to a hundred on processors with a long
+    /// pause), a whole core, but kind to a sibling thread and to power.
+    Pause,
+    /// Gives the core to any other thread that is ready, between polls: about a microsecond a poll, a whole core while
+    /// nobody else wants it. For more threads than cores.
+    Yield,
+    /// Sleeps in the kernel: no processor time while idle; a wake-up costs the subscriber 3 to 50 µs, depending on the
+    /// machine, and the publisher a system call for the frame that wakes. A publisher with nobody asleep pays one plain
+    /// load of a line that nobody writes.
+    Park,
+    /// [`Pause`](Self::Pause) for 50 µs, about as long as a wake-up takes, then [`Park`](Self::Park): latency of the
+    /// first in a stream, idle cost of the second.
+    #[default]
+    Adaptive,
+}
+
+/// For how long [`Wait::Adaptive`] polls before it sleeps: a sleep that ends sooner costs more than polling on.
+const POLL_BEFORE_SLEEP: Duration = Duration::from_micros(50);
+/// Polls between two looks at the clock, which costs as much as many polls.
+const POLLS_PER_LOOK: u32 = 64;
+/// The longest sleep without a barrier between the publisher's store and its look at the sleepers: the wake-up can be
+/// missed, so the sleeper looks for itself.
+const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+/// The longest sleep at all, so that nothing that goes unnoticed (a publisher that dies and is followed by one without
+/// the barrier) is unnoticed for long.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// Enters this process into the machine-wide barrier. `false`: the kernel or a sandbox does not give it.
+pub(crate) fn join_barrier() -> bool {
+    membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
+}
+
+/// When waiting ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// `timeout` from now; one beyond the clock's range never comes.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self(Instant::now().checked_add(timeout))
+    }
+
+    fn left(self) -> Duration {
+        self.0.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Polls `ready` until it holds or the time is over, with `between` after each poll.
+pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: impl Fn()) -> bool {
+    loop {
+        for _ in 0..POLLS_PER_LOOK {
+            if ready() {
+                return true;
+            }
+            between();
+        }
+        if deadline.left().is_zero() {
+            return ready();
+        }
+    }
+}
+
+/// One sleeper's place.
+#[derive(Debug)]
+pub(crate) struct Bed<'a> {
+    pub(crate) waiters: &'a Waiters,
+    /// The publisher's `Status::flags`.
+    pub(crate) flags: &'a AtomicU32,
+    pub(crate) slot: usize,
+}
+
+impl Bed<'_> {
+    /// Sleeps until `ready` holds or the time is over.
+    pub(crate) fn park_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
+        let bit = 1u64 << self.slot;
+        loop {
+            // Read before the bit is set: a wake-up that has seen the bit changes the word, and the sleep ends at once.
+            let wakes = self.waiters.wakes.load(Ordering::SeqCst);
+            self.waiters.parked.fetch_or(bit, Ordering::SeqCst);
+            // A full barrier on every core that runs a publisher: either its commit was before, and `ready` sees the
+            // frame, or its look at `parked` comes after, and sees the bit. So the publisher needs no fence of its own.
+            let sure = self.flags.load(Ordering::Relaxed) & HAS_BARRIER != 0
+                && membarrier(MembarrierCommand::GlobalExpedited).is_ok();
+            let left = deadline.left();
+            if ready() || left.is_zero() {
+                self.waiters.parked.fetch_and(!bit, Ordering::SeqCst);
+                return ready();
+            }
+            let sleep = left.min(if sure { LONGEST_SLEEP } else { UNSURE_SLEEP });
+            let sleep = futex::Timespec {
+                tv_sec: sleep.as_secs() as futex::Secs, // at most 0
+                tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
+            };
+            // However it ends (woken, time over, word changed, signal), what counts is looked at above.
+            let _ = futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(&sleep));
+            self.waiters.parked.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls for as long as a wake-up would take, then sleeps.
+    pub(crate) fn adapt_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
+        let poll = Deadline::after(POLL_BEFORE_SLEEP.min(deadline.left()));
+        poll_until(&ready, poll, spin_loop) || self.park_until(ready, deadline)
+    }
+}
+
+/// Wakes whoever sleeps. Called after every commit: one plain load and a branch while nobody does.
+#[inline]
+pub(crate) fn wake_sleepers(waiters: &Waiters) {
+    // The header's store stays before this load in the program; between the two the processor needs no fence, because
+    // who goes to sleep makes this core execute one (`Bed::park_until`).
+    compiler_fence(Ordering::SeqCst);
+    if waiters.parked.load(Ordering::Relaxed) != 0 {
+        wake_all(waiters);
+    }
+}
+
+/// The rare half of `wake_sleepers`.
+#[cold]
+pub(crate) fn wake_all(waiters: &Waiters) {
+    waiters.parked.swap(0, Ordering::SeqCst);
+    waiters.wakes.fetch_add(1, Ordering::SeqCst);
+    // Fails on no argument that we pass; a sleeper that is not woken looks for itself after `LONGEST_SLEEP`.
+    let _ = futex::wake(&waiters.wakes, futex::Flags::empty(), i32::MAX as u32);
+}

@@ -1,0 +1,238 @@
+//! What happens when processes die: this test binary plays all roles, each in a process of its own.
+
+mod scene;
+
+use std::time::Duration;
+
+use scene::{OwnName, Player, counter_of, message, publish_all, small};
+use tapeline_ring::{Error, Name, Poll, Publisher, Refused, Start, Subscriber, Wait, inspect};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// Not a test: what the other processes do.
+#[test]
+#[ignore = "a role that the other tests start"]
+fn player() {
+    let (Ok(role), Ok(ring)) = (std::env::var("ROLE"), std::env::var("RING")) else { return };
+    let name = Name::new(&ring).unwrap();
+    let say = |what: String| println!("{what}");
+    match role.as_str() {
+        // Reads one frame, holds it, and waits for its end.
+        "hold" => {
+            let mut subscriber = Subscriber::join_as(&name, Start::Newest, "holder").unwrap();
+            say("joined".to_owned());
+            assert!(subscriber.wait(Wait::Park, LONG));
+            let frame = subscriber.next().frame().expect("a frame is there");
+            say(format!("holds {}", counter_of(&frame).unwrap()));
+            std::thread::sleep(LONG);
+        }
+        // Joins and does not read.
+        "sit" => {
+            let _subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+            say("joined".to_owned());
+            std::thread::sleep(LONG);
+        }
+        // Counts upwards from where the ring's last publisher was, as fast as there is room.
+        "publish" => {
+            let mut publisher = Publisher::open(&name, &small()).unwrap();
+            say(format!("publishes {}", publisher.epoch()));
+            // A claim that is open when the process dies must not be seen; batches lie about for as long as possible.
+            let mut counter = publisher.frames();
+            loop {
+                let mut batch = publisher.claim_batch();
+                let mut frames = 0;
+                for next in counter..counter + 3 {
+                    let bytes = message(next);
+                    let Ok(room) = batch.claim(bytes.len()) else { break };
+                    room.copy_from_slice(&bytes);
+                    frames += 1;
+                }
+                batch.commit();
+                counter += frames;
+            }
+        }
+        // Reads to the end and tells what it saw.
+        "read" => {
+            let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+            say("joined".to_owned());
+            let mut seen = 0;
+            loop {
+                match subscriber.next() {
+                    Poll::Frame(frame) => {
+                        assert_eq!(counter_of(&frame), Some(seen));
+                        seen += 1;
+                    }
+                    Poll::Empty => assert!(subscriber.wait(Wait::Adaptive, LONG)),
+                    Poll::Ended => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            say(format!("saw {seen}"));
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+fn start(role: &str, name: &OwnName) -> Player {
+    Player::start("player", role, &name.0)
+}
+
+#[test]
+fn frames_cross_from_process_to_process() {
+    const MESSAGES: u64 = 50_000;
+    let name = OwnName::new("cross");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut players = [start("read", &name), start("read", &name)];
+    for player in &mut players {
+        player.says("joined");
+    }
+    for counter in 0..MESSAGES {
+        publish_all(&mut publisher, &message(counter));
+    }
+    // The name goes at once; who has joined drains.
+    publisher.close().unwrap();
+    assert!(!name.0.path().exists());
+    for player in &mut players {
+        assert_eq!(player.says("saw"), MESSAGES.to_string());
+    }
+}
+
+/// Again and again a subscriber that holds the ring full is killed; the publisher goes on, and the one that reads loses
+/// nothing.
+#[test]
+fn a_killed_subscriber_stops_gating() {
+    const KILLS: u64 = 20;
+    let name = OwnName::new("killed");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut reader = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let (mut sent, mut seen) = (0, 0);
+    let mut drain = |reader: &mut Subscriber| {
+        while let Some(frame) = reader.next().frame() {
+            assert_eq!(counter_of(&frame), Some(seen));
+            seen += 1;
+        }
+        seen
+    };
+    for kill in 1..=KILLS {
+        let mut holder = start("hold", &name);
+        holder.says("joined");
+        let first = sent;
+        publish_all(&mut publisher, &message(sent));
+        sent += 1;
+        assert_eq!(holder.says("holds"), first.to_string());
+        // Alive, it holds the ring for as long as it likes: look often enough that its lock is tested as well.
+        let mut refusals = 0;
+        while refusals < 5_000 {
+            match publisher.publish(&message(sent)) {
+                Ok(_) => sent += 1,
+                Err(Refused::Full) => refusals += 1,
+                Err(refused) => panic!("{refused}"),
+            }
+            drain(&mut reader);
+        }
+        assert_eq!(publisher.reclaimed(), kill - 1);
+        let looks = inspect(&name.0).unwrap();
+        assert!(
+            looks.subscribers.iter().any(|s| s.label == "holder" && s.alive && s.pid == holder.child.id())
+        );
+
+        holder.kill();
+        let looks = inspect(&name.0).unwrap();
+        assert!(looks.subscribers.iter().any(|s| s.label == "holder" && !s.alive));
+        for _ in 0..1000 {
+            while publisher.publish(&message(sent)).is_err() {
+                std::thread::yield_now();
+            }
+            sent += 1;
+            drain(&mut reader);
+        }
+        assert_eq!(publisher.reclaimed(), kill);
+    }
+    assert_eq!(drain(&mut reader), sent);
+}
+
+#[test]
+fn a_joiner_frees_the_places_of_the_dead() {
+    let name = OwnName::new("places");
+    let publisher = Publisher::open(&name.0, &small()).unwrap();
+    for _ in 0..3 {
+        let mut players = [start("sit", &name), start("sit", &name)];
+        for player in &mut players {
+            player.says("joined");
+        }
+        assert_eq!(publisher.subscribers(), 2);
+        for player in &mut players {
+            player.kill();
+        }
+        assert_eq!(publisher.subscribers(), 2, "nobody has looked");
+        let _joiner = Subscriber::join(&name.0, Start::Newest).unwrap();
+        assert_eq!(publisher.subscribers(), 1);
+    }
+}
+
+/// A publisher is killed in full run and followed by another, many times. The subscriber that stays sees every counter
+/// once, in order, and each change of publisher where it happened.
+#[test]
+fn a_killed_publisher_is_followed() {
+    const PUBLISHERS: u32 = 12;
+    let name = OwnName::new("followed");
+    // Makes the ring, so that the subscriber is there before the first that is killed.
+    let options = tapeline_ring::Options { keep: true, ..small() };
+    Publisher::open(&name.0, &options).unwrap().close().unwrap();
+    let mut reader = Subscriber::join(&name.0, Start::Newest).unwrap();
+    assert!(matches!(reader.next(), Poll::Ended));
+    assert!(!reader.publisher_alive().unwrap());
+    let (mut seen, mut epoch) = (0, 1);
+    for publisher in 2..=PUBLISHERS {
+        let mut player = start("publish", &name);
+        assert_eq!(player.says("publishes"), publisher.to_string());
+        assert!(reader.publisher_alive().unwrap());
+        let kill_at = seen + 3000 + u64::from(publisher) * 77;
+        let mut killed = false;
+        loop {
+            match reader.next() {
+                Poll::Frame(frame) => {
+                    assert_eq!(counter_of(&frame), Some(seen), "no garbage, nothing lost, nothing twice");
+                    assert!(frame.epoch() == epoch || frame.epoch() == epoch + 1);
+                    epoch = frame.epoch();
+                    seen += 1;
+                }
+                Poll::Empty if killed => break,
+                Poll::Empty => assert!(reader.wait(Wait::Yield, LONG)),
+                other => panic!("{other:?}"),
+            }
+            if seen == kill_at {
+                player.kill();
+                killed = true;
+            }
+        }
+        assert_eq!(epoch, publisher);
+        assert_eq!(reader.epoch(), publisher);
+        assert!(!reader.publisher_alive().unwrap());
+        assert!(!reader.wait(Wait::Park, Duration::from_millis(2)), "a death is not an end");
+        // What was seen is what the successor will count from.
+        let looks = inspect(&name.0).unwrap();
+        assert_eq!(
+            (looks.publisher.frames, looks.publisher.alive, looks.publisher.ended),
+            (seen, false, false)
+        );
+    }
+}
+
+#[test]
+fn a_ring_has_one_publisher() {
+    let name = OwnName::new("one");
+    let mut player = start("publish", &name);
+    player.says("publishes");
+    match Publisher::open(&name.0, &small()) {
+        Err(Error::PublisherAlive { pid, .. }) => assert_eq!(pid, player.child.id()),
+        other => panic!("{other:?}"),
+    }
+    player.kill();
+    let first = Publisher::open(&name.0, &small()).unwrap();
+    assert_eq!(first.epoch(), 2);
+    assert!(
+        matches!(Publisher::open(&name.0, &small()), Err(Error::PublisherAlive { .. })),
+        "nor two in a process"
+    );
+}

@@ -1,0 +1,289 @@
+//! Segments: what is refused, what is kept, what is removed, and what hostile bytes can do.
+
+mod scene;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use scene::{OwnName, page, small};
+use tapeline_ring::{
+    Error, Options, Poll, Publisher, Refused, Start, Subscriber, Wait, inspect, list, remove,
+};
+
+#[test]
+fn a_ring_is_its_users_alone_and_wholly_allocated() {
+    let name = OwnName::new("mode");
+    let publisher = Publisher::open(&name.0, &Options::default()).unwrap();
+    let file = fs::metadata(name.0.path()).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert!(file.blocks() * 512 >= file.len(), "no page is missing that a later touch would have to find");
+    drop(publisher);
+    let name = OwnName::new("mode");
+    let _publisher = Publisher::open(&name.0, &Options { mode: 0o660, ..small() }).unwrap();
+    assert_eq!(fs::metadata(name.0.path()).unwrap().permissions().mode() & 0o777, 0o660);
+}
+
+#[test]
+fn the_name_goes_with_the_publisher_unless_kept() {
+    let name = OwnName::new("keep");
+    drop(Publisher::open(&name.0, &small()).unwrap());
+    assert!(matches!(Subscriber::join(&name.0, Start::Oldest), Err(Error::NotFound { .. })));
+
+    let mut publisher = Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap();
+    publisher.publish(b"kept").unwrap();
+    publisher.close().unwrap();
+    let mut late = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    assert_eq!(late.next().frame().as_deref(), Some(&b"kept"[..]));
+    assert!(matches!(late.next(), Poll::Ended));
+    assert!(late.wait(Wait::Park, Duration::from_secs(600)), "an end is something to see");
+
+    // Opened again, it goes on where it was.
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    assert_eq!((publisher.epoch(), publisher.frames()), (2, 1));
+    assert!(matches!(late.next(), Poll::Empty));
+    publisher.publish(b"more").unwrap();
+    let frame = late.next().frame().unwrap();
+    assert_eq!((&*frame, frame.epoch()), (&b"more"[..], 2));
+}
+
+#[test]
+fn closing_leaves_another_ring_of_that_name_alone() {
+    let name = OwnName::new("replaced");
+    let first = Publisher::open(&name.0, &small()).unwrap();
+    remove(&name.0, true).unwrap();
+    let _second = Publisher::open(&name.0, &small()).unwrap();
+    first.close().unwrap();
+    assert!(inspect(&name.0).unwrap().publisher.alive);
+}
+
+#[test]
+fn late_joiners_start_where_they_ask() {
+    let name = OwnName::new("late");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut sent = 0u64;
+    let mut send = |publisher: &mut Publisher, frames: u64| {
+        for _ in 0..frames {
+            publisher.publish(&sent.to_le_bytes()).unwrap();
+            sent += 1;
+        }
+    };
+    let first = |subscriber: &mut Subscriber| {
+        subscriber.next().frame().map(|frame| u64::from_le_bytes(*frame.first_chunk().unwrap()))
+    };
+    send(&mut publisher, 3);
+    assert_eq!(first(&mut Subscriber::join(&name.0, Start::Oldest).unwrap()), Some(0));
+    assert_eq!(first(&mut Subscriber::join(&name.0, Start::Newest).unwrap()), None);
+    // Many times around.
+    send(&mut publisher, 10_000);
+    let mut oldest = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    let from = first(&mut oldest).unwrap();
+    let held = (10_003 - from) * 16;
+    let capacity = publisher.capacity() as u64;
+    assert!(held >= capacity * 3 / 4 && held <= capacity, "{held} of {capacity} bytes were still there");
+    let mut expected = from + 1;
+    while let Some(counter) = first(&mut oldest) {
+        assert_eq!(counter, expected);
+        expected += 1;
+    }
+    assert_eq!(expected, 10_003);
+    let mut newest = Subscriber::join(&name.0, Start::Newest).unwrap();
+    assert_eq!(first(&mut newest), None);
+    send(&mut publisher, 1);
+    assert_eq!(first(&mut newest), Some(10_003));
+}
+
+#[test]
+fn a_ring_takes_64_subscribers() {
+    let name = OwnName::new("many");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut subscribers: Vec<_> = (0..64)
+        .map(|n| Subscriber::join_as(&name.0, Start::Newest, &format!("number {n}")).unwrap())
+        .collect();
+    assert!(matches!(Subscriber::join(&name.0, Start::Newest), Err(Error::NoSlot { slots: 64, .. })));
+    publisher.publish(b"all").unwrap();
+    for subscriber in &mut subscribers {
+        assert_eq!(subscriber.next().frame().as_deref(), Some(&b"all"[..]));
+    }
+    let snapshot = inspect(&name.0).unwrap();
+    let labels: Vec<_> = snapshot.subscribers.iter().map(|s| s.label.clone()).collect();
+    assert_eq!(labels, (0..64).map(|n| format!("number {n}")).collect::<Vec<_>>());
+    drop(subscribers.pop());
+    Subscriber::join(&name.0, Start::Newest).unwrap();
+}
+
+#[test]
+fn a_snapshot_tells_what_is() {
+    let name = OwnName::new("snapshot");
+    let mut publisher = Publisher::open(&name.0, &Options { max_frame: 100, ..small() }).unwrap();
+    let label = "é".repeat(40);
+    let mut subscriber = Subscriber::join_as(&name.0, Start::Newest, &label).unwrap();
+    for _ in 0..3 {
+        publisher.publish(&[7; 20]).unwrap();
+    }
+    assert_eq!(publisher.publish(&[7; 101]), Err(Refused::TooLong));
+    let snapshot = inspect(&name.0).unwrap();
+    assert_eq!((snapshot.capacity, snapshot.max_frame, snapshot.mode), (small().capacity, 100, 0o600));
+    assert_eq!(snapshot.file_bytes, fs::metadata(name.0.path()).unwrap().len());
+    assert!(snapshot.created_ns > 1_700_000_000_000_000_000);
+    assert!(snapshot.publisher.alive && !snapshot.publisher.ended);
+    assert_eq!(snapshot.publisher.pid, std::process::id());
+    assert_eq!((snapshot.publisher.position.0, snapshot.publisher.frames), (3 * 32, 3));
+    let view = &snapshot.subscribers[0];
+    assert_eq!((view.pid, view.alive, view.lag_bytes), (std::process::id(), true, 96));
+    assert_eq!(view.label, "é".repeat(24), "cut at a character");
+    while subscriber.next().frame().is_some() {}
+    assert_eq!(inspect(&name.0).unwrap().subscribers[0].lag_bytes, 0);
+    assert!(list().unwrap().iter().any(|entry| entry.name == name.0 && entry.ring.is_ok()));
+    drop(subscriber);
+    publisher.close().unwrap();
+    assert!(!list().unwrap().iter().any(|entry| entry.name == name.0));
+}
+
+#[test]
+fn a_live_ring_is_removed_only_by_force() {
+    let name = OwnName::new("remove");
+    let publisher = Publisher::open(&name.0, &small()).unwrap();
+    assert!(matches!(remove(&name.0, false), Err(Error::PublisherAlive { .. })));
+    remove(&name.0, true).unwrap();
+    assert!(matches!(remove(&name.0, true), Err(Error::NotFound { .. })));
+    drop(publisher);
+}
+
+#[test]
+fn impossible_options_are_refused_with_what_is_possible() {
+    let name = OwnName::new("options");
+    for options in [
+        Options { capacity: 0, ..Options::default() },
+        Options { capacity: 5000, ..Options::default() },
+        Options { capacity: 2048, ..Options::default() },
+        Options { capacity: 1 << 63, ..Options::default() },
+        Options { capacity: 1 << 20, max_frame: (1 << 18) + 1, ..Options::default() },
+    ] {
+        assert!(matches!(Publisher::open(&name.0, &options), Err(Error::BadOptions { .. })), "{options:?}");
+    }
+    // More than any machine's shared memory: refused when it is made, not when it is touched.
+    let error = Publisher::open(&name.0, &Options { capacity: 1 << 40, ..Options::default() }).unwrap_err();
+    assert!(matches!(error, Error::NoRoom { wanted, total, .. } if wanted > 1 << 40 && total > 0), "{error}");
+    assert!(!name.0.path().exists());
+}
+
+#[test]
+fn a_ring_of_another_shape_is_refused() {
+    let name = OwnName::new("shape");
+    drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
+    let bigger = Options { capacity: small().capacity * 2, ..small() };
+    assert!(matches!(Publisher::open(&name.0, &bigger), Err(Error::OtherShape { .. })));
+    Publisher::open(&name.0, &small()).unwrap();
+}
+
+#[test]
+fn what_is_no_ring_is_refused() {
+    let name = OwnName::new("foreign");
+    let refused = |what: &str| {
+        for error in [
+            Publisher::open(&name.0, &small()).unwrap_err(),
+            Subscriber::join(&name.0, Start::Oldest).unwrap_err(),
+            inspect(&name.0).unwrap_err(),
+            remove(&name.0, false).unwrap_err(),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains(what) && text.contains("/dev/shm/tapeline-test-foreign"), "{text}");
+            assert!(error.hint().is_some(), "{text}");
+        }
+    };
+    fs::write(name.0.path(), b"").unwrap();
+    refused("less than a ring's header");
+    fs::write(name.0.path(), vec![7; 1 << 16]).unwrap();
+    refused("magic");
+    fs::remove_file(name.0.path()).unwrap();
+    fs::create_dir(name.0.path()).unwrap();
+    refused("not a plain file");
+    fs::remove_dir(name.0.path()).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", name.0.path()).unwrap();
+    refused("not a plain file");
+    fs::remove_file(name.0.path()).unwrap();
+
+    // A ring, cut; of another version; with one bit of its header changed.
+    drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
+    let file = fs::File::options().write(true).read(true).open(name.0.path()).unwrap();
+    let whole = file.metadata().unwrap().len();
+    file.set_len(whole - page() as u64).unwrap();
+    refused("its header says");
+    file.set_len(whole).unwrap();
+    file.write_all_at(&[2], 8).unwrap();
+    refused("layout 2");
+    file.write_all_at(&[1], 8).unwrap();
+    file.write_all_at(&[1], 110).unwrap();
+    refused("checksum");
+    file.write_all_at(&[0], 110).unwrap();
+    Publisher::open(&name.0, &small()).unwrap();
+}
+
+/// Publishes and reads for a while; whatever comes, it returns.
+fn use_ring(name: &OwnName) {
+    let _ = inspect(&name.0).map(|snapshot| format!("{snapshot:?}"));
+    for start in [Start::Newest, Start::Oldest] {
+        if let Ok(mut subscriber) = Subscriber::join(&name.0, start) {
+            for _ in 0..100 {
+                match subscriber.next() {
+                    Poll::Frame(frame) => assert!(frame.len() <= small().capacity / 4),
+                    _ => break,
+                }
+            }
+            let _ = (subscriber.note(), subscriber.lag_bytes(), subscriber.epoch());
+            subscriber.wait(Wait::Park, Duration::from_micros(10));
+        }
+    }
+    if let Ok(mut publisher) = Publisher::open(&name.0, &small()) {
+        let mut subscriber = Subscriber::join(&name.0, Start::Newest);
+        for _ in 0..100 {
+            let _ = publisher.publish(&[1; 100]);
+            if let Ok(subscriber) = &mut subscriber {
+                let _ = subscriber.next();
+            }
+        }
+        let _ = publisher.backlog_bytes();
+    }
+    let _ = inspect(&name.0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Any bytes anywhere in the segment: an error or a ring, never a crash, never a frame longer than can be.
+    #[test]
+    fn hostile_bytes_are_refused_or_harmless(
+        frames in 0usize..200,
+        places in proptest::collection::vec((any::<prop::sample::Index>(), prop_oneof![
+            any::<u64>(), Just(0), Just(u64::MAX), 0u64..20_000, (0u64..2000).prop_map(|len| 1 << 32 | len)
+        ]), 1..12),
+        region in 0usize..4,
+    ) {
+        let name = OwnName::new("hostile");
+        let mut publisher = Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap();
+        for _ in 0..frames {
+            publisher.publish(&[9; 50]).unwrap();
+        }
+        drop(publisher);
+        let file = fs::File::options().write(true).open(name.0.path()).unwrap();
+        let whole = file.metadata().unwrap().len() as usize;
+        // The header, the publisher's lines, the subscribers' lines, anywhere.
+        let (from, to) = [(0, 160), (page(), page() + 1800), (2 * page(), 2 * page() + 1024), (0, whole - 8)][region];
+        for (place, word) in places {
+            let at = from + place.index((to - from) / 8) * 8;
+            file.write_all_at(&word.to_le_bytes(), at as u64).unwrap();
+        }
+        use_ring(&name);
+    }
+
+    /// Whole files of noise.
+    #[test]
+    fn noise_is_refused(noise in proptest::collection::vec(any::<u8>(), 0..20_000)) {
+        let name = OwnName::new("noise");
+        fs::write(name.0.path(), noise).unwrap();
+        prop_assert!(Publisher::open(&name.0, &small()).is_err());
+        prop_assert!(Subscriber::join(&name.0, Start::Oldest).is_err());
+    }
+}

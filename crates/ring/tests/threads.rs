@@ -1,0 +1,205 @@
+//! One publisher, several subscribers, all at once.
+
+mod scene;
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use scene::{OwnName, counter_of, message, publish_all, small};
+use tapeline_ring::{Options, Poll, Publisher, Start, Subscriber, Wait};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// Reads to the end. Gives the first and last counter; panics at a gap or a wrong byte.
+fn read_all(subscriber: &mut Subscriber, wait: Wait) -> Option<(u64, u64)> {
+    let mut seen: Option<(u64, u64)> = None;
+    loop {
+        match subscriber.next() {
+            Poll::Frame(frame) => {
+                let counter = counter_of(&frame).expect("every byte is right");
+                let first = match seen {
+                    Some((first, last)) => {
+                        assert_eq!(counter, last + 1, "nothing is lost");
+                        first
+                    }
+                    None => counter,
+                };
+                seen = Some((first, counter));
+            }
+            Poll::Empty => assert!(subscriber.wait(wait, LONG), "a frame or the end comes"),
+            Poll::Ended => return seen,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_way_of_waiting_sees_everything() {
+    const MESSAGES: u64 = 15_000;
+    let name = OwnName::new("waits");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    thread::scope(|scope| {
+        for wait in [Wait::Spin, Wait::Pause, Wait::Yield, Wait::Park, Wait::Adaptive] {
+            let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+            scope.spawn(move || {
+                assert_eq!(read_all(&mut subscriber, wait), Some((0, MESSAGES - 1)), "{wait:?}");
+            });
+        }
+        for counter in 0..MESSAGES {
+            publish_all(&mut publisher, &message(counter));
+        }
+        publisher.close().unwrap();
+    });
+}
+
+/// Each frame is sent only after the last was answered, so the sleeper sleeps, or is about to, nearly each time. A
+/// lost wake-up shows as a wait that runs into its time-out.
+#[test]
+fn no_wake_up_is_lost() {
+    const ROUNDS: u64 = 10_000;
+    let (there, back) = (OwnName::new("there"), OwnName::new("back"));
+    let mut ping = Publisher::open(&there.0, &small()).unwrap();
+    let mut pong = Publisher::open(&back.0, &small()).unwrap();
+    let mut pings = Subscriber::join(&there.0, Start::Newest).unwrap();
+    let mut pongs = Subscriber::join(&back.0, Start::Newest).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for round in 0..ROUNDS {
+                assert!(pings.wait(Wait::Park, LONG));
+                assert_eq!(pings.next().frame().as_deref(), Some(&round.to_le_bytes()[..]));
+                publish_all(&mut pong, &round.to_le_bytes());
+            }
+        });
+        for round in 0..ROUNDS {
+            publish_all(&mut ping, &round.to_le_bytes());
+            assert!(pongs.wait(Wait::Park, LONG));
+            assert_eq!(pongs.next().frame().as_deref(), Some(&round.to_le_bytes()[..]));
+        }
+    });
+}
+
+#[test]
+fn a_wait_ends_when_its_time_is_over() {
+    let name = OwnName::new("time");
+    let _publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+    for wait in [Wait::Spin, Wait::Pause, Wait::Yield, Wait::Park, Wait::Adaptive] {
+        assert!(!subscriber.wait(wait, Duration::from_millis(3)), "{wait:?}");
+        assert!(!subscriber.wait(wait, Duration::ZERO), "{wait:?}");
+    }
+}
+
+/// Subscribers come and go while the publisher runs at full speed around a small ring: whatever each sees first, it sees
+/// everything from there on, whole.
+#[test]
+fn joining_under_load_loses_nothing() {
+    const JOINS: usize = 400;
+    for start in [Start::Newest, Start::Oldest] {
+        let name = OwnName::new("joins");
+        let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+        let stop = AtomicBool::new(false);
+        let barrier = Barrier::new(3);
+        thread::scope(|scope| {
+            let joiners: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        for join in 0..JOINS {
+                            let mut subscriber = Subscriber::join(&name.0, start).unwrap();
+                            let mut last: Option<u64> = None;
+                            // Around the ring more than once, now and then.
+                            let frames = if join.is_multiple_of(16) { 300 } else { 5 };
+                            for _ in 0..frames {
+                                assert!(subscriber.wait(Wait::Yield, LONG));
+                                let frame = subscriber.next().frame().expect("a frame is there");
+                                let counter = counter_of(&frame).expect("every byte is right");
+                                assert!(
+                                    last.is_none_or(|last| counter == last + 1),
+                                    "{last:?} then {counter}"
+                                );
+                                last = Some(counter);
+                            }
+                        }
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                barrier.wait();
+                let mut counter = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    if publisher.publish(&message(counter)).is_ok() {
+                        counter += 1;
+                    }
+                }
+            });
+            // Stop the publisher also where a joiner has failed, so that the failure is told.
+            let failed = joiners.into_iter().map(|joiner| joiner.join().is_err()).fold(false, |a, b| a | b);
+            stop.store(true, Ordering::Relaxed);
+            assert!(!failed);
+        });
+    }
+}
+
+/// The publisher never passes who does not read; a subscriber that leaves makes room.
+#[test]
+fn a_subscriber_that_does_not_read_stops_the_publisher() {
+    let name = OwnName::new("stops");
+    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+    let mut slow = Subscriber::join_as(&name.0, Start::Newest, "slow").unwrap();
+    let mut quick = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let mut sent = 0u64;
+    while publisher.publish(&message(sent)).is_ok() {
+        sent += 1;
+        while quick.next().frame().is_some() {}
+    }
+    assert!(publisher.full() > 0);
+    assert!(publisher.backlog_bytes() + 200 > publisher.capacity() as u64);
+    // One frame in the ring is not yet one eighth of it: nothing is released, nothing can be published.
+    assert_eq!(slow.next().frame().as_deref().and_then(counter_of), Some(0));
+    assert!(publisher.publish(&message(sent)).is_err());
+    let mut expected = 1;
+    while let Some(frame) = slow.next().frame() {
+        assert_eq!(counter_of(&frame), Some(expected));
+        expected += 1;
+    }
+    assert_eq!(expected, sent);
+    assert!(publisher.publish(&message(sent)).is_ok());
+    // And by leaving.
+    let stale = Subscriber::join(&name.0, Start::Newest).unwrap();
+    while publisher.publish(&message(0)).is_ok() {
+        while slow.next().frame().is_some() {}
+        while quick.next().frame().is_some() {}
+    }
+    drop(stale);
+    assert!(publisher.publish(&message(0)).is_ok());
+    assert_eq!(publisher.reclaimed(), 0, "who leaves in order is not counted as dead");
+}
+
+#[test]
+fn notes_are_whole() {
+    let name = OwnName::new("notes");
+    let mut publisher = Publisher::open(&name.0, &Options::default()).unwrap();
+    let subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+    assert_eq!(subscriber.note(), Some([0; 8]));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut count = 1;
+            while !stop.load(Ordering::Relaxed) {
+                publisher.set_note([count; 8]);
+                count += 1;
+            }
+        });
+        let mut newest = 0;
+        for _ in 0..200_000 {
+            if let Some(note) = subscriber.note() {
+                assert!(note.iter().all(|word| *word == note[0]), "{note:?}");
+                assert!(note[0] >= newest);
+                newest = note[0];
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
