@@ -26,14 +26,23 @@ fn utc(monotonic_ns: u64) -> Nanos {
 
 #[test]
 fn the_real_clock_is_within_its_stated_error_of_the_kernel_s() {
+    // The bound is for a kernel clock of constant rate: a time daemon that changes the rate in these very milliseconds may
+    // spoil one attempt, not three.
+    let attempts: Vec<String> = (0..3).map_while(|_| stay_within_the_stated_error().err()).collect();
+    assert!(attempts.len() < 3, "{attempts:?}");
+}
+
+fn stay_within_the_stated_error() -> Result<(), String> {
     let clock = Clock::calibrate();
     for _ in 0..100 {
-        let before = Sample::tightest_of(16);
-        let shown = clock.at(before.ticks);
-        let bound = clock.calibration().error_ns_at(before.ticks) + before.error_ns(clock.rate);
-        let apart = shown.since(before.utc_ns()).unsigned_abs();
-        assert!(apart <= bound, "{apart} ns from the kernel's time, bound {bound} ns");
+        let kernel = Sample::tightest_of(16);
+        let bound = clock.calibration().error_ns_at(kernel.ticks) + kernel.error_ns(clock.rate);
+        let apart = clock.at(kernel.ticks).since(kernel.utc_ns()).unsigned_abs();
+        if apart > bound {
+            return Err(format!("{apart} ns from the kernel's time, bound {bound} ns"));
+        }
     }
+    Ok(())
 }
 
 #[test]
@@ -223,5 +232,17 @@ proptest! {
         let calibration = Calibration::from_words(words).unwrap();
         let (early, late) = (a.min(b), a.max(b));
         prop_assert!(calibration.at(Ticks(anchor + early)) <= calibration.at(Ticks(anchor + late)));
+    }
+
+    #[test]
+    fn a_tick_more_than_the_nearest_covers_any_time(rate in 1_u64 << 52..1 << 57, ns in 0_u64..1 << 50) {
+        let mut words = simulated().calibration().to_words();
+        words[2] = rate;
+        if let Some(calibration) = Calibration::from_words(words) {
+            let clock = Clock::with(calibration);
+            let ticks = clock.ticks_in(ns);
+            prop_assert!(clock.ns_between(Ticks(0), Ticks(ticks + 1)) >= ns as i64);
+            prop_assert!(clock.ns_between(Ticks(0), Ticks(ticks)).abs_diff(ns as i64) <= 2);
+        }
     }
 }
