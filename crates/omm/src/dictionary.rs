@@ -203,7 +203,7 @@ mod tests {
                 field.name
             );
         }
-        assert_eq!(dictionary.display(fid::ORDER_SIDE, 1), Some("BID"));
+        assert_eq!(dictionary.display(fid::TRD_STATUS, 2), Some("H "));
         assert_eq!(dictionary.data_type(Fid(-1)), None);
     }
 }

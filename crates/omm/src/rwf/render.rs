@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use super::{FieldList, Fields, Value};
+use super::{Field, FieldList, Fields, Value};
 use crate::dictionary::{Dictionary, FieldDefinition};
 use crate::{Fid, Malformed};
 
 /// A field with what a dictionary knows of it.
 ///
-/// Formatting shows the value alone: an enumeration as its display text where the dictionary has one.
+/// Formatting shows the value alone: an enumeration as its display text where the dictionary has one, without the
+/// blanks that fill it up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NamedValue<'a, 'd> {
     /// Which field.
@@ -32,7 +33,7 @@ impl<'d> NamedValue<'_, 'd> {
 impl fmt::Display for NamedValue<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.display {
-            Some(display) => f.pad(display),
+            Some(display) => f.pad(display.trim_end()),
             None => fmt::Display::fmt(&self.value, f),
         }
     }
@@ -51,19 +52,21 @@ impl<'a, 'd> Iterator for NamedValues<'a, 'd> {
     type Item = Result<NamedValue<'a, 'd>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.fields.next()?.and_then(|field| {
-            let definition = self.dictionary.field(field.fid);
-            let value = match definition {
-                Some(definition) => field.value(definition.data_type)?,
-                None => Value::Unknown(field.data),
-            };
-            let display = match value {
-                Value::Enum(number) => self.dictionary.display(field.fid, number),
-                _ => None,
-            };
-            Ok(NamedValue { fid: field.fid, definition, value, display })
-        }))
+        Some(self.fields.next()?.and_then(|field| named(&field, self.dictionary)))
     }
+}
+
+fn named<'a, 'd>(field: &Field<'a>, dictionary: &'d Dictionary) -> Result<NamedValue<'a, 'd>, Malformed> {
+    let definition = dictionary.field(field.fid);
+    let value = match definition {
+        Some(definition) => field.value(definition.data_type)?,
+        None => Value::Unknown(field.data),
+    };
+    let display = match value {
+        Value::Enum(number) => dictionary.display(field.fid, number),
+        _ => None,
+    };
+    Ok(NamedValue { fid: field.fid, definition, value, display })
 }
 
 /// A field list that can be formatted: `NAME=value`, separated by spaces, or one per line with `{:#}`. Fields that
@@ -103,17 +106,58 @@ impl fmt::Display for Rendered<'_, '_> {
             write!(f, "<{} bytes by set definition {}>", set.data.len(), set.id)?;
             before = separator;
         }
-        for field in self.iter() {
+        for field in self.list.iter() {
             f.write_str(before)?;
-            match field {
-                Ok(field) => match field.name() {
-                    Some(name) => write!(f, "{name}={field}")?,
-                    None => write!(f, "{}={field}", field.fid)?,
-                },
+            before = separator;
+            let field = match field {
+                Ok(field) => field,
+                Err(fault) => {
+                    write!(f, "<{fault}>")?;
+                    continue;
+                }
+            };
+            match self.dictionary.field(field.fid) {
+                Some(definition) => write!(f, "{}=", definition.name)?,
+                None => write!(f, "{}=", field.fid)?,
+            }
+            match named(&field, self.dictionary) {
+                Ok(field) => fmt::Display::fmt(&field, f)?,
                 Err(fault) => write!(f, "<{fault}>")?,
             }
-            before = separator;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{FieldListEncoder, Time};
+    use super::*;
+    use crate::{Real, fid};
+
+    #[test]
+    fn fields_show_by_name_and_faults_by_themselves() {
+        let mut out = [0; 128];
+        let mut list = FieldListEncoder::new(&mut out).unwrap();
+        list.real(fid::TRDPRC_1, Real::decimal(1_234_500, 4)).unwrap();
+        list.enumeration(fid::TRD_STATUS, 2).unwrap();
+        list.enumeration(fid::TRD_STATUS, 99).unwrap();
+        list.blank(fid::HALT_REASN).unwrap();
+        list.raw(fid::BID, &[31, 1]).unwrap();
+        list.raw(Fid(-7), &[0xAB, 0x01]).unwrap();
+        list.time(fid::QUOTIM_NS, Time::from_ns_of_day(34_200_000_000_001)).unwrap();
+        let len = list.finish();
+        let list = FieldList::parse(&out[..len]).unwrap();
+        let rendered = list.render(Dictionary::builtin());
+        assert_eq!(
+            rendered.to_string(),
+            "TRDPRC_1=123.4500 TRD_STATUS=H TRD_STATUS=99 HALT_REASN= BID=<malformed REAL hint at byte 0> -7=ab01 \
+             QUOTIM_NS=09:30:00.000000001"
+        );
+        assert_eq!(format!("{rendered:#}").lines().count(), 7);
+        let cut = FieldList::parse(&out[..len - 1]).unwrap().render(Dictionary::builtin()).to_string();
+        assert!(cut.ends_with("-7=ab01 <malformed field value at byte 33>"), "{cut}");
+        let set = FieldList::parse(&[0x06, 3, 1, 2]).unwrap().render(Dictionary::builtin()).to_string();
+        assert_eq!(set, "<2 bytes by set definition 3>");
     }
 }

@@ -350,6 +350,16 @@ mod tests {
     }
 
     #[test]
+    fn blank_members_of_a_known_time_are_kept() {
+        let known = Time { hour: 10, minute: 20, ..Time::BLANK };
+        let (bytes, len) = known.encode();
+        assert_eq!(bytes[..len], [10, 20, 0xFF, 0xFF, 0xFF, 0x3F, 0xFF, 0xFF]);
+        assert_eq!(Time::decode(&bytes[..len]), Ok(Some(known)));
+        assert_eq!(known.ns_of_day(), None);
+        assert_eq!(known.to_string(), "10:20:--");
+    }
+
+    #[test]
     fn bytes_that_follow_are_not_read() {
         let bytes = [0x0A, 0x14, 0x1E, 0x01, 0x90, 0xF9, 0xF4, 0x58, 0x77];
         for len in [2, 3, 5, 7, 8] {

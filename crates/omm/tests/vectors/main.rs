@@ -5,6 +5,7 @@
 #[path = "../shared_data/mod.rs"]
 mod shared_data;
 
+mod captures;
 mod headers;
 mod values;
 
@@ -85,7 +86,13 @@ fn check_fields(name: &str, list: &FieldList<'_>, payload: &Json, dictionary: &D
         if definition.data_type.is_container() {
             continue;
         }
-        assert_eq!(field.data, unhex(expected["hex"].as_str().unwrap()), "{name}");
+        // Long values are cut in the files.
+        let hex = expected["hex"].as_str().unwrap();
+        if let Some((front, _)) = hex.split_once("...") {
+            assert!(field.data.starts_with(&unhex(&front[..front.len() & !1])), "{name}");
+            continue;
+        }
+        assert_eq!(field.data, unhex(hex), "{name}");
         let value = field.value(definition.data_type).unwrap();
         values::check(name, value, expected);
         assert_eq!(list.find(field.fid).unwrap().unwrap().fid, field.fid);
