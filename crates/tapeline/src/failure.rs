@@ -16,6 +16,11 @@ impl Hinted {
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
     }
+
+    /// The advice.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
 }
 
 impl fmt::Display for Hinted {
@@ -36,13 +41,21 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     for cause in error.chain().skip(1) {
         text.push_str(&format!("\n  because: {cause}"));
     }
-    for cause in error.chain() {
-        if let Some(hinted) = cause.downcast_ref::<Hinted>() {
-            text.push_str(&format!("\nhint: {}", hinted.hint));
-        }
+    for hint in hints(error) {
+        text.push_str(&format!("\nhint: {hint}"));
     }
     anstream::eprintln!("{text}");
     ExitCode::FAILURE
+}
+
+/// The advice in an error: of the context that was put around it, or else of its causes.
+fn hints(error: &anyhow::Error) -> Vec<&str> {
+    // A context is found through `anyhow` only, a cause through the chain only.
+    let context = error.downcast_ref::<Hinted>().map(Hinted::hint);
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<Hinted>()).map(Hinted::hint);
+    let mut hints: Vec<&str> = context.into_iter().chain(causes).filter(|hint| !hint.is_empty()).collect();
+    hints.dedup();
+    hints
 }
 
 /// `tapeline … | head` ends by closing our standard output: that is the reader's wish, not a failure.
@@ -50,4 +63,22 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_is_found_as_error_as_context_and_as_cause() {
+        let bare = anyhow::Error::new(Hinted::new("what", "advice"));
+        let context = anyhow::anyhow!("below").context(Hinted::new("what", "advice"));
+        let cause = Err::<(), _>(Hinted::new("what", "advice")).context("above").unwrap_err();
+        for error in [bare, context, cause] {
+            assert_eq!(hints(&error), ["advice"], "{error:?}");
+        }
+        assert_eq!(hints(&anyhow::anyhow!("none")), [""; 0]);
+    }
 }

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    demo::end_with_parent();
     let cli = cli::Cli::parse();
     match cli.command.run() {
         Ok(code) => code,

@@ -1,15 +1,60 @@
-//! To come.
+//! `tapeline plant`: the plant itself, and readers of what it publishes.
+
+mod config;
+mod follow;
+pub(crate) mod measure;
+pub(crate) mod report;
+mod run;
+//T mod tally;
+mod watch;
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-/// To come.
+/// `tapeline plant --config FILE`, or one of its readers.
 #[derive(Debug, Args)]
-pub(crate) struct Plant {}
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        tapeline plant sample > plant.toml     a commented configuration to start from\n  \
+        tapeline plant --config plant.toml     run it until Ctrl-C\n  \
+        tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
+        tapeline plant watch | jq .            the same as JSON lines"
+)]
+pub(crate) struct Plant {
+    #[command(subcommand)]
+    command: Option<PlantCommand>,
+    #[command(flatten)]
+    run: Option<run::RunArgs>,
+}
+
+#[derive(Debug, Subcommand)]
+enum PlantCommand {
+    /// Watch quotes and trades as they come: a table on a terminal, JSON lines in a pipe
+    Watch(watch::WatchArgs),
+    /// Check that no tick is missing and time every hop
+    Measure(measure::MeasureArgs),
+    //T /// Count what comes, rebuild the books from it, and print both at the end
+    //T Tally(tally::TallyArgs),
+    /// Print a commented configuration
+    Sample,
+}
 
 impl Plant {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        anyhow::bail!("not built yet")
+        match (self.command, self.run) {
+            (Some(PlantCommand::Watch(command)), _) => command.run(),
+            (Some(PlantCommand::Measure(command)), _) => command.run(),
+            //T (Some(PlantCommand::Tally(command)), _) => command.run(),
+            (Some(PlantCommand::Sample), _) => {
+                crate::output::print(config::SAMPLE)?;
+                Ok(ExitCode::SUCCESS)
+            }
+            (None, Some(run)) => run.run(),
+            (None, None) => anyhow::bail!("--config FILE is missing"),
+        }
     }
 }

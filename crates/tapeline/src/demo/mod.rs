@@ -1,0 +1,270 @@
+//! `tapeline demo`: the whole path on this machine, and what it measured.
+//!
+//! A process tree: the simulated exchange (or a capture being replayed) sends multicast on loopback, the plant takes it
+//! and publishes a ring, two subscribers read the ring. Each is this same program, started as a user would start it.
+
+mod outcome;
+mod process;
+mod stage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
+
+use self::process::Part;
+pub(crate) use self::process::end_with_parent;
+use self::stage::Stage;
+use crate::arguments;
+use crate::output::{self, Format, Progress};
+use crate::plant::measure::{Joined, Report};
+use crate::plant::report::{PlantReport, Ready};
+use crate::run_folder::{Run, RunFolder};
+use crate::stop::Stop;
+
+/// Show the whole path at work on this machine.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline demo                              the rate that this machine carries, for 15 seconds\n  \
+    tapeline demo --rate 200k --duration 60s   a rate and a time of your own\n  \
+    tapeline demo --capture day.pcap.gz        a real capture instead of the simulated exchange")]
+pub(crate) struct Demo {
+    /// Messages a second; if not said, the highest of a few that a short try carries, halved
+    #[arg(long, value_name = "RATE", value_parser = arguments::rate, conflicts_with = "capture")]
+    rate: Option<u64>,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = arguments::some_duration, conflicts_with = "capture")]
+    duration: Duration,
+    /// Replay this capture (pcap, pcapng, length-prefixed ITCH, gzip of any) instead of simulating an exchange
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// How fast to replay the capture: original, max, or such as 10x
+    #[arg(long, default_value = "max", requires = "capture")]
+    speed: String,
+    /// The trading day of the capture, in New York
+    #[arg(long, value_name = "YYYY-MM-DD", requires = "capture")]
+    date: Option<String>,
+    /// Subscribers
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
+    subscribers: u16,
+    /// Symbols of the simulated exchange
+    #[arg(long, value_name = "COUNT", default_value_t = 500)]
+    symbols: u16,
+    /// The simulated exchange's seed: the same seed gives the same day
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the run folder goes; under runs/ if not said
+    #[arg(long, value_name = "PATH")]
+    run_folder: Option<PathBuf>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Rates that are tried, highest first, when none is asked for.
+const TRIED_RATES: [u64; 6] = [2_000_000, 1_000_000, 400_000, 200_000, 100_000, 50_000];
+/// How long each of them is tried.
+const TRY: Duration = Duration::from_millis(1_500);
+/// How long the cores are watched for their jitter floor.
+const JITTER: Duration = Duration::from_millis(1_000);
+/// How long a part may take to say that it is ready.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// How long after the feed's end the rest may take: the queues between are bounded, so they drain in far less.
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+/// Latencies of the first moments are cold caches and page faults: stated, and left out.
+const WARM_UP: &str = "500ms";
+/// Cores that are watched at most.
+const MOST_CORES: usize = 16;
+
+/// What the simulated exchange or the replay says at its end; they print more.
+#[derive(Debug, Deserialize)]
+struct Sent {
+    /// Messages; a replayed capture of datagrams counts what the plant finds in them instead.
+    #[serde(default)]
+    messages: Option<u64>,
+    duration_ns: u64,
+    #[serde(default)]
+    asked_rate_hz: Option<f64>,
+    /// Time in which the socket had no room.
+    #[serde(default)]
+    back_pressure_ns: u64,
+    /// The sender against its own schedule.
+    #[serde(default)]
+    trend: Trend,
+}
+
+/// What all parts of one run said.
+#[derive(Debug)]
+struct Said {
+    sent: Sent,
+    plant: PlantReport,
+    subscribers: Vec<Report>,
+    usage: Vec<(String, Spent)>,
+    started: Nanos,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let folder = RunFolder::create(self.run_folder.as_deref(), "demo")?;
+        match self.measure(&folder, &stop) {
+            Ok(run) => {
+                match self.format {
+                    Format::Table => output::print(&run.summary(Some(folder.path())))?,
+                    Format::Json => output::print_json(&run)?,
+                }
+                Ok(if run.verdict == Verdict::Lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
+            }
+            Err(_) if stop.requested() => {
+                anstream::eprintln!("stopped; nothing was left behind but {}", folder.path().display());
+                Ok(ExitCode::from(130))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn measure(&self, folder: &RunFolder, stop: &Stop) -> anyhow::Result<Run> {
+        let clock = Clock::calibrate();
+        let jitter = watch_jitter(&clock, stop)?;
+        let rate = match (&self.capture, self.rate) {
+            (Some(_), _) => None,
+            (None, Some(rate)) => Some(rate),
+            (None, None) => Some(self.find_rate(folder, &jitter, &clock, stop)?),
+        };
+        let progress = match &self.capture {
+            Some(file) => Progress::counting(&format!("replaying {}", file.display()), "", None),
+            None => Progress::over("demo", self.duration),
+        };
+        let said = self.once(folder, rate, self.duration, progress, stop)?;
+        let mut run = outcome::run_of(&said, jitter, &clock)?;
+        run.settings = self.settings(rate, &said);
+        outcome::write(folder, &run, &said)?;
+        Ok(run)
+    }
+
+    /// The highest of the tried rates that passes, halved: what this machine carries with room to spare.
+    fn find_rate(
+        &self,
+        folder: &RunFolder,
+        jitter: &[Jitter],
+        clock: &Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<u64> {
+        for rate in TRIED_RATES {
+            let progress = Progress::over(&format!("trying {}", output::rate(rate as f64, "msgs")), TRY);
+            let said = self.once(folder, Some(rate), TRY, progress, stop)?;
+            let verdict = outcome::run_of(&said, jitter.to_vec(), clock)?.verdict;
+            anstream::eprintln!("tried {}: {verdict}", output::rate(rate as f64, "msgs"));
+            if matches!(verdict, Verdict::Pass | Verdict::Noisy) {
+                return Ok(rate / 2);
+            }
+        }
+        Ok(TRIED_RATES[TRIED_RATES.len() - 1] / 2)
+    }
+
+    /// Runs the whole tree once: plant, subscribers, then the sender; collects what each says at its end.
+    fn once(
+        &self,
+        folder: &RunFolder,
+        rate: Option<u64>,
+        duration: Duration,
+        mut progress: Progress,
+        stop: &Stop,
+    ) -> anyhow::Result<Said> {
+        let stage = Stage::set(folder, usize::from(self.subscribers), self.date.as_deref())?;
+        let mut plant = Part::start("plant", &stage.plant())?;
+        let _: Ready = plant.says(START_LIMIT, stop, || {})?;
+        let mut subscribers = (1..=usize::from(self.subscribers))
+            .map(|number| {
+                let mut part = Part::start(&format!("subscriber {number}"), &stage.subscriber(number))?;
+                let _: Joined = part.says(START_LIMIT, stop, || {})?;
+                Ok(part)
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let started = Clock::calibrate().now();
+        let mut sender = Part::start("sender", &self.sender(&stage, rate, duration))?;
+        let limit = if self.capture.is_some() { Duration::MAX } else { duration + DRAIN_LIMIT };
+        let sent: Sent = {
+            let mut parts: Vec<&mut Part> = subscribers.iter_mut().chain([&mut plant]).collect();
+            sender.says(limit, stop, || {
+                progress.set_elapsed();
+                parts.iter_mut().for_each(|part| part.look());
+            })?
+        };
+        let plant_report: PlantReport = plant.says(DRAIN_LIMIT, stop, || {})?;
+        let reports = subscribers
+            .iter_mut()
+            .map(|part| part.says(DRAIN_LIMIT, stop, || {}))
+            .collect::<anyhow::Result<Vec<Report>>>()?;
+        let usage = [&sender, &plant].into_iter().chain(&subscribers).map(Part::spent).collect();
+        Ok(Said { sent, plant: plant_report, subscribers: reports, usage, started })
+    }
+
+    fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {
+        let words = match &self.capture {
+            Some(file) => vec![
+                "feed".into(),
+                "replay".into(),
+                file.display().to_string(),
+                "--speed".into(),
+                self.speed.clone(),
+            ],
+            None => vec![
+                "feed".into(),
+                "simulate".into(),
+                "--rate".into(),
+                rate.unwrap_or(0).to_string(),
+                "--duration".into(),
+                format!("{}ms", duration.as_millis()),
+                "--symbols".into(),
+                self.symbols.to_string(),
+                "--seed".into(),
+                self.seed.to_string(),
+            ],
+        };
+        words.into_iter().chain(stage.destination()).collect()
+    }
+
+    fn settings(&self, rate: Option<u64>, said: &Said) -> serde_json::Value {
+        json!({
+            "rate_hz": rate,
+            "duration_s": self.duration.as_secs_f64(),
+            "capture": self.capture,
+            "speed": self.capture.as_ref().map(|_| &self.speed),
+            "subscribers": self.subscribers,
+            "symbols": self.symbols,
+            "seed": self.seed,
+            "warm_up": WARM_UP,
+            "parts": outcome::parts(said),
+        })
+    }
+}
+
+/// The noise of the cores, before anything runs on them.
+fn watch_jitter(clock: &Clock, stop: &Stop) -> anyhow::Result<Vec<Jitter>> {
+    let mut progress = Progress::over("watching the cores", JITTER);
+    let jitter = std::thread::scope(|scope| {
+        let watchers: Vec<_> = cores()
+            .into_iter()
+            .take(MOST_CORES)
+            .map(|core| {
+                scope.spawn(move || {
+                    Jitter::measure(core, JITTER, Jitter::THRESHOLD_NS, clock, || stop.requested())
+                })
+            })
+            .collect();
+        watchers
+            .into_iter()
+            .map(|watcher| match watcher.join() {
+                Ok(jitter) => Ok(jitter?),
+                Err(_) => anyhow::bail!("a thread that watched a core failed"),
+            })
+            .collect()
+    });
+    progress.set_elapsed();
+    jitter
+}

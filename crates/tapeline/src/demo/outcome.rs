@@ -1,0 +1,129 @@
+//! From what the demo's parts said to one record and one table.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tapeline_measure::{Clock, Environment, Evidence, Jitter, Recorder};
+
+use super::Said;
+use crate::plant::measure::{Hop, Report};
+use crate::run_folder::{self, Process, Run, RunFolder, Throughput};
+
+/// The run as a record, with the verdict on it.
+pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow::Result<Run> {
+    let sent = said.sent.messages.unwrap_or_else(|| said.plant.last_sequence());
+    let over = Duration::from_nanos(said.sent.duration_ns);
+    let columns = columns(&said.subscribers)?;
+    let fewest = said.subscribers.iter().map(|subscriber| subscriber.last_feed_seq).min().unwrap_or(0);
+    let worst = said.subscribers.iter().max_by_key(|subscriber| subscriber.trend.most_ns);
+    let evidence = Evidence {
+        asked_rate_hz: said.sent.asked_rate_hz,
+        sent_rate_hz: sent as f64 * 1e9 / said.sent.duration_ns.max(1) as f64,
+        sent,
+        received: fewest,
+        lost: lost(said, sent),
+        sender: said.sent.trend,
+        system: worst.map_or_else(Default::default, |worst| worst.trend),
+        held_back_share: said.sent.back_pressure_ns as f64 / said.sent.duration_ns.max(1) as f64,
+        result: columns.last().map(|(_, recorder, _)| recorder.percentiles()),
+        floor_p99_ns: None,
+    };
+    let mut run = Run::new("demo", said.started, over, evidence, jitter, Environment::read(clock));
+    run.throughput = Throughput::new(sent, said.plant.message_bytes(), over);
+    run.hops = columns
+        .iter()
+        .map(|(name, recorder, clock_error_ns)| run_folder::Hop {
+            name: name.clone(),
+            percentiles: recorder.percentiles(),
+            clock_error_ns: *clock_error_ns,
+        })
+        .collect();
+    run.processes =
+        said.usage.iter().map(|(name, spent)| Process { name: name.clone(), spent: *spent }).collect();
+    Ok(run)
+}
+
+/// Messages that did not reach every subscriber: missing on every line, dropped by the kernel, or lost after the plant.
+///
+/// What the kernel dropped on a line is missing there; it only counts where no other line made up for it, and then it is
+/// in `missing_messages` already. What was sent after the last message that arrived shows by the feed's own sequence.
+fn lost(said: &Said, sent: u64) -> u64 {
+    let in_plant = said.plant.missing_messages();
+    let after = said.subscribers.iter().map(|subscriber| {
+        let behind = said.plant.last_sequence().saturating_sub(subscriber.last_feed_seq);
+        subscriber.lost + behind
+    });
+    let tail = sent.saturating_sub(said.plant.last_sequence());
+    in_plant + tail + after.max().unwrap_or(0)
+}
+
+/// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the whole way of the slower.
+fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)>> {
+    let mut columns = Vec::new();
+    let all: Vec<(Vec<(Hop, Recorder)>, u64)> = subscribers
+        .iter()
+        .map(|subscriber| Ok((subscriber.latencies()?, subscriber.clock_error_ns)))
+        .collect::<anyhow::Result<_>>()?;
+    let of = |hop: Hop, from: &[(Hop, Recorder)]| {
+        from.iter().find(|(found, _)| *found == hop).map(|(_, recorder)| recorder.clone())
+    };
+    for hop in [Hop::WireToDecoded, Hop::DecodedToSequenced] {
+        // All subscribers see the same stamps of the plant: one is enough.
+        if let Some((recorder, error)) = all.first().and_then(|(hops, error)| Some((of(hop, hops)?, *error))) {
+            columns.push((hop.to_string(), recorder, error));
+        }
+    }
+    for (number, (hops, error)) in (1..).zip(&all) {
+        if let Some(recorder) = of(Hop::SequencedToReceived, hops) {
+            columns.push((format!("→received {number}"), recorder, *error));
+        }
+    }
+    for hop in [Hop::WireToReceived, Hop::DueToReceived] {
+        let mut merged: Option<(Recorder, u64)> = None;
+        for (recorder, error) in all.iter().filter_map(|(hops, error)| Some((of(hop, hops)?, *error))) {
+            match &mut merged {
+                None => merged = Some((recorder, error)),
+                Some((sum, most)) => {
+                    sum.merge(&recorder);
+                    *most = error.max(*most);
+                }
+            }
+        }
+        if let Some((recorder, error)) = merged {
+            columns.push((hop.to_string(), recorder, error));
+        }
+    }
+    Ok(columns)
+}
+
+/// Writes everything that the run leaves on disk.
+pub(super) fn write(folder: &RunFolder, run: &Run, said: &Said) -> anyhow::Result<()> {
+    folder.write_run(run)?;
+    for (number, subscriber) in (1..).zip(&said.subscribers) {
+        folder.write_stats(number, 1_000_000_000, &subscriber.windows)?;
+    }
+    let columns = columns(&said.subscribers)?;
+    let hops: Vec<(&str, &Recorder)> =
+        columns.iter().map(|(name, recorder, _)| (name.as_str(), recorder)).collect();
+    folder.write_latency(run.started, Duration::from_secs_f64(run.seconds), &hops)
+}
+
+/// What the record says of the parts: the plant's report and the subscribers' counts.
+pub(super) fn parts(said: &Said) -> serde_json::Value {
+    let subscribers: Vec<_> = said
+        .subscribers
+        .iter()
+        .map(|subscriber| {
+            json!({
+                "label": subscriber.label,
+                "end": subscriber.end,
+                "first_seq": subscriber.first_seq,
+                "last_seq": subscriber.last_seq,
+                "received": subscriber.received,
+                "lost": subscriber.lost,
+                "last_feed_seq": subscriber.last_feed_seq,
+            })
+        })
+        .collect();
+    json!({ "plant": said.plant, "subscribers": subscribers })
+}

@@ -1,0 +1,105 @@
+//! Where the demo plays: ring, groups, ports and cores of its own, so that several can run at once.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use tapeline_measure::cores;
+use tapeline_ring::Name;
+use tapeline_wire::udp::{ReceiveOptions, Receiver};
+
+use super::WARM_UP;
+use crate::run_folder::RunFolder;
+
+/// Names and addresses of one run. When it goes, so does the ring, whatever became of the plant.
+#[derive(Debug)]
+pub(super) struct Stage {
+    ring: Name,
+    config: PathBuf,
+    lines: [SocketAddrV4; 2],
+    cores: Option<Vec<usize>>,
+}
+
+impl Stage {
+    /// Chooses them, and writes the plant's configuration into the run folder.
+    pub(super) fn set(folder: &RunFolder, subscribers: usize, date: Option<&str>) -> anyhow::Result<Self> {
+        let pid = std::process::id();
+        let ring = Name::new(&format!("demo-{pid}"))?;
+        let [_, _, high, low] = pid.to_be_bytes();
+        let lines = [
+            SocketAddrV4::new(Ipv4Addr::new(239, 255, high, low), free_port()?),
+            SocketAddrV4::new(Ipv4Addr::new(239, 254, high, low), free_port()?),
+        ];
+        // Sender, plant and each subscriber on a core of its own, or all where the kernel puts them.
+        let cores = cores();
+        let cores = (cores.len() >= subscribers + 2).then_some(cores);
+        let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores };
+        std::fs::write(&stage.config, stage.toml(date))
+            .with_context(|| format!("cannot write {}", stage.config.display()))?;
+        Ok(stage)
+    }
+
+    fn toml(&self, date: Option<&str>) -> String {
+        let ring = &self.ring;
+        let [a, b] = self.lines;
+        let date = date.map_or_else(String::new, |date| format!("date = \"{date}\"\n"));
+        let wait = if self.cores.is_some() { "spin" } else { "block" };
+        let cpu = self.core(1).map_or_else(String::new, |core| format!("cpu = {core}\n"));
+        format!(
+            "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
+             wait = \"{wait}\"\n{cpu}\n[[feed]]\nname = \"demo\"\nprotocol = \"nasdaq-itch-5.0\"\n{date}\
+             start = \"from-one\"\nreceive_buffer = \"16MiB\"\n\n[[feed.line]]\naddress = \"{a}\"\n\
+             interface = \"127.0.0.1\"\n\n[[feed.line]]\naddress = \"{b}\"\ninterface = \"127.0.0.1\"\n"
+        )
+    }
+
+    fn core(&self, place: usize) -> Option<usize> {
+        self.cores.as_ref()?.get(place).copied()
+    }
+
+    /// The plant's command line.
+    pub(super) fn plant(&self) -> Vec<String> {
+        let config = self.config.display().to_string();
+        ["plant", "--config", &config, "--until-end-of-session", "--format", "json"].map(String::from).into()
+    }
+
+    /// A subscriber's command line; the first is number 1.
+    pub(super) fn subscriber(&self, number: usize) -> Vec<String> {
+        let (ring, label) = (self.ring.to_string(), format!("subscriber-{number}"));
+        let wait = if self.cores.is_some() { "spin" } else { "park" };
+        let mut words: Vec<String> = [
+            "plant", "measure", "--ring", &ring, "--label", &label, "--from", "oldest", "--wait", wait, "--announce",
+            "--until-end-of-session", "--warm-up", WARM_UP, "--format", "json",
+        ]
+        .map(String::from)
+        .into();
+        if let Some(core) = self.core(1 + number) {
+            words.extend(["--cpu".to_owned(), core.to_string()]);
+        }
+        words
+    }
+
+    /// Where the sender sends, on which core, and how it reports.
+    pub(super) fn destination(&self) -> Vec<String> {
+        let [a, b] = self.lines.map(|line| line.to_string());
+        let mut words: Vec<String> =
+            ["--to", &a, "--also", &b, "--interface", "127.0.0.1", "--format", "json"].map(String::from).into();
+        if let Some(core) = self.core(0) {
+            words.extend(["--cpu".to_owned(), core.to_string()]);
+        }
+        words
+    }
+}
+
+impl Drop for Stage {
+    /// The plant removes its ring itself; one that was killed could not.
+    fn drop(&mut self) {
+        let _ = tapeline_ring::remove(&self.ring, true);
+    }
+}
+
+/// A port that nobody uses now.
+fn free_port() -> anyhow::Result<u16> {
+    let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    Ok(Receiver::open(&ReceiveOptions::new(loopback))?.local_address().port())
+}

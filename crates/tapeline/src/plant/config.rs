@@ -1,0 +1,410 @@
+//! The plant's configuration: one TOML file, checked whole before anything is opened.
+//!
+//! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use tapeline_measure::Nanos;
+use tapeline_plant::PublishPolicy;
+use toml::Spanned;
+
+use crate::arguments;
+use crate::failure::Hinted;
+
+/// A sample that `tapeline plant sample` prints, and that the tests check.
+pub(crate) const SAMPLE: &str = include_str!("sample.toml");
+
+/// A whole plant, checked.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// The service's name, as clients know it.
+    pub(crate) name: String,
+    /// The ring that ticks go to.
+    pub(crate) ring: tapeline_ring::Name,
+    /// The ring's data area, in bytes.
+    pub(crate) ring_bytes: usize,
+    /// Leave the ring's name in place at the end.
+    pub(crate) keep_ring: bool,
+    /// Which ticks are published.
+    pub(crate) publish: PublishPolicy,
+    /// Poll without rest instead of sleeping in the kernel while nothing arrives.
+    pub(crate) spin: bool,
+    /// The core that the plant's thread is pinned to.
+    pub(crate) cpu: Option<usize>,
+    /// How many items there may be.
+    pub(crate) max_items: usize,
+    /// Where messages come from.
+    pub(crate) feeds: Vec<Feed>,
+}
+
+/// One feed: a numbered stream of messages that arrives on one or more lines.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    /// The feed's name, in counters and complaints.
+    pub(crate) name: String,
+    /// Midnight in New York of the trading day: the feed's stamps count from it.
+    pub(crate) midnight: Nanos,
+    /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
+    pub(crate) from_one: bool,
+    /// How many messages may wait for a missing one.
+    pub(crate) reorder_messages: usize,
+    /// How long they may wait.
+    pub(crate) reorder_time: Duration,
+    /// Socket buffer of each line, in bytes.
+    pub(crate) receive_buffer: usize,
+    /// The copies of the feed.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One copy of a feed.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// The line's name.
+    pub(crate) name: String,
+    /// Multicast group, or own address for unicast, and port.
+    pub(crate) address: SocketAddrV4,
+    /// The interface to join on, by address or name.
+    pub(crate) interface: String,
+    /// Take datagrams of this sender only.
+    pub(crate) source: Option<Ipv4Addr>,
+}
+
+/// The most feeds that one plant takes, and the most lines that one feed takes.
+const MAX_FEEDS: usize = 64;
+const MAX_LINES: usize = 8;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfig {
+    plant: RawPlant,
+    #[serde(default)]
+    feed: Vec<RawFeed>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPlant {
+    name: Option<Spanned<String>>,
+    ring: Spanned<String>,
+    ring_size: Option<Spanned<String>>,
+    #[serde(default)]
+    keep_ring: bool,
+    publish: Option<Spanned<String>>,
+    wait: Option<Spanned<String>>,
+    cpu: Option<Spanned<usize>>,
+    max_items: Option<Spanned<usize>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFeed {
+    name: Spanned<String>,
+    protocol: Spanned<String>,
+    date: Option<Spanned<String>>,
+    start: Option<Spanned<String>>,
+    reorder_messages: Option<Spanned<usize>>,
+    reorder_time: Option<Spanned<String>>,
+    receive_buffer: Option<Spanned<String>>,
+    #[serde(default)]
+    line: Vec<RawLine>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLine {
+    name: Option<Spanned<String>>,
+    address: Spanned<String>,
+    interface: Option<Spanned<String>>,
+    source: Option<Spanned<String>>,
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// One error for the first thing that is wrong, with file, line, column and hint.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
+    let text = std::fs::read_to_string(path).with_context(|| {
+        let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
+        Hinted::new(format!("cannot read {}", path.display()), hint)
+    })?;
+    parse(&path.display().to_string(), &text)
+}
+
+/// Checks a configuration; `file` is its name in complaints.
+pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
+    let source = Source { file, text };
+    let raw: RawConfig = toml::from_str(text).map_err(|error| source.not_toml(&error))?;
+    source.check(raw)
+}
+
+/// A configuration's text, to say where in it something is wrong.
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn at(&self, span: &Range<usize>) -> String {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        format!("{}:{line}:{column}", self.file)
+    }
+
+    fn wrong(&self, span: Range<usize>, what: impl std::fmt::Display, hint: impl Into<String>) -> anyhow::Error {
+        Hinted::new(format!("{}: {what}", self.at(&span)), hint).into()
+    }
+
+    fn not_toml(&self, error: &toml::de::Error) -> anyhow::Error {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message();
+        let hint = match quoted(message).split_first() {
+            Some((unknown, known)) if message.starts_with("unknown field") => match nearest(unknown, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`tapeline plant sample` prints every key with its meaning".to_owned(),
+            },
+            _ => "`tapeline plant sample` prints a whole file to compare with".to_owned(),
+        };
+        let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
+        self.wrong(span, message, hint)
+    }
+
+    fn check(&self, raw: RawConfig) -> anyhow::Result<Config> {
+        let plant = raw.plant;
+        let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
+            self.wrong(plant.ring.span(), error, "letters, digits, dot, dash and underscore, at most 64 of them")
+        })?;
+        let ring_bytes = self.size(plant.ring_size.as_ref(), 8 << 20)?;
+        if !ring_bytes.is_power_of_two() || ring_bytes < 64 << 10 {
+            let span = plant.ring_size.map_or(0..0, |size| size.span());
+            let what = format!("ring_size is {ring_bytes} bytes; a power of two from 64KiB is expected");
+            return Err(self.wrong(span, what, "ring_size = \"8MiB\" suits most feeds"));
+        }
+        let publish = match plant.publish.as_ref().map(|p| p.get_ref().as_str()) {
+            None | Some("changes") => PublishPolicy::Changes,
+            Some("every-message") => PublishPolicy::EveryMessage,
+            Some(other) => {
+                let span = plant.publish.as_ref().map_or(0..0, Spanned::span);
+                let what = format!("publish is \"{other}\"; \"changes\" or \"every-message\" is expected");
+                return Err(self.wrong(span, what, "\"changes\" gives a tick where a published field changes"));
+            }
+        };
+        let spin = match plant.wait.as_ref().map(|w| w.get_ref().as_str()) {
+            None | Some("block") => false,
+            Some("spin") => true,
+            Some(other) => {
+                let span = plant.wait.as_ref().map_or(0..0, Spanned::span);
+                let what = format!("wait is \"{other}\"; \"block\" or \"spin\" is expected");
+                return Err(self.wrong(span, what, "\"spin\" takes a whole core and saves the wake-up"));
+            }
+        };
+        if let Some(cpu) = &plant.cpu {
+            let cores = tapeline_measure::cores();
+            if !cores.contains(cpu.get_ref()) {
+                let what = format!("cpu is {}; this process may use {cores:?}", cpu.get_ref());
+                return Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"));
+            }
+        }
+        if raw.feed.is_empty() || raw.feed.len() > MAX_FEEDS {
+            let what = format!("{} feeds; 1 to {MAX_FEEDS} are expected", raw.feed.len());
+            return Err(self.wrong(self.text.len()..self.text.len(), what, "a feed is a table [[feed]] with its [[feed.line]]s"));
+        }
+        let feeds = raw.feed.into_iter().map(|feed| self.feed(feed)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Config {
+            name: plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner),
+            ring,
+            ring_bytes,
+            keep_ring: plant.keep_ring,
+            publish,
+            spin,
+            cpu: plant.cpu.map(Spanned::into_inner),
+            max_items: plant.max_items.map_or(100_000, Spanned::into_inner),
+            feeds,
+        })
+    }
+
+    fn feed(&self, raw: RawFeed) -> anyhow::Result<Feed> {
+        if raw.protocol.get_ref() != "nasdaq-itch-5.0" {
+            let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
+            let hint = "\"nasdaq-itch-5.0\" (in MoldUDP64) is the one that this version reads";
+            return Err(self.wrong(raw.protocol.span(), what, hint));
+        }
+        let from_one = match raw.start.as_ref().map(|s| s.get_ref().as_str()) {
+            None | Some("first-seen") => false,
+            Some("from-one") => true,
+            Some(other) => {
+                let span = raw.start.as_ref().map_or(0..0, Spanned::span);
+                let what = format!("start is \"{other}\"; \"first-seen\" or \"from-one\" is expected");
+                return Err(self.wrong(span, what, "\"from-one\" reports as a gap what came before the plant"));
+            }
+        };
+        let midnight = match &raw.date {
+            Some(date) => date.get_ref().parse::<Date>().map_err(|error| {
+                self.wrong(date.span(), error, "the trading day in New York, such as date = \"2026-11-20\"")
+            })?,
+            None => today_in_new_york(),
+        };
+        if raw.line.is_empty() || raw.line.len() > MAX_LINES {
+            let what = format!("feed {} has {} lines; 1 to {MAX_LINES} are expected", raw.name.get_ref(), raw.line.len());
+            return Err(self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address"));
+        }
+        let lines = raw
+            .line
+            .into_iter()
+            .enumerate()
+            .map(|(at, line)| self.line(at, line))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Feed {
+            midnight: midnight_in_new_york(midnight)?,
+            from_one,
+            reorder_messages: raw.reorder_messages.map_or(4_096, Spanned::into_inner),
+            reorder_time: match &raw.reorder_time {
+                None => Duration::from_millis(5),
+                Some(time) => arguments::duration(time.get_ref())
+                    .map_err(|error| self.wrong(time.span(), error, "reorder_time = \"5ms\" is the default"))?,
+            },
+            receive_buffer: self.size(raw.receive_buffer.as_ref(), 4 << 20)?,
+            name: raw.name.into_inner(),
+            lines,
+        })
+    }
+
+    fn line(&self, at: usize, raw: RawLine) -> anyhow::Result<Line> {
+        let address = raw.address.get_ref().parse().map_err(|_| {
+            let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
+            self.wrong(raw.address.span(), what, "such as address = \"233.54.12.111:26477\"")
+        })?;
+        let source = match &raw.source {
+            None => None,
+            Some(source) => Some(source.get_ref().parse().map_err(|_| {
+                let what = format!("source \"{}\" is not an IPv4 address", source.get_ref());
+                self.wrong(source.span(), what, "leave source out to take datagrams of every sender")
+            })?),
+        };
+        let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
+        tapeline_wire::interface::find(interface).map_err(|error| {
+            let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
+            self.wrong(span, error, "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"")
+        })?;
+        Ok(Line {
+            name: raw.name.map_or_else(|| char::from(b'A' + at as u8).to_string(), Spanned::into_inner),
+            address,
+            interface: interface.to_owned(),
+            source,
+        })
+    }
+
+    fn size(&self, raw: Option<&Spanned<String>>, default: usize) -> anyhow::Result<usize> {
+        let Some(raw) = raw else { return Ok(default) };
+        let wrong = |error: String| self.wrong(raw.span(), error, "such as \"8MiB\" or \"512KiB\"");
+        let bytes = arguments::size(raw.get_ref()).map_err(wrong)?;
+        usize::try_from(bytes).map_err(|_| wrong(format!("{bytes} bytes are more than this machine can address")))
+    }
+}
+
+fn today_in_new_york() -> Date {
+    jiff::Timestamp::now().to_zoned(new_york()).date()
+}
+
+fn new_york() -> TimeZone {
+    // The time zone database is compiled in, so only a build without it could fail here.
+    TimeZone::get("America/New_York").expect("the time zone database is part of this program")
+}
+
+fn midnight_in_new_york(date: Date) -> anyhow::Result<Nanos> {
+    let midnight = date.to_zoned(new_york()).context("no midnight in New York on that day")?.timestamp();
+    let ns = u64::try_from(midnight.as_nanosecond()).context("the day lies before 1970")?;
+    Ok(Nanos(ns))
+}
+
+/// What stands between backquotes, in order.
+fn quoted(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}
+
+/// The known key that is at most two typing errors away.
+fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+    known.iter().map(|key| (distance(unknown, key), *key)).min().filter(|(far, _)| *far <= 2).map(|(_, key)| key)
+}
+
+/// Levenshtein's distance, over bytes; keys are short.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(text: &str) -> String {
+        let error = parse("plant.toml", text).unwrap_err();
+        let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
+        format!("{error}\nhint: {hint}")
+    }
+
+    #[test]
+    fn the_sample_is_a_valid_configuration() {
+        let config = parse("sample.toml", SAMPLE).unwrap();
+        assert_eq!(config.publish, PublishPolicy::Changes);
+        assert_eq!(config.feeds.len(), 1);
+        assert_eq!(config.feeds[0].lines.len(), 2);
+        assert_eq!(config.feeds[0].lines[1].name, "B");
+    }
+
+    #[test]
+    fn an_unknown_key_names_line_and_column_and_what_was_meant() {
+        let text = "[plant]\nring = \"r\"\npulish = \"changes\"\n";
+        let said = complaint(text);
+        assert!(said.starts_with("plant.toml:3:1: unknown key `pulish`, expected one of"), "{said}");
+        assert!(said.ends_with("hint: did you mean `publish`?"), "{said}");
+    }
+
+    #[test]
+    fn a_bad_address_is_shown_with_what_was_expected() {
+        let text = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n[[feed.line]]\naddress = \"239.1.1.1\"\n";
+        let said = complaint(text);
+        assert!(said.contains("plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port"), "{said}");
+    }
+
+    #[test]
+    fn a_missing_interface_is_shown_with_those_that_exist() {
+        let text = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n[[feed.line]]\naddress = \"239.1.1.1:1\"\ninterface = \"nosuch0\"\n";
+        let said = complaint(text);
+        assert!(said.contains("plant.toml:8:13:"), "{said}");
+        assert!(said.contains("nosuch0") && said.contains("lo"), "{said}");
+    }
+
+    #[test]
+    fn midnight_in_new_york_knows_summer_time() {
+        // 2020-01-30 00:00 EST = 05:00 UTC; 2026-07-01 00:00 EDT = 04:00 UTC.
+        let winter = midnight_in_new_york("2020-01-30".parse().unwrap()).unwrap();
+        assert_eq!(winter, Nanos(1_580_360_400_000_000_000));
+        let summer = midnight_in_new_york("2026-07-01".parse().unwrap()).unwrap();
+        assert_eq!(summer.0 % 86_400_000_000_000, 4 * 3_600_000_000_000);
+    }
+
+    #[test]
+    fn no_feed_no_line_and_other_protocols_are_refused() {
+        assert!(complaint("[plant]\nring = \"r\"\n").contains("0 feeds"));
+        let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n";
+        assert!(complaint(feed).contains("plant.toml:4:8: feed f has 0 lines"));
+        assert!(complaint(&feed.replace("nasdaq-itch-5.0", "pitch")).contains("protocol \"pitch\" is not known"));
+    }
+}

@@ -1,0 +1,257 @@
+//! Following a plant's ring: what `watch`, `measure` and `tally` share.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::Note;
+use tapeline_plant::tick::{Flags, Tick};
+use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
+
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::stop::Stop;
+
+/// Which ring to follow, and how.
+#[derive(Debug, Args)]
+pub(crate) struct FollowArgs {
+    /// The plant's ring
+    #[arg(long, default_value = "tapeline", value_name = "NAME")]
+    pub(crate) ring: String,
+    /// Begin with the newest tick, or with the oldest that is still there
+    #[arg(long, value_enum, default_value_t = From::Newest)]
+    pub(crate) from: From,
+    /// What to do while nothing arrives: "spin" and "pause" take a whole core, "park" sleeps in the kernel
+    #[arg(long, value_enum, default_value_t = WaitFor::Park)]
+    pub(crate) wait: WaitFor,
+    /// Pin the reading thread to this core
+    #[arg(long, value_name = "CORE")]
+    pub(crate) cpu: Option<usize>,
+    /// How long to wait for the ring to appear
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = arguments::duration)]
+    pub(crate) wait_for_ring: Duration,
+    /// End after this many ticks
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) ticks: Option<u64>,
+    /// End after this long
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// End when the feed says that its session is over
+    #[arg(long)]
+    pub(crate) until_end_of_session: bool,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum From {
+    /// With what is published from now on
+    Newest,
+    /// With the oldest tick that is still in the ring
+    Oldest,
+}
+
+/// How to wait.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum WaitFor {
+    /// Poll without rest
+    Spin,
+    /// Poll with a pause instruction
+    Pause,
+    /// Give the core away between polls
+    Yield,
+    /// Sleep in the kernel until something is published
+    Park,
+    /// Poll for a while, then sleep
+    Adaptive,
+}
+
+impl WaitFor {
+    fn strategy(self) -> Wait {
+        match self {
+            Self::Spin => Wait::Spin,
+            Self::Pause => Wait::Pause,
+            Self::Yield => Wait::Yield,
+            Self::Park => Wait::Park,
+            Self::Adaptive => Wait::Adaptive,
+        }
+    }
+}
+
+/// Why following ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum End {
+    /// The feed's session is over.
+    EndOfSession,
+    /// The plant ended and everything it published has been read.
+    PlantEnded,
+    /// The plant died: there may have been more.
+    PlantDied,
+    /// As many ticks as asked for.
+    Ticks,
+    /// As long as asked for.
+    Duration,
+    /// A signal.
+    Stopped,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::EndOfSession => "the feed's session is over",
+            Self::PlantEnded => "the plant ended",
+            Self::PlantDied => "the plant died",
+            Self::Ticks => "as many ticks as asked for",
+            Self::Duration => "as long as asked for",
+            Self::Stopped => "stopped",
+        })
+    }
+}
+
+/// A reader of one plant's ring.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    subscriber: Subscriber,
+    wait: Wait,
+    stop: Stop,
+    clock: Clock,
+    ticks_left: u64,
+    duration: Option<Duration>,
+    until_end_of_session: bool,
+}
+
+/// How long one wait takes at most, so that signals, limits and a dead plant are noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+impl Follow {
+    /// Joins the ring; `label` is what `tapeline ring stat` shows.
+    pub(crate) fn join(args: &FollowArgs, label: &str, stop: Stop) -> anyhow::Result<Self> {
+        if let Some(core) = args.cpu {
+            tapeline_measure::pin(core)?;
+        }
+        let name = Name::new(&args.ring)?;
+        let start = match args.from {
+            From::Newest => Start::Newest,
+            From::Oldest => Start::Oldest,
+        };
+        let clock = Clock::calibrate();
+        let begun = clock.now();
+        let subscriber = loop {
+            match Subscriber::join_as(&name, start, label) {
+                Ok(subscriber) => break subscriber,
+                Err(error)
+                    if matches!(error, tapeline_ring::Error::NotFound { .. })
+                        && clock.now().since(begun) < args.wait_for_ring.as_nanos() as i64
+                        && !stop.requested() =>
+                {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) if matches!(error, tapeline_ring::Error::NotFound { .. }) => {
+                    let rings = tapeline_ring::list().unwrap_or_default();
+                    let names: Vec<_> = rings.iter().map(|ring| ring.name.to_string()).collect();
+                    let hint = if names.is_empty() {
+                        "no ring exists: start a plant first, or give --wait-for-ring 30s".to_owned()
+                    } else {
+                        format!("these rings exist: {}", names.join(", "))
+                    };
+                    return Err(anyhow::Error::new(error).context(Hinted::new("cannot join the plant's ring", hint)));
+                }
+                Err(error) => return Err(error).context("cannot join the plant's ring"),
+            }
+        };
+        Ok(Self {
+            subscriber,
+            wait: args.wait.strategy(),
+            stop,
+            clock,
+            ticks_left: args.ticks.unwrap_or(u64::MAX),
+            duration: args.duration,
+            until_end_of_session: args.until_end_of_session,
+        })
+    }
+
+    /// The bound on the error of times that are compared with the plant's stamps, in ns.
+    pub(crate) fn clock_error_ns(&self) -> u64 {
+        self.clock.error_ns()
+    }
+
+    /// Now, on the plant's clock.
+    pub(crate) fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    /// The plant's last word about itself.
+    pub(crate) fn note(&self) -> Option<Note> {
+        Note::from_words(self.subscriber.note()?)
+    }
+
+    /// Reads ticks until the end. `on_tick` gets each one with the time at which it was seen; `on_idle` is called when
+    /// nothing is there and at least every 50 ms.
+    pub(crate) fn run(
+        &mut self,
+        mut on_tick: impl FnMut(&Tick<'_>, Nanos) -> anyhow::Result<()>,
+        mut on_idle: impl FnMut(&Clock) -> anyhow::Result<()>,
+    ) -> anyhow::Result<End> {
+        self.adopt_clock();
+        let begun = self.clock.now();
+        let mut looked = begun;
+        let mut busy = 0u32;
+        loop {
+            match self.subscriber.next() {
+                Poll::Frame(frame) => {
+                    let received = self.clock.now();
+                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+                    on_tick(&tick, received)?;
+                    self.ticks_left -= 1;
+                    if self.ticks_left == 0 {
+                        return Ok(End::Ticks);
+                    }
+                    if self.until_end_of_session && tick.header.flags.contains(Flags::END_OF_SESSION) {
+                        return Ok(End::EndOfSession);
+                    }
+                    busy += 1;
+                    // Under load there is no idle moment: look at signals and limits every so often all the same.
+                    if busy < 4_096 {
+                        continue;
+                    }
+                }
+                Poll::Ended => return Ok(End::PlantEnded),
+                Poll::Damaged { position } => anyhow::bail!(
+                    "the ring is damaged at position {}: something other than its publisher has written into it",
+                    position.0
+                ),
+                Poll::Empty => {
+                    if self.subscriber.wait(self.wait, LONGEST_WAIT) && self.clock.now().since(looked) < 50_000_000 {
+                        continue;
+                    }
+                }
+                // What a later version of the ring may say: nothing that this one can act on.
+                _ => {}
+            }
+            busy = 0;
+            let now = self.clock.now();
+            if now.since(looked) >= 50_000_000 {
+                looked = now;
+                on_idle(&self.clock)?;
+                self.adopt_clock();
+                if self.stop.requested() {
+                    return Ok(End::Stopped);
+                }
+                if self.duration.is_some_and(|limit| now.since(begun) >= limit.as_nanos() as i64) {
+                    return Ok(End::Duration);
+                }
+                if !self.subscriber.publisher_alive()? && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {
+                    return Ok(End::PlantDied);
+                }
+            }
+        }
+    }
+
+    /// Ticks are stamped by the plant's clock; reading with the same calibration leaves no error between the two.
+    fn adopt_clock(&mut self) {
+        if let Some(note) = self.note() {
+            self.clock = Clock::with(note.calibration);
+        }
+    }
+}

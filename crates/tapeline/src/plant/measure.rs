@@ -1,0 +1,298 @@
+//! `tapeline plant measure`: a subscriber that does nothing but check and time what it receives.
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tapeline_measure::figures::thousands;
+use tapeline_measure::{Lateness, Nanos, Percentiles, Recorder, Series, Trend, Window};
+use tapeline_plant::tick::{HEADER_BYTES, Kind, Tick};
+
+use super::follow::{End, Follow, FollowArgs};
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// Read a plant's ring as fast as it comes, check that nothing is missing, and time each hop.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline plant measure --ring tapeline --duration 10s\n  \
+    tapeline plant measure --until-end-of-session --format json")]
+pub(crate) struct MeasureArgs {
+    #[command(flatten)]
+    follow: FollowArgs,
+    /// How this subscriber is called in `tapeline ring stat`
+    #[arg(long, default_value = "measure")]
+    label: String,
+    /// Leave the first ticks out of the latencies (not out of the count of losses)
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::arguments::duration)]
+    warm_up: std::time::Duration,
+    /// Print one line of JSON as soon as the ring is joined, so that a script knows when to start the feed
+    #[arg(long)]
+    announce: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The stations that a message passes, each with its stamp; a hop lies between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Hop {
+    /// From the datagram's arrival to its message being applied to the book.
+    WireToDecoded,
+    /// From there to the tick being written.
+    DecodedToSequenced,
+    /// From there to the subscriber seeing it.
+    SequencedToReceived,
+    /// The whole way through this machine.
+    WireToReceived,
+    /// From the time at which the message was due, where the feed's stamps are of now.
+    DueToReceived,
+}
+
+impl std::fmt::Display for Hop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::WireToDecoded => "wire→decoded",
+            Self::DecodedToSequenced => "decoded→sequenced",
+            Self::SequencedToReceived => "sequenced→received",
+            Self::WireToReceived => "wire→received",
+            Self::DueToReceived => "due→received",
+        })
+    }
+}
+
+impl Hop {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::WireToDecoded,
+        Self::DecodedToSequenced,
+        Self::SequencedToReceived,
+        Self::WireToReceived,
+        Self::DueToReceived,
+    ];
+}
+
+/// The latencies of one hop.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct HopLatency {
+    /// From where to where.
+    pub(crate) hop: Hop,
+    /// The whole distribution: an HdrHistogram, V2, in hexadecimal.
+    pub(crate) histogram: String,
+}
+
+/// What one subscriber found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The subscriber's name.
+    pub(crate) label: String,
+    /// Why it ended.
+    pub(crate) end: End,
+    /// The first tick's sequence; 0 if there was none.
+    pub(crate) first_seq: u64,
+    /// The last tick's sequence.
+    pub(crate) last_seq: u64,
+    /// Ticks received.
+    pub(crate) received: u64,
+    /// Ticks whose sequences are missing between the first and the last.
+    pub(crate) lost: u64,
+    /// Feed messages that the plant reported as missing on every line, while this subscriber listened.
+    pub(crate) gaps: u64,
+    /// The newest sequence of the feed.
+    pub(crate) last_feed_seq: u64,
+    /// Bytes of the ticks, headers included.
+    pub(crate) bytes: u64,
+    /// From the first tick to the last.
+    pub(crate) elapsed_ns: u64,
+    /// The bound on the error of stamps that are compared with the subscriber's own clock.
+    pub(crate) clock_error_ns: u64,
+    /// The hops.
+    pub(crate) hops: Vec<HopLatency>,
+    /// Latency second by second, from due where the feed has it, else from the wire.
+    pub(crate) windows: Vec<Window>,
+    /// Whether the time from the wire to here grew over the run.
+    pub(crate) trend: Trend,
+}
+
+/// What is printed with `--announce` when the ring has been joined.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Joined {
+    pub(crate) joined: String,
+}
+
+/// Stamps further apart than this come from a feed of another day: no latency can be had from them.
+const SAME_DAY_NS: i64 = 3_600_000_000_000;
+
+/// Checks and times ticks. Costs five histogram entries a tick, no allocation.
+#[derive(Debug)]
+struct Meter {
+    warm_from: Nanos,
+    hops: [Recorder; 5],
+    series: Series,
+    lateness: Lateness,
+    first: Option<(u64, Nanos)>,
+    last: (u64, Nanos),
+    received: u64,
+    lost: u64,
+    last_feed_seq: u64,
+    bytes: u64,
+}
+
+impl Meter {
+    fn new(now: Nanos, warm_up: std::time::Duration) -> Self {
+        Self {
+            warm_from: now + warm_up.as_nanos() as u64,
+            hops: std::array::from_fn(|_| Recorder::new()),
+            series: Series::by_second(now),
+            lateness: Lateness::new(now),
+            first: None,
+            last: (0, now),
+            received: 0,
+            lost: 0,
+            last_feed_seq: 0,
+            bytes: 0,
+        }
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>, received: Nanos) {
+        let header = &tick.header;
+        let seq = header.seq.0;
+        if self.first.is_none() {
+            self.first = Some((seq, received));
+        } else {
+            self.lost += seq.saturating_sub(self.last.0 + 1);
+        }
+        self.last = (seq, received);
+        self.received += 1;
+        self.bytes += (HEADER_BYTES + tick.name.len() + tick.body.len() + tick.source.len()) as u64;
+        self.last_feed_seq = self.last_feed_seq.max(header.feed_seq);
+        if header.kind == Kind::Status {
+            // A status has no message of the feed behind it, so nothing to time.
+            return;
+        }
+        if received < self.warm_from {
+            return;
+        }
+        let from_due = received.since(header.event);
+        let live = from_due.abs() < SAME_DAY_NS;
+        let from_wire = received.since(header.wire);
+        self.hops[0].record(header.decoded.since(header.wire));
+        self.hops[1].record(header.sequenced.since(header.decoded));
+        self.hops[2].record(received.since(header.sequenced));
+        self.hops[3].record(from_wire);
+        if live {
+            self.hops[4].record(from_due);
+        }
+        self.series.record(received, if live { from_due } else { from_wire });
+        self.lateness.record(received, from_wire);
+    }
+
+    fn report(self, label: String, end: End, gaps: u64, clock_error_ns: u64) -> Report {
+        let (first_seq, first_at) = self.first.unwrap_or((0, self.last.1));
+        Report {
+            label,
+            end,
+            first_seq,
+            last_seq: self.last.0,
+            received: self.received,
+            lost: self.lost,
+            gaps,
+            last_feed_seq: self.last_feed_seq,
+            bytes: self.bytes,
+            elapsed_ns: u64::try_from(self.last.1.since(first_at)).unwrap_or(0),
+            clock_error_ns,
+            hops: Hop::ALL
+                .into_iter()
+                .zip(&self.hops)
+                .filter(|(_, recorder)| recorder.samples() > 0)
+                .map(|(hop, recorder)| HopLatency { hop, histogram: to_hex(&recorder.encode()) })
+                .collect(),
+            windows: self.series.finish(),
+            trend: self.lateness.trend(),
+        }
+    }
+}
+
+impl MeasureArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let mut follow = Follow::join(&self.follow, &self.label, stop)?;
+        if self.announce {
+            output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
+        }
+        let missing_before = follow.note().map_or(0, |note| note.missing);
+        let meter = RefCell::new(Meter::new(follow.now(), self.warm_up));
+        let end = follow.run(
+            |tick, received| {
+                meter.borrow_mut().tick(tick, received);
+                Ok(())
+            },
+            |_| Ok(()),
+        )?;
+        let gaps = follow.note().map_or(0, |note| note.missing).saturating_sub(missing_before);
+        let report = meter.into_inner().report(self.label.clone(), end, gaps, follow.clock_error_ns());
+        match self.format {
+            Format::Json => output::print_json_line(&report)?,
+            Format::Table => report.print()?,
+        }
+        Ok(if report.lost == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    }
+}
+
+impl Report {
+    /// The distributions, decoded.
+    pub(crate) fn latencies(&self) -> anyhow::Result<Vec<(Hop, Recorder)>> {
+        self.hops.iter().map(|hop| Ok((hop.hop, hop.recorder()?))).collect()
+    }
+
+    /// Ticks a second, from the first to the last.
+    pub(crate) fn rate_hz(&self) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { self.received as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    fn print(&self) -> anyhow::Result<()> {
+        let latencies = self.latencies()?;
+        let hops: Vec<(String, Percentiles)> =
+            latencies.iter().map(|(hop, recorder)| (hop.to_string(), recorder.percentiles())).collect();
+        let hops: Vec<(&str, &Percentiles)> = hops.iter().map(|(name, rows)| (name.as_str(), rows)).collect();
+        let rate_hz = self.rate_hz();
+        output::print(&format!(
+            "{}\n\n{} ticks ({} to {}), {} lost, {} messages missing on every line; {}, {}; ended: {}",
+            output::percentile_table(&hops),
+            thousands(self.received),
+            self.first_seq,
+            self.last_seq,
+            thousands(self.lost),
+            thousands(self.gaps),
+            output::rate(rate_hz, "ticks"),
+            output::byte_rate(self.bytes as f64 * rate_hz / self.received.max(1) as f64),
+            self.end,
+        ))
+    }
+}
+
+impl HopLatency {
+    /// The distribution.
+    pub(crate) fn recorder(&self) -> anyhow::Result<Recorder> {
+        Ok(Recorder::decode(&from_hex(&self.histogram).context("a histogram is not hexadecimal")?)?)
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

@@ -1,0 +1,237 @@
+//! What a plant says about itself: that it is ready, and, at its end, what it did.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tapeline_measure::figures::{duration, thousands};
+use tapeline_feed::line::Line;
+use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+use tapeline_wire::udp::Receiver;
+
+use super::config::Config;
+use crate::output;
+
+/// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    /// The ring to join.
+    pub(crate) ready: String,
+    /// The process.
+    pub(crate) pid: u32,
+}
+
+impl Ready {
+    pub(crate) fn of(config: &Config) -> Self {
+        Self { ready: config.ring.to_string(), pid: std::process::id() }
+    }
+}
+
+/// What a plant did.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PlantReport {
+    /// The service.
+    pub(crate) service: String,
+    /// The ring.
+    pub(crate) ring: String,
+    /// Ticks published.
+    pub(crate) ticks: u64,
+    /// Items named.
+    pub(crate) items: usize,
+    /// Times and ns that ticks waited because a subscriber held the ring full.
+    pub(crate) ring_stalls: u64,
+    /// See `ring_stalls`.
+    pub(crate) ring_stalled_ns: u64,
+    /// Datagrams that were longer than a slot and so cut.
+    pub(crate) truncated_datagrams: u64,
+    /// Why it ended early, if it did.
+    pub(crate) refused: Option<String>,
+    /// The feeds.
+    pub(crate) feeds: Vec<FeedReport>,
+}
+
+/// What a feed brought.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FeedReport {
+    pub(crate) name: String,
+    pub(crate) session: Option<String>,
+    pub(crate) ended: bool,
+    pub(crate) next_sequence: Option<u64>,
+    /// Messages, each counted once however many lines carried it.
+    pub(crate) messages: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) ticks: u64,
+    /// Messages missing on every line, and the holes that they make.
+    pub(crate) missing_messages: u64,
+    pub(crate) gaps: u64,
+    pub(crate) malformed_messages: u64,
+    pub(crate) items_refused: u64,
+    pub(crate) live_orders: usize,
+    pub(crate) lines: Vec<LineReport>,
+}
+
+/// What came on one line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LineReport {
+    pub(crate) name: String,
+    pub(crate) address: String,
+    pub(crate) datagrams: u64,
+    pub(crate) bytes: u64,
+    /// Messages whose first copy came here.
+    pub(crate) first: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) late: u64,
+    /// Messages that never came on this line.
+    pub(crate) missing: u64,
+    /// Datagrams that the kernel dropped for want of buffer.
+    pub(crate) kernel_drops: u64,
+    pub(crate) receive_buffer: usize,
+    /// Datagrams that could not be read, by reason.
+    pub(crate) malformed: BTreeMap<String, u64>,
+}
+
+impl PlantReport {
+    pub(crate) fn of<'a>(
+        config: &Config,
+        sequencer: &mut Sequencer<RingPublish>,
+        truncated_datagrams: u64,
+        refused: Option<&Refused>,
+        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver])>,
+    ) -> Self {
+        Self {
+            service: config.name.clone(),
+            ring: config.ring.to_string(),
+            ticks: sequencer.published(),
+            items: sequencer.items().len(),
+            ring_stalls: sequencer.publisher().stalls(),
+            ring_stalled_ns: sequencer.publisher().stalled_ns(),
+            truncated_datagrams,
+            refused: refused.map(ToString::to_string),
+            feeds: config.feeds.iter().zip(feeds).map(|(feed, (channel, receivers))| {
+                let counters = channel.counters();
+                FeedReport {
+                    name: feed.name.clone(),
+                    session: channel.arbiter().session().map(|session| session.to_string()),
+                    ended: counters.ended,
+                    next_sequence: channel.arbiter().next_sequence(),
+                    messages: counters.messages,
+                    message_bytes: counters.message_bytes,
+                    ticks: counters.ticks,
+                    missing_messages: counters.missing,
+                    gaps: counters.gaps,
+                    malformed_messages: counters.malformed_messages,
+                    items_refused: counters.items_refused,
+                    live_orders: channel.normaliser().books().live_orders(),
+                    lines: feed.lines.iter().zip(receivers).enumerate().filter_map(|(number, (line, receiver))| {
+                        let seen = channel.line(Line::new(number)?);
+                        Some(LineReport {
+                            name: line.name.clone(),
+                            address: line.address.to_string(),
+                            datagrams: seen.datagrams,
+                            bytes: seen.bytes,
+                            first: seen.first,
+                            duplicates: seen.duplicates,
+                            late: seen.late,
+                            missing: seen.missing(),
+                            kernel_drops: receiver.ask_kernel_drops(),
+                            receive_buffer: receiver.receive_buffer().got,
+                            malformed: seen
+                                .malformed_by_reason()
+                                .filter(|(_, count)| *count > 0)
+                                .map(|(reason, count)| (reason.to_owned(), count))
+                                .collect(),
+                        })
+                    }).collect(),
+                }
+            }).collect(),
+        }
+    }
+
+    /// The report for people: a row for each line, then what became of the feed.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        let heading =
+            ["line", "datagrams", "messages first", "duplicates", "missing here", "late", "malformed", "kernel drops"];
+        let mut table = output::table(heading);
+        for feed in &self.feeds {
+            for line in &feed.lines {
+                let malformed: u64 = line.malformed.values().sum();
+                let counts = [
+                    line.datagrams,
+                    line.first,
+                    line.duplicates,
+                    line.missing,
+                    line.late,
+                    malformed,
+                    line.kernel_drops,
+                ];
+                let name = format!("{} {} ({})", feed.name, line.name, line.address);
+                table.add_row(std::iter::once(name).chain(counts.map(thousands)));
+            }
+        }
+        let mut text = format!("{table}\n");
+        for feed in &self.feeds {
+            let session = feed.session.as_deref().unwrap_or("none seen");
+            let over = if feed.ended { ", over" } else { "" };
+            text.push_str(&format!(
+                "\n{}: session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
+                feed.name,
+                thousands(feed.messages),
+                thousands(feed.missing_messages),
+                thousands(feed.gaps),
+                thousands(feed.malformed_messages),
+                thousands(feed.live_orders as u64),
+            ));
+            for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {
+                text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
+            }
+            if feed.items_refused > 0 {
+                text.push_str(&format!(
+                    "\n  {} ticks went out without an item: max_items is reached",
+                    thousands(feed.items_refused)
+                ));
+            }
+        }
+        text.push_str(&format!(
+            "\n\nring {}: {} ticks of {} items; waited {} times for a slow subscriber, {} in all",
+            self.ring,
+            thousands(self.ticks),
+            thousands(self.items as u64),
+            thousands(self.ring_stalls),
+            duration(self.ring_stalled_ns),
+        ));
+        if let Some(refused) = &self.refused {
+            text.push_str(&format!("\nended early: {refused}"));
+        }
+        output::print(&text)
+    }
+
+    /// Datagrams that the kernel dropped, on all lines.
+    pub(crate) fn kernel_drops(&self) -> u64 {
+        self.feeds.iter().flat_map(|feed| &feed.lines).map(|line| line.kernel_drops).sum()
+    }
+
+    /// Bytes of the messages of all feeds.
+    pub(crate) fn message_bytes(&self) -> u64 {
+        self.feeds.iter().map(|feed| feed.message_bytes).sum()
+    }
+
+    /// The sequence of the last message of all feeds, added up: for the demo, which has one.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.feeds.iter().filter_map(|feed| feed.next_sequence).map(|next| next.saturating_sub(1)).sum()
+    }
+
+    /// Messages that came on no line, of all feeds.
+    pub(crate) fn missing_messages(&self) -> u64 {
+        self.feeds.iter().map(|feed| feed.missing_messages).sum()
+    }
+}
+
+/// Who holds a ring full, for a warning.
+pub(crate) fn slowest(view: &tapeline_ring::Snapshot) -> String {
+    match view.subscribers.iter().max_by_key(|subscriber| subscriber.lag_bytes) {
+        Some(slow) => format!(
+            "subscriber {} (process {}) has not released {} bytes; end it, or `tapeline ring stat` shows all",
+            slow.label, slow.pid, slow.lag_bytes
+        ),
+        None => "no subscriber is registered".to_owned(),
+    }
+}

@@ -1,0 +1,293 @@
+//! `tapeline plant --config FILE`: sockets in, ring out, one thread.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tapeline_feed::line::{self, Line, Start};
+use tapeline_feed::book;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
+use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, wait_any};
+
+use super::config::{self, Config, Feed};
+use super::report::{PlantReport, Ready};
+use crate::failure::Hinted;
+use crate::output::Format;
+use crate::stop::Stop;
+
+/// Run the plant that a TOML file describes.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The plant's configuration; `tapeline plant sample` prints one to start from
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// End when every feed has said that its session is over
+    #[arg(long)]
+    until_end_of_session: bool,
+    /// How to print what was done, at the end
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Datagrams taken from one line before the next line has its turn.
+const BATCH_SLOTS: usize = 64;
+/// The longest datagram that is taken whole; exchanges stay below an Ethernet frame.
+const SLOT_BYTES: usize = 2_048;
+/// How long the plant sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// How often the clock is compared with the kernel's and the note is rewritten.
+const HOUSEKEEPING_NS: i64 = 250_000_000;
+
+/// One feed with its sockets.
+struct Inlet {
+    channel: Channel,
+    lines: Vec<Receiver>,
+}
+
+/// A plant at work.
+struct Running {
+    inlets: Vec<Inlet>,
+    batch: Batch,
+    clock: Clock,
+    sequencer: Sequencer<RingPublish>,
+    stop: Stop,
+    housekept: Nanos,
+    truncated: u64,
+    failures: Failures,
+}
+
+/// Sockets that fail while the plant runs (an interface that goes away, say): the other lines go on, and it is said, but
+/// not a million times a second.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u64,
+    said: Option<Nanos>,
+}
+
+impl Failures {
+    fn say(&mut self, error: &tapeline_wire::Error, now: Nanos) {
+        self.count += 1;
+        if self.said.is_none_or(|said| now.since(said) >= 1_000_000_000) {
+            self.said = Some(now);
+            anstream::eprintln!("warning: {error} ({} times so far)", self.count);
+        }
+    }
+}
+
+impl RunArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let config = config::read(&self.config)?;
+        if let Some(core) = config.cpu {
+            tapeline_measure::pin(core)?;
+        }
+        let mut plant = Running::open(&config, &stop)?;
+        match self.format {
+            Format::Json => crate::output::print_json_line(&Ready::of(&config))?,
+            Format::Table => eprintln_ready(&config),
+        }
+        let outcome = plant.run(&config, self.until_end_of_session);
+        let report = plant.report(&config, outcome.as_ref().err());
+        plant.close()?;
+        match self.format {
+            Format::Json => crate::output::print_json_line(&report)?,
+            Format::Table => report.print()?,
+        }
+        match outcome {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            // The user asked to stop while a subscriber held the ring: the report says what was not published.
+            Err(Refused::Stopping) if stop.requested() => Ok(ExitCode::SUCCESS),
+            Err(refused) => Err(refused).context("the plant cannot go on"),
+        }
+    }
+}
+
+impl Running {
+    fn open(config: &Config, stop: &Stop) -> anyhow::Result<Self> {
+        let options = tapeline_ring::Options {
+            capacity: config.ring_bytes,
+            keep: config.keep_ring,
+            ..tapeline_ring::Options::default()
+        };
+        let inlets = config
+            .feeds
+            .iter()
+            .zip(0u16..)
+            .map(|(feed, number)| Inlet::open(feed, number, config))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let ring = tapeline_ring::Publisher::open(&config.ring, &options).map_err(|error| {
+            let hint = error.hint().unwrap_or_default();
+            anyhow::Error::new(error).context(Hinted::new("cannot publish the plant's ring", hint))
+        })?;
+        let clock = Clock::calibrate();
+        let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone()));
+        let mut running = Self {
+            inlets,
+            batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
+            housekept: clock.now(),
+            clock,
+            sequencer: Sequencer::new(1, Items::new(config.max_items), publish),
+            stop: stop.clone(),
+            truncated: 0,
+            failures: Failures::default(),
+        };
+        running.write_note();
+        Ok(running)
+    }
+
+    /// Takes datagrams and publishes ticks until it is told to stop, or every session is over.
+    fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
+        loop {
+            let mut taken = 0;
+            for inlet in &mut self.inlets {
+                for (receiver, number) in inlet.lines.iter_mut().zip(0..) {
+                    let Some(line) = Line::new(number) else { continue };
+                    let got = match receiver.receive(&mut self.batch) {
+                        Ok(got) => got,
+                        Err(error) => {
+                            self.failures.say(&error, self.clock.now());
+                            continue;
+                        }
+                    };
+                    taken += got;
+                    for datagram in self.batch.iter().take(got) {
+                        self.truncated += u64::from(datagram.truncated);
+                        let wire = datagram.received.unwrap_or_else(|| self.clock.now());
+                        inlet.channel.datagram(line, datagram.bytes, wire, &self.clock, &mut self.sequencer)?;
+                    }
+                }
+            }
+            if self.stop.requested() {
+                return self
+                    .inlets
+                    .iter_mut()
+                    .try_for_each(|inlet| inlet.channel.finish(&self.clock, &mut self.sequencer));
+            }
+            if taken == 0 {
+                for inlet in &mut self.inlets {
+                    inlet.channel.expire(&self.clock, &mut self.sequencer)?;
+                }
+                if until_end_of_session && self.inlets.iter().all(|inlet| inlet.channel.counters().ended) {
+                    return Ok(());
+                }
+                if !config.spin {
+                    self.sleep();
+                }
+            }
+            let now = self.clock.now();
+            if now.since(self.housekept) >= HOUSEKEEPING_NS {
+                self.housekept = now;
+                self.clock.recalibrate();
+                self.write_note();
+            }
+        }
+    }
+
+    fn sleep(&mut self) {
+        let publisher = self.sequencer.publisher().ring();
+        // Those who look from outside see where the ring stands while nothing moves.
+        publisher.flush();
+        match self.inlets.as_slice() {
+            [one] => wait_any(&one.lines, LONGEST_SLEEP),
+            many => {
+                let all: Vec<&Receiver> = many.iter().flat_map(|inlet| &inlet.lines).collect();
+                wait_any(&all, LONGEST_SLEEP)
+            }
+        };
+    }
+
+    fn write_note(&mut self) {
+        let note = Note {
+            calibration: self.clock.calibration(),
+            messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
+            missing: self.inlets.iter().map(|inlet| inlet.channel.counters().missing).sum(),
+            kernel_drops: self.kernel_drops(),
+        };
+        self.sequencer.publisher().ring().set_note(note.to_words());
+    }
+
+    fn kernel_drops(&mut self) -> u64 {
+        self.inlets.iter_mut().flat_map(|inlet| &mut inlet.lines).map(Receiver::ask_kernel_drops).sum()
+    }
+
+    fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
+        self.write_note();
+        PlantReport::of(config, &mut self.sequencer, self.truncated, refused, self.inlets.iter_mut().map(|inlet| {
+            (&inlet.channel, inlet.lines.as_mut_slice())
+        }))
+    }
+
+    fn close(mut self) -> anyhow::Result<()> {
+        self.write_note();
+        drop(self.inlets);
+        self.sequencer.into_publisher().close().context("cannot end the plant's ring")
+    }
+}
+
+impl Inlet {
+    fn open(feed: &Feed, number: u16, config: &Config) -> anyhow::Result<Self> {
+        let lines = feed
+            .lines
+            .iter()
+            .map(|line| {
+                let options = ReceiveOptions {
+                    interface: line.interface.clone(),
+                    source: line.source,
+                    receive_buffer: feed.receive_buffer,
+                    ..ReceiveOptions::new(line.address)
+                };
+                let receiver = Receiver::open(&options).map_err(|error| {
+                    let hint = error.hint().unwrap_or_default();
+                    let what = format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
+                    anyhow::Error::new(error).context(Hinted::new(what, hint))
+                })?;
+                if let Some(advice) = receiver.advice() {
+                    anstream::eprintln!("warning: feed {}, line {}: {advice}", feed.name, line.name);
+                }
+                Ok(receiver)
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let arbitration = line::Settings {
+            window_messages: feed.reorder_messages,
+            window_age_ns: feed.reorder_time.as_nanos() as u64,
+            start: if feed.from_one { Start::FromOne } else { Start::First },
+            ..line::Settings::default()
+        };
+        let channel = Channel::new(ChannelSettings {
+            number,
+            midnight: feed.midnight,
+            publish: config.publish,
+            arbitration,
+            books: book::Settings::default(),
+        });
+        Ok(Self { channel, lines })
+    }
+}
+
+/// While a subscriber holds the ring full: says once a second who it is, and waits until it moves or we are to stop.
+fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
+    let mut said = 0;
+    Box::new(move |_, stalled| {
+        if stalled.as_secs() > said {
+            said = stalled.as_secs();
+            let holders = tapeline_ring::inspect(&ring).map(|view| super::report::slowest(&view)).unwrap_or_default();
+            anstream::eprintln!("warning: the ring {ring} has been full for {said} s: {holders}");
+        } else if stalled.as_secs() < said {
+            said = 0;
+        }
+        !stop.requested()
+    })
+}
+
+fn eprintln_ready(config: &Config) {
+    let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
+    anstream::eprintln!(
+        "plant {} publishes to ring {}; {} feed(s) on {lines} line(s); Ctrl-C ends it",
+        config.name,
+        config.ring,
+        config.feeds.len()
+    );
+}

@@ -1,0 +1,180 @@
+//! `tapeline plant tally`: what a plant published, counted, and the books rebuilt from it.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+use tapeline_plant::tick::{Flags, Kind};
+
+use super::follow::{End, Follow, FollowArgs};
+use super::measure::Joined;
+use crate::feed::{ItchReport, Tally};
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// Count what a plant publishes, rebuild the books from it, and print both at the end.
+///
+/// Needs a plant with publish = "every-message", whose ticks carry the feed's own messages.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline plant tally --until-end-of-session\n  \
+    tapeline plant tally --symbol AAPL --duration 10s --format json")]
+pub(crate) struct TallyArgs {
+    #[command(flatten)]
+    follow: FollowArgs,
+    /// Show the books of these stocks
+    #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
+    symbols: Vec<String>,
+    /// How many price levels of a book to show
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    levels: usize,
+    /// How many of the busiest stocks to show in the table
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    top: usize,
+    /// Print one line of JSON as soon as the ring is joined, so that a script knows when to start the feed
+    #[arg(long)]
+    announce: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was received, by both sequences, and what it amounts to.
+#[derive(Debug, Serialize)]
+struct TallyReport {
+    end: End,
+    ticks: u64,
+    first_seq: u64,
+    last_seq: u64,
+    /// Ticks whose sequences are missing between the first and the last.
+    lost_ticks: u64,
+    first_sequence: Option<u64>,
+    next_sequence: Option<u64>,
+    end_of_session_sequence: Option<u64>,
+    /// Holes in the feed's own sequence, as they show in the ticks.
+    missing_ranges: Vec<(u64, u64)>,
+    missing_messages: u64,
+    #[serde(flatten)]
+    itch: ItchReport,
+}
+
+/// Holes that are listed; more are only counted.
+const MOST_RANGES: usize = 10_000;
+
+/// The two sequences of a plant's ticks, checked.
+#[derive(Debug, Default)]
+struct Sequences {
+    ticks: u64,
+    first_seq: u64,
+    last_seq: u64,
+    lost_ticks: u64,
+    first: Option<u64>,
+    next: Option<u64>,
+    end: Option<u64>,
+    missing_ranges: Vec<(u64, u64)>,
+    missing: u64,
+}
+
+impl Sequences {
+    fn tick(&mut self, seq: u64) {
+        if self.ticks == 0 {
+            self.first_seq = seq;
+        } else {
+            self.lost_ticks += seq.saturating_sub(self.last_seq + 1);
+        }
+        self.ticks += 1;
+        self.last_seq = seq;
+    }
+
+    fn message(&mut self, sequence: u64) {
+        self.first.get_or_insert(sequence);
+        self.up_to(sequence);
+        self.next = Some(sequence + 1);
+    }
+
+    /// Everything before `sequence` should have come.
+    fn up_to(&mut self, sequence: u64) {
+        if let Some(next) = self.next.filter(|next| *next < sequence) {
+            self.missing += sequence - next;
+            if self.missing_ranges.len() < MOST_RANGES {
+                self.missing_ranges.push((next, sequence - 1));
+            }
+            self.next = Some(sequence);
+        }
+    }
+}
+
+impl TallyArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let mut follow = Follow::join(&self.follow, "tally", stop)?;
+        if self.announce {
+            output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
+        }
+        let seen = RefCell::new((Sequences::default(), Tally::new()));
+        let end = follow.run(
+            |tick, _| {
+                let (sequences, tally) = &mut *seen.borrow_mut();
+                sequences.tick(tick.header.seq.0);
+                let feed_seq = tick.header.feed_seq;
+                if tick.header.kind != Kind::Status {
+                    if tick.source.is_empty() {
+                        bail!("this plant publishes changes only: publish = \"every-message\" is needed to tally");
+                    }
+                    sequences.message(feed_seq);
+                    tally.message(tick.source);
+                } else if tick.header.flags.contains(Flags::RESET) {
+                    tally.reset();
+                    sequences.next = None;
+                } else {
+                    // A gap's last message, or the session's: all up to it should have come.
+                    sequences.up_to(feed_seq + 1);
+                    if tick.header.flags.contains(Flags::END_OF_SESSION) {
+                        sequences.end = Some(feed_seq + 1);
+                    }
+                }
+                Ok(())
+            },
+            |_| Ok(()),
+        )?;
+        let (sequences, tally) = seen.into_inner();
+        let report = TallyReport {
+            end,
+            ticks: sequences.ticks,
+            first_seq: sequences.first_seq,
+            last_seq: sequences.last_seq,
+            lost_ticks: sequences.lost_ticks,
+            first_sequence: sequences.first,
+            next_sequence: sequences.next,
+            end_of_session_sequence: sequences.end,
+            missing_ranges: sequences.missing_ranges,
+            missing_messages: sequences.missing,
+            itch: ItchReport::of(&tally, &self.symbols, self.levels),
+        };
+        match self.format {
+            Format::Json => output::print_json_line(&report)?,
+            Format::Table => report.print(&tally, self.top)?,
+        }
+        Ok(if report.lost_ticks == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    }
+}
+
+impl TallyReport {
+    fn print(&self, tally: &Tally, top: usize) -> anyhow::Result<()> {
+        let mut parts = self.itch.tables(tally, top);
+        parts.push(format!(
+            "{} ticks ({} to {}), {} lost; feed sequences {} to {}, {} missing; ended: {}",
+            self.ticks,
+            self.first_seq,
+            self.last_seq,
+            self.lost_ticks,
+            self.first_sequence.unwrap_or(0),
+            self.next_sequence.unwrap_or(1).saturating_sub(1),
+            self.missing_messages,
+            self.end,
+        ));
+        output::print(&parts.join("\n\n"))
+    }
+}

@@ -1,0 +1,273 @@
+//! `tapeline plant watch`: quotes and trades, as a refreshing table on a terminal and as JSON lines in a pipe.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::{Map, Value as Json};
+use tapeline_measure::Nanos;
+use tapeline_measure::figures::thousands;
+use tapeline_omm::rwf::{Header, MessageView, NamedValue, Value};
+use tapeline_omm::{Dictionary, FieldList};
+use tapeline_plant::tick::{Kind, Tick};
+
+use super::follow::{Follow, FollowArgs};
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// Watch a plant's quotes and trades.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline plant watch                      the busiest symbols, on the terminal\n  \
+    tapeline plant watch AAPL MSFT            these symbols only\n  \
+    tapeline plant watch AAPL --ticks 10 | cat    ten JSON lines")]
+pub(crate) struct WatchArgs {
+    /// Symbols to show; all if none is named
+    #[arg(value_name = "SYMBOL")]
+    symbols: Vec<String>,
+    #[command(flatten)]
+    follow: FollowArgs,
+    /// A table or JSON lines; a table on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Rows of the table
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    rows: usize,
+}
+
+/// The most symbols that the table remembers; later ones are counted but not shown.
+const MAX_SYMBOLS: usize = 65_536;
+/// The least time between two pictures.
+const REFRESH_NS: i64 = 250_000_000;
+
+impl WatchArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let wanted: HashSet<&str> = self.symbols.iter().map(String::as_str).collect();
+        let wants = |tick: &Tick<'_>| wanted.is_empty() || wanted.contains(tick.name) || tick.name.is_empty();
+        let mut follow = Follow::join(&self.follow, "watch", stop)?;
+        let terminal = std::io::stdout().is_terminal();
+        match self.format.unwrap_or(if terminal { Format::Table } else { Format::Json }) {
+            Format::Json => {
+                let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+                let out = std::cell::RefCell::new(&mut out);
+                follow.run(
+                    |tick, _| {
+                        if wants(tick) {
+                            let mut out = out.borrow_mut();
+                            serde_json::to_writer(&mut **out, &as_json(tick)?)?;
+                            out.write_all(b"\n")?;
+                        }
+                        Ok(())
+                    },
+                    |_| Ok(out.borrow_mut().flush()?),
+                )?;
+                out.into_inner().flush()?;
+            }
+            Format::Table => {
+                let board = std::cell::RefCell::new(Board::new(self.rows, terminal));
+                let end = follow.run(
+                    |tick, received| {
+                        if wants(tick) {
+                            board.borrow_mut().apply(tick, received)?;
+                        }
+                        Ok(())
+                    },
+                    |clock| board.borrow_mut().show(clock.now()),
+                )?;
+                board.borrow_mut().draw()?;
+                anstream::eprintln!("ended: {end}");
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A tick as one JSON object: sequence, item, kind, stamps, and the fields by name.
+fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
+    let header = &tick.header;
+    let mut line = Map::new();
+    line.insert("seq".into(), header.seq.0.into());
+    line.insert("feed_seq".into(), header.feed_seq.into());
+    if !tick.name.is_empty() {
+        line.insert("item".into(), tick.name.into());
+    }
+    line.insert("kind".into(), kind_name(header.kind).into());
+    if header.source_type != 0 {
+        line.insert("message".into(), char::from(header.source_type).to_string().into());
+    }
+    line.insert("event_ns".into(), header.event.0.into());
+    line.insert("wire_ns".into(), header.wire.0.into());
+    line.insert("decoded_ns".into(), header.decoded.0.into());
+    line.insert("sequenced_ns".into(), header.sequenced.0.into());
+    if let Some(text) = status_text(tick)? {
+        line.insert("text".into(), text.into());
+    }
+    let mut fields = Map::new();
+    for_each_field(tick, |value| {
+        let name = value.name().map_or_else(|| value.fid.to_string(), str::to_owned);
+        fields.insert(name, field_json(value));
+    })?;
+    if !fields.is_empty() {
+        line.insert("fields".into(), fields.into());
+    }
+    Ok(line.into())
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Refresh => "refresh",
+        Kind::Status => "status",
+        Kind::Update => "update",
+        _ => "other",
+    }
+}
+
+fn field_json(value: &NamedValue<'_, '_>) -> Json {
+    match value.value {
+        Value::Blank => Json::Null,
+        Value::Int(number) => number.into(),
+        Value::UInt(number) => number.into(),
+        // A real reads as a decimal number, but for infinities and the like.
+        Value::Real(real) => serde_json::from_str(&real.to_string()).unwrap_or(Json::Null),
+        _ => value.to_string().into(),
+    }
+}
+
+fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
+    if tick.header.kind != Kind::Status {
+        return Ok(None);
+    }
+    let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
+    Ok(match message.header()? {
+        Header::Status(status) => status.state.map(|state| String::from_utf8_lossy(state.text).into_owned()),
+        _ => None,
+    })
+}
+
+fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)) -> anyhow::Result<()> {
+    let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
+    if message.payload().is_empty() {
+        return Ok(());
+    }
+    let list = FieldList::parse(message.payload()).context("a tick's fields cannot be read")?;
+    for value in list.render(Dictionary::builtin()) {
+        on_field(&value?);
+    }
+    Ok(())
+}
+
+/// The table of what is known of each symbol.
+#[derive(Debug)]
+struct Board {
+    quotes: BTreeMap<String, Quote>,
+    rows: usize,
+    terminal: bool,
+    ticks: u64,
+    shown: Option<Nanos>,
+    shown_ticks: u64,
+    rate_hz: f64,
+    last_status: Option<String>,
+}
+
+/// What is known of one symbol, as text, and how often it ticked.
+#[derive(Debug, Default)]
+struct Quote {
+    fields: BTreeMap<&'static str, String>,
+    ticks: u64,
+}
+
+/// The columns: a field's name in the dictionary and its heading.
+const COLUMNS: [(&str, &str); 8] = [
+    ("BIDSIZE", "bid size"),
+    ("BID", "bid"),
+    ("ASK", "ask"),
+    ("ASKSIZE", "ask size"),
+    ("TRDPRC_1", "last"),
+    ("TRDVOL_1", "size"),
+    ("ACVOL_1", "volume"),
+    ("NUM_MOVES", "trades"),
+];
+
+impl Board {
+    fn new(rows: usize, terminal: bool) -> Self {
+        Self {
+            quotes: BTreeMap::new(),
+            rows,
+            terminal,
+            ticks: 0,
+            shown: None,
+            shown_ticks: 0,
+            rate_hz: 0.0,
+            last_status: None,
+        }
+    }
+
+    fn apply(&mut self, tick: &Tick<'_>, received: Nanos) -> anyhow::Result<()> {
+        self.ticks += 1;
+        if let Some(text) = status_text(tick)? {
+            self.last_status = Some(text);
+        }
+        if !tick.name.is_empty() {
+            if !self.quotes.contains_key(tick.name) && self.quotes.len() >= MAX_SYMBOLS {
+                return Ok(());
+            }
+            let quote = self.quotes.entry(tick.name.to_owned()).or_default();
+            quote.ticks += 1;
+            for_each_field(tick, |value| {
+                let column = COLUMNS.iter().find(|(name, _)| value.name() == Some(name));
+                if let Some((name, _)) = column {
+                    quote.fields.insert(name, value.to_string());
+                }
+            })?;
+        }
+        // Under load there are few idle moments: look at the clock now and then.
+        if self.ticks.is_multiple_of(1_024) { self.show(received) } else { Ok(()) }
+    }
+
+    /// Draws a picture if the last one is old enough; only on a terminal.
+    fn show(&mut self, now: Nanos) -> anyhow::Result<()> {
+        let age = self.shown.map_or(i64::MAX, |shown| now.since(shown));
+        if !self.terminal || age < REFRESH_NS {
+            return Ok(());
+        }
+        if self.shown.is_some() {
+            self.rate_hz = (self.ticks - self.shown_ticks) as f64 * 1e9 / age as f64;
+        }
+        self.shown = Some(now);
+        self.shown_ticks = self.ticks;
+        self.draw()
+    }
+
+    fn draw(&mut self) -> anyhow::Result<()> {
+        let mut busiest: Vec<_> = self.quotes.iter().collect();
+        busiest.sort_by_key(|(name, quote)| (std::cmp::Reverse(quote.ticks), *name));
+        let mut table =
+            output::table(["symbol"].into_iter().chain(COLUMNS.map(|(_, heading)| heading)).chain(["ticks"]));
+        for (name, quote) in busiest.iter().take(self.rows) {
+            let cell = |column: &str| quote.fields.get(column).cloned().unwrap_or_default();
+            table.add_row(
+                std::iter::once((*name).clone())
+                    .chain(COLUMNS.map(|(column, _)| cell(column)))
+                    .chain([thousands(quote.ticks)]),
+            );
+        }
+        let mut text = String::new();
+        if self.terminal {
+            // To the top left, and clear to the end of the screen.
+            text.push_str("\x1b[H\x1b[J");
+        }
+        text.push_str(&format!(
+            "{} symbols, {} ticks, {}\n\n{table}\n",
+            thousands(self.quotes.len() as u64),
+            thousands(self.ticks),
+            output::rate(self.rate_hz, "ticks")
+        ));
+        if let Some(status) = &self.last_status {
+            text.push_str(&format!("last status: {status}\n"));
+        }
+        output::print(text.trim_end())
+    }
+}
