@@ -1,15 +1,47 @@
-//! To come.
+//! `tapeline feed`: replay, inspect or simulate a market feed.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `lines.rs` | where datagrams go: one or two lines, back pressure, batches |
+//! | `replay.rs` | a capture onto the network |
+//! | `simulate.rs` | the simulated exchange onto the network or into a file |
+//! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
+//! | `trading_day.rs` | midnight in New York, from which ITCH counts its nanoseconds |
+
+mod inspect;
+mod lines;
+mod replay;
+mod report;
+mod simulate;
+mod trading_day;
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
-/// To come.
+/// Replay, inspect or simulate a market feed.
 #[derive(Debug, Args)]
-pub(crate) struct Feed {}
+pub(crate) struct Feed {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Send a capture's datagrams onto multicast or unicast UDP, or pack a file of messages and send that
+    Replay(replay::Replay),
+    /// Show what captures hold: message types, sequences, gaps, symbols, books
+    Inspect(inspect::Inspect),
+    /// Generate a plausible exchange day at any rate, on one or two lines or into a file
+    Simulate(simulate::Simulate),
+}
 
 impl Feed {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        anyhow::bail!("not built yet")
+        match self.command {
+            Command::Replay(replay) => replay.run(),
+            Command::Inspect(inspect) => inspect.run(),
+            Command::Simulate(simulate) => simulate.run(),
+        }
     }
 }

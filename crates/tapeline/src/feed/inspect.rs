@@ -1,0 +1,344 @@
+//! `tapeline feed inspect`: reads captures through the same arbiter, decoder and books as the plant.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use tapeline_feed::book;
+use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Recording};
+use tapeline_feed::itch::Locate;
+use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
+use tapeline_feed::moldudp64::Session;
+use tapeline_feed::summary::Summary;
+use tapeline_measure::Nanos;
+
+use super::report::{FileReport, Report};
+use crate::failure::Hinted;
+use crate::output::{Format, Progress};
+use crate::stop::Stop;
+
+/// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
+const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
+/// Destinations of one capture that are told apart; others are added up.
+const MOST_DESTINATIONS: usize = 64;
+/// Between two looks whether the user wants to end, in datagrams or messages.
+const LOOK_EVERY: u64 = 4_096;
+
+/// Show what captures hold.
+///
+/// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in the order of their times. Several files
+/// of messages are read one after another.
+#[derive(Debug, Args)]
+pub(super) struct Inspect {
+    /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Show the books of these stocks
+    #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
+    symbols: Vec<String>,
+    /// How many price levels of a book to show
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    levels: usize,
+    /// How many of the busiest stocks to show in the table
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    top: usize,
+    /// Look only at what the captures show going to this destination
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    only: Option<SocketAddr>,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// What is in the datagrams of a capture, or in a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Protocols {
+    /// MoldUDP64 packets.
+    pub(super) mold: u64,
+    /// Segments of IEX-TP.
+    pub(super) iex: u64,
+    /// Anything else.
+    pub(super) other: u64,
+    /// Files of ITCH messages.
+    pub(super) itch_files: u64,
+}
+
+/// Everything that was found.
+pub(super) struct Findings {
+    pub(super) files: Vec<FileReport>,
+    pub(super) protocols: Protocols,
+    pub(super) arbiter: Arbiter,
+    pub(super) tally: Tally,
+}
+
+/// A summary that also counts by stock.
+pub(super) struct Tally {
+    pub(super) summary: Summary,
+    /// Messages by locate.
+    pub(super) by_locate: Vec<u64>,
+}
+
+impl Tally {
+    fn message(&mut self, bytes: &[u8]) {
+        if let Some([high, low]) = bytes.get(1..3).and_then(<[u8]>::first_chunk) {
+            self.by_locate[usize::from(u16::from_be_bytes([*high, *low]))] += 1;
+        }
+        self.summary.message(bytes);
+    }
+
+    /// Symbols with how many messages were about them, the busiest first.
+    pub(super) fn busiest(&self) -> Vec<(Locate, u64)> {
+        let counted = (1..=u16::MAX).map(|locate| (Locate(locate), self.by_locate[usize::from(locate)]));
+        let mut busiest: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
+        busiest.sort_by_key(|(locate, count)| (std::cmp::Reverse(*count), locate.0));
+        busiest
+    }
+}
+
+impl Sink for Tally {
+    fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
+        if let Some([high, low]) = bytes.get(1..3).and_then(<[u8]>::first_chunk) {
+            self.by_locate[usize::from(u16::from_be_bytes([*high, *low]))] += 1;
+        }
+        Sink::message(&mut self.summary, sequence, bytes, received);
+    }
+
+    fn gap(&mut self, first: u64, last: u64) {
+        self.summary.gap(first, last);
+    }
+
+    fn end_of_session(&mut self, next: u64) {
+        self.summary.end_of_session(next);
+    }
+
+    fn reset(&mut self, session: Session) {
+        self.summary.reset(session);
+    }
+}
+
+impl Inspect {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let settings = line::Settings {
+            window_age_ns: PATIENCE_NS,
+            session_hold_ns: PATIENCE_NS,
+            max_jump: u64::MAX,
+            ..line::Settings::default()
+        };
+        let mut findings = Findings {
+            files: Vec::new(),
+            protocols: Protocols::default(),
+            arbiter: Arbiter::new(settings),
+            tally: Tally { summary: Summary::new(book::Settings::default()), by_locate: vec![0; 1 << 16] },
+        };
+        let mut captures = Vec::new();
+        let progress = Progress::counting("reading", "datagrams or messages", None);
+        let mut watch = Watch { stop, progress, seen: 0 };
+        for path in &self.files {
+            let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+            let bytes = file.metadata().map(|about| about.len()).unwrap_or_default();
+            match capture::open(file).with_context(|| path.display().to_string())? {
+                Recording::Datagrams(capture) => captures.push(Source::new(capture, path, bytes)),
+                Recording::Messages(file) => findings.messages(file, path, bytes, &mut watch),
+            }
+        }
+        if !captures.is_empty() && !findings.files.is_empty() {
+            let hint = "inspect captures of packets and files of messages one kind at a time";
+            return Err(Hinted::new("these files are of two kinds that cannot be put together", hint).into());
+        }
+        if captures.len() > MAX_LINES {
+            let hint = format!(
+                "a feed has at most {MAX_LINES} lines; inspect captures of different feeds one by one"
+            );
+            return Err(Hinted::new(format!("{} captures are too many", captures.len()), hint).into());
+        }
+        findings.datagrams(captures, self.only, &mut watch);
+        drop(watch);
+
+        for file in &findings.files {
+            if let Some(error) = &file.error {
+                anstream::eprintln!("error: {}: {error}", file.name);
+            }
+        }
+        let damaged = findings.files.iter().any(|file| file.error.is_some());
+        let report = Report::of(&findings, &self.symbols, self.levels);
+        match self.format {
+            Format::Json => report.print_json()?,
+            Format::Table => report.print_tables(&findings, self.top)?,
+        }
+        Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// What goes on beside reading.
+struct Watch {
+    stop: Stop,
+    progress: Progress,
+    seen: u64,
+}
+
+impl Watch {
+    /// Counts one more; whether to go on.
+    #[inline]
+    fn go_on(&mut self) -> bool {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(LOOK_EVERY) {
+            return true;
+        }
+        self.progress.set(self.seen);
+        !self.stop.requested()
+    }
+}
+
+/// A capture that is being read, with its next datagram.
+struct Source<'r> {
+    capture: Capture<'r>,
+    report: FileReport,
+    time: Nanos,
+    destination: Option<SocketAddr>,
+    payload: Vec<u8>,
+    ended: bool,
+}
+
+impl<'r> Source<'r> {
+    fn new(capture: Capture<'r>, path: &Path, bytes: u64) -> Self {
+        let report = FileReport::new(path, bytes, capture.format());
+        Self { capture, report, time: Nanos(0), destination: None, payload: Vec::new(), ended: false }
+    }
+
+    /// Reads the next datagram that was asked for.
+    fn advance(&mut self, only: Option<SocketAddr>) {
+        loop {
+            match self.capture.next() {
+                Ok(Some(datagram)) => {
+                    self.report.saw(datagram.time, datagram.destination, datagram.payload.len());
+                    if only.is_some_and(|only| only != datagram.destination) {
+                        continue;
+                    }
+                    self.time = datagram.time;
+                    self.destination = Some(datagram.destination);
+                    self.payload.clear();
+                    self.payload.extend_from_slice(datagram.payload);
+                    return;
+                }
+                Ok(None) => {}
+                Err(error) => self.report.failed(error),
+            }
+            self.ended = true;
+            self.report.counted(&self.capture.counts());
+            return;
+        }
+    }
+}
+
+impl Findings {
+    /// Reads captures as the lines of one feed, in the order of their times.
+    fn datagrams(&mut self, mut sources: Vec<Source<'_>>, only: Option<SocketAddr>, watch: &mut Watch) {
+        for source in &mut sources {
+            source.advance(only);
+        }
+        while watch.go_on() {
+            let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);
+            let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
+            if is_iex(&source.payload) {
+                self.protocols.iex += 1;
+            } else if let Some(line) = Line::new(number) {
+                match self.arbiter.datagram(line, &source.payload, source.time, &mut self.tally) {
+                    Ok(()) => self.protocols.mold += 1,
+                    Err(_) => self.protocols.other += 1,
+                }
+            }
+            source.advance(only);
+        }
+        self.arbiter.flush(&mut self.tally);
+        self.files.extend(sources.into_iter().map(|source| source.report));
+    }
+
+    /// Reads a file of messages.
+    fn messages(&mut self, mut file: ItchFile<'_>, path: &Path, bytes: u64, watch: &mut Watch) {
+        let framing = match file.framing() {
+            Framing::Length => "ITCH messages behind their lengths",
+            Framing::Type => "ITCH messages behind zeros",
+        };
+        let mut report = FileReport::new(path, bytes, framing);
+        loop {
+            match file.next() {
+                Ok(Some(message)) => self.tally.message(message),
+                Ok(None) => break,
+                Err(error) => {
+                    report.failed(error);
+                    break;
+                }
+            }
+            if !watch.go_on() {
+                break;
+            }
+        }
+        report.bytes_consumed = Some(file.bytes_consumed());
+        report.trailing_bytes = file.trailing_bytes();
+        report.end_marker = Some(file.end_marker());
+        self.protocols.itch_files += 1;
+        self.files.push(report);
+    }
+}
+
+/// Whether a datagram is a segment of IEX's transport: version 1, a reserved byte of 0, the protocol of TOPS or DEEP, and the length
+/// of the payload behind the header of 40 bytes (IEX Transport Specification, outbound segment header). Only told apart here, not read.
+fn is_iex(payload: &[u8]) -> bool {
+    const HEADER: usize = 40;
+    match payload.first_chunk::<HEADER>() {
+        Some([1, 0, low, high, rest @ ..]) => {
+            let length = usize::from(u16::from_le_bytes([rest[8], rest[9]]));
+            matches!(u16::from_le_bytes([*low, *high]), 0x8002..=0x8005) && length + HEADER == payload.len()
+        }
+        _ => false,
+    }
+}
+
+impl FileReport {
+    fn saw(&mut self, time: Nanos, destination: SocketAddr, bytes: usize) {
+        self.first_ns.get_or_insert(time.0);
+        self.last_ns = Some(time.0);
+        self.max_payload = self.max_payload.max(bytes);
+        let destination = destination.to_string();
+        if self.dest.len() < MOST_DESTINATIONS || self.dest.contains_key(&destination) {
+            *self.dest.entry(destination).or_default() += 1;
+        } else {
+            *self.dest.entry("others".to_owned()).or_default() += 1;
+        }
+    }
+
+    fn counted(&mut self, counts: &Counts) {
+        self.packets = Some(counts.packets);
+        self.datagrams = Some(counts.datagrams);
+        self.non_udp = Some(counts.packets - counts.datagrams);
+        self.payload_bytes = Some(counts.payload_bytes);
+        self.trailing_bytes = counts.trailing_bytes;
+        self.skipped = counts.skipped().map(|(skip, count)| (skip.name(), count)).collect::<BTreeMap<_, _>>();
+    }
+
+    fn failed(&mut self, error: capture::Error) {
+        let error = anyhow::Error::new(error);
+        self.error = Some(format!("{error:#}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iex_is_told_by_its_header() {
+        let mut segment = vec![0; 43];
+        segment[..4].copy_from_slice(&[1, 0, 0x04, 0x80]);
+        segment[12] = 3;
+        assert!(is_iex(&segment));
+        assert!(!is_iex(&segment[..42]));
+        segment[1] = 9;
+        assert!(!is_iex(&segment) && !is_iex(&[]));
+    }
+}
