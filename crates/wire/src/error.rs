@@ -10,7 +10,7 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum Error {
     /// The caller named an interface that this machine does not have.
-    #[error("no network interface has the name or address \"{asked}\"")]
+    #[error("no network interface has the name or address \"{asked}\"; there are: {available}")]
     NoSuchInterface {
         /// The name or address that was asked for.
         asked: String,
@@ -110,10 +110,7 @@ impl Error {
     /// What the user can do about it, where there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoSuchInterface { available, .. } if available.is_empty() => {
-                Some("this machine has no network interface; `ip link` shows them".to_owned())
-            }
-            Self::NoSuchInterface { available, .. } => Some(format!("this machine has {available}")),
+            Self::NoSuchInterface { .. } => Some("`ip address` lists names and addresses".to_owned()),
             Self::InterfaceDown { name } => Some(format!("bring it up with `ip link set {name} up`")),
             Self::NoInterfaceAddress { name, .. } => Some(format!(
                 "give it one with `ip address add ADDRESS/BITS dev {name}`, or name another interface"
