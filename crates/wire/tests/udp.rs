@@ -363,8 +363,8 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
         ),
         (
             ReceiveOptions { interface: "eth77".to_owned(), ..ReceiveOptions::new(group(5, 0)) },
-            "no network interface has the name or address \"eth77\"".to_owned(),
-            "this machine has lo 127.0.0.1",
+            "no network interface has the name or address \"eth77\"; there are: lo 127.0.0.1".to_owned(),
+            "`ip address` lists",
         ),
         (
             ReceiveOptions { source: Some(Ipv4Addr::LOCALHOST), ..on_loopback(address) },
