@@ -259,7 +259,7 @@ proptest! {
         for (time, line, sent) in merged([a, b]) {
             if log.0.is_empty() {
                 // The session begins with the first packet that is one; before it there is nothing to compare.
-                prop_assert!(matches!(arbiter.next_sequence(), None));
+                prop_assert!(arbiter.next_sequence().is_none());
             }
             let before = (log.0.len(), *arbiter.statistics());
             let taken = arbiter.datagram(Line::new(line).unwrap(), &sent.datagram(), Nanos(time), &mut log);
