@@ -248,7 +248,7 @@ fn source_specific_multicast_takes_one_sender_only() {
         ..on_loopback(any.local_address())
     };
     let mut wanted = Receiver::open(&from(LOOPBACK)).unwrap();
-    let mut other = Receiver::open(&from("192.0.2.1")).unwrap();
+    let mut other = Receiver::open(&from("203.0.113.1")).unwrap();
     let mut sender = sender(any.local_address());
     for datagram in [b"a", b"b"] {
         assert_eq!(sender.send(datagram).unwrap(), all(1));
@@ -357,8 +357,8 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
             "`ss -ulpn` shows which",
         ),
         (
-            ReceiveOptions::new("192.0.2.1:5000".parse().unwrap()),
-            "cannot bind to 192.0.2.1:5000: Cannot assign requested address".to_owned(),
+            ReceiveOptions::new("203.0.113.1:5000".parse().unwrap()),
+            "cannot bind to 203.0.113.1:5000: Cannot assign requested address".to_owned(),
             "one of this machine's own",
         ),
         (
@@ -377,10 +377,12 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
         assert!(error.to_string().starts_with(&what), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
     }
-    let unreachable =
-        SendOptions { interface: LOOPBACK.to_owned(), ..SendOptions::new("192.0.2.1:5000".parse().unwrap()) };
+    let unreachable = SendOptions {
+        interface: LOOPBACK.to_owned(),
+        ..SendOptions::new("203.0.113.1:5000".parse().unwrap())
+    };
     let error = Sender::open(&unreachable).unwrap_err();
-    assert!(error.to_string().starts_with("cannot send to 192.0.2.1:5000 on lo 127.0.0.1: "), "{error}");
+    assert!(error.to_string().starts_with("cannot send to 203.0.113.1:5000 on lo 127.0.0.1: "), "{error}");
     // What the system says depends on whether this machine has a route to the world.
     assert!(error.hint().is_some(), "{error}");
 }

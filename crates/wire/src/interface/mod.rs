@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_or_address_is_answered_with_what_there_is() {
-        for asked in ["no-such-nic", "192.0.2.77", ""] {
+        for asked in ["no-such-nic", "203.0.113.77", ""] {
             let error = find(asked).unwrap_err();
             let expected = format!("no network interface has the name or address \"{asked}\"; there are: ");
             let said = error.to_string();
