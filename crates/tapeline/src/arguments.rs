@@ -1,9 +1,6 @@
 //! Values as people write them on a command line: durations, rates, sizes, lists of cores. Each is a value parser for
 //! clap (`#[arg(value_parser = arguments::duration)]`); the text of an error says what was expected.
 
-// Not every command takes every kind of value.
-#![allow(dead_code)]
-
 use std::time::Duration;
 
 /// The longest duration that is understood: a year. Longer ones are slips of the keyboard.

@@ -2,9 +2,6 @@
 //!
 //! Data goes to standard output, through [`print`] and [`print_json`], which tell a failure from a reader that had enough.
 
-// Not every command prints every kind of thing.
-#![allow(dead_code)]
-
 mod percentile_table;
 mod progress;
 mod table;

@@ -1,9 +1,6 @@
 //! Every run leaves a folder: `run.json`, `summary.txt`, `latency.hlog`, `latency.hgrm`, `stats-N.csv` and, on request,
 //! `latency-N.csv`. Numbers only; drawings are made from them elsewhere.
 
-// Not every command writes every file.
-#![allow(dead_code)]
-
 mod record;
 
 use std::fs::{self, File};
@@ -17,7 +14,6 @@ use tapeline_measure::{Nanos, Recorder, Window, write_hgrm, write_hlog};
 use crate::failure::Hinted;
 use crate::output;
 
-#[allow(unused_imports)]
 pub(crate) use record::{Hop, Process, Run, Throughput};
 
 /// Names tried before giving up; two runs must begin in the same second for one to be taken.
@@ -116,6 +112,7 @@ impl RunFolder {
     }
 
     /// Begins `latency-N.csv`, one line for each message.
+    #[allow(dead_code)] // No command offers every single latency yet.
     pub(crate) fn latency_csv(&self, number: usize) -> anyhow::Result<LatencyCsv> {
         let path = self.path.join(format!("latency-{number}.csv"));
         let file = File::create(&path).map_err(|error| refused("write", &path, error))?;
@@ -141,12 +138,14 @@ impl RunFolder {
 
 /// `latency-N.csv`: every single latency. Writing goes through a buffer to a file, so that a thread that measures should
 /// leave it to another one at high rates.
+#[allow(dead_code)] // As above.
 #[derive(Debug)]
 pub(crate) struct LatencyCsv {
     out: BufWriter<File>,
     path: PathBuf,
 }
 
+#[allow(dead_code)] // As above.
 impl LatencyCsv {
     /// One message.
     pub(crate) fn record(&mut self, sequence: u64, received: Nanos, latency_ns: i64) -> anyhow::Result<()> {

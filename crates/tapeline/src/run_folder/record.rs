@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tapeline_measure::{
-    Environment, Evidence, Jitter, Nanos, Percentiles, Spent, Usage, Verdict, figures, floor_ns, judge,
+    Environment, Evidence, Jitter, Nanos, Percentiles, Spent, Verdict, figures, floor_ns, judge,
 };
 
 use crate::output::{byte_rate, painted, percentile_table, rate};
@@ -94,13 +94,6 @@ pub(crate) struct Process {
     /// CPU time and memory.
     #[serde(flatten)]
     pub(crate) spent: Spent,
-}
-
-impl Process {
-    /// From two readings of the same process.
-    pub(crate) fn between(name: &str, before: &Usage, after: &Usage) -> Self {
-        Self { name: name.to_owned(), spent: after.since(before) }
-    }
 }
 
 impl Run {
