@@ -334,45 +334,75 @@ struct Record {
     side: u8,
 }
 
+#[inline(always)]
+fn record(bytes: &[u8], locate: Locate, ts_ns: u64) -> Record {
+    Record { ts_ns, locate: locate.0, kind: bytes[0], ..Record::default() }
+}
+
 #[inline(never)]
 fn copy(file: &[u8]) -> u64 {
     let mut ring = [Record::default(); 512];
     for (at, bytes) in Frames::with(file, Framing::Length).enumerate() {
         let Ok(message) = decode(bytes) else { continue };
-        let record = &mut ring[at % 512];
-        macro_rules! store {
-            ($m:expr $(, $place:ident: $value:expr)*) => {
-                *record = Record {
-                    ts_ns: $m.ts_ns(),
-                    locate: $m.locate().0,
-                    kind: bytes[0],
-                    $($place: $value,)*
-                    ..Record::default()
-                }
-            };
-        }
-        match message {
-            Message::AddOrder(m) => {
-                store!(m, reference: m.reference().0, side: m.side().0, shares: m.shares(),
-                stock: m.stock().number(), price: m.price().0)
+        let record = match message {
+            Message::AddOrder(m) => Record {
+                reference: m.reference().0,
+                side: m.side().0,
+                shares: m.shares(),
+                stock: m.stock().number(),
+                price: m.price().0,
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::AddOrderAttributed(m) => Record {
+                reference: m.reference().0,
+                side: m.side().0,
+                shares: m.shares(),
+                stock: m.stock().number(),
+                price: m.price().0,
+                other: m.attribution().number(),
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::OrderDelete(m) => {
+                Record { reference: m.reference().0, ..record(bytes, m.locate(), m.ts_ns()) }
             }
-            Message::AddOrderAttributed(m) => store!(m, reference: m.reference().0, side: m.side().0,
-                shares: m.shares(), stock: m.stock().number(), price: m.price().0, other: m.attribution().number()),
-            Message::OrderDelete(m) => store!(m, reference: m.reference().0),
-            Message::OrderExecuted(m) => store!(m, reference: m.reference().0, shares: m.shares(),
-                other: m.match_number().0),
-            Message::OrderExecutedWithPrice(m) => store!(m, reference: m.reference().0, shares: m.shares(),
-                other: m.match_number().0, side: m.printable().0, price: m.price().0),
-            Message::OrderReplace(m) => store!(m, reference: m.reference().0, other: m.new_reference().0,
-                shares: m.shares(), price: m.price().0),
-            Message::OrderCancel(m) => store!(m, reference: m.reference().0, shares: m.shares()),
-            Message::Trade(m) => store!(m, reference: m.reference().0, side: m.side().0, shares: m.shares(),
-                stock: m.stock().number(), price: m.price().0, other: m.match_number().0),
-            other => {
-                let prefix = other.prefix();
-                *record = Record { ts_ns: prefix.map_or(0, |prefix| prefix.ts_ns()), ..Record::default() };
-            }
-        }
+            Message::OrderExecuted(m) => Record {
+                reference: m.reference().0,
+                shares: m.shares(),
+                other: m.match_number().0,
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::OrderExecutedWithPrice(m) => Record {
+                reference: m.reference().0,
+                shares: m.shares(),
+                other: m.match_number().0,
+                side: m.printable().0,
+                price: m.price().0,
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::OrderReplace(m) => Record {
+                reference: m.reference().0,
+                other: m.new_reference().0,
+                shares: m.shares(),
+                price: m.price().0,
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::OrderCancel(m) => Record {
+                reference: m.reference().0,
+                shares: m.shares(),
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            Message::Trade(m) => Record {
+                reference: m.reference().0,
+                side: m.side().0,
+                shares: m.shares(),
+                stock: m.stock().number(),
+                price: m.price().0,
+                other: m.match_number().0,
+                ..record(bytes, m.locate(), m.ts_ns())
+            },
+            rare => rare.prefix().map_or_else(Record::default, |m| record(bytes, m.locate(), m.ts_ns())),
+        };
+        ring[at % 512] = record;
     }
     black_box(&ring).iter().fold(0, |sum, record| {
         sum ^ record.ts_ns

@@ -43,3 +43,8 @@ pub mod moldudp64;
 pub mod normalise;
 pub mod simulate;
 pub mod summary;
+
+/// The example in the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
