@@ -6,7 +6,8 @@ use tapeline_feed::draft::Draft;
 use tapeline_feed::moldudp64::Session;
 use tapeline_omm::FieldListEncoder;
 use tapeline_omm::rwf::{
-    self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState, UpdateType, flags,
+    self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState,
+    UpdateType, flags,
 };
 
 /// The fields of a draft that changed. `None` where they do not fit `out`, here and below.

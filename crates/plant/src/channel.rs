@@ -8,11 +8,11 @@ use tapeline_feed::moldudp64::Session;
 use tapeline_feed::normalise::Normaliser;
 use tapeline_measure::Nanos;
 
+use crate::ItemId;
 use crate::body;
 use crate::publish::{Publish, Refused};
 use crate::sequencer::{Origin, Sequencer, Stamps, Time};
 use crate::tick::{Flags, Kind};
-use crate::ItemId;
 
 /// Which of a feed's messages become ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,11 +219,8 @@ impl Stage {
                 PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
             };
         };
-        let stamps = Stamps {
-            event: self.normaliser.instant(applied.event_ns_of_day),
-            wire,
-            decoded: time.now(),
-        };
+        let stamps =
+            Stamps { event: self.normaliser.instant(applied.event_ns_of_day), wire, decoded: time.now() };
         let every = self.publish == PublishPolicy::EveryMessage;
         let new_stock = applied.kind == MessageKind::Known(MessageType::StockDirectory);
         let image = if new_stock { self.normaliser.image(applied.locate) } else { None };
@@ -242,7 +239,8 @@ impl Stage {
         };
         let mut cut = false;
         let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
-        to.tick(kind, Flags::default(), &origin, stamps, time, |out| {
+        let flags = if every { Flags::SOURCE } else { Flags::default() };
+        to.tick(kind, flags, &origin, stamps, time, |out| {
             let written = match draft {
                 Some(draft) if image.is_some() => body::refresh(out, draft),
                 Some(draft) => body::update(out, draft),
@@ -276,7 +274,7 @@ impl Stage {
         };
         let now = time.now();
         let stamps = Stamps { event: now, wire, decoded: now };
-        to.tick(Kind::Update, Flags::default(), &origin, stamps, time, |out| {
+        to.tick(Kind::Update, Flags::SOURCE, &origin, stamps, time, |out| {
             body::empty_update(out).unwrap_or(0)
         })?;
         self.counters.ticks += 1;

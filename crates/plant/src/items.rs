@@ -36,7 +36,11 @@ impl Items {
     /// Room for `limit` items; memory is taken as they come.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { names: Vec::new(), ids: std::collections::HashMap::new(), limit: limit.min(u32::MAX as usize - 1) }
+        Self {
+            names: Vec::new(),
+            ids: std::collections::HashMap::new(),
+            limit: limit.min(u32::MAX as usize - 1),
+        }
     }
 
     /// The number of `name`, given now if it is new.

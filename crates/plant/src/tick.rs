@@ -57,6 +57,8 @@ impl Flags {
     pub const GAP: Self = Self(0x02);
     /// The feed started a new session: sequences and books start again.
     pub const RESET: Self = Self(0x04);
+    /// The feed's own message stands behind the RWF message; it may be empty.
+    pub const SOURCE: Self = Self(0x08);
 
     /// Whether all bits of `other` are set.
     #[must_use]
@@ -139,7 +141,9 @@ impl fmt::Display for Malformed {
             Self::Short { needed, found } => {
                 write!(f, "not a tick: {needed} bytes are needed and {found} are there")
             }
-            Self::UnknownKind(kind) => write!(f, "not a tick that this version knows: kind {kind} at offset 58"),
+            Self::UnknownKind(kind) => {
+                write!(f, "not a tick that this version knows: kind {kind} at offset 58")
+            }
             Self::Name => f.write_str("not a tick: its name at offset 64 is not UTF-8"),
         }
     }
@@ -168,7 +172,9 @@ impl<'a> Tick<'a> {
     pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
         let short = |needed| Malformed::Short { needed, found: frame.len() };
         let (h, rest) = frame.split_first_chunk::<HEADER_BYTES>().ok_or(short(HEADER_BYTES))?;
-        let u64_at = |i: usize| u64::from_le_bytes([h[i], h[i + 1], h[i + 2], h[i + 3], h[i + 4], h[i + 5], h[i + 6], h[i + 7]]);
+        let u64_at = |i: usize| {
+            u64::from_le_bytes([h[i], h[i + 1], h[i + 2], h[i + 3], h[i + 4], h[i + 5], h[i + 6], h[i + 7]])
+        };
         let u16_at = |i: usize| u16::from_le_bytes([h[i], h[i + 1]]);
         let source_len = usize::from(u16_at(56));
         let name_len = usize::from(h[61]);

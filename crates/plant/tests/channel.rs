@@ -11,9 +11,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Header, MessageClass, MessageView, StateCode};
 use tapeline_omm::{FieldList, Real, fid};
 use tapeline_plant::tick::{Flags, Kind, Tick};
-use tapeline_plant::{
-    Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, Sequencer, Time,
-};
+use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, Sequencer, Time};
 
 /// A ring that keeps everything, and refuses from the tick on that it is told.
 #[derive(Default)]
@@ -140,13 +138,19 @@ fn real(tick: &Tick<'_>, id: tapeline_omm::Fid) -> Option<Real> {
 #[test]
 fn a_changed_quote_becomes_an_update_with_its_stamps() {
     let mut bench = Bench::new(PublishPolicy::Changes);
-    let messages = [directory(), add(4, b'B', 100, 3_208_000), add(8, b'B', 100, 3_200_000), add(12, b'S', 5, 3_214_000)];
+    let messages = [
+        directory(),
+        add(4, b'B', 100, 3_208_000),
+        add(8, b'B', 100, 3_200_000),
+        add(12, b'S', 5, 3_214_000),
+    ];
     bench.datagram(Line::A, &packet(1, &messages)).unwrap();
 
     // A reset, the image of the new stock, the bid, the ask; the second bid is not the best and changes nothing.
     let frames = bench.frames().to_vec();
     let ticks: Vec<_> = frames.iter().map(|frame| Tick::parse(frame).unwrap()).collect();
-    let kinds: Vec<_> = ticks.iter().map(|tick| (tick.header.kind, tick.header.feed_seq, tick.name)).collect();
+    let kinds: Vec<_> =
+        ticks.iter().map(|tick| (tick.header.kind, tick.header.feed_seq, tick.name)).collect();
     assert_eq!(
         kinds,
         [
@@ -206,8 +210,7 @@ fn a_gap_is_said_once_and_the_sequence_has_no_hole() {
     let frames = bench.frames().to_vec();
     let ticks: Vec<_> = frames.iter().map(|frame| Tick::parse(frame).unwrap()).collect();
     let flags: Vec<_> = ticks.iter().map(|tick| tick.header.flags).collect();
-    let none = Flags::default();
-    assert_eq!(flags, [Flags::RESET, none, Flags::GAP, none, Flags::END_OF_SESSION]);
+    assert_eq!(flags, [Flags::RESET, Flags::SOURCE, Flags::GAP, Flags::SOURCE, Flags::END_OF_SESSION]);
     assert!(ticks.iter().zip(1..).all(|(tick, seq)| tick.header.seq.0 == seq));
     let message = MessageView::parse(ticks[2].body).unwrap();
     let Header::Status(status) = message.header().unwrap() else { panic!("{:?}", message.header()) };

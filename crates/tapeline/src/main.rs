@@ -14,6 +14,7 @@ mod plant;
 mod ring;
 mod run_folder;
 mod stop;
+mod trading_day;
 
 use std::process::ExitCode;
 

@@ -140,6 +140,12 @@ impl Demo {
             None => Progress::over("demo", self.duration),
         };
         let said = self.once(folder, rate, self.duration, progress, stop)?;
+        if said.plant.kernel_drops() > 0 {
+            anstream::eprintln!(
+                "warning: the kernel dropped {} datagrams because a socket's buffer was full; run.json says on which line",
+                said.plant.kernel_drops()
+            );
+        }
         let mut run = outcome::run_of(&said, jitter, &clock)?;
         run.settings = self.settings(rate, &said);
         outcome::write(folder, &run, &said)?;

@@ -69,7 +69,8 @@ fn columns(subscribers: &[Report]) -> anyhow::Result<Vec<(String, Recorder, u64)
     };
     for hop in [Hop::WireToDecoded, Hop::DecodedToSequenced] {
         // All subscribers see the same stamps of the plant: one is enough.
-        if let Some((recorder, error)) = all.first().and_then(|(hops, error)| Some((of(hop, hops)?, *error))) {
+        if let Some((recorder, error)) = all.first().and_then(|(hops, error)| Some((of(hop, hops)?, *error)))
+        {
             columns.push((hop.to_string(), recorder, error));
         }
     }

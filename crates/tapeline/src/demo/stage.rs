@@ -68,8 +68,22 @@ impl Stage {
         let (ring, label) = (self.ring.to_string(), format!("subscriber-{number}"));
         let wait = if self.cores.is_some() { "spin" } else { "park" };
         let mut words: Vec<String> = [
-            "plant", "measure", "--ring", &ring, "--label", &label, "--from", "oldest", "--wait", wait, "--announce",
-            "--until-end-of-session", "--warm-up", WARM_UP, "--format", "json",
+            "plant",
+            "measure",
+            "--ring",
+            &ring,
+            "--label",
+            &label,
+            "--from",
+            "oldest",
+            "--wait",
+            wait,
+            "--announce",
+            "--until-end-of-session",
+            "--warm-up",
+            WARM_UP,
+            "--format",
+            "json",
         ]
         .map(String::from)
         .into();
@@ -83,7 +97,9 @@ impl Stage {
     pub(super) fn destination(&self) -> Vec<String> {
         let [a, b] = self.lines.map(|line| line.to_string());
         let mut words: Vec<String> =
-            ["--to", &a, "--also", &b, "--interface", "127.0.0.1", "--format", "json"].map(String::from).into();
+            ["--to", &a, "--also", &b, "--interface", "127.0.0.1", "--format", "json"]
+                .map(String::from)
+                .into();
         if let Some(core) = self.core(0) {
             words.extend(["--cpu".to_owned(), core.to_string()]);
         }

@@ -8,15 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_feed::book;
 use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Recording};
-use tapeline_feed::itch::Locate;
-use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
-use tapeline_feed::moldudp64::Session;
-use tapeline_feed::summary::Summary;
+use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
 
 use super::report::{FileReport, Report};
+use super::tally::Tally;
 use crate::failure::Hinted;
 use crate::output::{Format, Progress};
 use crate::stop::Stop;
@@ -75,51 +72,6 @@ pub(super) struct Findings {
     pub(super) tally: Tally,
 }
 
-/// A summary that also counts by stock.
-pub(super) struct Tally {
-    pub(super) summary: Summary,
-    /// Messages by locate.
-    pub(super) by_locate: Vec<u64>,
-}
-
-impl Tally {
-    fn message(&mut self, bytes: &[u8]) {
-        if let Some([high, low]) = bytes.get(1..3).and_then(<[u8]>::first_chunk) {
-            self.by_locate[usize::from(u16::from_be_bytes([*high, *low]))] += 1;
-        }
-        self.summary.message(bytes);
-    }
-
-    /// Symbols with how many messages were about them, the busiest first.
-    pub(super) fn busiest(&self) -> Vec<(Locate, u64)> {
-        let counted = (1..=u16::MAX).map(|locate| (Locate(locate), self.by_locate[usize::from(locate)]));
-        let mut busiest: Vec<_> = counted.filter(|(_, count)| *count > 0).collect();
-        busiest.sort_by_key(|(locate, count)| (std::cmp::Reverse(*count), locate.0));
-        busiest
-    }
-}
-
-impl Sink for Tally {
-    fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
-        if let Some([high, low]) = bytes.get(1..3).and_then(<[u8]>::first_chunk) {
-            self.by_locate[usize::from(u16::from_be_bytes([*high, *low]))] += 1;
-        }
-        Sink::message(&mut self.summary, sequence, bytes, received);
-    }
-
-    fn gap(&mut self, first: u64, last: u64) {
-        self.summary.gap(first, last);
-    }
-
-    fn end_of_session(&mut self, next: u64) {
-        self.summary.end_of_session(next);
-    }
-
-    fn reset(&mut self, session: Session) {
-        self.summary.reset(session);
-    }
-}
-
 impl Inspect {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
@@ -133,7 +85,7 @@ impl Inspect {
             files: Vec::new(),
             protocols: Protocols::default(),
             arbiter: Arbiter::new(settings),
-            tally: Tally { summary: Summary::new(book::Settings::default()), by_locate: vec![0; 1 << 16] },
+            tally: Tally::new(),
         };
         let mut captures = Vec::new();
         let progress = Progress::counting("reading", "datagrams or messages", None);

@@ -6,18 +6,22 @@
 //! | `replay.rs` | a capture onto the network |
 //! | `simulate.rs` | the simulated exchange onto the network or into a file |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
-//! | `trading_day.rs` | midnight in New York, from which ITCH counts its nanoseconds |
+//! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
 mod inspect;
+mod itch_report;
 mod lines;
 mod replay;
 mod report;
 mod simulate;
-mod trading_day;
+mod tally;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+
+pub(crate) use self::itch_report::ItchReport;
+pub(crate) use self::tally::Tally;
 
 /// Replay, inspect or simulate a market feed.
 #[derive(Debug, Args)]

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tapeline_feed::book::{Book, Volume};
-use tapeline_feed::itch::{ByType, Kind, Price4, Side};
 use tapeline_feed::line::{Line, LineStatistics};
 use tapeline_measure::figures::{self, thousands};
 
 use super::inspect::{Findings, Protocols};
+use super::itch_report::ItchReport;
 use crate::output::{self, table};
 
 /// One file.
@@ -77,6 +76,11 @@ impl FileReport {
 pub(super) struct Report<'f> {
     protocol: &'static str,
     files: &'f [FileReport],
+    /// Bytes of the messages of all files, framing included; absent for captures of packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_consumed: Option<u64>,
+    /// Bytes behind the last whole message or packet.
+    trailing_bytes: u64,
     #[serde(flatten)]
     feed: Option<FeedReport>,
     #[serde(flatten)]
@@ -128,60 +132,6 @@ struct SkewReport {
     max: i64,
 }
 
-/// The ITCH messages.
-#[derive(Debug, Serialize)]
-struct ItchReport {
-    messages: u64,
-    message_bytes: u64,
-    bytes_consumed: Option<u64>,
-    trailing_bytes: u64,
-    by_type: BTreeMap<char, u64>,
-    type_names: BTreeMap<char, &'static str>,
-    wrong_length: BTreeMap<char, u64>,
-    longer_than_known: BTreeMap<char, u64>,
-    empty_messages: u64,
-    unknown_types: BTreeMap<String, u64>,
-    first_timestamp_ns: Option<u64>,
-    last_timestamp_ns: Option<u64>,
-    first_time: Option<String>,
-    last_time: Option<String>,
-    timestamps_going_back: u64,
-    system_events: Vec<(String, u64)>,
-    directory: BTreeMap<u16, String>,
-    trading_state: BTreeMap<String, (String, String)>,
-    messages_by_symbol: BTreeMap<String, u64>,
-    unknown_order_references: BTreeMap<char, u64>,
-    duplicate_order_references: BTreeMap<char, u64>,
-    excess_shares: BTreeMap<char, u64>,
-    live_orders_end: usize,
-    max_live_orders: usize,
-    volume: BTreeMap<String, VolumeReport>,
-    books_price_shares_orders: BTreeMap<String, BookReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct VolumeReport {
-    traded_shares: u64,
-    #[serde(rename = "hidden_shares_P")]
-    hidden_shares: u64,
-    #[serde(rename = "cross_shares_Q")]
-    cross_shares: u64,
-    nonprintable_shares: u64,
-    trades: u64,
-    notional_price4: u128,
-    last_trade_price_qty_ts_match: Option<(u32, u64, u64, u64)>,
-}
-
-#[derive(Debug, Serialize)]
-struct BookReport {
-    bids: Vec<(u32, u64, u32)>,
-    asks: Vec<(u32, u64, u32)>,
-    bid_levels: usize,
-    ask_levels: usize,
-    bid_shares: u64,
-    ask_shares: u64,
-}
-
 impl<'f> Report<'f> {
     /// Puts together what was found; books of `symbols` with so many `levels` a side.
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
@@ -196,8 +146,10 @@ impl<'f> Report<'f> {
         Self {
             protocol,
             files: &findings.files,
+            bytes_consumed: findings.files.iter().map(|file| file.bytes_consumed).sum(),
+            trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
             feed: (mold > 0).then(|| FeedReport::of(findings)),
-            itch: itch.then(|| ItchReport::of(findings, symbols, levels)),
+            itch: itch.then(|| ItchReport::of(&findings.tally, symbols, levels)),
         }
     }
 
@@ -212,8 +164,11 @@ impl<'f> Report<'f> {
             parts.push(feed.tables());
         }
         match &self.itch {
-            Some(itch) => parts.extend(itch.tables(findings, top)),
+            Some(itch) => parts.extend(itch.tables(&findings.tally, top)),
             None => parts.push(self.no_messages(findings)),
+        }
+        if self.trailing_bytes > 0 {
+            parts.push(format!("{} bytes at the end are no whole message or packet", self.trailing_bytes));
         }
         output::print(&parts.join("\n\n"))
     }
@@ -401,255 +356,12 @@ impl LineReport {
     }
 }
 
-/// Letters with counts above zero.
-fn letters(counts: &ByType) -> BTreeMap<char, u64> {
-    counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
-}
-
-impl ItchReport {
-    fn of(findings: &Findings, symbols: &[String], levels: usize) -> Self {
-        let summary = &findings.tally.summary;
-        let (books, counters) = (summary.books(), summary.counters());
-        let (known, unknown): (Vec<_>, Vec<_>) =
-            summary.by_type().iter().partition(|(kind, _)| matches!(kind, Kind::Known(_)));
-        let named = |locate, book: &Book| match book.symbol() {
-            symbol if symbol.is_blank() => format!("#{locate}"),
-            symbol => symbol.to_string(),
-        };
-        let consumed = findings.files.iter().map(|file| file.bytes_consumed).sum::<Option<u64>>();
-        Self {
-            messages: summary.messages(),
-            message_bytes: summary.message_bytes(),
-            bytes_consumed: consumed,
-            trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
-            by_type: known.iter().map(|(kind, count)| (kind.letter() as char, *count)).collect(),
-            type_names: known
-                .iter()
-                .filter_map(|(kind, _)| Some((kind.letter() as char, kind.known()?.name())))
-                .collect(),
-            wrong_length: letters(&counters.short),
-            longer_than_known: letters(&counters.longer),
-            empty_messages: counters.empty,
-            unknown_types: unknown
-                .iter()
-                .map(|(kind, count)| (kind.letter().escape_ascii().to_string(), *count))
-                .collect(),
-            first_timestamp_ns: summary.first_ns_of_day(),
-            last_timestamp_ns: summary.last_ns_of_day(),
-            first_time: summary.first_ns_of_day().map(time_of_day),
-            last_time: summary.last_ns_of_day().map(time_of_day),
-            timestamps_going_back: summary.times_going_back(),
-            system_events: summary.system_events().iter().map(|(code, ns)| (code.to_string(), *ns)).collect(),
-            directory: books
-                .iter()
-                .filter(|(_, book)| book.is_listed())
-                .map(|(locate, book)| (locate.0, book.symbol().to_string()))
-                .collect(),
-            trading_state: books
-                .iter()
-                .filter(|(_, book)| book.trading_state().0.is_ascii_graphic())
-                .map(|(locate, book)| {
-                    (named(locate, book), (book.trading_state().to_string(), book.reason().to_string()))
-                })
-                .collect(),
-            messages_by_symbol: findings
-                .tally
-                .busiest()
-                .into_iter()
-                .map(|(locate, count)| {
-                    (
-                        books.book(locate).map_or_else(|| format!("#{locate}"), |book| named(locate, book)),
-                        count,
-                    )
-                })
-                .collect(),
-            unknown_order_references: letters(&books.counters().unknown_reference),
-            duplicate_order_references: letters(&books.counters().duplicate_reference),
-            excess_shares: letters(&books.counters().excess_shares),
-            live_orders_end: books.live_orders(),
-            max_live_orders: books.counters().max_live_orders,
-            volume: books
-                .iter()
-                .filter(|(_, book)| book.volume().trades > 0 || book.volume().nonprintable_shares > 0)
-                .map(|(locate, book)| (named(locate, book), VolumeReport::of(book.volume())))
-                .collect(),
-            books_price_shares_orders: books
-                .iter()
-                .map(|(locate, book)| (named(locate, book), book))
-                .filter(|(name, _)| symbols.contains(name))
-                .map(|(name, book)| (name, BookReport::of(book, levels)))
-                .collect(),
-        }
-    }
-
-    fn tables(&self, findings: &Findings, top: usize) -> Vec<String> {
-        let mut parts = vec![self.types(), self.remarks()];
-        let books = findings.tally.summary.books();
-        let mut busiest = table(["stock", "messages", "trades", "shares", "last", "bid", "ask", "state"]);
-        for (locate, count) in findings.tally.busiest().into_iter().take(top) {
-            let Some(book) = books.book(locate) else { continue };
-            let quote = |quote: Option<tapeline_feed::book::Quote>| {
-                quote.map_or_else(|| "–".to_owned(), |quote| format!("{} × {}", quote.price, quote.shares))
-            };
-            let name =
-                if book.symbol().is_blank() { format!("#{locate}") } else { book.symbol().to_string() };
-            let state = if book.trading_state().0.is_ascii_graphic() {
-                book.trading_state().to_string()
-            } else {
-                String::new()
-            };
-            busiest.add_row([
-                name,
-                thousands(count),
-                thousands(book.volume().trades),
-                thousands(book.volume().traded_shares),
-                book.volume().last.map_or_else(|| "–".to_owned(), |last| last.price.to_string()),
-                quote(book.top().bid),
-                quote(book.top().ask),
-                state,
-            ]);
-        }
-        let listed = self.messages_by_symbol.len();
-        let heading = if listed > top {
-            format!("the {top} busiest of {} stocks\n", thousands(listed as u64))
-        } else {
-            String::new()
-        };
-        parts.push(format!("{heading}{busiest}"));
-        parts.extend(self.books_price_shares_orders.iter().map(|(name, book)| book.table(name)));
-        parts
-    }
-
-    fn types(&self) -> String {
-        let mut types = table(["type", "letter", "messages", "share"]);
-        let mut rows: Vec<_> = self.by_type.iter().collect();
-        rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let share = |count: u64| format!("{:.2} %", count as f64 * 100.0 / self.messages.max(1) as f64);
-        for (letter, count) in rows {
-            types.add_row([
-                self.type_names[letter].to_owned(),
-                letter.to_string(),
-                thousands(*count),
-                share(*count),
-            ]);
-        }
-        for (letter, count) in &self.unknown_types {
-            types.add_row(["unknown".to_owned(), letter.clone(), thousands(*count), share(*count)]);
-        }
-        types.add_row(["all".to_owned(), String::new(), thousands(self.messages), String::new()]);
-        types.to_string()
-    }
-
-    /// What a line each says.
-    fn remarks(&self) -> String {
-        let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "–".to_owned());
-        let mut text = format!("from {} to {} in New York", time(&self.first_time), time(&self.last_time));
-        if self.timestamps_going_back > 0 {
-            text.push_str(&format!(", {} times going back", thousands(self.timestamps_going_back)));
-        }
-        if !self.system_events.is_empty() {
-            let events: Vec<_> =
-                self.system_events.iter().map(|(code, ns)| format!("{code} {}", time_of_day(*ns))).collect();
-            text.push_str(&format!("\nsystem events: {}", events.join(", ")));
-        }
-        text.push_str(&format!(
-            "\n{} live orders at the end, {} at most, {} stocks in the directory",
-            thousands(self.live_orders_end as u64),
-            thousands(self.max_live_orders as u64),
-            thousands(self.directory.len() as u64)
-        ));
-        for (what, counts) in [
-            ("messages shorter than their type", &self.wrong_length),
-            ("messages longer than their type", &self.longer_than_known),
-            ("references to unknown orders", &self.unknown_order_references),
-            ("orders added twice", &self.duplicate_order_references),
-            ("more shares taken than there were", &self.excess_shares),
-        ] {
-            if !counts.is_empty() {
-                let counts: Vec<_> =
-                    counts.iter().map(|(letter, count)| format!("{letter} {count}")).collect();
-                text.push_str(&format!("\n{what}: {}", counts.join(", ")));
-            }
-        }
-        if self.empty_messages > 0 {
-            text.push_str(&format!("\nempty messages: {}", thousands(self.empty_messages)));
-        }
-        if self.trailing_bytes > 0 {
-            text.push_str(&format!(
-                "\n{} bytes at the end are no whole message or packet",
-                self.trailing_bytes
-            ));
-        }
-        text
-    }
-}
-
-impl VolumeReport {
-    fn of(volume: &Volume) -> Self {
-        Self {
-            traded_shares: volume.traded_shares,
-            hidden_shares: volume.hidden_shares,
-            cross_shares: volume.cross_shares,
-            nonprintable_shares: volume.nonprintable_shares,
-            trades: volume.trades,
-            notional_price4: volume.notional,
-            last_trade_price_qty_ts_match: volume
-                .last
-                .map(|last| (last.price.0, last.shares, last.ts_ns, last.match_number.0)),
-        }
-    }
-}
-
-impl BookReport {
-    fn of(book: &Book, levels: usize) -> Self {
-        let side = |side| {
-            book.levels(side).take(levels).map(|level| (level.price.0, level.shares, level.orders)).collect()
-        };
-        Self {
-            bids: side(Side::Bid),
-            asks: side(Side::Ask),
-            bid_levels: book.levels(Side::Bid).len(),
-            ask_levels: book.levels(Side::Ask).len(),
-            bid_shares: book.shares(Side::Bid),
-            ask_shares: book.shares(Side::Ask),
-        }
-    }
-
-    fn table(&self, name: &str) -> String {
-        let mut rows = table(["bid orders", "shares", "bid", "ask", "shares", "ask orders"]);
-        for level in 0..self.bids.len().max(self.asks.len()) {
-            let cells = |side: &[(u32, u64, u32)]| match side.get(level) {
-                Some((price, shares, orders)) => {
-                    [orders.to_string(), thousands(*shares), Price4(*price).to_string()]
-                }
-                None => [const { String::new() }; 3],
-            };
-            let (bid, [orders, shares, price]) = (cells(&self.bids), cells(&self.asks));
-            rows.add_row(bid.into_iter().chain([price, shares, orders]));
-        }
-        format!(
-            "{name}: {} bid levels with {} shares, {} ask levels with {}\n{rows}",
-            self.bid_levels,
-            thousands(self.bid_shares),
-            self.ask_levels,
-            thousands(self.ask_shares)
-        )
-    }
-}
-
-/// `09:30:00.000000000`.
-fn time_of_day(ns: u64) -> String {
-    let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
-    format!("{:02}:{:02}:{:02}.{rest:09}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_of_the_day_keep_their_nanoseconds() {
-        assert_eq!(time_of_day(11_234_909_934_345), "03:07:14.909934345");
+    fn times_keep_their_nanoseconds() {
         assert_eq!(utc(1_580_371_634_909_934_345), "2020-01-30 08:07:14.909934345");
     }
 }

@@ -28,11 +28,11 @@ use tapeline_measure::{
 
 use super::lines::{BATCH, Lines, Route, Staged};
 use super::replay::Pack;
-use super::trading_day;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
 use crate::stop::Stop;
+use crate::trading_day;
 
 /// A silent feed says so every second, as exchanges do; the clock is looked after as often.
 const SECOND_NS: u64 = 1_000_000_000;

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use serde::Deserialize;
-use tapeline_measure::Nanos;
+use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::PublishPolicy;
 use toml::Spanned;
 
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
 pub(crate) const SAMPLE: &str = include_str!("sample.toml");
@@ -158,7 +158,12 @@ impl Source<'_> {
         format!("{}:{line}:{column}", self.file)
     }
 
-    fn wrong(&self, span: Range<usize>, what: impl std::fmt::Display, hint: impl Into<String>) -> anyhow::Error {
+    fn wrong(
+        &self,
+        span: Range<usize>,
+        what: impl std::fmt::Display,
+        hint: impl Into<String>,
+    ) -> anyhow::Error {
         Hinted::new(format!("{}: {what}", self.at(&span)), hint).into()
     }
 
@@ -179,7 +184,11 @@ impl Source<'_> {
     fn check(&self, raw: RawConfig) -> anyhow::Result<Config> {
         let plant = raw.plant;
         let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
-            self.wrong(plant.ring.span(), error, "letters, digits, dot, dash and underscore, at most 64 of them")
+            self.wrong(
+                plant.ring.span(),
+                error,
+                "letters, digits, dot, dash and underscore, at most 64 of them",
+            )
         })?;
         let ring_bytes = self.size(plant.ring_size.as_ref(), 8 << 20)?;
         if !ring_bytes.is_power_of_two() || ring_bytes < 64 << 10 {
@@ -193,7 +202,11 @@ impl Source<'_> {
             Some(other) => {
                 let span = plant.publish.as_ref().map_or(0..0, Spanned::span);
                 let what = format!("publish is \"{other}\"; \"changes\" or \"every-message\" is expected");
-                return Err(self.wrong(span, what, "\"changes\" gives a tick where a published field changes"));
+                return Err(self.wrong(
+                    span,
+                    what,
+                    "\"changes\" gives a tick where a published field changes",
+                ));
             }
         };
         let spin = match plant.wait.as_ref().map(|w| w.get_ref().as_str()) {
@@ -214,7 +227,11 @@ impl Source<'_> {
         }
         if raw.feed.is_empty() || raw.feed.len() > MAX_FEEDS {
             let what = format!("{} feeds; 1 to {MAX_FEEDS} are expected", raw.feed.len());
-            return Err(self.wrong(self.text.len()..self.text.len(), what, "a feed is a table [[feed]] with its [[feed.line]]s"));
+            return Err(self.wrong(
+                self.text.len()..self.text.len(),
+                what,
+                "a feed is a table [[feed]] with its [[feed.line]]s",
+            ));
         }
         let feeds = raw.feed.into_iter().map(|feed| self.feed(feed)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Config {
@@ -242,18 +259,37 @@ impl Source<'_> {
             Some(other) => {
                 let span = raw.start.as_ref().map_or(0..0, Spanned::span);
                 let what = format!("start is \"{other}\"; \"first-seen\" or \"from-one\" is expected");
-                return Err(self.wrong(span, what, "\"from-one\" reports as a gap what came before the plant"));
+                return Err(self.wrong(
+                    span,
+                    what,
+                    "\"from-one\" reports as a gap what came before the plant",
+                ));
             }
         };
         let midnight = match &raw.date {
-            Some(date) => date.get_ref().parse::<Date>().map_err(|error| {
-                self.wrong(date.span(), error, "the trading day in New York, such as date = \"2026-11-20\"")
-            })?,
-            None => today_in_new_york(),
+            Some(date) => {
+                let day = date.get_ref().parse::<Date>().map_err(|error| {
+                    self.wrong(
+                        date.span(),
+                        error,
+                        "the trading day in New York, such as date = \"2026-11-20\"",
+                    )
+                })?;
+                trading_day::midnight_of(day)?
+            }
+            None => trading_day::midnight_before(Clock::calibrate().now())?,
         };
         if raw.line.is_empty() || raw.line.len() > MAX_LINES {
-            let what = format!("feed {} has {} lines; 1 to {MAX_LINES} are expected", raw.name.get_ref(), raw.line.len());
-            return Err(self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address"));
+            let what = format!(
+                "feed {} has {} lines; 1 to {MAX_LINES} are expected",
+                raw.name.get_ref(),
+                raw.line.len()
+            );
+            return Err(self.wrong(
+                raw.name.span(),
+                what,
+                "a line is a table [[feed.line]] with its address",
+            ));
         }
         let lines = raw
             .line
@@ -262,13 +298,14 @@ impl Source<'_> {
             .map(|(at, line)| self.line(at, line))
             .collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Feed {
-            midnight: midnight_in_new_york(midnight)?,
+            midnight,
             from_one,
             reorder_messages: raw.reorder_messages.map_or(4_096, Spanned::into_inner),
             reorder_time: match &raw.reorder_time {
                 None => Duration::from_millis(5),
-                Some(time) => arguments::duration(time.get_ref())
-                    .map_err(|error| self.wrong(time.span(), error, "reorder_time = \"5ms\" is the default"))?,
+                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
+                    self.wrong(time.span(), error, "reorder_time = \"5ms\" is the default")
+                })?,
             },
             receive_buffer: self.size(raw.receive_buffer.as_ref(), 4 << 20)?,
             name: raw.name.into_inner(),
@@ -291,7 +328,11 @@ impl Source<'_> {
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
         tapeline_wire::interface::find(interface).map_err(|error| {
             let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
-            self.wrong(span, error, "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"")
+            self.wrong(
+                span,
+                error,
+                "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"",
+            )
         })?;
         Ok(Line {
             name: raw.name.map_or_else(|| char::from(b'A' + at as u8).to_string(), Spanned::into_inner),
@@ -305,23 +346,9 @@ impl Source<'_> {
         let Some(raw) = raw else { return Ok(default) };
         let wrong = |error: String| self.wrong(raw.span(), error, "such as \"8MiB\" or \"512KiB\"");
         let bytes = arguments::size(raw.get_ref()).map_err(wrong)?;
-        usize::try_from(bytes).map_err(|_| wrong(format!("{bytes} bytes are more than this machine can address")))
+        usize::try_from(bytes)
+            .map_err(|_| wrong(format!("{bytes} bytes are more than this machine can address")))
     }
-}
-
-fn today_in_new_york() -> Date {
-    jiff::Timestamp::now().to_zoned(new_york()).date()
-}
-
-fn new_york() -> TimeZone {
-    // The time zone database is compiled in, so only a build without it could fail here.
-    TimeZone::get("America/New_York").expect("the time zone database is part of this program")
-}
-
-fn midnight_in_new_york(date: Date) -> anyhow::Result<Nanos> {
-    let midnight = date.to_zoned(new_york()).context("no midnight in New York on that day")?.timestamp();
-    let ns = u64::try_from(midnight.as_nanosecond()).context("the day lies before 1970")?;
-    Ok(Nanos(ns))
 }
 
 /// What stands between backquotes, in order.
@@ -331,7 +358,12 @@ fn quoted(message: &str) -> Vec<&str> {
 
 /// The known key that is at most two typing errors away.
 fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
-    known.iter().map(|key| (distance(unknown, key), *key)).min().filter(|(far, _)| *far <= 2).map(|(_, key)| key)
+    known
+        .iter()
+        .map(|key| (distance(unknown, key), *key))
+        .min()
+        .filter(|(far, _)| *far <= 2)
+        .map(|(_, key)| key)
 }
 
 /// Levenshtein's distance, over bytes; keys are short.
@@ -380,7 +412,10 @@ mod tests {
     fn a_bad_address_is_shown_with_what_was_expected() {
         let text = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n[[feed.line]]\naddress = \"239.1.1.1\"\n";
         let said = complaint(text);
-        assert!(said.contains("plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port"), "{said}");
+        assert!(
+            said.contains("plant.toml:7:11: address \"239.1.1.1\" is not an IPv4 address with a port"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -392,19 +427,12 @@ mod tests {
     }
 
     #[test]
-    fn midnight_in_new_york_knows_summer_time() {
-        // 2020-01-30 00:00 EST = 05:00 UTC; 2026-07-01 00:00 EDT = 04:00 UTC.
-        let winter = midnight_in_new_york("2020-01-30".parse().unwrap()).unwrap();
-        assert_eq!(winter, Nanos(1_580_360_400_000_000_000));
-        let summer = midnight_in_new_york("2026-07-01".parse().unwrap()).unwrap();
-        assert_eq!(summer.0 % 86_400_000_000_000, 4 * 3_600_000_000_000);
-    }
-
-    #[test]
     fn no_feed_no_line_and_other_protocols_are_refused() {
         assert!(complaint("[plant]\nring = \"r\"\n").contains("0 feeds"));
         let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n";
         assert!(complaint(feed).contains("plant.toml:4:8: feed f has 0 lines"));
-        assert!(complaint(&feed.replace("nasdaq-itch-5.0", "pitch")).contains("protocol \"pitch\" is not known"));
+        assert!(
+            complaint(&feed.replace("nasdaq-itch-5.0", "pitch")).contains("protocol \"pitch\" is not known")
+        );
     }
 }

@@ -83,7 +83,7 @@ impl WaitFor {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum End {
     /// The feed's session is over.
-    EndOfSession,
+    SessionOver,
     /// The plant ended and everything it published has been read.
     PlantEnded,
     /// The plant died: there may have been more.
@@ -99,7 +99,7 @@ pub(crate) enum End {
 impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Self::EndOfSession => "the feed's session is over",
+            Self::SessionOver => "the feed's session is over",
             Self::PlantEnded => "the plant ended",
             Self::PlantDied => "the plant died",
             Self::Ticks => "as many ticks as asked for",
@@ -121,6 +121,8 @@ pub(crate) struct Follow {
     until_end_of_session: bool,
 }
 
+/// How often signals, limits and the plant's life are looked at.
+const LOOK_NS: i64 = 50_000_000;
 /// How long one wait takes at most, so that signals, limits and a dead plant are noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
@@ -155,7 +157,9 @@ impl Follow {
                     } else {
                         format!("these rings exist: {}", names.join(", "))
                     };
-                    return Err(anyhow::Error::new(error).context(Hinted::new("cannot join the plant's ring", hint)));
+                    return Err(
+                        anyhow::Error::new(error).context(Hinted::new("cannot join the plant's ring", hint))
+                    );
                 }
                 Err(error) => return Err(error).context("cannot join the plant's ring"),
             }
@@ -208,7 +212,7 @@ impl Follow {
                         return Ok(End::Ticks);
                     }
                     if self.until_end_of_session && tick.header.flags.contains(Flags::END_OF_SESSION) {
-                        return Ok(End::EndOfSession);
+                        return Ok(End::SessionOver);
                     }
                     busy += 1;
                     // Under load there is no idle moment: look at signals and limits every so often all the same.
@@ -222,7 +226,8 @@ impl Follow {
                     position.0
                 ),
                 Poll::Empty => {
-                    if self.subscriber.wait(self.wait, LONGEST_WAIT) && self.clock.now().since(looked) < 50_000_000 {
+                    let there = self.subscriber.wait(self.wait, LONGEST_WAIT);
+                    if there && self.clock.now().since(looked) < LOOK_NS {
                         continue;
                     }
                 }
@@ -231,7 +236,7 @@ impl Follow {
             }
             busy = 0;
             let now = self.clock.now();
-            if now.since(looked) >= 50_000_000 {
+            if now.since(looked) >= LOOK_NS {
                 looked = now;
                 on_idle(&self.clock)?;
                 self.adopt_clock();

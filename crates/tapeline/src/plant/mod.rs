@@ -5,7 +5,7 @@ mod follow;
 pub(crate) mod measure;
 pub(crate) mod report;
 mod run;
-//T mod tally;
+mod tally;
 mod watch;
 
 use std::process::ExitCode;
@@ -37,8 +37,8 @@ enum PlantCommand {
     Watch(watch::WatchArgs),
     /// Check that no tick is missing and time every hop
     Measure(measure::MeasureArgs),
-    //T /// Count what comes, rebuild the books from it, and print both at the end
-    //T Tally(tally::TallyArgs),
+    /// Count what comes, rebuild the books from it, and print both at the end
+    Tally(tally::TallyArgs),
     /// Print a commented configuration
     Sample,
 }
@@ -48,7 +48,7 @@ impl Plant {
         match (self.command, self.run) {
             (Some(PlantCommand::Watch(command)), _) => command.run(),
             (Some(PlantCommand::Measure(command)), _) => command.run(),
-            //T (Some(PlantCommand::Tally(command)), _) => command.run(),
+            (Some(PlantCommand::Tally(command)), _) => command.run(),
             (Some(PlantCommand::Sample), _) => {
                 crate::output::print(config::SAMPLE)?;
                 Ok(ExitCode::SUCCESS)

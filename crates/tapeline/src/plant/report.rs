@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tapeline_measure::figures::{duration, thousands};
 use tapeline_feed::line::Line;
+use tapeline_measure::figures::{duration, thousands};
 use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
 use tapeline_wire::udp::Receiver;
 
@@ -106,50 +106,69 @@ impl PlantReport {
             ring_stalled_ns: sequencer.publisher().stalled_ns(),
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
-            feeds: config.feeds.iter().zip(feeds).map(|(feed, (channel, receivers))| {
-                let counters = channel.counters();
-                FeedReport {
-                    name: feed.name.clone(),
-                    session: channel.arbiter().session().map(|session| session.to_string()),
-                    ended: counters.ended,
-                    next_sequence: channel.arbiter().next_sequence(),
-                    messages: counters.messages,
-                    message_bytes: counters.message_bytes,
-                    ticks: counters.ticks,
-                    missing_messages: counters.missing,
-                    gaps: counters.gaps,
-                    malformed_messages: counters.malformed_messages,
-                    items_refused: counters.items_refused,
-                    live_orders: channel.normaliser().books().live_orders(),
-                    lines: feed.lines.iter().zip(receivers).enumerate().filter_map(|(number, (line, receiver))| {
-                        let seen = channel.line(Line::new(number)?);
-                        Some(LineReport {
-                            name: line.name.clone(),
-                            address: line.address.to_string(),
-                            datagrams: seen.datagrams,
-                            bytes: seen.bytes,
-                            first: seen.first,
-                            duplicates: seen.duplicates,
-                            late: seen.late,
-                            missing: seen.missing(),
-                            kernel_drops: receiver.ask_kernel_drops(),
-                            receive_buffer: receiver.receive_buffer().got,
-                            malformed: seen
-                                .malformed_by_reason()
-                                .filter(|(_, count)| *count > 0)
-                                .map(|(reason, count)| (reason.to_owned(), count))
-                                .collect(),
-                        })
-                    }).collect(),
-                }
-            }).collect(),
+            feeds: config
+                .feeds
+                .iter()
+                .zip(feeds)
+                .map(|(feed, (channel, receivers))| {
+                    let counters = channel.counters();
+                    FeedReport {
+                        name: feed.name.clone(),
+                        session: channel.arbiter().session().map(|session| session.to_string()),
+                        ended: counters.ended,
+                        next_sequence: channel.arbiter().next_sequence(),
+                        messages: counters.messages,
+                        message_bytes: counters.message_bytes,
+                        ticks: counters.ticks,
+                        missing_messages: counters.missing,
+                        gaps: counters.gaps,
+                        malformed_messages: counters.malformed_messages,
+                        items_refused: counters.items_refused,
+                        live_orders: channel.normaliser().books().live_orders(),
+                        lines: feed
+                            .lines
+                            .iter()
+                            .zip(receivers)
+                            .enumerate()
+                            .filter_map(|(number, (line, receiver))| {
+                                let seen = channel.line(Line::new(number)?);
+                                Some(LineReport {
+                                    name: line.name.clone(),
+                                    address: line.address.to_string(),
+                                    datagrams: seen.datagrams,
+                                    bytes: seen.bytes,
+                                    first: seen.first,
+                                    duplicates: seen.duplicates,
+                                    late: seen.late,
+                                    missing: seen.missing(),
+                                    kernel_drops: receiver.ask_kernel_drops(),
+                                    receive_buffer: receiver.receive_buffer().got,
+                                    malformed: seen
+                                        .malformed_by_reason()
+                                        .filter(|(_, count)| *count > 0)
+                                        .map(|(reason, count)| (reason.to_owned(), count))
+                                        .collect(),
+                                })
+                            })
+                            .collect(),
+                    }
+                })
+                .collect(),
         }
     }
 
     /// The report for people: a row for each line, then what became of the feed.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
-        let heading =
-            ["line", "datagrams", "messages first", "duplicates", "missing here", "late", "malformed", "kernel drops"];
+        let heading = [
+            "line",
+            "datagrams",
+            "messages first",
+            "duplicates",
+            "missing here",
+            "late",
+            "malformed",
+            "kernel drops",
+        ];
         let mut table = output::table(heading);
         for feed in &self.feeds {
             for line in &feed.lines {

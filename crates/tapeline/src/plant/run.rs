@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_feed::line::{self, Line, Start};
 use tapeline_feed::book;
+use tapeline_feed::line::{self, Line, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, wait_any};
@@ -156,7 +156,13 @@ impl Running {
                     for datagram in self.batch.iter().take(got) {
                         self.truncated += u64::from(datagram.truncated);
                         let wire = datagram.received.unwrap_or_else(|| self.clock.now());
-                        inlet.channel.datagram(line, datagram.bytes, wire, &self.clock, &mut self.sequencer)?;
+                        inlet.channel.datagram(
+                            line,
+                            datagram.bytes,
+                            wire,
+                            &self.clock,
+                            &mut self.sequencer,
+                        )?;
                     }
                 }
             }
@@ -215,9 +221,13 @@ impl Running {
 
     fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
         self.write_note();
-        PlantReport::of(config, &mut self.sequencer, self.truncated, refused, self.inlets.iter_mut().map(|inlet| {
-            (&inlet.channel, inlet.lines.as_mut_slice())
-        }))
+        PlantReport::of(
+            config,
+            &mut self.sequencer,
+            self.truncated,
+            refused,
+            self.inlets.iter_mut().map(|inlet| (&inlet.channel, inlet.lines.as_mut_slice())),
+        )
     }
 
     fn close(mut self) -> anyhow::Result<()> {
@@ -241,7 +251,8 @@ impl Inlet {
                 };
                 let receiver = Receiver::open(&options).map_err(|error| {
                     let hint = error.hint().unwrap_or_default();
-                    let what = format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
+                    let what =
+                        format!("feed {}, line {}: cannot receive on {}", feed.name, line.name, line.address);
                     anyhow::Error::new(error).context(Hinted::new(what, hint))
                 })?;
                 if let Some(advice) = receiver.advice() {
@@ -273,7 +284,8 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
     Box::new(move |_, stalled| {
         if stalled.as_secs() > said {
             said = stalled.as_secs();
-            let holders = tapeline_ring::inspect(&ring).map(|view| super::report::slowest(&view)).unwrap_or_default();
+            let holders =
+                tapeline_ring::inspect(&ring).map(|view| super::report::slowest(&view)).unwrap_or_default();
             anstream::eprintln!("warning: the ring {ring} has been full for {said} s: {holders}");
         } else if stalled.as_secs() < said {
             said = 0;

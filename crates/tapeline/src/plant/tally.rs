@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
+use tapeline_feed::line::Sink;
+use tapeline_feed::moldudp64::Session;
 use tapeline_plant::tick::{Flags, Kind};
 
 use super::follow::{End, Follow, FollowArgs};
@@ -120,13 +122,14 @@ impl TallyArgs {
                 sequences.tick(tick.header.seq.0);
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
-                    if tick.source.is_empty() {
+                    if !tick.header.flags.contains(Flags::SOURCE) {
                         bail!("this plant publishes changes only: publish = \"every-message\" is needed to tally");
                     }
                     sequences.message(feed_seq);
                     tally.message(tick.source);
                 } else if tick.header.flags.contains(Flags::RESET) {
-                    tally.reset();
+                    // The books begin again; the session's name is in the status' text.
+                    Sink::reset(&mut tally.summary, Session::new(""));
                     sequences.next = None;
                 } else {
                     // A gap's last message, or the session's: all up to it should have come.

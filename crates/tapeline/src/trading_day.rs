@@ -2,19 +2,25 @@
 
 use anyhow::Context;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tapeline_measure::Nanos;
 
 /// The instant at which the New York day of `now` began.
-pub(super) fn midnight_before(now: Nanos) -> anyhow::Result<Nanos> {
-    let zone = TimeZone::get("America/New_York").context("the time zone of New York is not known")?;
-    let midnight = Timestamp::from_nanosecond(i128::from(now.0))
-        .context("the clock is out of range")?
-        .to_zoned(zone)
-        .start_of_day()
-        .context("the day has no beginning")?;
-    let ns = u64::try_from(midnight.timestamp().as_nanosecond()).context("the clock stands before 1970")?;
+pub(crate) fn midnight_before(now: Nanos) -> anyhow::Result<Nanos> {
+    let now = Timestamp::from_nanosecond(i128::from(now.0)).context("the clock is out of range")?;
+    midnight_of(now.to_zoned(new_york()?).date())
+}
+
+/// The instant at which a day began in New York.
+pub(crate) fn midnight_of(day: Date) -> anyhow::Result<Nanos> {
+    let midnight = day.to_zoned(new_york()?).context("the day has no beginning in New York")?;
+    let ns = u64::try_from(midnight.timestamp().as_nanosecond()).context("the day lies before 1970")?;
     Ok(Nanos(ns))
+}
+
+fn new_york() -> anyhow::Result<TimeZone> {
+    TimeZone::get("America/New_York").context("the time zone of New York is not known")
 }
 
 #[cfg(test)]
@@ -32,5 +38,6 @@ mod tests {
         ] {
             assert_eq!(midnight_before(Nanos(now)).unwrap(), Nanos(midnight));
         }
+        assert_eq!(midnight_of("2020-01-30".parse().unwrap()).unwrap(), Nanos(1_580_360_400_000_000_000));
     }
 }

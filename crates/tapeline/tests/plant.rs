@@ -1,0 +1,368 @@
+//! The plant as a user runs it: real processes, real multicast on loopback, real shared memory, real captures.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+/// A file of the folder `shared` beside the repository (or `TAPELINE_SHARED`), where there is one.
+fn shared(path: &str) -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let found =
+        std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join("data").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    println!("skipped: no shared test data beside the repository");
+    None
+}
+
+fn expected(path: &str) -> Option<Value> {
+    Some(serde_json::from_str(&std::fs::read_to_string(shared(path)?).unwrap()).unwrap())
+}
+
+fn tapeline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
+struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// The next line, waited for.
+    fn says(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it ended without a word: {:?}", self.child.wait());
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn ask_to_end(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ring, groups and configuration of one test, none shared with another.
+struct Place {
+    ring: String,
+    lines: Vec<SocketAddrV4>,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(lines: u8) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        let [_, _, high, low] = pid.to_be_bytes();
+        let port = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let group = |line| Ipv4Addr::new(239, 200 + line, high, low.wrapping_add(number as u8));
+        Self {
+            ring: format!("test-plant-{pid}-{number}"),
+            lines: (0..lines).map(|line| SocketAddrV4::new(group(line), port())).collect(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn config(&self, feed: &str) -> String {
+        let lines: String = self
+            .lines
+            .iter()
+            .map(|line| format!("[[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"))
+            .collect();
+        let text = format!(
+            "[plant]\nring = \"{}\"\npublish = \"every-message\"\n[[feed]]\nname = \"test\"\n\
+             protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{feed}\n{lines}",
+            self.ring
+        );
+        let path = self.folder.path().join("plant.toml");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A plant that is ready.
+    fn plant(&self, feed: &str) -> Running {
+        let config = self.config(feed);
+        let mut plant =
+            Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
+        assert_eq!(plant.says()["ready"], json!(self.ring));
+        plant
+    }
+
+    /// A subscriber in a process of its own that has joined.
+    fn tally(&self, symbol: &str) -> Running {
+        let mut tally = Running::start(&[
+            "plant",
+            "tally",
+            "--ring",
+            &self.ring,
+            "--from",
+            "oldest",
+            "--announce",
+            "--until-end-of-session",
+            "--symbol",
+            symbol,
+            "--format",
+            "json",
+        ]);
+        assert_eq!(tally.says()["joined"], json!(self.ring));
+        tally
+    }
+
+    /// Sends a file, slowly enough for a buffer of the usual size and a machine that does much else.
+    fn replay(&self, file: &Path, line: usize) {
+        let to = self.lines[line].to_string();
+        let output = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &to, "--rate", "20k"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[track_caller]
+fn same(found: &Value, expected: &Value, members: &[&str]) {
+    for member in members {
+        assert!(!expected[member].is_null(), "nothing is expected of {member}");
+        assert_eq!(found[member], expected[member], "{member}");
+    }
+}
+
+/// Every message of a file reaches a subscriber in another process: by sequence, by type, and by the book they make.
+fn reaches_a_subscriber(file: &str, folder: &str, symbol: &str) {
+    let (Some(file), Some(expected)) = (shared(file), expected(&format!("{folder}/expected.json"))) else {
+        return;
+    };
+    let place = Place::new(1);
+    let mut plant = place.plant("");
+    let mut tally = place.tally(symbol);
+    place.replay(&file, 0);
+    let (found, report) = (tally.says(), plant.says());
+
+    let messages = expected["messages"].as_u64().unwrap();
+    assert_eq!(found["messages"], json!(messages));
+    assert_eq!((&found["lost_ticks"], &found["missing_messages"]), (&json!(0), &json!(0)));
+    assert_eq!(found["first_sequence"], json!(1));
+    assert_eq!(found["next_sequence"], json!(messages + 1));
+    assert_eq!(found["end_of_session_sequence"], json!(messages + 1));
+    assert_eq!(found["end"], "session-over");
+    // In front of the messages the session's beginning, behind them its end.
+    assert_eq!(found["ticks"], json!(messages + 2));
+    same(
+        &found,
+        &expected,
+        &[
+            "by_type",
+            "first_timestamp_ns",
+            "last_timestamp_ns",
+            "trading_state",
+            "unknown_order_references",
+            "live_orders_end",
+            "books_price_shares_orders",
+        ],
+    );
+    same(&found["volume"], &expected["volume"], &[symbol]);
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["messages"], &feed["missing_messages"]), (&json!(messages), &json!(0)));
+    assert_eq!(feed["live_orders"], expected["live_orders_end"]);
+}
+
+#[test]
+fn a_capture_of_packets_reaches_a_subscriber() {
+    reaches_a_subscriber("moldudp64-derived/aapl5000-clean.pcap", "itch50-aapl-20200130", "AAPL");
+}
+
+#[test]
+fn a_file_of_real_messages_reaches_a_subscriber() {
+    reaches_a_subscriber("itch50-aapl-20200130/aapl-first5000.itch", "itch50-aapl-20200130", "AAPL");
+}
+
+#[test]
+fn a_day_that_ends_crossed_reaches_a_subscriber() {
+    reaches_a_subscriber("itch50-synthetic-ritch/ritch-framed.itch", "itch50-synthetic-ritch", "ALC");
+}
+
+#[test]
+fn sequences_of_the_packets_are_those_of_the_capture() {
+    let file = shared("moldudp64-derived/aapl5000-clean.pcap");
+    let (Some(file), Some(expected)) = (file, expected("moldudp64-derived/expected.json")) else { return };
+    let expected = &expected["clean"];
+    let place = Place::new(1);
+    let mut plant = place.plant("");
+    let mut tally = place.tally("AAPL");
+    place.replay(&file, 0);
+    let (found, report) = (tally.says(), plant.says());
+    same(
+        &found,
+        expected,
+        &["next_sequence", "end_of_session_sequence", "missing_ranges", "missing_messages"],
+    );
+    let feed = &report["feeds"][0];
+    assert_eq!(json!([feed["session"]]), expected["sessions"]);
+    assert_eq!(feed["messages"], expected["unique_messages"]);
+    assert_eq!(feed["lines"][0]["first"], expected["first_delivery_by_feed"]["A"]);
+}
+
+/// Two lines that each lose messages: what one has fills the other's holes, and what neither has is said.
+#[test]
+fn two_lossy_lines_become_one_feed() {
+    let path = |line: &str| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap"));
+    let (Some(a), Some(b)) = (path("A"), path("B")) else { return };
+    let Some(expected) = expected("moldudp64-derived/expected.json") else { return };
+    let place = Place::new(2);
+    // The whole of A is sent before B: what waits behind A's holes needs room and time, and a sign of life from B, without
+    // which the session would be over when A says so.
+    let mut plant = place.plant("reorder_time = \"5s\"\nreorder_messages = 8192");
+    let mut tally = place.tally("AAPL");
+    let heartbeat = [&b"AAPL200130"[..], &1u64.to_be_bytes(), &[0, 0]].concat();
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&heartbeat, place.lines[1]).unwrap();
+    place.replay(&a, 0);
+    place.replay(&b, 1);
+    let (found, report) = (tally.says(), plant.says());
+
+    let both = &expected["A_and_B_arbitrated_without_recovery"];
+    same(&found, both, &["next_sequence", "missing_ranges", "missing_messages"]);
+    let feed = &report["feeds"][0];
+    assert_eq!(feed["messages"], both["unique_messages"]);
+    assert_eq!(feed["missing_messages"], both["missing_messages"]);
+    let lines = feed["lines"].as_array().unwrap();
+    assert_eq!(lines[0]["missing"], expected["feed_A_alone"]["missing_messages"]);
+    assert_eq!(lines[1]["missing"], expected["feed_B_alone"]["missing_messages"]);
+    assert_eq!(found["lost_ticks"], json!(0));
+}
+
+#[test]
+fn datagrams_that_cannot_be_read_are_counted_and_do_no_harm() {
+    let place = Place::new(1);
+    let mut plant = place.plant("");
+    let mut tally = place.tally("NONE");
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let send = |bytes: &[u8]| sender.send_to(bytes, place.lines[0]).unwrap();
+    let header = |sequence: u64, count: u16| {
+        [&b"BADDAY0001"[..], &sequence.to_be_bytes(), &count.to_be_bytes()].concat()
+    };
+    send(b"");
+    send(b"short");
+    // Two messages are announced, and the first runs past the end.
+    send(&[&header(1, 2)[..], &[0, 200, b'S']].concat());
+    // One good system event, then an empty message and one of an unknown type, and the end.
+    let event = [&[0, 12, b'S', 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, b'O'][..]].concat();
+    send(&[&header(1, 1)[..], &event].concat());
+    send(&[&header(2, 2)[..], &[0, 0, 0, 3, b'z', 1, 2]].concat());
+    send(&header(4, 0xFFFF));
+    let (found, report) = (tally.says(), plant.says());
+
+    let malformed = &report["feeds"][0]["lines"][0]["malformed"];
+    let total: u64 = malformed.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(total, 3, "{malformed}");
+    assert_eq!(malformed.as_object().unwrap().len(), 2, "by reason: {malformed}");
+    assert_eq!(found["messages"], json!(3));
+    assert_eq!(found["by_type"], json!({"S": 1}));
+    assert_eq!(found["unknown_types"], json!({"z": 1}));
+    assert_eq!(report["feeds"][0]["malformed_messages"], json!(1));
+}
+
+#[test]
+fn watch_gives_json_lines_in_a_pipe() {
+    let Some(file) = shared("itch50-aapl-20200130/aapl-first5000.itch") else { return };
+    let place = Place::new(1);
+    let _plant = place.plant("");
+    let mut tally = place.tally("AAPL");
+    let mut watch = Running::start(&[
+        "plant",
+        "watch",
+        "AAPL",
+        "--ring",
+        &place.ring,
+        "--from",
+        "oldest",
+        "--until-end-of-session",
+    ]);
+    place.replay(&file, 0);
+    let (mut bid, mut ask, mut last, mut trades) = (Value::Null, Value::Null, Value::Null, 0);
+    loop {
+        let tick = watch.says();
+        if tick["kind"] == "status" {
+            if tick["text"].as_str().unwrap().contains("ended") {
+                break;
+            }
+            continue;
+        }
+        assert_eq!(tick["item"], "AAPL");
+        let Some(fields) = tick["fields"].as_object() else { continue };
+        for (field, place) in [("BID", &mut bid), ("ASK", &mut ask), ("TRDPRC_1", &mut last)] {
+            if let Some(value) = fields.get(field) {
+                *place = value.clone();
+            }
+        }
+        trades += u64::from(fields.get("TRDPRC_1").is_some_and(|price| !price.is_null()));
+    }
+    // As expected.json has them, with the decimal point in its place.
+    assert_eq!((bid, ask, last), (json!(320.8), json!(321.4), json!(321.29)));
+    assert_eq!(trades, 473);
+    assert_eq!(tally.says()["messages"], json!(5_000));
+}
+
+#[test]
+fn a_plant_that_is_told_to_end_leaves_nothing_behind() {
+    let place = Place::new(1);
+    let mut plant = place.plant("");
+    plant.ask_to_end();
+    let report = plant.says();
+    assert_eq!(report["ticks"], json!(0));
+    assert!(plant.child.wait().unwrap().success());
+    let rings = tapeline(&["ring", "ls", "--format", "json"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&rings.stdout).contains(&place.ring));
+}
+
+/// What a user sees who has made a mistake.
+#[test]
+fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = "[plant]\nring = \"mistakes\"\n[[feed]]\nname = \"f\"\nprotocol = \"nasdaq-itch-5.0\"\n\
+                [[feed.line]]\naddress = \"239.255.9.9:26477\"\n";
+    for (from, to, said) in [
+        ("[plant]\n", "[plant]\npulish = \"changes\"\n", ":2:1: unknown key `pulish`"),
+        (
+            "239.255.9.9:26477",
+            "239.255.9.9",
+            ":7:11: address \"239.255.9.9\" is not an IPv4 address with a port",
+        ),
+        (":26477\"\n", ":26477\"\ninterface = \"nosuch0\"\n", ":8:13:"),
+        ("ring = \"mistakes\"\n", "", ":1:1: missing key `ring`"),
+        ("[plant]\n", "[plant]\nring_size = \"3MiB\"\n", ":2:13: ring_size is 3145728 bytes"),
+        ("protocol = \"nasdaq-itch-5.0\"", "protocol = nasdaq", ":5:12:"),
+    ] {
+        let path = folder.path().join("plant.toml");
+        std::fs::write(&path, good.replace(from, to)).unwrap();
+        let output = tapeline(&["plant", "--config", path.to_str().unwrap()]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.starts_with(&format!("error: {}{said}", path.display())), "{said}: {error}");
+        assert!(error.contains("\nhint: "), "{error}");
+        assert_eq!(output.stdout, b"");
+    }
+}
