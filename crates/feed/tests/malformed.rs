@@ -101,7 +101,7 @@ proptest! {
         extra in 0_usize..5,
     ) {
         let session = Session::new("ROUNDTRIP");
-        let mut buffer = [0xEE; 400];
+        let mut buffer = [0xEE; 410];
         let mut packet = PacketBuilder::with_limit(&mut buffer, session, first, limit).unwrap();
         let mut taken = Vec::new();
         let mut used = HEADER_BYTES;

@@ -202,3 +202,13 @@ impl Book {
         self.reason
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_book_has_the_size_that_is_stated() {
+        assert!(size_of::<Book>() < 300, "{}", size_of::<Book>());
+    }
+}

@@ -36,7 +36,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// How many reasons there are: the length of an array of counters.
+    /// The labels of all reasons, in the order of [`index`](Self::index).
     pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
 
     /// A dense number for an array of counters.
