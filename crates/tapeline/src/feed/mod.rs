@@ -4,15 +4,17 @@
 //! |---|---|
 //! | `lines.rs` | where datagrams go: one or two lines, back pressure, batches |
 //! | `replay.rs` | a capture onto the network |
-//! | `simulate.rs` | the simulated exchange onto the network or into a file |
+//! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
+mod generator;
 mod inspect;
 mod itch_report;
 mod lines;
 mod replay;
 mod report;
+mod sending;
 mod simulate;
 mod tally;
 

@@ -1,0 +1,175 @@
+//! The simulated exchange with its schedule: gives what is due.
+
+use tapeline_feed::itch::encode::LONGEST;
+use tapeline_feed::moldudp64::{HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+use tapeline_feed::simulate::{CLOSING_MESSAGES, Exchange, Schedule};
+
+use super::lines::Staged;
+use super::replay::Pack;
+
+/// A datagram takes no message that is due so much later than its first.
+const TOGETHER_NS: u64 = 1_000_000;
+/// Bytes that the longest message takes in a datagram, with its length.
+const BLOCK: usize = 2 + LONGEST;
+/// Bytes of the shortest message with its length: a system event.
+const SHORTEST_BLOCK: usize = 14;
+/// A limit on datagrams must leave room for the longest message.
+pub(super) const SHORTEST_LIMIT: usize = HEADER_BYTES + BLOCK;
+
+/// A day that is being generated.
+pub(super) struct Generator {
+    exchange: Exchange,
+    schedule: Schedule,
+    total: u64,
+    done: u64,
+    session: Session,
+    datagram_bytes: usize,
+    /// Messages of one datagram, at most.
+    most: u64,
+}
+
+impl Generator {
+    /// A day of `total` messages, opening and closing included, in datagrams of at most `datagram_bytes`
+    /// ([`SHORTEST_LIMIT`] or more).
+    pub(super) fn new(
+        exchange: Exchange,
+        schedule: Schedule,
+        total: u64,
+        session: Session,
+        datagram_bytes: usize,
+        pack: Pack,
+    ) -> Self {
+        let most = match pack {
+            Pack::One => 1,
+            Pack::Max => (datagram_bytes / SHORTEST_BLOCK).min(usize::from(MAX_MESSAGES)) as u64,
+        };
+        Self { exchange, schedule, total, done: 0, session, datagram_bytes, most }
+    }
+
+    pub(super) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    pub(super) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    pub(super) fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Messages of the whole day.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Messages so far.
+    pub(super) fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// When the next message is due, from the start; `None` when the day is over.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        (self.done < self.total).then(|| self.schedule.due_ns(self.done))
+    }
+
+    /// Sequence of the next message.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.done + 1
+    }
+
+    /// The next message; `None` when the day is over.
+    #[inline]
+    pub(super) fn message(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
+        if self.total - self.done == CLOSING_MESSAGES {
+            self.exchange.end_day();
+        }
+        let length = self.exchange.next(event_ns, out)?;
+        self.done += 1;
+        Some(length)
+    }
+
+    /// Stages a datagram with the messages that are due together with the next one.
+    pub(super) fn datagram(&mut self, staged: &mut Staged, event_ns: u64) {
+        let mut most = self.most.min(self.total - self.done);
+        let due_ns = self.schedule.due_ns(self.done);
+        let together = |k| self.schedule.due_ns(self.done + k) <= due_ns + TOGETHER_NS;
+        // Found by halving, since due times grow; at high rates the whole datagram is due together.
+        if most > 1 && !together(most - 1) {
+            let (mut low, mut high) = (1, most - 1);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if together(middle) { low = middle + 1 } else { high = middle }
+            }
+            most = low;
+        }
+        let (session, sequence, limit) = (self.session, self.next_sequence(), self.datagram_bytes);
+        staged.write(limit, |room| {
+            // The limit is at least a header and the longest message: the option's range says so.
+            let Ok(mut packet) = PacketBuilder::with_limit(room, session, sequence, limit) else {
+                return (0, ());
+            };
+            let mut message = [0; LONGEST];
+            while u64::from(packet.count()) < most && packet.bytes() + BLOCK <= limit {
+                let Some(length) = self.message(event_ns, &mut message) else { break };
+                if packet.push(&message[..length]).is_err() {
+                    break;
+                }
+            }
+            (packet.finish(), ())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_feed::moldudp64::{Packet, parse};
+    use tapeline_feed::simulate::Settings;
+
+    use super::*;
+
+    fn generator(rate_hz: u64, total: u64, pack: Pack) -> Generator {
+        let exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
+        Generator::new(exchange, Schedule::new(rate_hz, None), total, Session::new("TEST"), 1_400, pack)
+    }
+
+    /// Messages of each datagram, with the time at which it was due.
+    fn datagrams(mut generator: Generator) -> Vec<(u64, u16)> {
+        let mut staged = Staged::new(1_400);
+        let mut found = Vec::new();
+        let mut next = 1;
+        while let Some(due_ns) = generator.due_ns() {
+            staged.clear();
+            generator.datagram(&mut staged, due_ns);
+            for datagram in staged.iter() {
+                assert!(datagram.len() <= 1_400);
+                let Ok(Packet::Data(data)) = parse(datagram) else { panic!("no data") };
+                assert_eq!(data.sequence(), next);
+                next = data.end();
+                found.push((due_ns, data.count()));
+            }
+        }
+        assert_eq!(next, generator.next_sequence());
+        assert_eq!(generator.done(), generator.total());
+        found
+    }
+
+    #[test]
+    fn a_datagram_takes_what_is_due_within_a_millisecond() {
+        // Every 400 µs: the messages of 0, 400 and 800 µs go together.
+        let found = datagrams(generator(2_500, 100, Pack::Max));
+        assert_eq!(found.len(), 34);
+        assert_eq!(found[..2], [(0, 3), (1_200_000, 3)]);
+        assert_eq!(found.last(), Some(&(39_600_000, 1)));
+        // Exactly a millisecond later still counts.
+        assert_eq!(datagrams(generator(1_000, 4, Pack::Max)), [(0, 2), (2_000_000, 2)]);
+        assert_eq!(datagrams(generator(500, 3, Pack::Max)), [(0, 1), (2_000_000, 1), (4_000_000, 1)]);
+        let full = datagrams(generator(1_000_000_000, 1_000, Pack::Max));
+        assert!(full.iter().rev().skip(1).all(|(_, messages)| *messages >= 25), "{full:?}");
+    }
+
+    #[test]
+    fn one_message_each_if_asked() {
+        assert!(datagrams(generator(1_000_000, 500, Pack::One)).iter().all(|(_, messages)| *messages == 1));
+    }
+}

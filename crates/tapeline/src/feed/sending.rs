@@ -1,0 +1,184 @@
+//! A generated day onto the network, on schedule.
+
+use std::time::Duration;
+
+use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_measure::{Clock, Lateness, Nanos, Pacer, Recorder, Waiting};
+
+use super::generator::Generator;
+use super::lines::{BATCH, Lines, Staged};
+use crate::output::Progress;
+use crate::stop::Stop;
+use crate::trading_day;
+
+/// A silent feed says so every second, as exchanges do; the clock is looked after as often.
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long a wait goes on before it looks whether the user wants to end.
+const LOOK_NS: u64 = 100_000_000;
+/// How often the end of a session is said at once.
+pub(super) const ENDS: usize = 3;
+/// Time to get going before the first message is due.
+const LEAD_NS: u64 = 1_000_000;
+
+/// The sender at work.
+pub(super) struct Sending {
+    pub(super) lines: Lines,
+    stop: Stop,
+    clock: Clock,
+    /// Only waits: the schedule with its bursts is the generator's.
+    pacer: Pacer,
+    waiting: Waiting,
+    /// Event times count from here.
+    midnight: Nanos,
+    start: Nanos,
+    progress: Progress,
+    show_at: Nanos,
+    recalibrate_at: Nanos,
+    staged: Staged,
+    /// When the staged datagrams are due.
+    due: Vec<Nanos>,
+    /// Messages that are out.
+    pub(super) sent: u64,
+    last_sent: Nanos,
+    pub(super) heartbeats: u64,
+    /// Actual send less due, for each datagram.
+    pub(super) lateness: Recorder,
+    pub(super) trend: Lateness,
+}
+
+impl Sending {
+    /// Gets ready to send datagrams of at most `datagram_bytes`; the first will be due in a moment.
+    pub(super) fn new(
+        lines: Lines,
+        stop: Stop,
+        waiting: Waiting,
+        datagram_bytes: usize,
+        total: u64,
+    ) -> anyhow::Result<Self> {
+        let staged = Staged::new(datagram_bytes);
+        let lateness = Recorder::new();
+        let clock = Clock::calibrate();
+        let midnight = trading_day::midnight_before(clock.now())?;
+        let start = clock.now() + LEAD_NS;
+        Ok(Self {
+            lines,
+            stop,
+            clock,
+            pacer: Pacer::per_second(1, start),
+            waiting,
+            midnight,
+            start,
+            progress: Progress::counting("sending", "messages", Some(total)),
+            show_at: start,
+            recalibrate_at: start + SECOND_NS,
+            staged,
+            due: Vec::with_capacity(BATCH),
+            sent: 0,
+            last_sent: start,
+            heartbeats: 0,
+            lateness,
+            trend: Lateness::new(start),
+        })
+    }
+
+    /// Sends everything; `false` where the user ended it.
+    pub(super) fn day(&mut self, generator: &mut Generator) -> anyhow::Result<bool> {
+        self.sent = generator.done();
+        while generator.due_ns().is_some() {
+            // Made before it is due, so that then it only has to be sent.
+            self.staged.clear();
+            self.due.clear();
+            let due = self.stage(generator);
+            let Some(now) = self.wait(due, Some(generator.session()))? else { return Ok(false) };
+            // Whatever else is due by now goes out with the same call.
+            while self.staged.len() < BATCH
+                && generator.due_ns().is_some_and(|due_ns| self.start + due_ns <= now)
+            {
+                self.stage(generator);
+            }
+            if !self.lines.send(&self.staged, &self.clock, &self.stop)? {
+                return Ok(false);
+            }
+            self.last_sent = self.clock.now();
+            self.sent = generator.done();
+            for due in &self.due {
+                let late_ns = self.last_sent.since(*due);
+                self.lateness.record(late_ns);
+                self.trend.record(self.last_sent, late_ns);
+            }
+            self.look(self.last_sent);
+            if self.stop.requested() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Stages the next datagram and tells when it is due.
+    fn stage(&mut self, generator: &mut Generator) -> Nanos {
+        let due = self.start + generator.due_ns().unwrap_or_default();
+        generator.datagram(&mut self.staged, due.0.saturating_sub(self.midnight.0));
+        self.due.push(due);
+        due
+    }
+
+    /// Waits until `due`, with a heartbeat for every second of silence, and gives the time; `None` where the user wants
+    /// to end.
+    fn wait(&mut self, due: Nanos, session: Option<Session>) -> anyhow::Result<Option<Nanos>> {
+        let mut now = self.clock.now();
+        while now < due {
+            now = self.pacer.wait(&self.clock, due.min(now + LOOK_NS), self.waiting);
+            if self.stop.requested() {
+                return Ok(None);
+            }
+            self.look(now);
+            if let Some(session) = session
+                && now < due
+                && now.0.saturating_sub(self.last_sent.0) >= SECOND_NS
+            {
+                self.lines.send_one(&heartbeat(session, self.sent + 1), &self.clock, &self.stop)?;
+                self.heartbeats += 1;
+                self.last_sent = now;
+            }
+        }
+        Ok(Some(now))
+    }
+
+    /// What is done now and then.
+    fn look(&mut self, now: Nanos) {
+        if now >= self.recalibrate_at {
+            self.clock.recalibrate();
+            self.recalibrate_at = now + SECOND_NS;
+        }
+        if now >= self.show_at {
+            self.progress.set(self.sent);
+            self.show_at = now + LOOK_NS;
+        }
+    }
+
+    /// From the first due message to the last sent one.
+    pub(super) fn duration_ns(&self) -> u64 {
+        self.last_sent.0.saturating_sub(self.start.0).max(1)
+    }
+
+    /// Says that the session is over, three times and then every second for as long as `linger`; `false` where the user
+    /// ended it.
+    pub(super) fn end(&mut self, session: Session, linger: Duration) -> anyhow::Result<bool> {
+        let packet = end_of_session(session, self.sent + 1);
+        for _ in 0..ENDS {
+            if !self.lines.send_one(&packet, &self.clock, &self.stop)? {
+                return Ok(false);
+            }
+        }
+        let mut next = self.clock.now() + SECOND_NS;
+        let until = self.clock.now() + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
+        while next <= until {
+            if self.wait(next, None)?.is_none() {
+                return Ok(false);
+            }
+            self.lines.send_one(&packet, &self.clock, &self.stop)?;
+            next = next + SECOND_NS;
+        }
+        Ok(true)
+    }
+}
