@@ -57,6 +57,9 @@ pub(crate) struct Demo {
     /// The simulated exchange's seed: the same seed gives the same day
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// What the simulated exchange puts into a datagram: 1 message, or as many as fit in 1,400 bytes
+    #[arg(long, default_value = "max", value_parser = ["1", "max"])]
+    pack: String,
     /// Where the run folder goes; under runs/ if not said
     #[arg(long, value_name = "PATH")]
     run_folder: Option<PathBuf>,
@@ -230,6 +233,8 @@ impl Demo {
                 self.symbols.to_string(),
                 "--seed".into(),
                 self.seed.to_string(),
+                "--pack".into(),
+                self.pack.clone(),
             ],
         };
         words.into_iter().chain(stage.destination()).collect()
@@ -244,6 +249,7 @@ impl Demo {
             "subscribers": self.subscribers,
             "symbols": self.symbols,
             "seed": self.seed,
+            "pack": self.pack,
             "warm_up": WARM_UP,
             "parts": outcome::parts(said),
         })

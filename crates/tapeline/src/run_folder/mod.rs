@@ -1,5 +1,5 @@
-//! Every run leaves a folder: `run.json`, `summary.txt`, `latency.hlog`, `latency.hgrm`, `stats-N.csv` and, on request,
-//! `latency-N.csv`. Numbers only; drawings are made from them elsewhere.
+//! Every run leaves a folder: `run.json`, `summary.txt`, `latency.hlog`, `latency.hgrm`, `stats-N.csv`. Numbers only;
+//! drawings are made from them elsewhere.
 
 mod record;
 
@@ -111,16 +111,6 @@ impl RunFolder {
         }
     }
 
-    /// Begins `latency-N.csv`, one line for each message.
-    #[allow(dead_code)] // No command offers every single latency yet.
-    pub(crate) fn latency_csv(&self, number: usize) -> anyhow::Result<LatencyCsv> {
-        let path = self.path.join(format!("latency-{number}.csv"));
-        let file = File::create(&path).map_err(|error| refused("write", &path, error))?;
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        writeln!(out, "sequence,received_ns,latency_ns").map_err(|error| refused("write", &path, error))?;
-        Ok(LatencyCsv { out, path })
-    }
-
     fn write(
         &self,
         name: &str,
@@ -133,29 +123,6 @@ impl RunFolder {
             out.flush()
         });
         written.map_err(|error| refused("write", &path, error))
-    }
-}
-
-/// `latency-N.csv`: every single latency. Writing goes through a buffer to a file, so that a thread that measures should
-/// leave it to another one at high rates.
-#[allow(dead_code)] // As above.
-#[derive(Debug)]
-pub(crate) struct LatencyCsv {
-    out: BufWriter<File>,
-    path: PathBuf,
-}
-
-#[allow(dead_code)] // As above.
-impl LatencyCsv {
-    /// One message.
-    pub(crate) fn record(&mut self, sequence: u64, received: Nanos, latency_ns: i64) -> anyhow::Result<()> {
-        writeln!(self.out, "{sequence},{},{latency_ns}", received.0)
-            .map_err(|error| refused("write", &self.path, error))
-    }
-
-    /// Ends the file. (Dropping it would hide a full disk.)
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        self.out.flush().map_err(|error| refused("write", &self.path, error))
     }
 }
 

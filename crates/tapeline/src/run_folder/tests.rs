@@ -38,9 +38,6 @@ fn a_run_leaves_all_its_files() {
     series.record(start, 5);
     series.record(start + 3_000_000_000, 9);
     folder.write_stats(0, series.window_ns(), &series.finish()).unwrap();
-    let mut csv = folder.latency_csv(1).unwrap();
-    csv.record(7, start, -3).unwrap();
-    csv.finish().unwrap();
 
     let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text("run.json")).unwrap();
@@ -57,7 +54,6 @@ fn a_run_leaves_all_its_files() {
     assert!(summary.trim_end().ends_with("deep/run"), "{summary}");
     let stats = "start_s,count,negatives,p50_ns,p99_ns,max_ns\n0,1,0,5,5,5\n3,1,0,9,9,9\n";
     assert_eq!(text("stats-0.csv"), stats);
-    assert_eq!(text("latency-1.csv"), "sequence,received_ns,latency_ns\n7,1580389200000000000,-3\n");
     assert!(text("latency.hlog").contains("Tag=wire→received,"));
     assert!(text("latency.hgrm").contains("Total count    =         2000"));
 }

@@ -1,0 +1,134 @@
+//! The demo as a user starts it, ends it, and kills it.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+fn shared(path: &str) -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let found =
+        std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join("data").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    println!("skipped: no shared test data beside the repository");
+    None
+}
+
+fn demo(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command
+        .arg("demo")
+        .args(["--format", "json", "--run-folder", folder.to_str().unwrap()])
+        .args(arguments)
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Value {
+    let output = demo(folder, arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+/// The ring that a demo of this process id makes.
+fn ring(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/shm/tapeline-demo-{pid}"))
+}
+
+#[test]
+fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("run");
+    let run = run(&folder, &["--rate", "20k", "--duration", "2s"]);
+    assert_eq!(run["lost"], json!(0), "{}", run["why"]);
+    assert_eq!(run["throughput"]["messages"], json!(40_000));
+    for subscriber in run["settings"]["parts"]["subscribers"].as_array().unwrap() {
+        // The session's beginning and end are ticks too.
+        assert_eq!(subscriber["received"], json!(40_002));
+        assert_eq!(subscriber["last_feed_seq"], json!(40_000));
+    }
+    let hops: Vec<_> =
+        run["hops"].as_array().unwrap().iter().map(|hop| hop["name"].as_str().unwrap()).collect();
+    let expected =
+        ["wire→decoded", "decoded→sequenced", "→received 1", "→received 2", "wire→received", "due→received"];
+    assert_eq!(hops, expected);
+    for file in [
+        "run.json",
+        "summary.txt",
+        "stats-1.csv",
+        "stats-2.csv",
+        "latency.hlog",
+        "latency.hgrm",
+        "plant.toml",
+    ] {
+        assert!(folder.join(file).metadata().unwrap().len() > 0, "{file}");
+    }
+}
+
+#[test]
+fn a_real_capture_takes_the_place_of_the_exchange() {
+    let Some(capture) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let capture = capture.to_str().unwrap();
+    let run = run(&folder.path().join("run"), &["--capture", capture, "--date", "2020-01-30"]);
+    assert_eq!(run["lost"], json!(0), "{}", run["why"]);
+    assert_eq!(run["throughput"]["messages"], json!(5_000));
+    assert_eq!(run["settings"]["parts"]["plant"]["feeds"][0]["live_orders"], json!(128));
+}
+
+/// A demo whose plant is at work: its ring is there.
+fn under_way(folder: &Path) -> Child {
+    let mut child = demo(folder, &["--rate", "20k", "--duration", "60s"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !ring(child.id()).exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the demo ended early");
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// Waits until every process that holds the other end of the demo's standard error is gone.
+fn wait_for_all(child: &mut Child) -> String {
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    errors.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn ctrl_c_leaves_no_ring_and_no_process_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = under_way(&folder.path().join("run"));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let errors = wait_for_all(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{errors}");
+    assert!(!ring(child.id()).exists(), "{errors}");
+}
+
+#[test]
+fn even_a_killed_demo_leaves_no_ring_and_no_process_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = under_way(&folder.path().join("run"));
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    // Each part is told by the kernel; the plant takes its ring along.
+    let errors = wait_for_all(&mut child);
+    child.wait().unwrap();
+    assert!(!ring(child.id()).exists(), "{errors}");
+}
+
+#[test]
+fn contradictory_wishes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--capture", "x", "--rate", "1k"][..], &["--speed", "max"], &["--subscribers", "0"]] {
+        let output = demo(&folder.path().join("run"), arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}
