@@ -25,10 +25,7 @@ const MOST_DESTINATIONS: usize = 64;
 /// Between two looks whether the user wants to end, in datagrams or messages.
 const LOOK_EVERY: u64 = 4_096;
 
-/// Show what captures hold.
-///
-/// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in the order of their times. Several files
-/// of messages are read one after another.
+/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 pub(super) struct Inspect {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped

@@ -35,10 +35,21 @@ pub(crate) struct Feed {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Send a capture's datagrams onto multicast or unicast UDP, or pack a file of messages and send that
+    ///
+    /// The payloads of a capture's UDP datagrams are sent as they are. Files of ITCH messages behind their lengths are packed into
+    /// MoldUDP64, with heartbeats where the feed is silent for a second and three end-of-session packets at the end; sequences go on over
+    /// several files and loops.
     Replay(replay::Replay),
     /// Show what captures hold: message types, sequences, gaps, symbols, books
+    ///
+    /// Several captures are taken as the lines A, B, … of one feed and arbitrated by sequence, in the order of their times. Several files
+    /// of messages are read one after another.
     Inspect(inspect::Inspect),
     /// Generate a plausible exchange day at any rate, on one or two lines or into a file
+    ///
+    /// The same seed gives the same messages but for their times. Event times are those at which messages were due, so that a receiver
+    /// can tell its latency from due. With --write, nothing is sent and the day is generated as fast as it goes, with the times that the
+    /// rate gives from 09:30 on.
     Simulate(simulate::Simulate),
 }
 

@@ -28,11 +28,7 @@ const ENDS: usize = 3;
 /// At original speed, messages this close together travel in one datagram.
 const TOGETHER_NS: u64 = 1_000_000;
 
-/// Send captures onto multicast or unicast UDP.
-///
-/// The payloads of a capture's UDP datagrams are sent as they are. Files of ITCH messages behind their lengths are packed into
-/// MoldUDP64, with heartbeats where the feed is silent for a second and three end-of-session packets at the end; sequences go on over
-/// several files and loops.
+/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 pub(super) struct Replay {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped, one after another

@@ -37,11 +37,7 @@ const SHOW_EVERY: u64 = 65_536;
 const FILE_OPENING_NS: u64 = 34_200 * SECOND_NS;
 const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
 
-/// Generate a plausible exchange day.
-///
-/// The same seed gives the same messages but for their times. Event times are those at which messages were due, so that a receiver
-/// can tell its latency from due. With --write, nothing is sent and the day is generated as fast as it goes, with the times that the
-/// rate gives from 09:30 on.
+/// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 pub(super) struct Simulate {
     /// Where to send: a multicast group, or an address for unicast
