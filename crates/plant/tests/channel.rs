@@ -1,5 +1,7 @@
 //! A channel from datagrams to ticks, on a made clock and a made ring.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::cell::Cell;
 
 use proptest::prelude::*;

@@ -3,6 +3,8 @@
 //! This binary is the only place that reads the command line and the configuration, starts threads, and prints.
 //! Data goes to standard output, talk to standard error.
 
+#![forbid(unsafe_code)]
+
 mod arguments;
 mod cli;
 mod demo;
