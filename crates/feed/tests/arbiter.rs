@@ -430,6 +430,8 @@ fn a_heartbeat_reveals_the_lost_tail() {
     assert_eq!(rig.log.take(), [Gap(4, 4)]);
     assert_eq!(rig.at(23, Line::B, &packet(4, 6)), [Message(5)]);
     assert_eq!((rig.arbiter.line(Line::B).late, rig.arbiter.statistics().late), (1, 1));
+    // A's heartbeat and B's first packet were ahead of what the lines had brought themselves.
+    assert_eq!((rig.arbiter.line(Line::A).jumps, rig.arbiter.line(Line::B).jumps), (1, 1));
     // A second late copy is a duplicate.
     assert_eq!(rig.at(24, Line::A, &packet(4, 5)), []);
     assert_eq!((rig.arbiter.line(Line::A).late, rig.arbiter.line(Line::A).duplicates), (0, 1));
