@@ -369,7 +369,10 @@ impl Publisher {
         self.memory.publisher().status.state.store(ENDED, Ordering::Release);
         fence(Ordering::SeqCst);
         waiting::wake_all(&self.memory.subscribers().waiters);
-        if self.keep { Ok(()) } else { self.segment.unlink() }
+        // The name goes first: whoever finds the ring without a publisher may take it over.
+        let unlinked = if self.keep { Ok(()) } else { self.segment.unlink() };
+        self.segment.unlock_publisher()?;
+        unlinked
     }
 
     /// Makes sure that a frame of `len` bytes and the word behind it may be written at `at`: this publisher's

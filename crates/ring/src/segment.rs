@@ -137,6 +137,13 @@ impl Segment {
             .map_err(|errno| Error::system(&self.path, "lock", errno))
     }
 
+    /// Gives the publisher's byte back. Closing the file does that too, but not while another thread of this process is
+    /// about to start a program: until then the child has the open file as well.
+    pub(crate) fn unlock_publisher(&self) -> Result<(), Error> {
+        lock::release(self.file.as_fd(), self.shape.publisher_at() as u64)
+            .map_err(|errno| Error::system(&self.path, "unlock", errno))
+    }
+
     /// Whether another open file holds the publisher's byte.
     pub(crate) fn publisher_is_alive(&self) -> Result<bool, Error> {
         lock::held_by_another(self.file.as_fd(), self.shape.publisher_at() as u64)
@@ -149,7 +156,7 @@ impl Segment {
             .map_err(|errno| Error::system(&self.path, "lock a slot of", errno))
     }
 
-    /// Gives a slot's byte back.
+    /// Gives a slot's byte back; as for [`unlock_publisher`](Self::unlock_publisher), sooner than closing does.
     pub(crate) fn unlock_slot(&self, slot: usize) -> Result<(), Error> {
         lock::release(self.file.as_fd(), self.slot_byte(slot))
             .map_err(|errno| Error::system(&self.path, "unlock a slot of", errno))

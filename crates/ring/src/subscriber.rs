@@ -146,6 +146,8 @@ impl Subscriber {
 
     /// Registers at `position`, then fences (F2 in `gate.rs`).
     fn enter(&mut self, position: u64) {
+        #[cfg(test)]
+        tests::interlude();
         self.move_to(position);
         // Release: who sees the bit sees the position.
         self.memory.subscribers().members.slots.fetch_or(1 << self.slot, Ordering::Release);
@@ -228,8 +230,17 @@ impl Subscriber {
         if self.published != self.position {
             self.publish();
         }
-        let deadline = Deadline::after(timeout);
         let ready = || self.is_ready();
+        // What comes soon is not delayed by a look at the clock.
+        let soon = match how {
+            Wait::Spin => waiting::poll(ready, || ()),
+            Wait::Pause | Wait::Adaptive => waiting::poll(ready, spin_loop),
+            Wait::Yield | Wait::Park => false,
+        };
+        if soon {
+            return true;
+        }
+        let deadline = Deadline::after(timeout);
         let bed = Bed {
             waiters: &self.memory.subscribers().waiters,
             flags: &self.memory.publisher().status.flags,
@@ -360,8 +371,12 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let table = self.memory.subscribers();
         table.waiters.parked.fetch_and(!(1 << self.slot), Ordering::Relaxed);
-        // Release pairs with the acquire load of the publisher's scan: all reads are over. The lock goes with the file,
-        // after this.
+        // Release pairs with the acquire load of the publisher's scan: all reads are over.
         table.members.slots.fetch_and(!(1 << self.slot), Ordering::Release);
+        // Only then may another have the slot. What fails here is done by closing the file.
+        let _ = self.segment.unlock_slot(self.slot);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,8 +38,8 @@ const POLLS_PER_LOOK: u32 = 64;
 /// missed, so the sleeper looks for itself.
 const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 /// The longest sleep at all, so that nothing that goes unnoticed (a publisher that dies and is followed by one without
-/// the barrier) is unnoticed for long.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// the barrier) is unnoticed for long. In unit tests long enough that a lost wake-up is seen.
+const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_secs(60) } else { Duration::from_millis(100) };
 
 /// Enters this process into the machine-wide barrier. `false`: the kernel or a sandbox does not give it.
 pub(crate) fn join_barrier() -> bool {
@@ -61,19 +61,26 @@ impl Deadline {
     }
 }
 
+/// Polls `ready` some times, without a look at the clock, with `between` after each poll.
+#[inline]
+pub(crate) fn poll(ready: impl Fn() -> bool, between: impl Fn()) -> bool {
+    for _ in 0..POLLS_PER_LOOK {
+        if ready() {
+            return true;
+        }
+        between();
+    }
+    false
+}
+
 /// Polls `ready` until it holds or the time is over, with `between` after each poll.
 pub(crate) fn poll_until(ready: impl Fn() -> bool, deadline: Deadline, between: impl Fn()) -> bool {
-    loop {
-        for _ in 0..POLLS_PER_LOOK {
-            if ready() {
-                return true;
-            }
-            between();
-        }
+    while !poll(&ready, &between) {
         if deadline.left().is_zero() {
             return ready();
         }
     }
+    true
 }
 
 /// One sleeper's place.
@@ -104,7 +111,7 @@ impl Bed<'_> {
             }
             let sleep = left.min(if sure { LONGEST_SLEEP } else { UNSURE_SLEEP });
             let sleep = futex::Timespec {
-                tv_sec: sleep.as_secs() as futex::Secs, // at most 0
+                tv_sec: sleep.as_secs() as futex::Secs, // at most `LONGEST_SLEEP`
                 tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
             };
             // However it ends (woken, time over, word changed, signal), what counts is looked at above.
@@ -138,4 +145,56 @@ pub(crate) fn wake_all(waiters: &Waiters) {
     waiters.wakes.fetch_add(1, Ordering::SeqCst);
     // Fails on no argument that we pass; a sleeper that is not woken looks for itself after `LONGEST_SLEEP`.
     let _ = futex::wake(&waiters.wakes, futex::Flags::empty(), i32::MAX as u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::{Name, Options, Poll, Publisher, Start, Subscriber};
+
+    /// One side parks after each answer; the other sends the next frame at any moment around that, so that now and then
+    /// its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. A wake-up that is
+    /// lost shows as a wait that runs into its time-out, for nothing else would end the sleep. Without the barrier that
+    /// takes a million rounds or so.
+    #[test]
+    fn no_wake_up_is_lost() {
+        const ROUNDS: u64 = 5_000_000;
+        // A barrier takes a microsecond, and a thousand times that while other programs have the cores.
+        let enough = Deadline::after(Duration::from_secs(3));
+        let patience = LONGEST_SLEEP / 4;
+        let name = |what: &str| Name::new(&format!("test-{what}-{}", std::process::id())).unwrap();
+        let (there, back) = (name("there"), name("back"));
+        let mut ping = Publisher::open(&there, &Options::default()).unwrap();
+        let mut pong = Publisher::open(&back, &Options::default()).unwrap();
+        let mut pings = Subscriber::join(&there, Start::Newest).unwrap();
+        let mut pongs = Subscriber::join(&back, Start::Newest).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for round in 0u64.. {
+                    assert!(pings.wait(Wait::Park, patience), "ping {round} comes");
+                    match pings.next() {
+                        Poll::Frame(frame) => assert_eq!(*frame, round.to_le_bytes()),
+                        Poll::Ended => break,
+                        other => panic!("{other:?}"),
+                    }
+                    pong.publish(&round.to_le_bytes()).unwrap();
+                }
+            });
+            for round in 0..ROUNDS {
+                // About as many nanoseconds, around the time that the other side takes to set its bit.
+                for step in 0..round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55 {
+                    std::hint::black_box(step);
+                }
+                ping.publish(&round.to_le_bytes()).unwrap();
+                assert!(pongs.wait(Wait::Spin, patience), "pong {round} comes");
+                assert_eq!(pongs.next().frame().as_deref(), Some(&round.to_le_bytes()[..]));
+                if round.is_multiple_of(1024) && enough.left().is_zero() {
+                    break;
+                }
+            }
+            ping.close().unwrap();
+        });
+    }
 }

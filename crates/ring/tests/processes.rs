@@ -5,7 +5,7 @@ mod scene;
 use std::time::Duration;
 
 use scene::{OwnName, Player, counter_of, message, publish_all, small};
-use tapeline_ring::{Error, Name, Poll, Publisher, Refused, Start, Subscriber, Wait, inspect};
+use tapeline_ring::{Error, Name, Options, Poll, Publisher, Refused, Start, Subscriber, Wait, inspect};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -50,6 +50,23 @@ fn player() {
                 batch.commit();
                 counter += frames;
             }
+        }
+        // Publishes a few frames, then leaves a claim open behind a batch that was given up, and waits for its end.
+        "stop half-way" => {
+            // Large, so that the cursor is not stored on the way.
+            let mut publisher = Publisher::open(&name, &Options::default()).unwrap();
+            for counter in 0..5 {
+                publish_all(&mut publisher, &message(counter));
+            }
+            let mut batch = publisher.claim_batch();
+            for _ in 0..3 {
+                batch.claim(64).unwrap().fill(0xee);
+            }
+            drop(batch);
+            let mut claim = publisher.claim(100).unwrap();
+            claim.fill(0xff);
+            say("stands".to_owned());
+            std::thread::sleep(LONG);
         }
         // Reads to the end and tells what it saw.
         "read" => {
@@ -177,7 +194,7 @@ fn a_killed_publisher_is_followed() {
     const PUBLISHERS: u32 = 12;
     let name = OwnName::new("followed");
     // Makes the ring, so that the subscriber is there before the first that is killed.
-    let options = tapeline_ring::Options { keep: true, ..small() };
+    let options = Options { keep: true, ..small() };
     Publisher::open(&name.0, &options).unwrap().close().unwrap();
     let mut reader = Subscriber::join(&name.0, Start::Newest).unwrap();
     assert!(matches!(reader.next(), Poll::Ended));
@@ -216,6 +233,29 @@ fn a_killed_publisher_is_followed() {
             (looks.publisher.frames, looks.publisher.alive, looks.publisher.ended),
             (seen, false, false)
         );
+    }
+}
+
+/// The cursor is stored now and then: what was committed after it counts, what was only claimed does not.
+#[test]
+fn a_successor_goes_on_behind_the_last_commit() {
+    let name = OwnName::new("half");
+    let mut player = start("stop half-way", &name);
+    player.says("stands");
+    player.kill();
+    let mut reader = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    assert_eq!(inspect(&name.0).unwrap().publisher.frames, 5);
+    let mut publisher = Publisher::open(&name.0, &Options::default()).unwrap();
+    assert_eq!((publisher.frames(), publisher.epoch()), (5, 2));
+    for counter in 5..500 {
+        publish_all(&mut publisher, &message(counter));
+        if counter == 5 {
+            for expected in 0..5 {
+                assert_eq!(reader.next().frame().as_deref().and_then(counter_of), Some(expected));
+            }
+        }
+        assert_eq!(reader.next().frame().as_deref().and_then(counter_of), Some(counter));
+        assert!(matches!(reader.next(), Poll::Empty));
     }
 }
 
