@@ -1,0 +1,40 @@
+//! The ring's errors as the user sees them.
+
+use tapeline_ring::{Error, Name, list};
+
+use crate::failure::Hinted;
+
+/// A ring's error with its cause and its hint; where there is no such ring, the hint names those that there are.
+pub(super) fn told(error: Error) -> anyhow::Error {
+    let hint = match &error {
+        Error::NotFound { .. } => Some(existing()),
+        other => other.hint(),
+    };
+    let what = match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    match hint {
+        Some(hint) => Hinted::new(what, hint).into(),
+        None => anyhow::anyhow!(what),
+    }
+}
+
+fn existing() -> String {
+    let names: Vec<String> =
+        list().unwrap_or_default().into_iter().map(|entry| entry.name.to_string()).collect();
+    if names.is_empty() {
+        "there are no rings; start the publisher first, or wait for it with `ring sub --wait-for-ring SECONDS`"
+            .to_owned()
+    } else {
+        format!("the rings there are: {}", names.join(", "))
+    }
+}
+
+/// A ring's name as an argument.
+pub(super) fn name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
+}

@@ -1,0 +1,87 @@
+//! `tapeline ring ls`: the rings of this machine.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use tapeline_measure::figures;
+use tapeline_ring::{Entry, list};
+
+use super::failures;
+use super::view::{self, RingView};
+use crate::output::{self, Format};
+
+/// List the rings of this machine
+#[derive(Debug, Args)]
+#[command(after_help = "\
+State: live = a publisher has it, ended = its publisher has closed it, dead = its publisher died and \
+another may continue it.
+
+Examples:
+  tapeline ring ls
+  tapeline ring ls --format json | jq -r '.[] | select(.state == \"dead\") | .name'")]
+pub(super) struct List {
+    /// How to print the list
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A ring, or why what goes by its name cannot be read.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item {
+    Ring(Box<RingView>),
+    Unreadable { name: String, state: &'static str, error: String },
+}
+
+impl List {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let entries = list().map_err(failures::told)?;
+        match self.format {
+            Format::Json => {
+                let items: Vec<Item> = entries.iter().map(item).collect();
+                output::print_json(&items)?;
+            }
+            Format::Table if entries.is_empty() => anstream::eprintln!("no rings"),
+            Format::Table => output::print(&table(&entries))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn item(Entry { name, ring }: &Entry) -> Item {
+    match ring {
+        Ok(ring) => Item::Ring(Box::new(RingView::new(name.as_str(), ring))),
+        Err(error) => {
+            Item::Unreadable { name: name.to_string(), state: "unreadable", error: error.to_string() }
+        }
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let headings = ["name", "state", "publisher", "epoch", "frames", "size", "subscribers", "largest lag"];
+    let mut table = output::table(headings);
+    let mut troubles = String::new();
+    for Entry { name, ring } in entries {
+        match ring {
+            Ok(ring) => {
+                let lag = ring.subscribers.iter().map(|subscriber| subscriber.lag_bytes).max();
+                table.add_row([
+                    name.to_string(),
+                    view::state(ring).to_owned(),
+                    ring.publisher.pid.to_string(),
+                    ring.publisher.epoch.to_string(),
+                    figures::thousands(ring.publisher.frames),
+                    view::bytes(ring.capacity as u64),
+                    ring.subscribers.len().to_string(),
+                    lag.map_or_else(String::new, view::bytes),
+                ]);
+            }
+            Err(error) => {
+                table.add_row([name.as_str(), "unreadable"]);
+                troubles.push_str(&format!("\n{name}: {error}"));
+            }
+        }
+    }
+    if troubles.is_empty() { table.to_string() } else { format!("{table}\n{troubles}") }
+}

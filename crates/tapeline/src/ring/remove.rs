@@ -1,0 +1,80 @@
+//! `tapeline ring rm`: remove rings.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use tapeline_ring::{Entry, Error, Name, inspect, list, remove};
+
+use super::failures;
+use crate::failure::Hinted;
+
+/// Remove rings
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A ring with a live publisher is refused unless forced. Whoever has the ring open keeps it and can read \
+what is left; the memory is free when the last one is gone.
+
+Examples:
+  tapeline ring rm smem
+  tapeline ring rm --dead          all whose publisher is gone and that nobody reads
+  tapeline ring rm --force smem    also from under a live publisher, or what is no ring at all")]
+pub(super) struct Remove {
+    /// Names of rings
+    #[arg(value_name = "NAME", value_parser = failures::name)]
+    rings: Vec<Name>,
+
+    /// The same, as another tool spells it
+    #[arg(long, value_name = "NAME", num_args = 1.., value_parser = failures::name, hide = true)]
+    names: Vec<Name>,
+
+    /// Remove all rings without a live publisher or a live subscriber
+    #[arg(long)]
+    dead: bool,
+
+    /// Remove even with a live publisher, or what cannot be read
+    #[arg(long)]
+    force: bool,
+}
+
+impl Remove {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut names: Vec<Name> = self.rings.into_iter().chain(self.names).collect();
+        if names.is_empty() && !self.dead {
+            return Err(
+                Hinted::new("no ring was named", "name some, or give --dead; `ring ls` lists them").into()
+            );
+        }
+        if self.dead {
+            let dead = list().map_err(failures::told)?.into_iter().filter(is_dead).map(|entry| entry.name);
+            names.extend(dead.collect::<Vec<_>>());
+        }
+        // Each is tried; the first failure is told at the end.
+        let mut failure = None;
+        for name in names {
+            match remove_one(&name, self.force) {
+                Ok(readers) => anstream::eprintln!("removed {name}{readers}"),
+                Err(error) => {
+                    let error = failures::told(error);
+                    match &failure {
+                        None => failure = Some(error),
+                        Some(_) => anstream::eprintln!("error: {error}"),
+                    }
+                }
+            }
+        }
+        failure.map_or(Ok(ExitCode::SUCCESS), Err)
+    }
+}
+
+/// Gives a word on who still reads it.
+fn remove_one(name: &Name, force: bool) -> Result<String, Error> {
+    let readers = inspect(name).map_or(0, |ring| ring.subscribers.iter().filter(|s| s.alive).count());
+    remove(name, force)?;
+    Ok(if readers > 0 { format!(", which {readers} still have open") } else { String::new() })
+}
+
+/// Nobody has it open. What cannot be read is left alone: it may be another's.
+fn is_dead(entry: &Entry) -> bool {
+    let Ok(ring) = &entry.ring else { return false };
+    !ring.publisher.alive && ring.subscribers.iter().all(|subscriber| !subscriber.alive)
+}

@@ -1,0 +1,191 @@
+//! `tapeline ring stat`: one ring's publisher and subscribers.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use tapeline_measure::{Nanos, figures};
+use tapeline_ring::{Name, Snapshot, inspect};
+
+use super::failures;
+use super::view::{self, RingView};
+use crate::arguments;
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// The longest sleep, so that a signal is heeded soon.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Show a ring's publisher and subscribers
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Lag is what lies between a subscriber and the newest message. A subscriber tells how far it is once in \
+an eighth of the ring and when it has read all, so up to an eighth of the ring says nothing; nearly the \
+whole ring says that it holds the publisher back.
+
+Examples:
+  tapeline ring stat smem
+  tapeline ring stat smem --watch                                 once a second, with rates
+  tapeline ring stat smem --watch --interval 100ms --format json  a line of JSON each time")]
+pub(super) struct Stat {
+    /// The ring's name; `ring ls` lists them
+    #[arg(value_name = "NAME", value_parser = failures::name)]
+    name: Name,
+
+    /// Show it again and again, until Ctrl-C or until the ring is gone
+    #[arg(long)]
+    watch: bool,
+
+    /// How often, with --watch
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = arguments::some_duration)]
+    interval: Duration,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A ring with what happened since it was looked at before.
+#[derive(Serialize)]
+struct Watched {
+    #[serde(flatten)]
+    ring: RingView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frames_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_second: Option<f64>,
+}
+
+/// Frames and bytes a second, between two looks.
+#[derive(Clone, Copy)]
+struct Rates {
+    frames: f64,
+    bytes: f64,
+}
+
+impl Stat {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let mut before: Option<(Snapshot, Instant)> = None;
+        loop {
+            let ring = match inspect(&self.name) {
+                Ok(ring) => ring,
+                // It was there: it has ended, which is a good reason to end as well.
+                Err(tapeline_ring::Error::NotFound { .. }) if before.is_some() => {
+                    anstream::eprintln!("ring {} is gone", self.name);
+                    return Ok(ExitCode::SUCCESS);
+                }
+                Err(error) => return Err(failures::told(error)),
+            };
+            let now = Instant::now();
+            let rates = before.as_ref().map(|(before, then)| rates(before, &ring, now.duration_since(*then)));
+            self.show(&ring, rates)?;
+            if !self.watch || !self.sleep(&stop) {
+                return Ok(ExitCode::SUCCESS);
+            }
+            before = Some((ring, now));
+        }
+    }
+
+    /// `false`: it is time to end.
+    fn sleep(&self, stop: &Stop) -> bool {
+        let begun = Instant::now();
+        while !stop.requested() {
+            let left = self.interval.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        false
+    }
+
+    fn show(&self, ring: &Snapshot, rates: Option<Rates>) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => {
+                let watched = Watched {
+                    ring: RingView::new(self.name.as_str(), ring),
+                    frames_per_second: rates.map(|rates| rates.frames),
+                    bytes_per_second: rates.map(|rates| rates.bytes),
+                };
+                if self.watch { output::print_json_line(&watched) } else { output::print_json(&watched) }
+            }
+            Format::Table => {
+                let text = text(&self.name, ring, rates);
+                if !self.watch {
+                    output::print(&text)
+                } else if std::io::stdout().is_terminal() {
+                    // Home, and clear to the end of each line and of the screen, so that nothing flickers.
+                    let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
+                    output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
+                } else {
+                    output::print(&format!("{text}\n"))
+                }
+            }
+        }
+    }
+}
+
+fn rates(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Rates {
+    let per_second =
+        |before: u64, now: u64| now.saturating_sub(before) as f64 / elapsed.as_secs_f64().max(1e-9);
+    Rates {
+        frames: per_second(before.publisher.frames, now.publisher.frames),
+        bytes: per_second(before.publisher.position.0, now.publisher.position.0),
+    }
+}
+
+fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
+    let publisher = &ring.publisher;
+    let alive = match view::state(ring) {
+        "live" => "alive",
+        "ended" => "has ended the ring",
+        _ => "died",
+    };
+    let mut text = format!(
+        "ring         {name}, {} of data, frames up to {}, mode {:04o}, made {}\n\
+         publisher    process {}, {alive}, epoch {}\n\
+         frames       {}, position {}, everything from {} on is there\n\
+         held back    {} claims found the ring full, {} dead subscribers dropped",
+        view::bytes(ring.capacity as u64),
+        view::bytes(ring.max_frame as u64),
+        ring.mode,
+        Nanos(ring.created_ns).file_stamp(),
+        publisher.pid,
+        publisher.epoch,
+        figures::thousands(publisher.frames),
+        figures::thousands(publisher.position.0),
+        figures::thousands(ring.oldest.0),
+        figures::thousands(publisher.full),
+        figures::thousands(publisher.reclaimed),
+    );
+    if let Some(Rates { frames, bytes }) = rates {
+        let (frames, bytes) = (output::rate(frames, "frames"), output::byte_rate(bytes));
+        text.push_str(&format!("\nnow          {frames}   {bytes}"));
+    }
+    if ring.subscribers.is_empty() {
+        text.push_str("\n\nno subscribers");
+        return text;
+    }
+    let mut table = output::table(["subscriber", "process", "state", "position", "lag", "of the ring"]);
+    for subscriber in &ring.subscribers {
+        let state = match (subscriber.alive, subscriber.parked) {
+            (false, _) => "dead",
+            (true, true) => "asleep",
+            (true, false) => "alive",
+        };
+        let share = 100.0 * subscriber.lag_bytes as f64 / ring.capacity as f64;
+        table.add_row([
+            subscriber.label.clone(),
+            subscriber.pid.to_string(),
+            state.to_owned(),
+            figures::thousands(subscriber.position.0),
+            view::bytes(subscriber.lag_bytes),
+            format!("{share:.0} %"),
+        ]);
+    }
+    format!("{text}\n\n{table}")
+}

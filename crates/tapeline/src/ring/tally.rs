@@ -1,0 +1,322 @@
+//! What `ring sub` makes of the messages it gets: sequence, latency, throughput, a verdict.
+
+use serde::Serialize;
+use tapeline_measure::{
+    Clock, Evidence, Lateness, Nanos, Percentiles, Rank, Recorder, Verdict, figures, judge, ticks_ordered,
+};
+
+use super::message::{Message, Note, Stamps};
+use crate::output;
+
+/// Counts and distributions of one subscriber.
+#[derive(Debug)]
+pub(super) struct Tally {
+    /// Frames of all kinds.
+    frames: u64,
+    bytes: u64,
+    /// Frames that are not `ring pub`'s.
+    foreign: u64,
+    /// The sequence that comes next, once one is known.
+    next: Option<u64>,
+    lost: u64,
+    gaps: u64,
+    /// Sequences below the expected one.
+    backwards: u64,
+    /// From due, and from sent, to received.
+    response: Recorder,
+    service: Recorder,
+    sender_lateness: Option<Lateness>,
+    system_lateness: Option<Lateness>,
+    /// When the first frame came, and when the last was seen to have come.
+    first: Option<Nanos>,
+    last: Nanos,
+    interval: Interval,
+    /// Whether latencies are wanted, which costs a reading of the clock for each message.
+    measures: bool,
+}
+
+/// What came since the last interval line.
+#[derive(Debug)]
+struct Interval {
+    since: Nanos,
+    frames: u64,
+    bytes: u64,
+    service: Recorder,
+}
+
+impl Tally {
+    pub(super) fn new(measures: bool) -> Self {
+        Self {
+            frames: 0,
+            bytes: 0,
+            foreign: 0,
+            next: None,
+            lost: 0,
+            gaps: 0,
+            backwards: 0,
+            response: Recorder::new(),
+            service: Recorder::new(),
+            sender_lateness: None,
+            system_lateness: None,
+            first: None,
+            last: Nanos(0),
+            interval: Interval { since: Nanos(0), frames: 0, bytes: 0, service: Recorder::new() },
+            measures,
+        }
+    }
+
+    /// Takes one frame.
+    #[inline]
+    pub(super) fn take(&mut self, frame: &[u8], clock: &Clock) {
+        // Before anything else: this is the moment of arrival.
+        let stamp = self.measures.then(ticks_ordered);
+        self.frames += 1;
+        self.bytes += frame.len() as u64;
+        let Some(message) = Message::read(frame) else {
+            self.foreign += 1;
+            return;
+        };
+        if self.next != Some(message.sequence) {
+            self.leap(message.sequence);
+        }
+        self.next = Some(message.sequence + 1);
+        if let (Some(stamp), Some(stamps)) = (stamp, message.stamps) {
+            self.measure(stamps, clock.at(stamp));
+        }
+    }
+
+    #[inline]
+    fn measure(&mut self, Stamps { due, sent }: Stamps, received: Nanos) {
+        let service_ns = received.since(sent);
+        self.service.record(service_ns);
+        self.response.record(received.since(due));
+        self.interval.service.record(service_ns);
+        self.sender_lateness.get_or_insert_with(|| Lateness::new(sent)).record(sent, sent.since(due));
+        self.system_lateness.get_or_insert_with(|| Lateness::new(sent)).record(received, service_ns);
+    }
+
+    #[cold]
+    fn leap(&mut self, sequence: u64) {
+        match self.next {
+            None => {}
+            Some(expected) if sequence > expected => {
+                self.gaps += 1;
+                self.lost += sequence - expected;
+            }
+            Some(_) => self.backwards += 1,
+        }
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// The first frame has come now.
+    pub(super) fn begin(&mut self, now: Nanos) {
+        self.first = Some(now);
+        self.last = now;
+        self.interval.since = now;
+    }
+
+    /// All frames taken so far had come by now.
+    pub(super) fn seen(&mut self, now: Nanos) {
+        self.last = now;
+    }
+
+    /// A line on what came since the last one, which starts the next.
+    pub(super) fn interval_line(&mut self, now: Nanos) -> String {
+        let interval = &mut self.interval;
+        let seconds = now.since(interval.since).max(1) as f64 / 1e9;
+        let frames = (self.frames - interval.frames) as f64 / seconds;
+        let bytes = (self.bytes - interval.bytes) as f64 / seconds;
+        let mut line = format!("{}   {}", output::byte_rate(bytes), output::rate(frames, "msgs"));
+        for (title, quantile) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+            if let Some(ns) = interval.service.value_at(quantile) {
+                line.push_str(&format!("   {title} {}", figures::duration(ns)));
+            }
+        }
+        (interval.since, interval.frames, interval.bytes) = (now, self.frames, self.bytes);
+        interval.service.clear();
+        line
+    }
+
+    /// The result; `note` is the publisher's, where it is one of `ring pub`.
+    pub(super) fn summary(self, note: Option<Note>) -> Summary {
+        let seconds = self.first.map_or(0.0, |first| self.last.since(first).max(0) as f64 / 1e9);
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let (response, service) = (self.response.percentiles(), self.service.percentiles());
+        let measured = self.frames - self.foreign;
+        let verdict = (measured > 0).then(|| {
+            let sent = measured + self.lost;
+            judge(&Evidence {
+                asked_rate_hz: note.map(|note| note.rate_hz).filter(|rate| *rate > 0).map(|rate| rate as f64),
+                sent_rate_hz: per_second(sent),
+                sent,
+                received: measured,
+                lost: self.lost,
+                sender: self.sender_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
+                // Without a schedule the ring is full on purpose, and its latency is its length.
+                system: self
+                    .system_lateness
+                    .as_ref()
+                    .filter(|_| note.is_none_or(|note| note.rate_hz > 0))
+                    .map(Lateness::trend)
+                    .unwrap_or_default(),
+                held_back_share: note.map_or(0.0, |note| note.held_back_share()),
+                ..Evidence::default()
+            })
+        });
+        let (verdict, why) = verdict.unzip();
+        Summary {
+            verdict,
+            why,
+            messages: self.frames,
+            bytes: self.bytes,
+            seconds,
+            messages_per_second: per_second(self.frames),
+            bytes_per_second: per_second(self.bytes),
+            lost: self.lost,
+            gaps: self.gaps,
+            backwards: self.backwards,
+            foreign: self.foreign,
+            held_back_share: note.map(|note| note.held_back_share()),
+            // One column says it all where messages are due when they are sent.
+            response: (response.samples > 0 && note.is_none_or(|note| note.rate_hz > 0)).then_some(response),
+            service: (service.samples > 0).then_some(service),
+        }
+    }
+}
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verdict: Option<Verdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    messages: u64,
+    bytes: u64,
+    /// From the first message to the last.
+    seconds: f64,
+    messages_per_second: f64,
+    bytes_per_second: f64,
+    /// By sequence.
+    lost: u64,
+    gaps: u64,
+    /// Sequences that were below the expected one.
+    backwards: u64,
+    /// Frames that `ring pub` has not made; they are counted and not measured.
+    foreign: u64,
+    /// The share of the publisher's time in which the ring was full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_back_share: Option<f64>,
+    /// From due to received; of paced messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<Percentiles>,
+    /// From sent to received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<Percentiles>,
+}
+
+impl Summary {
+    /// For people; with `latency` the percentile table.
+    pub(super) fn text(&self, latency: bool) -> String {
+        let mut lines = Vec::new();
+        if let (Some(verdict), Some(why)) = (self.verdict, &self.why) {
+            lines.push(format!("verdict      {}   {why}", output::painted(verdict)));
+        }
+        lines.push(format!(
+            "throughput   {}   {}",
+            output::byte_rate(self.bytes_per_second),
+            output::rate(self.messages_per_second, "msgs")
+        ));
+        lines.push(format!(
+            "received     {} messages in {:.1} s",
+            figures::thousands(self.messages),
+            self.seconds
+        ));
+        if self.messages > self.foreign {
+            let mut line = format!("lost         {}", figures::thousands(self.lost));
+            if self.gaps > 0 {
+                line.push_str(&format!(" in {} gaps", figures::thousands(self.gaps)));
+            }
+            if self.backwards > 0 {
+                line.push_str(&format!(", {} sequences ran backwards", figures::thousands(self.backwards)));
+            }
+            lines.push(line);
+        }
+        if self.foreign > 0 {
+            let count = figures::thousands(self.foreign);
+            lines.push(format!("other        {count} frames that `ring pub` has not made, not measured"));
+        }
+        if let Some(share) = self.held_back_share.filter(|share| *share >= 0.001) {
+            lines.push(format!(
+                "held back    the publisher waited for room {:.1} % of the time",
+                share * 100.0
+            ));
+        }
+        if latency {
+            let columns: Vec<(&str, &Percentiles)> =
+                [("due→received", &self.response), ("sent→received", &self.service)]
+                    .into_iter()
+                    .filter_map(|(title, column)| column.as_ref().map(|column| (title, column)))
+                    .filter(|(_, column)| column.at(Rank::Max).is_some())
+                    .collect();
+            if !columns.is_empty() {
+                lines.push(String::new());
+                lines.push(output::percentile_table(&columns));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(sequence: u64, stamps: Option<Stamps>) -> Vec<u8> {
+        let mut frame = vec![0; 32];
+        Message { sequence, stamps }.write(&mut frame);
+        frame
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_once() {
+        let clock = Clock::calibrate();
+        let mut tally = Tally::new(false);
+        for sequence in [7, 8, 9, 12, 13, 13, 14] {
+            tally.take(&frame(sequence, None), &clock);
+        }
+        tally.take(b"something else", &clock);
+        let summary = tally.summary(None);
+        assert_eq!((summary.messages, summary.foreign), (8, 1));
+        assert_eq!((summary.lost, summary.gaps, summary.backwards), (2, 1, 1));
+        assert_eq!(summary.verdict, Some(Verdict::Lossy));
+        assert!(summary.text(true).contains("lost         2 in 1 gaps"), "{}", summary.text(true));
+    }
+
+    #[test]
+    fn latency_counts_from_due_and_from_sent() {
+        let clock = Clock::calibrate();
+        let mut tally = Tally::new(true);
+        for sequence in 0..100 {
+            let now = clock.now().0;
+            let stamps = Stamps { due: Nanos(now - 2_000_000), sent: Nanos(now - 1_000_000) };
+            tally.take(&frame(sequence, Some(stamps)), &clock);
+        }
+        let summary = tally.summary(None);
+        let median = |column: &Option<Percentiles>| column.as_ref().and_then(|c| c.at(Rank::MEDIAN)).unwrap();
+        assert!(median(&summary.service) >= 1_000_000 && median(&summary.response) >= 2_000_000);
+        assert_eq!(summary.lost, 0);
+    }
+
+    #[test]
+    fn other_publishers_frames_have_no_verdict() {
+        let mut tally = Tally::new(true);
+        tally.take(&[0; 64], &Clock::calibrate());
+        let summary = tally.summary(None);
+        assert_eq!(summary.verdict, None);
+        assert!(!summary.text(true).contains("lost"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A ring's snapshot for programs.
+
+use serde::Serialize;
+use tapeline_ring::{Snapshot, SubscriberView};
+
+/// A ring, as JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct RingView {
+    pub(super) name: String,
+    pub(super) state: &'static str,
+    path: String,
+    capacity: usize,
+    max_frame: usize,
+    file_bytes: u64,
+    mode: String,
+    created_ns: u64,
+    oldest_position: u64,
+    publisher: PublisherJson,
+    subscribers: Vec<SubscriberJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct PublisherJson {
+    pid: u32,
+    alive: bool,
+    ended: bool,
+    epoch: u32,
+    position: u64,
+    frames: u64,
+    full: u64,
+    reclaimed: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct SubscriberJson {
+    slot: usize,
+    pid: u32,
+    alive: bool,
+    parked: bool,
+    label: String,
+    position: u64,
+    lag_bytes: u64,
+}
+
+impl RingView {
+    pub(super) fn new(name: &str, ring: &Snapshot) -> Self {
+        let publisher = &ring.publisher;
+        let subscriber = |view: &SubscriberView| SubscriberJson {
+            slot: view.slot,
+            pid: view.pid,
+            alive: view.alive,
+            parked: view.parked,
+            label: view.label.clone(),
+            position: view.position.0,
+            lag_bytes: view.lag_bytes,
+        };
+        Self {
+            name: name.to_owned(),
+            state: state(ring),
+            path: ring.path.display().to_string(),
+            capacity: ring.capacity,
+            max_frame: ring.max_frame,
+            file_bytes: ring.file_bytes,
+            mode: format!("{:04o}", ring.mode),
+            created_ns: ring.created_ns,
+            oldest_position: ring.oldest.0,
+            publisher: PublisherJson {
+                pid: publisher.pid,
+                alive: publisher.alive,
+                ended: publisher.ended,
+                epoch: publisher.epoch,
+                position: publisher.position.0,
+                frames: publisher.frames,
+                full: publisher.full,
+                reclaimed: publisher.reclaimed,
+            },
+            subscribers: ring.subscribers.iter().map(subscriber).collect(),
+        }
+    }
+}
+
+/// One word on a ring: its publisher is at work, has ended it, or has died.
+pub(super) fn state(ring: &Snapshot) -> &'static str {
+    match (ring.publisher.ended, ring.publisher.alive) {
+        (true, _) => "ended",
+        (false, true) => "live",
+        (false, false) => "dead",
+    }
+}
+
+/// Bytes in the unit that rings are made in: `1 MiB`, `64 KiB`, `1,500 B`.
+pub(super) fn bytes(bytes: u64) -> String {
+    for (unit, size) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if bytes >= size {
+            let value = bytes as f64 / size as f64;
+            return if bytes.is_multiple_of(size) {
+                format!("{value:.0} {unit}")
+            } else {
+                format!("{value:.1} {unit}")
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_read_well() {
+        for (bytes, text) in
+            [(0, "0 B"), (1023, "1023 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"), (1_600_000, "1.5 MiB")]
+        {
+            assert_eq!(super::bytes(bytes), text);
+        }
+    }
+}
