@@ -26,8 +26,11 @@ pub enum Waiting {
     /// Reads the clock until it is time: exact, and takes a whole core.
     #[default]
     Spin,
-    /// Sleeps until 60 µs before, then spins: for low rates, and where cores are shared.
+    /// Sleeps until 60 µs before, then spins: for low rates.
     Sleep,
+    /// Sleeps until 60 µs before, then gives its core to any other thread that is ready between readings of the clock:
+    /// where there are fewer cores than busy threads.
+    Yield,
 }
 
 impl Pacer {
@@ -79,14 +82,17 @@ impl Pacer {
     #[inline]
     pub fn wait(&self, clock: &Clock, until: Nanos, waiting: Waiting) -> Nanos {
         let mut now = clock.now();
-        if waiting == Waiting::Sleep {
+        if waiting != Waiting::Spin {
             while now.0.saturating_add(SPIN_NS) < until.0 {
                 std::thread::sleep(Duration::from_nanos(until.0 - now.0 - SPIN_NS));
                 now = clock.now();
             }
         }
         while now < until {
-            std::hint::spin_loop();
+            match waiting {
+                Waiting::Yield => std::thread::yield_now(),
+                Waiting::Spin | Waiting::Sleep => std::hint::spin_loop(),
+            }
             now = clock.now();
         }
         now
@@ -144,7 +150,7 @@ mod tests {
     fn waits_until_due() {
         let clock = Clock::calibrate();
         let pacer = Pacer::per_second(1_000, clock.now());
-        for (k, waiting) in [(1, Waiting::Spin), (2, Waiting::Sleep)] {
+        for (k, waiting) in [(1, Waiting::Spin), (2, Waiting::Sleep), (3, Waiting::Yield)] {
             let until = pacer.due(k);
             let woken = pacer.wait(&clock, until, waiting);
             assert!(woken >= until && clock.now() >= woken);

@@ -51,6 +51,9 @@ pub(crate) struct Demo {
     /// Subscribers
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
     subscribers: u16,
+    /// Lines that carry the feed: A alone, or A and B
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    lines: u8,
     /// Symbols of the simulated exchange
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     symbols: u16,
@@ -184,7 +187,7 @@ impl Demo {
         mut progress: Progress,
         stop: &Stop,
     ) -> anyhow::Result<Said> {
-        let stage = Stage::set(folder, usize::from(self.subscribers), self.date.as_deref())?;
+        let stage = Stage::set(folder, self.lines, usize::from(self.subscribers), self.date.as_deref())?;
         let mut plant = Part::start("plant", &stage.plant())?;
         let _: Ready = plant.says(START_LIMIT, stop, || {})?;
         let mut subscribers = (1..=usize::from(self.subscribers))
@@ -235,6 +238,8 @@ impl Demo {
                 self.seed.to_string(),
                 "--pack".into(),
                 self.pack.clone(),
+                "--wait".into(),
+                stage.sender_wait().into(),
             ],
         };
         words.into_iter().chain(stage.destination()).collect()
@@ -246,6 +251,7 @@ impl Demo {
             "duration_s": self.duration.as_secs_f64(),
             "capture": self.capture,
             "speed": self.capture.as_ref().map(|_| &self.speed),
+            "lines": self.lines,
             "subscribers": self.subscribers,
             "symbols": self.symbols,
             "seed": self.seed,

@@ -16,20 +16,24 @@ use crate::run_folder::RunFolder;
 pub(super) struct Stage {
     ring: Name,
     config: PathBuf,
-    lines: [SocketAddrV4; 2],
+    lines: Vec<SocketAddrV4>,
     cores: Option<Vec<usize>>,
 }
 
 impl Stage {
     /// Chooses them, and writes the plant's configuration into the run folder.
-    pub(super) fn set(folder: &RunFolder, subscribers: usize, date: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn set(
+        folder: &RunFolder,
+        lines: u8,
+        subscribers: usize,
+        date: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let pid = std::process::id();
         let ring = Name::new(&format!("demo-{pid}"))?;
         let [_, _, high, low] = pid.to_be_bytes();
-        let lines = [
-            SocketAddrV4::new(Ipv4Addr::new(239, 255, high, low), free_port()?),
-            SocketAddrV4::new(Ipv4Addr::new(239, 254, high, low), free_port()?),
-        ];
+        let lines = (0..lines)
+            .map(|line| Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255 - line, high, low), free_port()?)))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         // Sender, plant and each subscriber on a core of its own, or all where the kernel puts them.
         let cores = cores();
         let cores = (cores.len() >= subscribers + 2).then_some(cores);
@@ -41,15 +45,18 @@ impl Stage {
 
     fn toml(&self, date: Option<&str>) -> String {
         let ring = &self.ring;
-        let [a, b] = self.lines;
+        let lines: String = self
+            .lines
+            .iter()
+            .map(|line| format!("\n[[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"))
+            .collect();
         let date = date.map_or_else(String::new, |date| format!("date = \"{date}\"\n"));
         let wait = if self.cores.is_some() { "spin" } else { "block" };
         let cpu = self.core(1).map_or_else(String::new, |core| format!("cpu = {core}\n"));
         format!(
             "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
              wait = \"{wait}\"\n{cpu}\n[[feed]]\nname = \"demo\"\nprotocol = \"nasdaq-itch-5.0\"\n{date}\
-             start = \"from-one\"\nreceive_buffer = \"16MiB\"\n\n[[feed.line]]\naddress = \"{a}\"\n\
-             interface = \"127.0.0.1\"\n\n[[feed.line]]\naddress = \"{b}\"\ninterface = \"127.0.0.1\"\n"
+             start = \"from-one\"\nreceive_buffer = \"16MiB\"\n{lines}"
         )
     }
 
@@ -93,13 +100,18 @@ impl Stage {
         words
     }
 
+    /// How the simulated exchange waits for its schedule: not at the cost of the plant, if they share a core.
+    pub(super) fn sender_wait(&self) -> &'static str {
+        if self.cores.is_some() { "spin" } else { "yield" }
+    }
+
     /// Where the sender sends, on which core, and how it reports.
     pub(super) fn destination(&self) -> Vec<String> {
-        let [a, b] = self.lines.map(|line| line.to_string());
         let mut words: Vec<String> =
-            ["--to", &a, "--also", &b, "--interface", "127.0.0.1", "--format", "json"]
-                .map(String::from)
-                .into();
+            ["--interface", "127.0.0.1", "--format", "json"].map(String::from).into();
+        for (option, line) in ["--to", "--also"].into_iter().zip(&self.lines) {
+            words.extend([option.to_owned(), line.to_string()]);
+        }
         if let Some(core) = self.core(0) {
             words.extend(["--cpu".to_owned(), core.to_string()]);
         }

@@ -94,8 +94,12 @@ pub(super) struct Simulate {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Wait {
+    /// Reads the clock until it is time: exact, and takes a whole core
     Spin,
+    /// Sleeps until shortly before, then spins
     Sleep,
+    /// Sleeps until shortly before, then lets others have the core between looks at the clock
+    Yield,
 }
 
 /// What was generated, for programs.
@@ -191,6 +195,7 @@ impl Simulate {
         let waiting = match self.wait {
             Wait::Spin => Waiting::Spin,
             Wait::Sleep => Waiting::Sleep,
+            Wait::Yield => Waiting::Yield,
         };
         let mut generator = self.generator();
         let mut sending =

@@ -39,7 +39,7 @@ const SLOT_BYTES: usize = 2_048;
 /// How long the plant sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How often the clock is compared with the kernel's and the note is rewritten.
-const HOUSEKEEPING_NS: i64 = 250_000_000;
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
 /// One feed with its sockets.
 struct Inlet {
