@@ -30,8 +30,41 @@ pub(crate) const HAS_BARRIER: u32 = 1;
 pub(crate) struct Cursor {
     /// A frame boundary, at or before the true end.
     pub(crate) position: AtomicU64,
-    /// Frames committed before it.
-    pub(crate) frames: AtomicU64,
+    /// How many frames there are before it: one of the two counts is the position's. The other is written before the
+    /// position moves on, so that a publisher that dies at any moment leaves the two in agreement.
+    counts: [Count; 2],
+}
+
+#[repr(C)]
+#[derive(Debug)]
+struct Count {
+    position: AtomicU64,
+    frames: AtomicU64,
+}
+
+impl Cursor {
+    /// Moves the cursor. Only the publisher may.
+    pub(crate) fn store(&self, position: u64, frames: u64) {
+        let now = self.position.load(Ordering::Relaxed);
+        let [first, second] = &self.counts;
+        let count = if first.position.load(Ordering::Relaxed) == now { second } else { first };
+        count.position.store(position, Ordering::Relaxed);
+        // Pairs with the acquire fence in `frames_at`: who sees the count sees that it is another position's.
+        fence(Ordering::Release);
+        count.frames.store(frames, Ordering::Relaxed);
+        // Release: who starts from this position sees the frames before it, and their count.
+        self.position.store(position, Ordering::Release);
+    }
+
+    /// The number of frames before `position`, if that is where the cursor is.
+    pub(crate) fn frames_at(&self, position: u64) -> Option<u64> {
+        self.counts.iter().find_map(|count| {
+            let is_its = |ordering| count.position.load(ordering) == position;
+            let frames = is_its(Ordering::Acquire).then(|| count.frames.load(Ordering::Relaxed))?;
+            fence(Ordering::Acquire);
+            is_its(Ordering::Relaxed).then_some(frames)
+        })
+    }
 }
 
 /// The oldest position that is guaranteed to be intact; a frame boundary.
@@ -224,3 +257,27 @@ const _: () = {
     assert!(size_of::<Slot>() == 256);
     assert!(size_of::<SubscriberLines>() == 20480);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publisher_that_dies_while_it_moves_its_cursor_leaves_the_old_one_whole() {
+        let count = || Count { position: AtomicU64::new(0), frames: AtomicU64::new(0) };
+        let cursor = Cursor { position: AtomicU64::new(0), counts: [count(), count()] };
+        assert_eq!(cursor.frames_at(0), Some(0));
+        for step in 1..5 {
+            cursor.store(step * 64, step);
+            assert_eq!(cursor.frames_at(step * 64), Some(step));
+            assert_eq!(cursor.frames_at(step * 64 + 8), None);
+        }
+        // The next move, up to its last store but one.
+        let other = cursor.counts.iter().find(|count| count.position.load(Ordering::Relaxed) != 256).unwrap();
+        other.position.store(320, Ordering::Relaxed);
+        other.frames.store(5, Ordering::Relaxed);
+        assert_eq!(cursor.frames_at(cursor.position.load(Ordering::Relaxed)), Some(4));
+        cursor.store(384, 6);
+        assert_eq!(cursor.frames_at(384), Some(6));
+    }
+}

@@ -25,12 +25,17 @@ pub struct Options {
     pub max_frame: usize,
     /// Keep the segment's name after the publisher has closed, so that subscribers can still join and drain.
     pub keep: bool,
+    /// Wake subscribers that sleep at each commit. A publisher whose frames come in bursts leaves it to
+    /// [`Publisher::flush`] at the end of each: otherwise a subscriber that is woken by a burst's first frame reads that
+    /// one, falls asleep again, and costs the publisher a system call for nearly every frame. Polling subscribers see
+    /// each commit at once in any case.
+    pub wake_on_commit: bool,
 }
 
 impl Default for Options {
     /// 1 MiB, for this user only, frames up to 256 KiB, the name removed at the end.
     fn default() -> Self {
-        Self { capacity: 1 << 20, mode: 0o600, max_frame: 0, keep: false }
+        Self { capacity: 1 << 20, mode: 0o600, max_frame: 0, keep: false, wake_on_commit: true }
     }
 }
 
@@ -82,6 +87,7 @@ pub struct Publisher {
     full: u64,
     reclaimed: u64,
     liveness_looked_at: Option<Instant>,
+    wake_on_commit: bool,
     keep: bool,
     closed: bool,
     segment: Segment,
@@ -133,7 +139,7 @@ impl Publisher {
         // Nobody else can have the file open: it has no name.
         segment.lock_publisher()?;
         let memory = Memory::map(&segment, Access::Publisher)?;
-        let publisher = Self::at(segment, memory, Boundaries::starting_at(0), 0, 0, 0, options.keep);
+        let publisher = Self::at(segment, memory, Boundaries::starting_at(0), 0, 0, 0, options);
         publisher.enter(1);
         if publisher.segment.publish_name()? { Ok(Some(publisher)) } else { Ok(None) }
     }
@@ -159,7 +165,7 @@ impl Publisher {
         let memory = Memory::map(&segment, Access::Publisher)?;
         let (gate, end, frames, boundaries) = Self::recover(&segment, &memory)?;
         let epoch = memory.publisher().status.epoch.load(Ordering::Relaxed);
-        let mut publisher = Self::at(segment, memory, boundaries, gate, end, frames, options.keep);
+        let mut publisher = Self::at(segment, memory, boundaries, gate, end, frames, options);
         let tally = &publisher.memory.publisher().tally;
         (publisher.full, publisher.reclaimed) =
             (tally.full.load(Ordering::Relaxed), tally.reclaimed.load(Ordering::Relaxed));
@@ -177,12 +183,14 @@ impl Publisher {
         let lines = memory.publisher();
         let gate = lines.gate.position.load(Ordering::Acquire);
         let cursor = lines.cursor.position.load(Ordering::Acquire);
-        let mut frames = lines.cursor.frames.load(Ordering::Relaxed);
         let (capacity, max_frame) = (segment.shape.capacity, segment.shape.max_frame);
         let aligned = gate.is_multiple_of(8) && cursor.is_multiple_of(8);
         if !aligned || gate > cursor || cursor - gate > capacity as u64 || cursor > FAR {
             return Err(damaged(format!("its gate is {gate} and its cursor {cursor}")));
         }
+        let Some(mut frames) = lines.cursor.frames_at(cursor) else {
+            return Err(damaged(format!("its cursor is {cursor}, and it counts no frames there")));
+        };
         let mut boundaries = Boundaries::starting_at(gate);
         let mut mark = gate + (capacity / PARTS) as u64;
         let end = frame::walk(memory, gate, max_frame, capacity, |position| {
@@ -215,7 +223,7 @@ impl Publisher {
         gate: u64,
         position: u64,
         frames: u64,
-        keep: bool,
+        options: &Options,
     ) -> Self {
         let (capacity, max_frame) = (segment.shape.capacity as u64, segment.shape.max_frame);
         Self {
@@ -236,7 +244,8 @@ impl Publisher {
             full: 0,
             reclaimed: 0,
             liveness_looked_at: None,
-            keep,
+            keep: options.keep,
+            wake_on_commit: options.wake_on_commit,
             closed: false,
             segment,
         }
@@ -344,10 +353,11 @@ impl Publisher {
         self.memory.publisher().note.write(words);
     }
 
-    /// Stores the cursor where it is, for those who look from outside. Otherwise it follows once in an eighth of the
-    /// ring.
+    /// Stores the cursor where it is, for those who look from outside; otherwise it follows once in an eighth of the
+    /// ring. Wakes subscribers that sleep, where [`Options::wake_on_commit`] leaves that to this call.
     pub fn flush(&mut self) {
         self.publish_cursor();
+        waiting::wake_sleepers(&self.memory.subscribers().waiters);
     }
 
     /// Says that nothing more comes: subscribers drain, then see [`Poll::Ended`](crate::Poll::Ended). Removes the name
@@ -408,7 +418,9 @@ impl Publisher {
         self.position = end;
         // Wrapping: the count comes out of a segment when a ring is continued.
         self.frames = self.frames.wrapping_add(frames);
-        waiting::wake_sleepers(&self.memory.subscribers().waiters);
+        if self.wake_on_commit {
+            waiting::wake_sleepers(&self.memory.subscribers().waiters);
+        }
         Position(start)
     }
 
@@ -424,6 +436,8 @@ impl Publisher {
         if end > self.limit && !self.raise_limit(end) {
             self.full = self.full.wrapping_add(1);
             if !self.reclaim_dead(end) || !self.raise_limit(end) {
+                // Who sleeps through frames that it has not been told of would never make room.
+                waiting::wake_sleepers(&self.memory.subscribers().waiters);
                 return Err(Refused::Full);
             }
         }
@@ -458,11 +472,8 @@ impl Publisher {
     }
 
     fn publish_cursor(&mut self) {
-        let cursor = &self.memory.publisher().cursor;
         if self.published != self.position {
-            cursor.frames.store(self.frames, Ordering::Relaxed);
-            // Release: who starts from this position sees the frames before it.
-            cursor.position.store(self.position, Ordering::Release);
+            self.memory.publisher().cursor.store(self.position, self.frames);
             self.published = self.position;
         }
     }

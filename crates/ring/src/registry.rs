@@ -188,10 +188,10 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
     let most = segment.shape.capacity / 2;
     for _ in 0..TRIES {
         let start = cursor.position.load(Ordering::Acquire);
-        let mut frames = cursor.frames.load(Ordering::Relaxed);
         if start > 1 << 62 {
             break;
         }
+        let Some(mut frames) = cursor.frames_at(start) else { continue };
         let end =
             frame::walk(memory, start, segment.shape.max_frame, most, |_| frames = frames.wrapping_add(1));
         if let Ok(end) = end
@@ -200,7 +200,8 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
             return (end, frames);
         }
     }
-    (cursor.position.load(Ordering::Acquire), cursor.frames.load(Ordering::Relaxed))
+    let position = cursor.position.load(Ordering::Acquire);
+    (position, cursor.frames_at(position).unwrap_or(0))
 }
 
 /// Removes a ring's name and frees its memory once nobody has it open. Subscribers that have it drain what is there.

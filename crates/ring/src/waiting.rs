@@ -127,7 +127,8 @@ impl Bed<'_> {
     }
 }
 
-/// Wakes whoever sleeps. Called after every commit: one plain load and a branch while nobody does.
+/// Wakes whoever sleeps. Called after every commit, or at the end of a burst of them: one plain load and a branch while
+/// nobody does.
 #[inline]
 pub(crate) fn wake_sleepers(waiters: &Waiters) {
     // The header's store stays before this load in the program; between the two the processor needs no fence, because

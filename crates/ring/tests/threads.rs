@@ -192,3 +192,49 @@ fn notes_are_whole() {
         }
     });
 }
+
+/// Without a wake-up at each commit a sleeper goes on sleeping, and is woken by a flush, and by a ring that is full.
+#[test]
+fn a_sleeper_is_woken_by_a_flush_or_a_full_ring() {
+    let name = Name::new(&format!("test-flush-{}", std::process::id())).unwrap();
+    let options = Options { capacity: 4_096, wake_on_commit: false, ..Options::default() };
+    let mut publisher = Publisher::open(&name, &options).unwrap();
+    let mut subscriber = Subscriber::join(&name, Start::Oldest).unwrap();
+    let parked = || tapeline_ring::inspect(&name).unwrap().subscribers[0].parked;
+    // Far longer than it takes: what ends the waits below is a wake-up. (A sleeper looks for itself every 100 ms, so each
+    // is waited for many times over.)
+    let patience = Duration::from_secs(60);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut frames = 0;
+            loop {
+                match subscriber.next() {
+                    Poll::Frame(_) => frames += 1,
+                    Poll::Ended => return frames,
+                    _ => {
+                        subscriber.wait(Wait::Park, patience);
+                    }
+                }
+            }
+        });
+        let mut sent = 0;
+        for _ in 0..100 {
+            while !parked() {
+                std::hint::spin_loop();
+            }
+            publisher.publish(b"one").unwrap();
+            publisher.publish(b"two").unwrap();
+            publisher.flush();
+            sent += 2;
+        }
+        // Nobody flushes here: only because a full ring wakes does this end soon.
+        for _ in 0..10_000 {
+            while publisher.publish(&[7; 100]).is_err() {
+                std::hint::spin_loop();
+            }
+            sent += 1;
+        }
+        publisher.close().unwrap();
+        assert_eq!(reader.join().unwrap(), sent);
+    });
+}

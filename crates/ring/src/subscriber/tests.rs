@@ -73,7 +73,10 @@ fn join_under_load(start: Start, joins: u64) {
         scope.spawn(|| {
             let mut counter = 0u64;
             while !stop.load(Ordering::Relaxed) {
-                let Ok(mut claim) = publisher.claim(8 * (1 + counter as usize % 13)) else { continue };
+                let Ok(mut claim) = publisher.claim(8 * (1 + counter as usize % 13)) else {
+                    thread::yield_now();
+                    continue;
+                };
                 for word in claim.as_chunks_mut::<8>().0 {
                     *word = counter.to_le_bytes();
                 }
