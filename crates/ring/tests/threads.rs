@@ -196,15 +196,12 @@ fn notes_are_whole() {
 /// Without a wake-up at each commit a sleeper goes on sleeping, and is woken by a flush, and by a ring that is full.
 #[test]
 fn a_sleeper_is_woken_by_a_flush_or_a_full_ring() {
-    let name = Name::new(&format!("test-flush-{}", std::process::id())).unwrap();
+    let name = OwnName::new("flush");
     let options = Options { capacity: 4_096, wake_on_commit: false, ..Options::default() };
-    let mut publisher = Publisher::open(&name, &options).unwrap();
-    let mut subscriber = Subscriber::join(&name, Start::Oldest).unwrap();
-    let parked = || tapeline_ring::inspect(&name).unwrap().subscribers[0].parked;
-    // Far longer than it takes: what ends the waits below is a wake-up. (A sleeper looks for itself every 100 ms, so each
-    // is waited for many times over.)
-    let patience = Duration::from_secs(60);
-    std::thread::scope(|scope| {
+    let mut publisher = Publisher::open(&name.0, &options).unwrap();
+    let mut subscriber = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    let parked = || tapeline_ring::inspect(&name.0).unwrap().subscribers[0].parked;
+    thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut frames = 0;
             loop {
@@ -212,7 +209,7 @@ fn a_sleeper_is_woken_by_a_flush_or_a_full_ring() {
                     Poll::Frame(_) => frames += 1,
                     Poll::Ended => return frames,
                     _ => {
-                        subscriber.wait(Wait::Park, patience);
+                        subscriber.wait(Wait::Park, LONG);
                     }
                 }
             }

@@ -34,6 +34,9 @@ pub(crate) struct RunArgs {
 
 /// Datagrams taken from one line before the next line has its turn.
 const BATCH_SLOTS: usize = 64;
+/// Subscribers that sleep are woken after this many datagrams, and after the last of a batch. Less often would let them
+/// sleep through a burst; more often, they would fall asleep again in the middle of it.
+const WAKE_EVERY: usize = 8;
 /// The longest datagram that is taken whole; exchanges stay below an Ethernet frame.
 const SLOT_BYTES: usize = 2_048;
 /// How long the plant sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
@@ -110,6 +113,8 @@ impl Running {
         let options = tapeline_ring::Options {
             capacity: config.ring_bytes,
             keep: config.keep_ring,
+            // Datagrams bring many messages at once: see `WAKE_EVERY`.
+            wake_on_commit: false,
             ..tapeline_ring::Options::default()
         };
         let inlets = config
@@ -153,7 +158,7 @@ impl Running {
                         }
                     };
                     taken += got;
-                    for datagram in self.batch.iter().take(got) {
+                    for (datagram, left) in self.batch.iter().zip((0..got).rev()) {
                         self.truncated += u64::from(datagram.truncated);
                         let wire = datagram.received.unwrap_or_else(|| self.clock.now());
                         inlet.channel.datagram(
@@ -163,6 +168,9 @@ impl Running {
                             &self.clock,
                             &mut self.sequencer,
                         )?;
+                        if left % WAKE_EVERY == 0 {
+                            self.sequencer.publisher().ring().flush();
+                        }
                     }
                 }
             }
