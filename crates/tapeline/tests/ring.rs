@@ -257,6 +257,40 @@ fn signals_end_both_sides_in_order() {
     assert!(!name.0.path().exists());
 }
 
+/// A reader that is slower than its publisher still reads all when that has ended and the ring's name is gone.
+#[test]
+fn what_an_ended_publisher_left_is_read_to_the_end() {
+    const FRAMES: usize = 20_000;
+    let name = OwnName::new();
+    let mut publisher =
+        Publisher::open(&name.0, &Options { capacity: 1 << 22, ..Options::default() }).unwrap();
+    let mut reader = start(&["sub", "--name", name.as_str(), "--raw"]);
+    until(|| subscribers(&name) == 1);
+    for _ in 0..FRAMES {
+        publisher.publish(&[7; 100]).unwrap();
+    }
+    publisher.close().unwrap();
+    // It has filled its pipe and stands still. After a second it will look for its publisher, however much is left.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let lines = BufReader::new(reader.0.stdout.take().unwrap()).lines().count();
+    assert_eq!(lines, FRAMES);
+    assert!(reader.0.wait().unwrap().success());
+}
+
+/// With neither a publisher nor a name nothing more can come.
+#[test]
+fn a_reader_of_a_dead_and_removed_ring_ends() {
+    let name = OwnName::new();
+    let mut publisher = start(&["pub", "--name", name.as_str(), "--rate", "1k"]);
+    until(|| inspect(&name.0).is_ok());
+    let reader = start(&["sub", "--name", name.as_str(), "--format", "json"]);
+    until(|| subscribers(&name) == 1 && inspect(&name.0).is_ok_and(|ring| ring.publisher.frames > 10));
+    publisher.0.kill().unwrap();
+    publisher.0.wait().unwrap();
+    assert!(ring(&["rm", name.as_str()]).status.success());
+    assert_eq!(json(&reader.end())["lost"].as_u64(), Some(0));
+}
+
 /// A publisher that waits for room hears signals as well.
 #[test]
 fn a_publisher_held_back_ends_on_a_signal() {

@@ -277,7 +277,12 @@ struct Reader<'a> {
     polls: u32,
     progress: Progress,
     counts_messages: bool,
+    /// Whether the last poll found nothing.
+    dry: bool,
+    /// Whether the publisher was found dead since the last frame, and that was said.
     orphaned: bool,
+    /// Whether the ring has neither a publisher nor a name.
+    forsaken: bool,
     name: &'a Name,
 }
 
@@ -307,7 +312,9 @@ impl<'a> Reader<'a> {
             polls: 0,
             progress,
             counts_messages: options.messages.is_some() || options.seconds.is_none(),
+            dry: false,
             orphaned: false,
+            forsaken: false,
             name: &options.name,
         }
     }
@@ -325,8 +332,12 @@ impl<'a> Reader<'a> {
                     if self.taken.is_multiple_of(FRAMES_PER_LOOK) && self.look(&mut sink)? {
                         break;
                     }
+                    self.dry = false;
                 }
+                // Empty after it was found that nothing more can come.
+                Poll::Empty if self.forsaken => break,
                 Poll::Empty => {
+                    self.dry = true;
                     if self.idle(&mut sink)? {
                         break;
                     }
@@ -392,8 +403,8 @@ impl<'a> Reader<'a> {
             } else {
                 self.progress.set_elapsed();
             }
-            if !self.subscriber.publisher_alive().map_err(failures::told)? && self.is_abandoned()? {
-                return Ok(true);
+            if self.dry && !self.subscriber.publisher_alive().map_err(failures::told)? {
+                self.look_for_successor()?;
             }
         }
         Ok(now >= self.end || self.stop.requested())
@@ -412,18 +423,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The publisher has died without an end. Another may continue the ring as long as it has its name.
-    fn is_abandoned(&mut self) -> anyhow::Result<bool> {
-        if !self.subscriber.is_named().map_err(failures::told)? {
-            self.progress.say(&format!("ring {} was removed, and its publisher is gone", self.name));
-            return Ok(true);
-        }
-        if !std::mem::replace(&mut self.orphaned, true) {
+    /// All has been read, and there is no publisher. Either it has just ended the ring, which `next` will say; or it has
+    /// died, and another may continue the ring as long as it has its name.
+    fn look_for_successor(&mut self) -> anyhow::Result<()> {
+        self.forsaken = !self.subscriber.is_named().map_err(failures::told)?;
+        if !self.forsaken && !std::mem::replace(&mut self.orphaned, true) {
             let name = self.name;
             self.progress
                 .say(&format!("the publisher of ring {name} died; waiting for another (Ctrl-C ends)"));
         }
-        Ok(false)
+        Ok(())
     }
 }
 
