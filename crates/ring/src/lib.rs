@@ -35,6 +35,8 @@
 //!
 //! The design, with what it was chosen over, is in `docs/adr/0001-ring.md`.
 
+#![deny(unsafe_code)]
+
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("the ring rests on Linux's locks, futexes and shared memory, and on atomic words of 64 bits");
 

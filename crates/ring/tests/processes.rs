@@ -9,6 +9,13 @@ use tapeline_ring::{Error, Name, Options, Poll, Publisher, Refused, Start, Subsc
 
 const LONG: Duration = Duration::from_secs(600);
 
+/// Until the test kills this process.
+fn wait_to_be_ended() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
 /// Not a test: what the other processes do.
 #[test]
 #[ignore = "a role that the other tests start"]
@@ -24,13 +31,13 @@ fn player() {
             assert!(subscriber.wait(Wait::Park, LONG));
             let frame = subscriber.next().frame().expect("a frame is there");
             say(format!("holds {}", counter_of(&frame).unwrap()));
-            std::thread::sleep(LONG);
+            wait_to_be_ended();
         }
         // Joins and does not read.
         "sit" => {
             let _subscriber = Subscriber::join(&name, Start::Newest).unwrap();
             say("joined".to_owned());
-            std::thread::sleep(LONG);
+            wait_to_be_ended();
         }
         // Counts upwards from where the ring's last publisher was, as fast as there is room.
         "publish" => {
@@ -66,7 +73,7 @@ fn player() {
             let mut claim = publisher.claim(100).unwrap();
             claim.fill(0xff);
             say("stands".to_owned());
-            std::thread::sleep(LONG);
+            wait_to_be_ended();
         }
         // Reads to the end and tells what it saw.
         "read" => {

@@ -271,7 +271,8 @@ fn what_an_ended_publisher_left_is_read_to_the_end() {
     }
     publisher.close().unwrap();
     // It has filled its pipe and stands still. After a second it will look for its publisher, however much is left.
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let filled = std::time::Instant::now();
+    until(|| filled.elapsed().as_millis() > 1_100);
     let lines = BufReader::new(reader.0.stdout.take().unwrap()).lines().count();
     assert_eq!(lines, FRAMES);
     assert!(reader.0.wait().unwrap().success());
