@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tapeline_measure::{Clock, Nanos, Verdict, pin};
-use tapeline_ring::{Error, Frame, Name, Poll, Start, Subscriber, Wait};
+use tapeline_ring::{Error, Name, Poll, Position, Start, Subscriber, Wait};
 
 use super::failures;
 use super::message::Note;
-use super::tally::Tally;
+use super::tally::{Tally, Wanted};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
@@ -142,9 +142,9 @@ impl Subscribe {
         }
         let intervals = self.stats.contains(&Stats::Interval) && !self.count;
         let latency = self.stats.contains(&Stats::Latency);
-        let measures = !self.count && (latency || intervals);
+        let wanted = Wanted { latency: (latency || intervals) && !self.count, intervals };
         let (Measured { tally, .. }, note) =
-            reader.read(Measured { tally: Tally::new(measures), intervals })?;
+            reader.read(Measured { tally: Tally::new(wanted), intervals })?;
         if self.count {
             output::print(&tally.frames().to_string())?;
             return Ok(ExitCode::SUCCESS);
@@ -188,10 +188,10 @@ impl Subscribe {
 /// What is done with what comes.
 trait Sink {
     /// Takes a frame.
-    fn take(&mut self, frame: Frame<'_>, clock: &Clock) -> anyhow::Result<()>;
+    fn take(&mut self, position: Position, frame: &[u8], clock: &Clock) -> anyhow::Result<()>;
 
-    /// The first frame is about to be taken.
-    fn begin(&mut self, _now: Nanos) {}
+    /// The first frame of a publisher is about to be taken; `note` is the publisher's, where it is a `ring pub`.
+    fn begin(&mut self, _now: Nanos, _note: Option<Note>) {}
 
     /// All frames that there were have been taken by now; called now and then.
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {
@@ -211,12 +211,12 @@ struct Raw<W: Write> {
 }
 
 impl<W: Write> Sink for Raw<W> {
-    fn take(&mut self, frame: Frame<'_>, _clock: &Clock) -> anyhow::Result<()> {
+    fn take(&mut self, position: Position, frame: &[u8], _clock: &Clock) -> anyhow::Result<()> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.line.clear();
         // Cannot fail: it writes to memory.
-        let _ = write!(self.line, "{} {} ", frame.position(), frame.len());
-        for byte in frame.iter() {
+        let _ = write!(self.line, "{} {} ", position, frame.len());
+        for byte in frame {
             self.line.push(char::from(DIGITS[usize::from(byte >> 4)]));
             self.line.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
@@ -237,13 +237,13 @@ struct Measured {
 
 impl Sink for Measured {
     #[inline]
-    fn take(&mut self, frame: Frame<'_>, clock: &Clock) -> anyhow::Result<()> {
-        self.tally.take(&frame, clock);
+    fn take(&mut self, _position: Position, frame: &[u8], clock: &Clock) -> anyhow::Result<()> {
+        self.tally.take(frame, clock);
         Ok(())
     }
 
-    fn begin(&mut self, now: Nanos) {
-        self.tally.begin(now);
+    fn begin(&mut self, now: Nanos, note: Option<Note>) {
+        self.tally.begin(now, note.is_none_or(|note| note.rate_hz > 0));
     }
 
     fn seen(&mut self, now: Nanos) -> anyhow::Result<()> {
@@ -270,6 +270,8 @@ struct Reader<'a> {
     how: How,
     total: u64,
     end: Nanos,
+    /// The publisher of the last frame; none has this number before the first.
+    epoch: u32,
     taken: u64,
     /// Frames taken at the last look.
     looked_at: u64,
@@ -306,6 +308,7 @@ impl<'a> Reader<'a> {
             how: options.wait,
             total: options.messages.unwrap_or(u64::MAX),
             end: Nanos(now.0.saturating_add(time)),
+            epoch: u32::MAX,
             taken: 0,
             looked_at: 0,
             upkeep_due: now + UPKEEP_NS,
@@ -323,16 +326,21 @@ impl<'a> Reader<'a> {
     fn read<S: Sink>(mut self, mut sink: S) -> anyhow::Result<(S, Option<Note>)> {
         while self.taken < self.total {
             match self.subscriber.next() {
-                Poll::Frame(frame) => {
-                    if self.taken == 0 {
-                        sink.begin(self.clock.now());
-                    }
-                    sink.take(frame, &self.clock)?;
+                Poll::Frame(frame) if frame.epoch() == self.epoch => {
+                    sink.take(frame.position(), &frame, &self.clock)?;
+                    self.dry = false;
                     self.taken += 1;
                     if self.taken.is_multiple_of(FRAMES_PER_LOOK) && self.look(&mut sink)? {
                         break;
                     }
+                }
+                // The first of a publisher: from here on its note is the one that counts.
+                Poll::Frame(frame) => {
+                    let (epoch, position, bytes) = (frame.epoch(), frame.position(), frame.to_vec());
+                    self.follow_publisher(epoch, &mut sink);
+                    sink.take(position, &bytes, &self.clock)?;
                     self.dry = false;
+                    self.taken += 1;
                 }
                 // Empty after it was found that nothing more can come.
                 Poll::Empty if self.forsaken => break,
@@ -408,6 +416,17 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(now >= self.end || self.stop.requested())
+    }
+
+    /// Another publisher, or the first one, has begun: its clock is the one that its stamps are of.
+    #[cold]
+    fn follow_publisher(&mut self, epoch: u32, sink: &mut impl Sink) {
+        self.epoch = epoch;
+        self.note = read_note(&self.subscriber);
+        if let Some(note) = self.note {
+            self.clock = Clock::with(note.calibration);
+        }
+        sink.begin(self.clock.now(), self.note);
     }
 
     /// The publisher recalibrates once a second, and so does who reads its stamps; otherwise the clock is our own.

@@ -31,8 +31,19 @@ pub(super) struct Tally {
     first: Option<Nanos>,
     last: Nanos,
     interval: Interval,
-    /// Whether latencies are wanted, which costs a reading of the clock for each message.
-    measures: bool,
+    wanted: Wanted,
+    /// Whether messages have a schedule. Without one they are due when they are sent, and the ring is full on purpose, so
+    /// that its latency is its length.
+    paced: bool,
+}
+
+/// What is looked at: each costs some nanoseconds for each message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Latencies, and so a reading of the clock.
+    pub(super) latency: bool,
+    /// Interval lines.
+    pub(super) intervals: bool,
 }
 
 /// What came since the last interval line.
@@ -45,7 +56,7 @@ struct Interval {
 }
 
 impl Tally {
-    pub(super) fn new(measures: bool) -> Self {
+    pub(super) fn new(wanted: Wanted) -> Self {
         Self {
             frames: 0,
             bytes: 0,
@@ -61,7 +72,8 @@ impl Tally {
             first: None,
             last: Nanos(0),
             interval: Interval { since: Nanos(0), frames: 0, bytes: 0, service: Recorder::new() },
-            measures,
+            wanted,
+            paced: true,
         }
     }
 
@@ -69,7 +81,7 @@ impl Tally {
     #[inline]
     pub(super) fn take(&mut self, frame: &[u8], clock: &Clock) {
         // Before anything else: this is the moment of arrival.
-        let stamp = self.measures.then(ticks_ordered);
+        let stamp = self.wanted.latency.then(ticks_ordered);
         self.frames += 1;
         self.bytes += frame.len() as u64;
         let Some(message) = Message::read(frame) else {
@@ -89,10 +101,14 @@ impl Tally {
     fn measure(&mut self, Stamps { due, sent }: Stamps, received: Nanos) {
         let service_ns = received.since(sent);
         self.service.record(service_ns);
-        self.response.record(received.since(due));
-        self.interval.service.record(service_ns);
-        self.sender_lateness.get_or_insert_with(|| Lateness::new(sent)).record(sent, sent.since(due));
-        self.system_lateness.get_or_insert_with(|| Lateness::new(sent)).record(received, service_ns);
+        if self.paced {
+            self.response.record(received.since(due));
+            self.sender_lateness.get_or_insert_with(|| Lateness::new(sent)).record(sent, sent.since(due));
+            self.system_lateness.get_or_insert_with(|| Lateness::new(sent)).record(received, service_ns);
+        }
+        if self.wanted.intervals {
+            self.interval.service.record(service_ns);
+        }
     }
 
     #[cold]
@@ -111,11 +127,14 @@ impl Tally {
         self.frames
     }
 
-    /// The first frame has come now.
-    pub(super) fn begin(&mut self, now: Nanos) {
-        self.first = Some(now);
-        self.last = now;
-        self.interval.since = now;
+    /// The first frame of a publisher has come now; `paced` if it keeps a schedule.
+    pub(super) fn begin(&mut self, now: Nanos, paced: bool) {
+        self.paced = paced;
+        if self.first.is_none() {
+            self.first = Some(now);
+            self.last = now;
+            self.interval.since = now;
+        }
     }
 
     /// All frames taken so far had come by now.
@@ -155,13 +174,7 @@ impl Tally {
                 received: measured,
                 lost: self.lost,
                 sender: self.sender_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
-                // Without a schedule the ring is full on purpose, and its latency is its length.
-                system: self
-                    .system_lateness
-                    .as_ref()
-                    .filter(|_| note.is_none_or(|note| note.rate_hz > 0))
-                    .map(Lateness::trend)
-                    .unwrap_or_default(),
+                system: self.system_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
                 held_back_share: note.map_or(0.0, |note| note.held_back_share()),
                 ..Evidence::default()
             })
@@ -180,8 +193,7 @@ impl Tally {
             backwards: self.backwards,
             foreign: self.foreign,
             held_back_share: note.map(|note| note.held_back_share()),
-            // One column says it all where messages are due when they are sent.
-            response: (response.samples > 0 && note.is_none_or(|note| note.rate_hz > 0)).then_some(response),
+            response: (response.samples > 0).then_some(response),
             service: (service.samples > 0).then_some(service),
         }
     }
@@ -275,6 +287,8 @@ impl Summary {
 mod tests {
     use super::*;
 
+    const ALL: Wanted = Wanted { latency: true, intervals: true };
+
     fn frame(sequence: u64, stamps: Option<Stamps>) -> Vec<u8> {
         let mut frame = vec![0; 32];
         Message { sequence, stamps }.write(&mut frame);
@@ -284,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_counted_once() {
         let clock = Clock::calibrate();
-        let mut tally = Tally::new(false);
+        let mut tally = Tally::new(Wanted { latency: false, ..ALL });
         for sequence in [7, 8, 9, 12, 13, 13, 14] {
             tally.take(&frame(sequence, None), &clock);
         }
@@ -299,7 +313,7 @@ mod tests {
     #[test]
     fn latency_counts_from_due_and_from_sent() {
         let clock = Clock::calibrate();
-        let mut tally = Tally::new(true);
+        let mut tally = Tally::new(ALL);
         for sequence in 0..100 {
             let now = clock.now().0;
             let stamps = Stamps { due: Nanos(now - 2_000_000), sent: Nanos(now - 1_000_000) };
@@ -313,7 +327,7 @@ mod tests {
 
     #[test]
     fn other_publishers_frames_have_no_verdict() {
-        let mut tally = Tally::new(true);
+        let mut tally = Tally::new(ALL);
         tally.take(&[0; 64], &Clock::calibrate());
         let summary = tally.summary(None);
         assert_eq!(summary.verdict, None);
