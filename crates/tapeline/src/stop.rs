@@ -10,11 +10,14 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Listens for SIGINT and SIGTERM from here on. A second one ends the process at once.
+    /// Listens for SIGINT and SIGTERM from here on. A second SIGINT, from a user who has lost patience, ends the process at
+    /// once. A second SIGTERM does not: the kernel sends one for each thread of a parent that dies, all within microseconds.
     pub(crate) fn on_signals() -> std::io::Result<Self> {
         let flag = Arc::new(AtomicBool::new(false));
+        let interrupted = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(&interrupted))?;
+        signal_hook::flag::register(SIGINT, interrupted)?;
         for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }
         Ok(Self(flag))
