@@ -1,6 +1,8 @@
 //! The demo as a user starts it, ends it, and kills it.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,17 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let found =
-        std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join("data").join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("skipped: no shared test data beside the repository");
-    None
-}
+use shared_data::shared;
 
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));

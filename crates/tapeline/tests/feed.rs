@@ -1,30 +1,21 @@
 //! `tapeline feed` through the real binary: what it finds in real captures, and what it puts on the wire.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use shared_data::{expected, shared};
 use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::moldudp64::{Packet, parse};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
-
-/// A file of the folder `shared` beside the repository (or `TAPELINE_SHARED`), where there is one.
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let found =
-        std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join("data").join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("skipped: no shared test data beside the repository");
-    None
-}
 
 fn tapeline(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
@@ -42,11 +33,6 @@ fn json_of(arguments: &[&str]) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
-}
-
-fn expected(path: &str) -> Option<Value> {
-    let text = std::fs::read_to_string(shared(path)?).unwrap();
-    Some(serde_json::from_str(&text).unwrap())
 }
 
 fn text(path: &Path) -> &str {

@@ -1,30 +1,17 @@
 //! The plant as a user runs it: real processes, real multicast on loopback, real shared memory, real captures.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
-
-/// A file of the folder `shared` beside the repository (or `TAPELINE_SHARED`), where there is one.
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let found =
-        std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join("data").join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("skipped: no shared test data beside the repository");
-    None
-}
-
-fn expected(path: &str) -> Option<Value> {
-    Some(serde_json::from_str(&std::fs::read_to_string(shared(path)?).unwrap()).unwrap())
-}
+use shared_data::{expected, shared};
 
 fn tapeline(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
