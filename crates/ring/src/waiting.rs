@@ -4,6 +4,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::thread::{MembarrierCommand, futex, membarrier};
 
 use crate::lines::{HAS_BARRIER, Waiters};
@@ -34,11 +35,12 @@ pub enum Wait {
 const POLL_BEFORE_SLEEP: Duration = Duration::from_micros(50);
 /// Polls between two looks at the clock, which costs as much as many polls.
 const POLLS_PER_LOOK: u32 = 64;
-/// The longest sleep without a barrier between the publisher's store and its look at the sleepers: the wake-up can be
-/// missed, so the sleeper looks for itself.
-const UNSURE_SLEEP: Duration = Duration::from_millis(1);
-/// The longest sleep at all, so that nothing that goes unnoticed (a publisher that dies and is followed by one without
-/// the barrier) is unnoticed for long. In unit tests long enough that a lost wake-up is seen.
+/// The first sleep after a sleeper's bit is set. If the barrier is missing, the publisher may have looked at the bit before
+/// it was there, and stored its frame after the sleeper looked for it; so the sleeper looks once more after this time,
+/// which is longer than any store takes to arrive. From then on the bit is known to be seen.
+const FIRST_SLEEP: Duration = Duration::from_millis(1);
+/// The longest sleep, so that nothing that goes unnoticed is unnoticed for long. In unit tests long enough that a lost
+/// wake-up is seen.
 const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_secs(60) } else { Duration::from_millis(100) };
 
 /// Enters this process into the machine-wide barrier. `false`: the kernel or a sandbox does not give it.
@@ -96,27 +98,44 @@ impl Bed<'_> {
     /// Sleeps until `ready` holds or the time is over.
     pub(crate) fn park_until(&self, ready: impl Fn() -> bool, deadline: Deadline) -> bool {
         let bit = 1u64 << self.slot;
+        let mut is_known = false;
         loop {
             // Read before the bit is set: a wake-up that has seen the bit changes the word, and the sleep ends at once.
             let wakes = self.waiters.wakes.load(Ordering::SeqCst);
-            self.waiters.parked.fetch_or(bit, Ordering::SeqCst);
-            // A full barrier on every core that runs a publisher: either its commit was before, and `ready` sees the
-            // frame, or its look at `parked` comes after, and sees the bit. So the publisher needs no fence of its own.
-            let sure = self.flags.load(Ordering::Relaxed) & HAS_BARRIER != 0
-                && membarrier(MembarrierCommand::GlobalExpedited).is_ok();
+            if self.waiters.parked.fetch_or(bit, Ordering::SeqCst) & bit == 0 {
+                is_known = false;
+                self.settle();
+            }
             let left = deadline.left();
             if ready() || left.is_zero() {
                 self.waiters.parked.fetch_and(!bit, Ordering::SeqCst);
                 return ready();
             }
-            let sleep = left.min(if sure { LONGEST_SLEEP } else { UNSURE_SLEEP });
+            let sleep = left.min(if is_known { LONGEST_SLEEP } else { FIRST_SLEEP });
             let sleep = futex::Timespec {
                 tv_sec: sleep.as_secs() as futex::Secs, // at most `LONGEST_SLEEP`
                 tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
             };
-            // However it ends (woken, time over, word changed, signal), what counts is looked at above.
-            let _ = futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(&sleep));
-            self.waiters.parked.fetch_and(!bit, Ordering::SeqCst);
+            let slept = futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(&sleep));
+            // The bit has stood for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
+            is_known |= slept == Err(Errno::TIMEDOUT);
+            #[cfg(test)]
+            if slept.is_err() && self.waiters.parked.load(Ordering::SeqCst) & bit != 0 && ready() {
+                tests::FOUND_LATE.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// After the bit was set and before the ring is looked at: a full barrier on every core that runs a publisher. Either
+    /// its commit was before, and the look sees the frame, or its look at the bits comes after, and sees the bit. So the
+    /// publisher needs no fence of its own.
+    ///
+    /// Kernels up to 6.18 at least leave out cores that idled on the publisher's memory at the moment when it registered,
+    /// until they have run another program; and a sandbox may refuse the call. Then, about once in a million sleeps, both
+    /// looks miss, and `FIRST_SLEEP` ends that.
+    fn settle(&self) {
+        if self.flags.load(Ordering::Relaxed) & HAS_BARRIER != 0 {
+            let _ = membarrier(MembarrierCommand::GlobalExpedited);
         }
     }
 
@@ -150,20 +169,23 @@ pub(crate) fn wake_all(waiters: &Waiters) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
     use std::thread;
 
     use super::*;
     use crate::{Name, Options, Poll, Publisher, Start, Subscriber};
 
+    /// How often a frame was found only because a sleep's time was over.
+    pub(super) static FOUND_LATE: AtomicU64 = AtomicU64::new(0);
+
     /// One side parks after each answer; the other sends the next frame at any moment around that, so that now and then
-    /// its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. A wake-up that is
-    /// lost shows as a wait that runs into its time-out, for nothing else would end the sleep. Without the barrier that
-    /// takes a million rounds or so.
+    /// its store and its look at the sleepers fall between the sleeper's bit and its last look at the ring. None may be
+    /// lost for good, and next to none found late (see `Bed::settle` for the exception).
     #[test]
     fn no_wake_up_is_lost() {
         const ROUNDS: u64 = 5_000_000;
         // A barrier takes a microsecond, and a thousand times that while other programs have the cores.
-        let enough = Deadline::after(Duration::from_secs(3));
+        let enough = Deadline::after(Duration::from_secs(2));
         let patience = LONGEST_SLEEP / 4;
         let name = |what: &str| Name::new(&format!("test-{what}-{}", std::process::id())).unwrap();
         let (there, back) = (name("there"), name("back"));
@@ -171,6 +193,7 @@ mod tests {
         let mut pong = Publisher::open(&back, &Options::default()).unwrap();
         let mut pings = Subscriber::join(&there, Start::Newest).unwrap();
         let mut pongs = Subscriber::join(&back, Start::Newest).unwrap();
+        let mut rounds = 0;
         thread::scope(|scope| {
             scope.spawn(move || {
                 for round in 0u64.. {
@@ -191,11 +214,14 @@ mod tests {
                 ping.publish(&round.to_le_bytes()).unwrap();
                 assert!(pongs.wait(Wait::Spin, patience), "pong {round} comes");
                 assert_eq!(pongs.next().frame().as_deref(), Some(&round.to_le_bytes()[..]));
+                rounds = round;
                 if round.is_multiple_of(1024) && enough.left().is_zero() {
                     break;
                 }
             }
             ping.close().unwrap();
         });
+        let late = FOUND_LATE.load(Ordering::Relaxed);
+        assert!(late <= 10 + rounds / 10_000, "{late} of {rounds} were found late");
     }
 }
