@@ -171,6 +171,8 @@ impl Publisher {
             (tally.full.load(Ordering::Relaxed), tally.reclaimed.load(Ordering::Relaxed));
         publisher.epoch = epoch.wrapping_add(1) & EPOCH_MASK;
         publisher.stamp = frame::stamp(publisher.epoch);
+        // The dead publisher's cursor may be far behind; the gate must never pass it, so it is stored whatever it was.
+        publisher.published = u64::MAX;
         publisher.publish_cursor();
         publisher.enter(publisher.epoch);
         Ok(Some(publisher))

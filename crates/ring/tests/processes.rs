@@ -254,6 +254,8 @@ fn a_successor_goes_on_behind_the_last_commit() {
     assert_eq!(inspect(&name.0).unwrap().publisher.frames, 5);
     let mut publisher = Publisher::open(&name.0, &Options::default()).unwrap();
     assert_eq!((publisher.frames(), publisher.epoch()), (5, 2));
+    // The dead publisher had never stored its cursor. The new one has, before its gate can pass it.
+    assert_eq!(reader.lag_bytes(), publisher.position().0);
     for counter in 5..500 {
         publish_all(&mut publisher, &message(counter));
         if counter == 5 {
