@@ -54,7 +54,7 @@ pub struct ChannelCounters {
     pub missing: u64,
     /// Holes that they make.
     pub gaps: u64,
-    /// Items that were refused because the service is full; their ticks go out under item 0.
+    /// Ticks that went out under item 0 because the service is full.
     pub items_refused: u64,
     /// Drafts that did not fit a tick; a defect if it is not 0.
     pub drafts_cut: u64,
@@ -117,18 +117,20 @@ impl Channel {
         output.refused
     }
 
-    /// Declares the gaps that have been open for too long: for moments without datagrams.
+    /// Declares the gaps that have been open for too long: to be called when nothing is left to read on any line. Whether
+    /// there were any, and so ticks.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
-    pub fn expire<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
+    pub fn expire<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<bool, Refused> {
+        let Some(expiry) = self.arbiter.next_expiry() else { return Ok(false) };
         let now = time.now();
-        if self.arbiter.next_expiry().is_none_or(|at| at > now) {
-            return Ok(());
+        if expiry > now {
+            return Ok(false);
         }
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         self.arbiter.expire(now, &mut output);
-        output.refused
+        output.refused.map(|()| true)
     }
 
     /// Delivers what is still held back behind a gap: nothing more will come.
@@ -228,6 +230,10 @@ impl Stage {
         if draft.is_none() && !every {
             return Ok(());
         }
+        if new_stock && let Some(known) = self.items.get_mut(usize::from(applied.locate.0)) {
+            // The number may stand for another stock now.
+            *known = (ItemId(0), Symbol::BLANK);
+        }
         let (item, symbol) = self.item(applied.locate, draft, to);
         let origin = Origin {
             channel: self.number,
@@ -320,7 +326,8 @@ impl Stage {
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
         self.counters.gaps += 1;
-        self.counters.missing += last.saturating_sub(first) + 1;
+        self.counters.missing =
+            self.counters.missing.saturating_add((last - first.min(last)).saturating_add(1));
         self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))
     }
 

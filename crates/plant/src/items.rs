@@ -7,18 +7,16 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(pub u32);
 
-/// A service has as many items as its limit allows; the next one is refused, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A service has as many items as its limit allows; the next new one is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyItems {
-    /// The item that found no room.
-    pub name: String,
     /// The limit.
     pub limit: usize,
 }
 
 impl fmt::Display for TooManyItems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "item {} is one more than the limit of {} items", self.name, self.limit)
+        write!(f, "the service has its limit of {} items already", self.limit)
     }
 }
 
@@ -52,7 +50,7 @@ impl Items {
             return Ok(*id);
         }
         if self.names.len() >= self.limit {
-            return Err(TooManyItems { name: name.to_owned(), limit: self.limit });
+            return Err(TooManyItems { limit: self.limit });
         }
         self.names.push(name.into());
         // Cannot cut: the limit is below u32::MAX.
@@ -98,7 +96,7 @@ mod tests {
     fn the_limit_holds_for_new_names_only() {
         let mut items = Items::new(1);
         items.id("AAPL").unwrap();
-        assert_eq!(items.id("IBM").unwrap_err(), TooManyItems { name: "IBM".into(), limit: 1 });
+        assert_eq!(items.id("IBM").unwrap_err(), TooManyItems { limit: 1 });
         assert_eq!(items.id("AAPL").unwrap(), ItemId(1));
         assert_eq!(items.len(), 1);
     }

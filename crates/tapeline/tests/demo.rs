@@ -75,6 +75,32 @@ fn a_real_capture_takes_the_place_of_the_exchange() {
     assert_eq!(run["settings"]["parts"]["plant"]["feeds"][0]["live_orders"], json!(128));
 }
 
+/// Most excerpts of a real day begin anywhere and have no end of session.
+#[test]
+fn an_excerpt_from_the_middle_of_a_day_will_do() {
+    let Some(capture) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(capture).unwrap();
+    // A file header of 24 bytes, then packets: 16 bytes of header with the length at 8, as this little-endian file has it.
+    let mut packets = Vec::new();
+    let mut rest = &whole[24..];
+    while !rest.is_empty() {
+        let len = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        packets.push(&rest[..len]);
+        rest = &rest[len..];
+    }
+    // The first 100 and the last ones, with the session's end, are left out.
+    let excerpt = [&whole[..24], &packets[100..packets.len() - 10].concat()].concat();
+    let path = folder.path().join("excerpt.pcap");
+    std::fs::write(&path, excerpt).unwrap();
+    let run = run(&folder.path().join("run"), &["--capture", path.to_str().unwrap(), "--date", "2020-01-30"]);
+    assert_eq!(run["lost"], json!(0), "{}", run["why"]);
+    let subscribers = run["settings"]["parts"]["subscribers"].as_array().unwrap();
+    let last = run["settings"]["parts"]["plant"]["feeds"][0]["next_sequence"].as_u64().unwrap() - 1;
+    assert!(subscribers.iter().all(|subscriber| subscriber["last_feed_seq"] == json!(last)), "{subscribers:?}");
+    assert_eq!(subscribers[0]["end"], "plant-ended");
+}
+
 /// A demo whose plant is at work: its ring is there.
 fn under_way(folder: &Path) -> Child {
     let mut child = demo(folder, &["--rate", "20k", "--duration", "60s"])
@@ -102,6 +128,18 @@ fn ctrl_c_leaves_no_ring_and_no_process_behind() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let errors = wait_for_all(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(130), "{errors}");
+    assert!(!ring(child.id()).exists(), "{errors}");
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_nothing_behind_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = under_way(&folder.path().join("run"));
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).unwrap();
+    let _ = kill_process(pid, Signal::INT);
+    let errors = wait_for_all(&mut child);
+    child.wait().unwrap();
     assert!(!ring(child.id()).exists(), "{errors}");
 }
 

@@ -159,13 +159,13 @@ impl Arbiter {
         }
         self.settle(before, received);
         self.finish(sink);
-        if self.gap_since.is_some() {
+        if self.gap_since.is_some() && self.settings.expire_on_packet {
             self.expire(received, sink);
         }
     }
 
-    /// Declares the gaps that are older than [`Settings::window_age_ns`]. Every packet does that too; call it when
-    /// none comes, at [`next_expiry`](Self::next_expiry) or regularly.
+    /// Declares the gaps that are older than [`Settings::window_age_ns`]. Every packet does that too, unless
+    /// [`Settings::expire_on_packet`] is off; call it when none comes, at [`next_expiry`](Self::next_expiry) or regularly.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
         // Each round moves `next` on.
         while let Some(expiry) = self.next_expiry()

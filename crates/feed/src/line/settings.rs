@@ -42,6 +42,10 @@ pub struct Settings {
     /// For how long after its last packet the present session is preferred to the one before it, ns. Heartbeats come
     /// every second, so three seconds of silence mean that it is gone.
     pub session_hold_ns: u64,
+    /// Whether each packet's time of receipt makes old gaps expire. For one who reads all lines in the order of their
+    /// times, such as from captures. A plant reads one socket after the other, many datagrams each: what is missing on one
+    /// line may lie unread on the next, so it calls `expire` itself when all of them are empty.
+    pub expire_on_packet: bool,
 }
 
 impl Default for Settings {
@@ -56,6 +60,7 @@ impl Default for Settings {
             max_jump: 100_000_000,
             on_jump: Jump::Confirm,
             session_hold_ns: 3_000_000_000,
+            expire_on_packet: true,
         }
     }
 }

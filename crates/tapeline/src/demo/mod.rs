@@ -187,7 +187,13 @@ impl Demo {
         mut progress: Progress,
         stop: &Stop,
     ) -> anyhow::Result<Said> {
-        let stage = Stage::set(folder, self.lines, usize::from(self.subscribers), self.date.as_deref())?;
+        let stage = Stage::set(
+            folder,
+            self.lines,
+            usize::from(self.subscribers),
+            self.start(),
+            self.date.as_deref(),
+        )?;
         let mut plant = Part::start("plant", &stage.plant())?;
         let _: Ready = plant.says(START_LIMIT, stop, || {})?;
         let mut subscribers = (1..=usize::from(self.subscribers))
@@ -207,6 +213,10 @@ impl Demo {
                 parts.iter_mut().for_each(|part| part.look());
             })?
         };
+        if self.capture.is_some() {
+            // An excerpt of a day has no end of session: the plant publishes what has arrived, and ends.
+            plant.ask_to_end();
+        }
         let plant_report: PlantReport = plant.says(DRAIN_LIMIT, stop, || {})?;
         let reports = subscribers
             .iter_mut()
@@ -243,6 +253,11 @@ impl Demo {
             ],
         };
         words.into_iter().chain(stage.destination()).collect()
+    }
+
+    /// The simulated exchange begins with message 1, an excerpt of a real day anywhere.
+    fn start(&self) -> &'static str {
+        if self.capture.is_some() { "first-seen" } else { "from-one" }
     }
 
     fn settings(&self, rate: Option<u64>, said: &Said) -> serde_json::Value {

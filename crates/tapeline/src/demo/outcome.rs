@@ -11,7 +11,7 @@ use crate::run_folder::{self, Process, Run, RunFolder, Throughput};
 
 /// The run as a record, with the verdict on it.
 pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow::Result<Run> {
-    let sent = said.sent.messages.unwrap_or_else(|| said.plant.last_sequence());
+    let sent = said.sent.messages.unwrap_or_else(|| said.plant.messages() + said.plant.missing_messages());
     let over = Duration::from_nanos(said.sent.duration_ns);
     let columns = columns(&said.subscribers)?;
     let fewest = said.subscribers.iter().map(|subscriber| subscriber.last_feed_seq).min().unwrap_or(0);
@@ -21,7 +21,7 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
         sent_rate_hz: sent as f64 * 1e9 / said.sent.duration_ns.max(1) as f64,
         sent,
         received: fewest,
-        lost: lost(said, sent),
+        lost: lost(said),
         sender: said.sent.trend,
         system: worst.map_or_else(Default::default, |worst| worst.trend),
         held_back_share: said.sent.back_pressure_ns as f64 / said.sent.duration_ns.max(1) as f64,
@@ -47,13 +47,15 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
 ///
 /// What the kernel dropped on a line is missing there; it only counts where no other line made up for it, and then it is
 /// in `missing_messages` already. What was sent after the last message that arrived shows by the feed's own sequence.
-fn lost(said: &Said, sent: u64) -> u64 {
+fn lost(said: &Said) -> u64 {
     let in_plant = said.plant.missing_messages();
     let after = said.subscribers.iter().map(|subscriber| {
         let behind = said.plant.last_sequence().saturating_sub(subscriber.last_feed_seq);
-        subscriber.lost + behind
+        // It had joined before the feed began, so the first tick of all is its first.
+        subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
     });
-    let tail = sent.saturating_sub(said.plant.last_sequence());
+    // Only a sender that numbers its messages from 1 tells how many there were in all.
+    let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(said.plant.last_sequence()));
     in_plant + tail + after.max().unwrap_or(0)
 }
 

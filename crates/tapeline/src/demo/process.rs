@@ -1,6 +1,7 @@
 //! The demo's process tree: each part is this same program, started as a child that cannot outlive its parent.
 
 use std::io::BufReader;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -49,6 +50,9 @@ impl Part {
             .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            // A group of its own: Ctrl-C reaches the parent alone, which asks its parts to end in order. A second one
+            // that comes in between cannot cut a part short.
+            .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start the {role}"))?;
         let output = child.stdout.take().context("the child has no standard output")?;

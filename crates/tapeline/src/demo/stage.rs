@@ -26,6 +26,7 @@ impl Stage {
         folder: &RunFolder,
         lines: u8,
         subscribers: usize,
+        start: &str,
         date: Option<&str>,
     ) -> anyhow::Result<Self> {
         let pid = std::process::id();
@@ -38,12 +39,12 @@ impl Stage {
         let cores = cores();
         let cores = (cores.len() >= subscribers + 2).then_some(cores);
         let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores };
-        std::fs::write(&stage.config, stage.toml(date))
+        std::fs::write(&stage.config, stage.toml(start, date))
             .with_context(|| format!("cannot write {}", stage.config.display()))?;
         Ok(stage)
     }
 
-    fn toml(&self, date: Option<&str>) -> String {
+    fn toml(&self, start: &str, date: Option<&str>) -> String {
         let ring = &self.ring;
         let lines: String = self
             .lines
@@ -56,7 +57,7 @@ impl Stage {
         format!(
             "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
              wait = \"{wait}\"\n{cpu}\n[[feed]]\nname = \"demo\"\nprotocol = \"nasdaq-itch-5.0\"\n{date}\
-             start = \"from-one\"\nreceive_buffer = \"16MiB\"\n{lines}"
+             start = \"{start}\"\nreceive_buffer = \"16MiB\"\n{lines}"
         )
     }
 

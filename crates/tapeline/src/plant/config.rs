@@ -12,6 +12,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::PublishPolicy;
+use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
 use crate::arguments;
@@ -79,6 +80,8 @@ pub(crate) struct Line {
 /// The most feeds that one plant takes, and the most lines that one feed takes.
 const MAX_FEEDS: usize = 64;
 const MAX_LINES: usize = 8;
+/// The most messages that may wait for a missing one: some 40 MB.
+const MAX_REORDER: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -234,6 +237,12 @@ impl Source<'_> {
             ));
         }
         let feeds = raw.feed.into_iter().map(|feed| self.feed(feed)).collect::<anyhow::Result<Vec<_>>>()?;
+        let lines: usize = feeds.iter().map(|feed| feed.lines.len()).sum();
+        if lines > MAX_WAIT {
+            let what = format!("{lines} lines in all; at most {MAX_WAIT} are expected");
+            let hint = "give some of the feeds to a second plant with a ring of its own";
+            return Err(self.wrong(self.text.len()..self.text.len(), what, hint));
+        }
         Ok(Config {
             name: plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner),
             ring,
@@ -291,6 +300,16 @@ impl Source<'_> {
                 "a line is a table [[feed.line]] with its address",
             ));
         }
+        let reorder_messages = raw.reorder_messages.as_ref().map_or(4_096, |count| *count.get_ref());
+        if !(1..=MAX_REORDER).contains(&reorder_messages) {
+            let span = raw.reorder_messages.map_or(0..0, |count| count.span());
+            let what = format!("reorder_messages is {reorder_messages}; 1 to {MAX_REORDER} are expected");
+            return Err(self.wrong(
+                span,
+                what,
+                "reorder_messages = 4096 is the default; the memory is taken at the start",
+            ));
+        }
         let lines = raw
             .line
             .into_iter()
@@ -300,7 +319,7 @@ impl Source<'_> {
         Ok(Feed {
             midnight,
             from_one,
-            reorder_messages: raw.reorder_messages.map_or(4_096, Spanned::into_inner),
+            reorder_messages,
             reorder_time: match &raw.reorder_time {
                 None => Duration::from_millis(5),
                 Some(time) => arguments::duration(time.get_ref()).map_err(|error| {

@@ -180,11 +180,6 @@ impl Follow {
         self.clock.error_ns()
     }
 
-    /// Now, on the plant's clock.
-    pub(crate) fn now(&self) -> Nanos {
-        self.clock.now()
-    }
-
     /// The plant's last word about itself.
     pub(crate) fn note(&self) -> Option<Note> {
         Note::from_words(self.subscriber.note()?)

@@ -129,10 +129,10 @@ const SAME_DAY_NS: i64 = 3_600_000_000_000;
 /// Checks and times ticks. Costs five histogram entries a tick, no allocation.
 #[derive(Debug)]
 struct Meter {
-    warm_from: Nanos,
-    hops: [Recorder; 5],
-    series: Series,
-    lateness: Lateness,
+    warm_up_ns: u64,
+    warm_from: Option<Nanos>,
+    /// Set up by the first tick that is timed: the time before it says nothing of the feed.
+    timed: Option<Timed>,
     first: Option<(u64, Nanos)>,
     last: (u64, Nanos),
     received: u64,
@@ -141,15 +141,32 @@ struct Meter {
     bytes: u64,
 }
 
-impl Meter {
-    fn new(now: Nanos, warm_up: std::time::Duration) -> Self {
+/// Latencies, from the first tick after the warm-up on.
+#[derive(Debug)]
+struct Timed {
+    hops: [Recorder; 5],
+    series: Series,
+    lateness: Lateness,
+}
+
+impl Timed {
+    fn new(start: Nanos) -> Self {
         Self {
-            warm_from: now + warm_up.as_nanos() as u64,
             hops: std::array::from_fn(|_| Recorder::new()),
-            series: Series::by_second(now),
-            lateness: Lateness::new(now),
+            series: Series::by_second(start),
+            lateness: Lateness::new(start),
+        }
+    }
+}
+
+impl Meter {
+    fn new(warm_up: std::time::Duration) -> Self {
+        Self {
+            warm_up_ns: warm_up.as_nanos() as u64,
+            warm_from: None,
+            timed: None,
             first: None,
-            last: (0, now),
+            last: (0, Nanos::default()),
             received: 0,
             lost: 0,
             last_feed_seq: 0,
@@ -173,25 +190,29 @@ impl Meter {
             // A status has no message of the feed behind it, so nothing to time.
             return;
         }
-        if received < self.warm_from {
+        // The warm-up begins with the first message, whenever that comes.
+        let warm_from = *self.warm_from.get_or_insert(received + self.warm_up_ns);
+        if received < warm_from {
             return;
         }
+        let timed = self.timed.get_or_insert_with(|| Timed::new(received));
         let from_due = received.since(header.event);
         let live = from_due.abs() < SAME_DAY_NS;
         let from_wire = received.since(header.wire);
-        self.hops[0].record(header.decoded.since(header.wire));
-        self.hops[1].record(header.sequenced.since(header.decoded));
-        self.hops[2].record(received.since(header.sequenced));
-        self.hops[3].record(from_wire);
+        timed.hops[0].record(header.decoded.since(header.wire));
+        timed.hops[1].record(header.sequenced.since(header.decoded));
+        timed.hops[2].record(received.since(header.sequenced));
+        timed.hops[3].record(from_wire);
         if live {
-            self.hops[4].record(from_due);
+            timed.hops[4].record(from_due);
         }
-        self.series.record(received, if live { from_due } else { from_wire });
-        self.lateness.record(received, from_wire);
+        timed.series.record(received, if live { from_due } else { from_wire });
+        timed.lateness.record(received, from_wire);
     }
 
     fn report(self, label: String, end: End, gaps: u64, clock_error_ns: u64) -> Report {
         let (first_seq, first_at) = self.first.unwrap_or((0, self.last.1));
+        let timed = self.timed.unwrap_or_else(|| Timed::new(self.last.1));
         Report {
             label,
             end,
@@ -206,12 +227,12 @@ impl Meter {
             clock_error_ns,
             hops: Hop::ALL
                 .into_iter()
-                .zip(&self.hops)
+                .zip(&timed.hops)
                 .filter(|(_, recorder)| recorder.samples() > 0)
                 .map(|(hop, recorder)| HopLatency { hop, histogram: to_hex(&recorder.encode()) })
                 .collect(),
-            windows: self.series.finish(),
-            trend: self.lateness.trend(),
+            windows: timed.series.finish(),
+            trend: timed.lateness.trend(),
         }
     }
 }
@@ -224,7 +245,7 @@ impl MeasureArgs {
             output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
         }
         let missing_before = follow.note().map_or(0, |note| note.missing);
-        let meter = RefCell::new(Meter::new(follow.now(), self.warm_up));
+        let meter = RefCell::new(Meter::new(self.warm_up));
         let end = follow.run(
             |tick, received| {
                 meter.borrow_mut().tick(tick, received);

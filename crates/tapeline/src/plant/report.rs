@@ -228,6 +228,11 @@ impl PlantReport {
         self.feeds.iter().flat_map(|feed| &feed.lines).map(|line| line.kernel_drops).sum()
     }
 
+    /// Messages of all feeds.
+    pub(crate) fn messages(&self) -> u64 {
+        self.feeds.iter().map(|feed| feed.messages).sum()
+    }
+
     /// Bytes of the messages of all feeds.
     pub(crate) fn message_bytes(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.message_bytes).sum()

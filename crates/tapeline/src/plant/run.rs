@@ -41,6 +41,8 @@ const WAKE_EVERY: usize = 8;
 const SLOT_BYTES: usize = 2_048;
 /// How long the plant sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// For how long a plant that is told to stop goes on with what has already arrived.
+const LAST_WORDS_NS: i64 = 500_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
@@ -145,9 +147,11 @@ impl Running {
 
     /// Takes datagrams and publishes ticks until it is told to stop, or every session is over.
     fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
+        let mut stopping: Option<Nanos> = None;
         loop {
             let mut taken = 0;
             for inlet in &mut self.inlets {
+                let mut all_read = true;
                 for (receiver, number) in inlet.lines.iter_mut().zip(0..) {
                     let Some(line) = Line::new(number) else { continue };
                     let got = match receiver.receive(&mut self.batch) {
@@ -158,6 +162,7 @@ impl Running {
                         }
                     };
                     taken += got;
+                    all_read &= got < BATCH_SLOTS;
                     for (datagram, left) in self.batch.iter().zip((0..got).rev()) {
                         self.truncated += u64::from(datagram.truncated);
                         let wire = datagram.received.unwrap_or_else(|| self.clock.now());
@@ -173,17 +178,23 @@ impl Running {
                         }
                     }
                 }
+                // Only now is what is missing on one line known not to lie unread on another.
+                if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
+                    self.sequencer.publisher().ring().flush();
+                }
             }
+            let now = self.clock.now();
             if self.stop.requested() {
-                return self
-                    .inlets
-                    .iter_mut()
-                    .try_for_each(|inlet| inlet.channel.finish(&self.clock, &mut self.sequencer));
+                // What has arrived is still published, but a feed that never pauses is not followed for ever.
+                let since = *stopping.get_or_insert(now);
+                if taken == 0 || now.since(since) >= LAST_WORDS_NS {
+                    return self
+                        .inlets
+                        .iter_mut()
+                        .try_for_each(|inlet| inlet.channel.finish(&self.clock, &mut self.sequencer));
+                }
             }
             if taken == 0 {
-                for inlet in &mut self.inlets {
-                    inlet.channel.expire(&self.clock, &mut self.sequencer)?;
-                }
                 if until_end_of_session && self.inlets.iter().all(|inlet| inlet.channel.counters().ended) {
                     return Ok(());
                 }
@@ -191,7 +202,6 @@ impl Running {
                     self.sleep();
                 }
             }
-            let now = self.clock.now();
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
@@ -272,6 +282,7 @@ impl Inlet {
         let arbitration = line::Settings {
             window_messages: feed.reorder_messages,
             window_age_ns: feed.reorder_time.as_nanos() as u64,
+            expire_on_packet: false,
             start: if feed.from_one { Start::FromOne } else { Start::First },
             ..line::Settings::default()
         };

@@ -119,6 +119,9 @@ impl TallyArgs {
         let end = follow.run(
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
+                if tick.header.channel != 0 {
+                    bail!("this plant has several feeds, whose sequences and books cannot be put into one tally");
+                }
                 sequences.tick(tick.header.seq.0);
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
