@@ -97,7 +97,10 @@ fn an_excerpt_from_the_middle_of_a_day_will_do() {
     assert_eq!(run["lost"], json!(0), "{}", run["why"]);
     let subscribers = run["settings"]["parts"]["subscribers"].as_array().unwrap();
     let last = run["settings"]["parts"]["plant"]["feeds"][0]["next_sequence"].as_u64().unwrap() - 1;
-    assert!(subscribers.iter().all(|subscriber| subscriber["last_feed_seq"] == json!(last)), "{subscribers:?}");
+    assert!(
+        subscribers.iter().all(|subscriber| subscriber["last_feed_seq"] == json!(last)),
+        "{subscribers:?}"
+    );
     assert_eq!(subscribers[0]["end"], "plant-ended");
 }
 
