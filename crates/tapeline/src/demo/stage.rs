@@ -8,7 +8,6 @@ use tapeline_measure::cores;
 use tapeline_ring::Name;
 use tapeline_wire::udp::{ReceiveOptions, Receiver};
 
-use super::WARM_UP;
 use crate::run_folder::RunFolder;
 
 /// Names and addresses of one run. When it goes, so does the ring, whatever became of the plant.
@@ -18,6 +17,7 @@ pub(super) struct Stage {
     config: PathBuf,
     lines: Vec<SocketAddrV4>,
     cores: Option<Vec<usize>>,
+    warm_up: &'static str,
 }
 
 impl Stage {
@@ -28,6 +28,7 @@ impl Stage {
         subscribers: usize,
         start: &str,
         date: Option<&str>,
+        warm_up: &'static str,
     ) -> anyhow::Result<Self> {
         let pid = std::process::id();
         let ring = Name::new(&format!("demo-{pid}"))?;
@@ -38,7 +39,7 @@ impl Stage {
         // Sender, plant and each subscriber on a core of its own, or all where the kernel puts them.
         let cores = cores();
         let cores = (cores.len() >= subscribers + 2).then_some(cores);
-        let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores };
+        let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores, warm_up };
         std::fs::write(&stage.config, stage.toml(start, date))
             .with_context(|| format!("cannot write {}", stage.config.display()))?;
         Ok(stage)
@@ -89,7 +90,7 @@ impl Stage {
             "--announce",
             "--until-end-of-session",
             "--warm-up",
-            WARM_UP,
+            self.warm_up,
             "--format",
             "json",
         ]

@@ -235,6 +235,40 @@ impl Findings {
     }
 }
 
+/// Opens a capture to see whether a plant can read it: a file of ITCH messages, or datagrams of MoldUDP64 among the first.
+///
+/// # Errors
+/// It cannot be opened or read, or it holds something else, which is named.
+pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
+    /// Datagrams that are looked at: other traffic may stand in front.
+    const LOOKED_AT: usize = 10_000;
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let Recording::Datagrams(mut capture) =
+        capture::open(file).with_context(|| path.display().to_string())?
+    else {
+        return Ok(());
+    };
+    let (mut seen, mut iex) = (0, 0);
+    while seen < LOOKED_AT
+        && let Some(datagram) = capture.next().with_context(|| path.display().to_string())?
+    {
+        seen += 1;
+        if is_iex(datagram.payload) {
+            iex += 1;
+        } else if tapeline_feed::moldudp64::parse(datagram.payload).is_ok() {
+            return Ok(());
+        }
+    }
+    let holds = match (seen, iex) {
+        (0, _) => "no UDP datagrams",
+        (_, 1..) => "IEX-TP, which is not known yet",
+        _ => "datagrams of another protocol",
+    };
+    let hint =
+        "a plant reads NASDAQ ITCH 5.0 in MoldUDP64; `tapeline feed inspect` shows what a capture holds";
+    Err(Hinted::new(format!("{} holds {holds}", path.display()), hint).into())
+}
+
 /// Whether a datagram is a segment of IEX's transport: version 1, a reserved byte of 0, the protocol of TOPS or DEEP, and the length
 /// of the payload behind the header of 40 bytes (IEX Transport Specification, outbound segment header). Only told apart here, not read.
 fn is_iex(payload: &[u8]) -> bool {

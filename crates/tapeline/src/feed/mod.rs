@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use self::inspect::check_readable_by_a_plant;
 pub(crate) use self::itch_report::ItchReport;
 pub(crate) use self::tally::Tally;
 

@@ -1,5 +1,6 @@
 //! Following a plant's ring: what `watch`, `measure` and `tally` share.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -94,6 +95,17 @@ pub(crate) enum End {
     Duration,
     /// A signal.
     Stopped,
+}
+
+impl End {
+    /// The exit status of a reader that ended so, with so many ticks lost: 3 where there is or may be loss, and a word
+    /// on standard error about a plant that died.
+    pub(crate) fn exit_code(self, lost: u64) -> ExitCode {
+        if self == Self::PlantDied {
+            anstream::eprintln!("warning: the plant died; there may have been more than what was read");
+        }
+        if lost > 0 || self == Self::PlantDied { ExitCode::from(3) } else { ExitCode::SUCCESS }
+    }
 }
 
 impl std::fmt::Display for End {

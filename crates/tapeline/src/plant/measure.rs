@@ -123,8 +123,8 @@ pub(crate) struct Joined {
     pub(crate) joined: String,
 }
 
-/// Stamps further apart than this come from a feed of another day: no latency can be had from them.
-const SAME_DAY_NS: i64 = 3_600_000_000_000;
+/// Stamps further apart than this come from a feed of another time: no latency can be had from them.
+const LIVE_NS: i64 = 10_000_000_000;
 
 /// Checks and times ticks. Costs five histogram entries a tick, no allocation.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl Meter {
         }
         let timed = self.timed.get_or_insert_with(|| Timed::new(received));
         let from_due = received.since(header.event);
-        let live = from_due.abs() < SAME_DAY_NS;
+        let live = from_due.abs() < LIVE_NS;
         let from_wire = received.since(header.wire);
         timed.hops[0].record(header.decoded.since(header.wire));
         timed.hops[1].record(header.sequenced.since(header.decoded));
@@ -259,7 +259,7 @@ impl MeasureArgs {
             Format::Json => output::print_json_line(&report)?,
             Format::Table => report.print()?,
         }
-        Ok(if report.lost == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+        Ok(end.exit_code(report.lost))
     }
 }
 

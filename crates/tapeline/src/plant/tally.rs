@@ -12,6 +12,7 @@ use tapeline_plant::tick::{Flags, Kind};
 
 use super::follow::{End, Follow, FollowArgs};
 use super::measure::Joined;
+use crate::failure::Hinted;
 use crate::feed::{ItchReport, Tally};
 use crate::output::{self, Format};
 use crate::stop::Stop;
@@ -120,13 +121,19 @@ impl TallyArgs {
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
                 if tick.header.channel != 0 {
-                    bail!("this plant has several feeds, whose sequences and books cannot be put into one tally");
+                    bail!(
+                        "this plant has several feeds, whose sequences and books cannot be put into one tally"
+                    );
                 }
                 sequences.tick(tick.header.seq.0);
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
                     if !tick.header.flags.contains(Flags::SOURCE) {
-                        bail!("this plant publishes changes only: publish = \"every-message\" is needed to tally");
+                        return Err(Hinted::new(
+                            "this plant publishes changes only, which is too little to rebuild books from",
+                            "set publish = \"every-message\" in the plant's configuration and start it again",
+                        )
+                        .into());
                     }
                     sequences.message(feed_seq);
                     tally.message(tick.source);
@@ -163,7 +170,7 @@ impl TallyArgs {
             Format::Json => output::print_json_line(&report)?,
             Format::Table => report.print(&tally, self.top)?,
         }
-        Ok(if report.lost_ticks == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+        Ok(end.exit_code(report.lost_ticks))
     }
 }
 

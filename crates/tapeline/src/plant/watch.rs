@@ -39,6 +39,8 @@ pub(crate) struct WatchArgs {
 
 /// The most symbols that the table remembers; later ones are counted but not shown.
 const MAX_SYMBOLS: usize = 65_536;
+/// Lines of a picture that are not rows: counts, headings, the last status.
+const FRAME_LINES: usize = 6;
 /// The least time between two pictures.
 const REFRESH_NS: i64 = 250_000_000;
 
@@ -49,15 +51,16 @@ impl WatchArgs {
         let wants = |tick: &Tick<'_>| wanted.is_empty() || wanted.contains(tick.name) || tick.name.is_empty();
         let mut follow = Follow::join(&self.follow, "watch", stop)?;
         let terminal = std::io::stdout().is_terminal();
-        match self.format.unwrap_or(if terminal { Format::Table } else { Format::Json }) {
+        let end = match self.format.unwrap_or(if terminal { Format::Table } else { Format::Json }) {
             Format::Json => {
                 let mut out = std::io::BufWriter::new(std::io::stdout().lock());
                 let out = std::cell::RefCell::new(&mut out);
-                follow.run(
+                let end = follow.run(
                     |tick, _| {
                         if wants(tick) {
                             let mut out = out.borrow_mut();
-                            serde_json::to_writer(&mut **out, &as_json(tick)?)?;
+                            serde_json::to_writer(&mut **out, &as_json(tick)?)
+                                .map_err(std::io::Error::from)?;
                             out.write_all(b"\n")?;
                         }
                         Ok(())
@@ -65,6 +68,7 @@ impl WatchArgs {
                     |_| Ok(out.borrow_mut().flush()?),
                 )?;
                 out.into_inner().flush()?;
+                end
             }
             Format::Table => {
                 let board = std::cell::RefCell::new(Board::new(self.rows, terminal));
@@ -79,9 +83,10 @@ impl WatchArgs {
                 )?;
                 board.borrow_mut().draw()?;
                 anstream::eprintln!("ended: {end}");
+                end
             }
-        }
-        Ok(ExitCode::SUCCESS)
+        };
+        Ok(end.exit_code(0))
     }
 }
 
@@ -241,18 +246,31 @@ impl Board {
         self.draw()
     }
 
+    /// The busiest symbols with the first `columns` of their columns.
+    fn table(&self, busiest: &[(&String, &Quote)], rows: usize, columns: usize) -> String {
+        let shown = &COLUMNS[..columns];
+        let headings = shown.iter().map(|(_, heading)| *heading);
+        let mut table = output::table(["symbol"].into_iter().chain(headings).chain(["ticks"]));
+        for (name, quote) in busiest.iter().take(rows) {
+            let cells = shown.iter().map(|(column, _)| quote.fields.get(column).cloned().unwrap_or_default());
+            table.add_row(std::iter::once((*name).clone()).chain(cells).chain([thousands(quote.ticks)]));
+        }
+        table.to_string()
+    }
+
     fn draw(&mut self) -> anyhow::Result<()> {
         let mut busiest: Vec<_> = self.quotes.iter().collect();
         busiest.sort_by_key(|(name, quote)| (std::cmp::Reverse(quote.ticks), *name));
-        let mut table =
-            output::table(["symbol"].into_iter().chain(COLUMNS.map(|(_, heading)| heading)).chain(["ticks"]));
-        for (name, quote) in busiest.iter().take(self.rows) {
-            let cell = |column: &str| quote.fields.get(column).cloned().unwrap_or_default();
-            table.add_row(
-                std::iter::once((*name).clone())
-                    .chain(COLUMNS.map(|(column, _)| cell(column)))
-                    .chain([thousands(quote.ticks)]),
-            );
+        let window = if self.terminal { rustix::termios::tcgetwinsize(std::io::stdout()).ok() } else { None };
+        let (lines, width) =
+            window.map_or((usize::MAX, usize::MAX), |size| (size.ws_row.into(), size.ws_col.into()));
+        let rows = self.rows.min(lines.saturating_sub(FRAME_LINES)).max(1);
+        // What is furthest to the right gives way on a narrow terminal.
+        let mut columns = COLUMNS.len();
+        let mut table = self.table(&busiest, rows, columns);
+        while columns > 2 && table.lines().any(|line| line.chars().count() > width) {
+            columns -= 1;
+            table = self.table(&busiest, rows, columns);
         }
         let mut text = String::new();
         if self.terminal {
