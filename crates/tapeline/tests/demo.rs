@@ -104,6 +104,18 @@ fn an_excerpt_from_the_middle_of_a_day_will_do() {
     assert_eq!(subscribers[0]["end"], "plant-ended");
 }
 
+#[test]
+fn a_capture_that_no_plant_can_read_is_refused_before_anything_starts() {
+    let Some(capture) = shared("iex-tops-20170710/tops16-head.pcap") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("run");
+    let output = demo(&folder, &["--capture", capture.to_str().unwrap()]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("holds IEX-TP, which is not known yet\nhint: "), "{error}");
+    assert!(!folder.exists());
+}
+
 /// A demo whose plant is at work: its ring is there.
 fn under_way(folder: &Path) -> Child {
     let mut child = demo(folder, &["--rate", "20k", "--duration", "60s"])

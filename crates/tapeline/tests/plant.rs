@@ -342,6 +342,11 @@ fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
         ("ring = \"mistakes\"\n", "", ":1:1: missing key `ring`"),
         ("[plant]\n", "[plant]\nring_size = \"3MiB\"\n", ":2:13: ring_size is 3145728 bytes"),
         ("protocol = \"nasdaq-itch-5.0\"", "protocol = nasdaq", ":5:12:"),
+        (
+            "26477\"\n",
+            "26477\"\n[[feed.line]]\naddress = \"239.255.9.9:26477\"\n",
+            ":9:12: 239.255.9.9:26477 is the address of two lines",
+        ),
     ] {
         let path = folder.path().join("plant.toml");
         std::fs::write(&path, good.replace(from, to)).unwrap();

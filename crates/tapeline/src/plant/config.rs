@@ -237,6 +237,15 @@ impl Source<'_> {
             ));
         }
         let feeds = raw.feed.into_iter().map(|feed| self.feed(feed)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut addresses: Vec<SocketAddrV4> =
+            feeds.iter().flat_map(|feed| &feed.lines).map(|l| l.address).collect();
+        addresses.sort_unstable();
+        let twice = addresses.windows(2).find(|pair| pair.first() == pair.last()).and_then(<[_]>::first);
+        if let Some(twice) = twice {
+            let at = self.text.rfind(&twice.to_string()).unwrap_or(0);
+            let what = format!("{twice} is the address of two lines");
+            return Err(self.wrong(at..at, what, "each copy of a feed arrives at an address of its own"));
+        }
         let lines: usize = feeds.iter().map(|feed| feed.lines.len()).sum();
         if lines > MAX_WAIT {
             let what = format!("{lines} lines in all; at most {MAX_WAIT} are expected");
