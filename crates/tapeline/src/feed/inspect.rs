@@ -27,6 +27,9 @@ const LOOK_EVERY: u64 = 4_096;
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline feed inspect day.pcap.gz --symbol AAPL\n  \
+    tapeline feed inspect lineA.pcap lineB.pcap --format json   two lines of one feed")]
 pub(super) struct Inspect {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped
     #[arg(required = true, value_name = "FILE")]

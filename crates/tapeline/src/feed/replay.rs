@@ -30,6 +30,9 @@ const TOGETHER_NS: u64 = 1_000_000;
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline feed replay day.pcap.gz --to 239.255.12.111:26477 --speed 100x\n  \
+    tapeline feed replay day.itch --to 239.255.12.111:26477 --also 239.255.230.111:26478 --rate 1M")]
 pub(super) struct Replay {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped, one after another
     #[arg(required = true, value_name = "FILE")]

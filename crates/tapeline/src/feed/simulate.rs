@@ -39,6 +39,10 @@ const FILE_MIDNIGHT: Nanos = Nanos(1_577_941_200 * SECOND_NS);
 
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline feed simulate --to 239.255.12.111:26477 --rate 1M --duration 60s\n  \
+    tapeline feed simulate --to 239.255.12.111:26477 --rate 200k --burst 10x:50ms:1s\n  \
+    tapeline feed simulate --write day.pcap --messages 5M")]
 pub(super) struct Simulate {
     /// Where to send: a multicast group, or an address for unicast
     #[arg(long, value_name = "GROUP:PORT", required_unless_present = "write")]
