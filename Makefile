@@ -3,6 +3,8 @@
 CARGO ?= cargo
 # Options of `tapeline demo`, such as make demo ARGS="--duration 60s".
 ARGS ?=
+# For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
+TORTURE_SECONDS ?= 600
 
 # rustup's folder, for shells that have not read its profile since it was installed. Last: it overrules nothing.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
@@ -11,7 +13,7 @@ locked := $(if $(CI),--locked)
 target_dir := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test lint bench clean help
+.PHONY: build demo test torture lint bench clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -26,6 +28,10 @@ demo: ## simulated exchange, plant and subscribers: a verdict and a latency tabl
 test: ## every test that needs Rust, a C compiler and captures only
 	@scripts/setup test
 	$(CARGO) test $(locked) --workspace
+
+torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORTURE_SEED
+	@scripts/setup test
+	TORTURE_SECONDS=$(TORTURE_SECONDS) $(CARGO) test $(locked) --package tapeline-ring --test torture -- --nocapture
 
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint

@@ -1,0 +1,303 @@
+//! The processes that are tortured: a publisher, and subscribers that check every bit.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use tapeline_ring::{Claim, Error, Name, Options, Poll, Publisher, Refused, Start, Subscriber, Wait};
+
+use crate::script::{Act, Dice, Script, mix};
+use crate::shape::{SHAPES, Shape};
+
+/// Frames that a publisher must get through after it was told to come to the end.
+const LAST_FRAMES: u64 = 500;
+/// A wait for a frame ends now and then, so that orders are heard.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// In front of what a player says, to tell it from what the test harness writes.
+pub(crate) const SAYS: &str = "says: ";
+
+fn say(what: &str) {
+    println!("{SAYS}{what}");
+}
+
+/// A player's part, as the environment tells it.
+struct Part {
+    name: Name,
+    shape: Shape,
+    script: Script,
+    /// Chance, of this player alone.
+    dice: Dice,
+    /// Set by the first line of standard input: come to the end.
+    told: Arc<AtomicBool>,
+}
+
+/// Plays the role in the environment, if there is one.
+pub(crate) fn play() {
+    let Ok(role) = std::env::var("ROLE") else { return };
+    let number = |what| std::env::var(what).ok().and_then(|text| text.parse::<u64>().ok()).unwrap();
+    // Who starts players kills them, and must not leave them behind when it is killed itself.
+    set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+    let told = Arc::new(AtomicBool::new(false));
+    let hears = Arc::clone(&told);
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        if std::io::stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {
+            std::process::exit(0);
+        }
+        hears.store(true, Ordering::Relaxed);
+    });
+    let shape = SHAPES[number("SHAPE") as usize];
+    let part = Part {
+        name: Name::new(&std::env::var("RING").unwrap()).unwrap(),
+        shape,
+        script: shape.script(number("SEED")),
+        dice: Dice::new(mix(number("SEED") ^ mix(number("LIFE")))),
+        told,
+    };
+    match role.as_str() {
+        "publisher" => publish(part),
+        "subscriber" => subscribe(part),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// What a publisher's note says. It is written before each act, so that whoever finds a dead publisher knows to the
+/// frame what may be there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Note {
+    /// Whether it is written before each act, or only once.
+    pub(crate) is_exact: bool,
+    /// Frames committed.
+    pub(crate) frames: u64,
+    /// Frames of the act that comes next.
+    pub(crate) act: u64,
+    /// The longest time before a full ring, in ns.
+    pub(crate) blocked_ns: u64,
+}
+
+impl Note {
+    fn words(self) -> [u64; 8] {
+        [u64::from(self.is_exact), self.frames, self.act, self.blocked_ns, 0, 0, 0, 0]
+    }
+
+    pub(crate) fn of(words: [u64; 8]) -> Self {
+        Self { is_exact: words[0] != 0, frames: words[1], act: words[2], blocked_ns: words[3] }
+    }
+}
+
+/// Goes on with the script where the ring's last publisher was.
+fn publish(mut part: Part) {
+    let Part { script, ref told, ref mut dice, .. } = part;
+    let wake_on_commit = !dice.one_in(4);
+    let options = Options { wake_on_commit, ..part.shape.options() };
+    let mut publisher = Publisher::open(&part.name, &options).unwrap();
+    say(&format!("publishes {} {}", publisher.epoch(), publisher.frames()));
+    let mut note = Note { is_exact: dice.one_in(2), frames: publisher.frames(), ..Note::default() };
+    publisher.set_note(note.words());
+    let mut bytes = vec![0; publisher.max_frame()];
+    // One that keeps the ring full, or one that subscribers wait for: now and then, or at each frame.
+    let pauses = [u64::MAX, 64, 1][dice.below(3) as usize];
+    let mut last = None;
+    loop {
+        if dice.one_in(pauses) {
+            std::thread::park_timeout(Duration::from_micros(dice.below(200)));
+        }
+        let number = publisher.frames();
+        if last.is_none() && told.load(Ordering::Relaxed) {
+            last = Some(number + LAST_FRAMES);
+        }
+        // A batch is there as a whole or not at all, whoever dies.
+        let act = script.act_at(number).expect("a publisher is followed at the start of an act");
+        if last.is_some_and(|last| number >= last) {
+            break;
+        }
+        if note.is_exact {
+            (note.frames, note.act) = (number, act.frames());
+            publisher.set_note(note.words());
+        }
+        if dice.one_in(16) {
+            abort(&mut publisher, dice);
+        }
+        let mut since = None;
+        while try_act(&mut publisher, &script, number, act, &mut bytes, dice).is_err() {
+            since.get_or_insert_with(Instant::now);
+            std::thread::yield_now();
+        }
+        if let Some(since) = since {
+            note.blocked_ns = note.blocked_ns.max(since.elapsed().as_nanos() as u64);
+        }
+        assert_eq!(publisher.frames(), number + act.frames());
+        if !wake_on_commit && dice.one_in(16) {
+            publisher.flush();
+        }
+    }
+    let (frames, blocked_ns) = (publisher.frames(), note.blocked_ns);
+    publisher.close().unwrap();
+    say(&format!("ended {frames} {blocked_ns}"));
+}
+
+/// Does one act, or nothing where there is no room.
+fn try_act(
+    publisher: &mut Publisher,
+    script: &Script,
+    number: u64,
+    act: Act,
+    bytes: &mut [u8],
+    dice: &mut Dice,
+) -> Result<(), Refused> {
+    let len = script.len(number);
+    match act {
+        Act::Publish => {
+            script.write(number, &mut bytes[..len]);
+            publisher.publish(&bytes[..len])?;
+        }
+        Act::Fill => {
+            let mut claim = publisher.claim(len)?;
+            script.write(number, &mut claim);
+            claim.commit();
+        }
+        Act::Shorten(more) => {
+            let claimed = (len + more).min(publisher.max_frame());
+            let mut claim: Claim<'_> = publisher.claim(claimed)?;
+            Script::mislead(&mut claim, dice);
+            script.write(number, &mut claim[..len]);
+            claim.commit_prefix(len)?;
+        }
+        Act::Batch(frames) => {
+            let mut batch = publisher.claim_batch();
+            for number in number..number + frames {
+                script.write(number, batch.claim(script.len(number))?);
+            }
+            batch.commit();
+        }
+    }
+    Ok(())
+}
+
+/// Claims, writes what no reader may see, and gives up.
+fn abort(publisher: &mut Publisher, dice: &mut Dice) {
+    if dice.one_in(2) {
+        let len = dice.below(publisher.max_frame() as u64 + 1) as usize;
+        if let Ok(mut claim) = publisher.claim(len) {
+            Script::mislead(&mut claim, dice);
+        }
+    } else {
+        let mut batch = publisher.claim_batch();
+        for _ in 0..dice.below(6) {
+            match batch.claim(dice.below(300) as usize) {
+                Ok(room) => Script::mislead(room, dice),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// What a subscriber knows of its place in the script.
+struct Place {
+    /// The next frame's number.
+    next: Option<u64>,
+    /// Frames that came before the first one that holds its number.
+    unplaced: VecDeque<Vec<u8>>,
+    epoch: u32,
+}
+
+impl Place {
+    /// Checks the next frame, and those before it as soon as their number is known.
+    fn take(&mut self, script: &Script, bytes: &[u8], epoch: u32) -> Result<(), String> {
+        let number = match self.next {
+            Some(number) => number,
+            None => {
+                let Some(number) = script.number_of(bytes) else {
+                    if self.unplaced.len() > 100 {
+                        return Err("none of 100 frames holds its number".to_owned());
+                    }
+                    self.unplaced.push_back(bytes.to_vec());
+                    return Ok(());
+                };
+                let first = number.wrapping_sub(self.unplaced.len() as u64);
+                for (frame, number) in self.unplaced.drain(..).zip(first..) {
+                    script.check(number, &frame)?;
+                }
+                number
+            }
+        };
+        script.check(number, bytes)?;
+        self.next = Some(number + 1);
+        // Epochs of a test are few: they do not come round.
+        if epoch < self.epoch {
+            return Err(format!("frame {number} is of epoch {epoch}, after one of epoch {}", self.epoch));
+        }
+        self.epoch = epoch;
+        Ok(())
+    }
+}
+
+/// Joins, checks every frame, leaves and joins again as it likes; in the end tells up to where it saw everything.
+fn subscribe(mut part: Part) {
+    loop {
+        let start = if part.dice.one_in(2) { Start::Oldest } else { Start::Newest };
+        let subscriber = match Subscriber::join(&part.name, start) {
+            Ok(subscriber) => subscriber,
+            // Only after it had been told to stay, and lost its place all the same.
+            Err(Error::NotFound { .. }) => return say("gone"),
+            Err(error) => panic!("{error}"),
+        };
+        say("joined");
+        if read(subscriber, &mut part) == Left::ForGood {
+            return;
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Left {
+    ForGood,
+    ToComeBack,
+}
+
+fn read(mut subscriber: Subscriber, part: &mut Part) -> Left {
+    let Part { script, ref told, ref mut dice, .. } = *part;
+    let mut place = Place { next: None, unplaced: VecDeque::new(), epoch: 0 };
+    let ways = [Wait::Spin, Wait::Pause, Wait::Yield, Wait::Park, Wait::Adaptive];
+    let wait = ways[dice.below(ways.len() as u64) as usize];
+    let mut copy = vec![0; subscriber.max_frame()];
+    let mut stays = false;
+    loop {
+        if !stays && told.load(Ordering::Relaxed) {
+            stays = true;
+            say("stays");
+        }
+        match subscriber.next() {
+            Poll::Frame(frame) => {
+                let checked = if dice.one_in(4) {
+                    let len = frame.copy_to(&mut copy);
+                    place.take(&script, &copy[..len], frame.epoch())
+                } else {
+                    place.take(&script, &frame, frame.epoch())
+                };
+                if let Err(why) = checked {
+                    panic!("at position {}: {why}", frame.position());
+                }
+                match dice.below(4_000) {
+                    // Slow for a while, with the frame in its hands.
+                    0 => (0..dice.below(100_000)).for_each(|_| std::hint::spin_loop()),
+                    1 => subscriber.release(),
+                    2 if !stays => return Left::ToComeBack,
+                    _ => {}
+                }
+            }
+            Poll::Empty => {
+                subscriber.wait(wait, PATIENCE);
+            }
+            Poll::Ended => {
+                say(&format!("saw {}", place.next.map_or("nothing".to_owned(), |next| next.to_string())));
+                return Left::ForGood;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
