@@ -4,8 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::frame::{Position, frame_size};
-use crate::{Publisher, Refused};
+use crate::discipline::{Discipline, Gated};
+use crate::frame::Position;
+use crate::{PublisherOf, Refused};
 
 /// Frames that are claimed one after the other and become visible at once. Dropping the batch aborts all of them.
 ///
@@ -13,8 +14,8 @@ use crate::{Publisher, Refused};
 /// zero. [`commit`](Self::commit) stores that one, last.
 #[derive(Debug)]
 #[must_use = "a batch that is not committed is aborted"]
-pub struct Batch<'a> {
-    publisher: &'a mut Publisher,
+pub struct Batch<'a, D: Discipline = Gated> {
+    publisher: &'a mut PublisherOf<D>,
     /// Where the next frame's header goes.
     end: u64,
     first_len: usize,
@@ -23,9 +24,9 @@ pub struct Batch<'a> {
     frames: u64,
 }
 
-impl<'a> Batch<'a> {
+impl<'a, D: Discipline> Batch<'a, D> {
     #[inline]
-    pub(crate) fn new(publisher: &'a mut Publisher) -> Self {
+    pub(crate) fn new(publisher: &'a mut PublisherOf<D>) -> Self {
         let end = publisher.next_position();
         Self { publisher, end, first_len: 0, last: (end, 0), frames: 0 }
     }
@@ -39,7 +40,7 @@ impl<'a> Batch<'a> {
     pub fn claim(&mut self, len: usize) -> Result<&mut [u8], Refused> {
         self.publisher.reserve(self.end, len)?;
         let start = self.end;
-        let size = frame_size(len);
+        let size = self.publisher.grain.frame_size(len);
         if self.frames == 0 {
             self.first_len = len;
         } else {
@@ -65,10 +66,8 @@ impl<'a> Batch<'a> {
         if self.frames == 0 {
             return Position(self.end);
         }
-        let (start, size) = self.last;
-        // SAFETY: the last frame and the word behind it were reserved. Without this store a subscriber reads an old word
-        // as a header: the property test in `tests/oracle.rs` breaks.
-        unsafe { self.publisher.memory.terminator(start, size) }.store(0, Ordering::Relaxed);
-        self.publisher.commit(self.first_len, self.end, self.frames)
+        let (last, last_size) = self.last;
+        // SAFETY: every frame of the batch was reserved, the last one too.
+        unsafe { self.publisher.commit(self.first_len, last, last_size, self.frames) }
     }
 }

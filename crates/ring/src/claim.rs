@@ -3,10 +3,10 @@
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
 
-use crate::frame::{Position, frame_size};
-use crate::{Publisher, Refused};
+use crate::discipline::{Discipline, Gated};
+use crate::frame::Position;
+use crate::{PublisherOf, Refused};
 
 /// A frame that is claimed and not yet visible: `len` bytes of the ring, to be written in place. Dropping it aborts it.
 ///
@@ -14,15 +14,15 @@ use crate::{Publisher, Refused};
 /// because the move waits for the stores that built it.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed is aborted"]
-pub struct Claim<'a> {
-    publisher: &'a mut Publisher,
-    /// At most the ring's longest frame, and reserved: `new` is called after `Publisher::reserve` alone.
+pub struct Claim<'a, D: Discipline = Gated> {
+    publisher: &'a mut PublisherOf<D>,
+    /// At most the ring's longest frame, and reserved: `new` is called after `PublisherOf::reserve` alone.
     len: usize,
 }
 
-impl<'a> Claim<'a> {
+impl<'a, D: Discipline> Claim<'a, D> {
     #[inline]
-    pub(crate) fn new(publisher: &'a mut Publisher, len: usize) -> Self {
+    pub(crate) fn new(publisher: &'a mut PublisherOf<D>, len: usize) -> Self {
         Self { publisher, len }
     }
 
@@ -30,12 +30,9 @@ impl<'a> Claim<'a> {
     #[inline]
     pub fn commit(self) -> Position {
         let Self { publisher, len } = self;
-        let (start, size) = (publisher.next_position(), frame_size(len));
-        // SAFETY: `len` was reserved, so the frame's size is a multiple of 8 and far below the capacity. The word behind
-        // the frame is reserved too. Without this store a subscriber reads an old word as a header: the property test
-        // in `tests/oracle.rs` breaks.
-        unsafe { publisher.memory.terminator(start, size) }.store(0, Ordering::Relaxed);
-        publisher.commit(len, start + size as u64, 1)
+        let (start, size) = (publisher.next_position(), publisher.grain.frame_size(len));
+        // SAFETY: `len` was reserved, and a shorter frame lies within it.
+        unsafe { publisher.commit(len, start, size, 1) }
     }
 
     /// Makes the frame visible with its first `len` bytes alone; the rest of the claim was never there.
@@ -61,7 +58,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-impl Deref for Claim<'_> {
+impl<D: Discipline> Deref for Claim<'_, D> {
     type Target = [u8];
 
     #[inline]
@@ -71,7 +68,7 @@ impl Deref for Claim<'_> {
     }
 }
 
-impl DerefMut for Claim<'_> {
+impl<D: Discipline> DerefMut for Claim<'_, D> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let start = self.publisher.next_position();

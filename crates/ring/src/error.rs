@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::Policy;
+
 /// Why a ring could not be made, joined, looked at or removed. Every error names the segment; what is expected in
 /// normal work (a full ring, an empty one, the end) is not an error but an outcome: see [`Refused`] and
 /// [`Poll`](crate::Poll).
@@ -52,6 +54,25 @@ pub enum Error {
         found: u64,
         /// As the caller wants it.
         wanted: u64,
+    },
+    /// The ring is there with the other policy: a gated ring's ends are [`Publisher`](crate::Publisher) and
+    /// [`Subscriber`](crate::Subscriber), a broadcast ring's are in [`broadcast`](crate::broadcast).
+    #[error("{} is a {found} ring, and a {wanted} one was asked for", path.display())]
+    OtherPolicy {
+        /// The segment.
+        path: PathBuf,
+        /// As the segment has it.
+        found: Policy,
+        /// As the caller wants it.
+        wanted: Policy,
+    },
+    /// The machine does not give huge pages.
+    #[error("{} cannot be laid on huge pages", path.display())]
+    NoHugePages {
+        /// The segment.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
     },
     /// The file is not a ring: something else made it, or cut it.
     #[error("{} is not a ring: {why}", path.display())]
@@ -130,6 +151,14 @@ impl Error {
             }
             Self::PublisherAlive { pid, .. } => {
                 format!("end process {pid}, or publish under another name: a ring has one publisher")
+            }
+            Self::OtherPolicy { .. } => {
+                "a ring's policy is fixed when it is made: use it as it is, or remove it first".to_owned()
+            }
+            Self::NoHugePages { .. } => {
+                "leave huge pages out, or let the kernel give them to shared memory: \
+                 echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled"
+                    .to_owned()
             }
             Self::OtherShape { .. } => {
                 "ask for the same shape, or remove the ring first: `tapeline ring rm NAME`".to_owned()

@@ -1,4 +1,4 @@
-//! Frames: a header word in band, then the bytes, aligned to 8.
+//! Frames: a header word in band, then the bytes, aligned to 8 or to cache lines.
 //!
 //! ```text
 //! bit 0      32     40          64
@@ -12,11 +12,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
+use crate::layout::Framing;
 use crate::memory::{FRAME_HEADER, Memory};
 use crate::words;
 
-/// The word that follows the newest frame.
-pub(crate) const TERMINATOR: usize = 8;
+/// Bytes of the word that follows the newest frame.
+pub(crate) const TERMINATOR: u64 = 8;
 /// Bits of the epoch in a header.
 pub(crate) const EPOCH_MASK: u32 = (1 << 24) - 1;
 /// The only kind so far; not zero, so that the header of an empty frame is not zero either.
@@ -40,10 +41,25 @@ pub(crate) fn stamp(epoch: u32) -> u64 {
     u64::from(epoch & EPOCH_MASK) << 40 | DATA
 }
 
-/// Bytes that a frame of `len` bytes takes in the ring, header and padding included.
-#[inline]
-pub(crate) fn frame_size(len: usize) -> usize {
-    (len + FRAME_HEADER + 7) & !7
+/// The alignment of a ring's frames, less one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grain(usize);
+
+impl Grain {
+    pub(crate) fn of(framing: Framing) -> Self {
+        Self(framing.align() - 1)
+    }
+
+    /// Bytes that a frame of `len` bytes takes in the ring, header and padding included.
+    #[inline]
+    pub(crate) fn frame_size(self, len: usize) -> usize {
+        (len + FRAME_HEADER + self.0) & !self.0
+    }
+
+    /// Whether a frame can stand at `position`.
+    pub(crate) fn is_boundary(self, position: u64) -> bool {
+        position & self.0 as u64 == 0
+    }
 }
 
 /// The length that a header names, if it is a committed frame's and not longer than `max_frame`. One comparison: zero
@@ -72,7 +88,7 @@ pub(crate) struct Broken {
 pub(crate) fn walk(
     memory: &Memory,
     start: u64,
-    max_frame: usize,
+    (grain, max_frame): (Grain, usize),
     most: usize,
     mut visit: impl FnMut(u64),
 ) -> Result<u64, Broken> {
@@ -84,7 +100,7 @@ pub(crate) fn walk(
             return if header == 0 { Ok(position) } else { Err(Broken { position, header }) };
         };
         visit(position);
-        position += frame_size(len) as u64;
+        position += grain.frame_size(len) as u64;
     }
     Ok(position)
 }
@@ -169,6 +185,8 @@ mod tests {
 
     #[test]
     fn sizes_are_aligned_and_hold_the_header() {
-        assert_eq!([0, 1, 8, 9, 24, 25].map(frame_size), [8, 16, 16, 24, 32, 40]);
+        let sizes = |framing| [0, 1, 8, 9, 24, 25, 56, 57].map(|len| Grain::of(framing).frame_size(len));
+        assert_eq!(sizes(Framing::Packed), [8, 16, 16, 24, 32, 40, 64, 72]);
+        assert_eq!(sizes(Framing::Lines), [64, 64, 64, 64, 64, 64, 64, 128]);
     }
 }

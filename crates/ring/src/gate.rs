@@ -20,6 +20,10 @@
 //!   position + capacity, and every later scan sees it.
 //!
 //! Positions only grow, so no value comes back.
+//!
+//! In a broadcast ring no subscriber is asked: the limit is gate + capacity. There the same fence stands between the new
+//! gate and the bytes that are written behind it, so a subscriber that has copied a byte of a later lap finds that the
+//! gate has passed it (`broadcast.rs`).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -33,39 +37,49 @@ pub(crate) const PARTS: usize = 8;
 /// into an eighth (a long frame behind a short rest), so this is enough for a whole ring.
 const REMEMBERED: usize = 4 * PARTS;
 
+/// A frame boundary: its position, and the number of frames before it.
+pub(crate) type Boundary = (u64, u64);
+
 /// Remembered frame boundaries.
 #[derive(Debug)]
 pub(crate) struct Boundaries {
-    positions: [u64; REMEMBERED],
+    places: [Boundary; REMEMBERED],
     first: usize,
     count: usize,
 }
 
 impl Boundaries {
-    pub(crate) fn starting_at(position: u64) -> Self {
-        let mut boundaries = Self { positions: [0; REMEMBERED], first: 0, count: 0 };
-        boundaries.remember(position);
+    pub(crate) fn starting_at(boundary: Boundary) -> Self {
+        let mut boundaries = Self { places: [(0, 0); REMEMBERED], first: 0, count: 0 };
+        boundaries.remember(boundary);
         boundaries
     }
 
     /// Adds a boundary not before the last one; the oldest is forgotten where there is no room.
-    pub(crate) fn remember(&mut self, position: u64) {
-        if self.count > 0 && self.positions[(self.first + self.count - 1) % REMEMBERED] == position {
+    pub(crate) fn remember(&mut self, boundary: Boundary) {
+        if self.count > 0 && self.places[(self.first + self.count - 1) % REMEMBERED].0 == boundary.0 {
             return;
         }
         if self.count == REMEMBERED {
             self.first = (self.first + 1) % REMEMBERED;
             self.count -= 1;
         }
-        self.positions[(self.first + self.count) % REMEMBERED] = position;
+        self.places[(self.first + self.count) % REMEMBERED] = boundary;
         self.count += 1;
     }
 
+    /// Adds `frames` to the count of each.
+    pub(crate) fn count_from(&mut self, frames: u64) {
+        for place in &mut self.places {
+            place.1 = place.1.wrapping_add(frames);
+        }
+    }
+
     /// Forgets boundaries before `position`, and gives the first one from there on.
-    pub(crate) fn first_from(&mut self, position: u64) -> Option<u64> {
+    pub(crate) fn first_from(&mut self, position: u64) -> Option<Boundary> {
         while self.count > 0 {
-            let oldest = self.positions[self.first];
-            if oldest >= position {
+            let oldest = self.places[self.first];
+            if oldest.0 >= position {
                 return Some(oldest);
             }
             self.first = (self.first + 1) % REMEMBERED;
@@ -75,8 +89,8 @@ impl Boundaries {
     }
 }
 
-/// The lowest position of any registered subscriber, `none` if there is none.
-pub(crate) fn lowest_subscriber(memory: &Memory, none: u64) -> u64 {
+/// The lowest position of any registered subscriber that is not `excused`, by slot; `none` if there is none.
+pub(crate) fn lowest_subscriber(memory: &Memory, excused: impl Fn(usize) -> bool, none: u64) -> u64 {
     let table = memory.subscribers();
     // Acquire pairs with the release of a leaving subscriber: its reads are over before its room is used again.
     let mut members = table.members.slots.load(Ordering::Acquire);
@@ -85,18 +99,18 @@ pub(crate) fn lowest_subscriber(memory: &Memory, none: u64) -> u64 {
         let slot = members.trailing_zeros() as usize % SLOTS;
         members &= members - 1;
         // Acquire pairs with the subscriber's release store: it has read what it released.
-        lowest = lowest.min(table.slots[slot].progress.position.load(Ordering::Acquire));
+        let position = table.slots[slot].progress.position.load(Ordering::Acquire);
+        if position < lowest && !excused(slot) {
+            lowest = position;
+        }
     }
     lowest
 }
 
-/// Steps 1 to 3: publishes the gate, then gives the limit that it and the subscribers allow. The cursor has been
-/// stored before.
-pub(crate) fn move_gate(memory: &Memory, gate: u64, capacity: u64) -> u64 {
-    // Release: who sees this gate sees the frames before it committed.
-    memory.publisher().gate.position.store(gate, Ordering::Release);
+/// Steps 1 and 2: publishes the gate, then fences. The cursor has been stored before.
+pub(crate) fn publish(memory: &Memory, (position, frames): Boundary) {
+    memory.publisher().gate.store(position, frames);
     fence(Ordering::SeqCst); // F1
-    lowest_subscriber(memory, gate).min(gate).saturating_add(capacity)
 }
 
 #[cfg(test)]
@@ -105,22 +119,22 @@ mod tests {
 
     #[test]
     fn boundaries_are_found_from_a_position_on() {
-        let mut boundaries = Boundaries::starting_at(0);
-        for position in [100, 200, 300] {
-            boundaries.remember(position);
+        let mut boundaries = Boundaries::starting_at((0, 0));
+        for boundary in [(100, 1), (200, 2), (300, 3)] {
+            boundaries.remember(boundary);
         }
-        assert_eq!(boundaries.first_from(0), Some(0));
-        assert_eq!(boundaries.first_from(101), Some(200));
-        assert_eq!(boundaries.first_from(0), Some(200), "what was passed is forgotten");
+        assert_eq!(boundaries.first_from(0), Some((0, 0)));
+        assert_eq!(boundaries.first_from(101), Some((200, 2)));
+        assert_eq!(boundaries.first_from(0), Some((200, 2)), "what was passed is forgotten");
         assert_eq!(boundaries.first_from(301), None);
     }
 
     #[test]
     fn the_oldest_boundary_makes_room() {
-        let mut boundaries = Boundaries::starting_at(0);
+        let mut boundaries = Boundaries::starting_at((0, 0));
         for position in 1..=REMEMBERED as u64 {
-            boundaries.remember(position);
+            boundaries.remember((position, position));
         }
-        assert_eq!(boundaries.first_from(0), Some(1));
+        assert_eq!(boundaries.first_from(0), Some((1, 1)));
     }
 }

@@ -10,13 +10,14 @@
 //! Every region starts on a page, so that subscribers can map all but their own read-only. Numbers are in the
 //! machine's byte order: a segment never leaves the machine.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::Error;
 use crate::lines::{PublisherLines, SLOTS, Slot, SubscriberLines};
 
 /// Changes with every change to this file or to `lines.rs` that moves or reinterprets a byte.
-pub(crate) const LAYOUT_VERSION: u32 = 1;
+pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// Bytes of the header that mean something.
 pub(crate) const HEADER_BYTES: usize = 160;
 const CHECKSUM_AT: usize = HEADER_BYTES - 8;
@@ -28,6 +29,8 @@ pub(crate) const LEAST_CAPACITY: usize = 4096;
 pub(crate) const MOST_CAPACITY: usize = 1 << 40;
 /// A frame may take at most this part of the ring, so that several are always on their way.
 pub(crate) const FRAME_SHARE: usize = 4;
+/// Bytes of a huge page, where the processor's next size above the ordinary is that: x86-64, and ARM with 4 KiB pages.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// What happens when a subscriber is slow. Fixed when the ring is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +38,47 @@ pub(crate) const FRAME_SHARE: usize = 4;
 pub enum Policy {
     /// The publisher never passes a registered subscriber: nothing is lost.
     Gated,
+    /// The publisher never waits; a subscriber that is passed is told how much it lost.
+    Broadcast,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gated => "gated",
+            Self::Broadcast => "broadcast",
+        })
+    }
 }
 
 /// How frames lie in the data area. Fixed when the ring is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// One after the other, each aligned to 8 bytes behind an 8-byte header.
+    /// One after the other, each aligned to 8 bytes behind an 8-byte header: the most messages a second.
     Packed,
+    /// Each on cache lines of its own, which are cleared ahead once the frame before is out: the least latency where
+    /// messages come every 100 ns or faster, and more room for each.
+    Lines,
+}
+
+impl fmt::Display for Framing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Packed => "packed",
+            Self::Lines => "lines",
+        })
+    }
+}
+
+impl Framing {
+    /// Bytes to which every frame is aligned.
+    pub(crate) const fn align(self) -> usize {
+        match self {
+            Self::Packed => 8,
+            Self::Lines => 64,
+        }
+    }
 }
 
 /// A ring's shape, as its header states it and as everything else relies on it once [`Shape::decode`] has checked it.
@@ -58,6 +94,8 @@ pub(crate) struct Shape {
     pub(crate) framing: Framing,
     /// ns that a live subscriber may hold the ring full; 0 = for ever.
     pub(crate) stall_limit_ns: u64,
+    /// Whether the data area starts at, and is asked to lie on, huge pages.
+    pub(crate) huge_pages: bool,
     /// ns since 1970 UTC.
     pub(crate) created_ns: u64,
     pub(crate) creator_pid: u32,
@@ -76,7 +114,8 @@ impl Shape {
 
     /// Where the frames start.
     pub(crate) fn data_at(&self) -> usize {
-        self.subscribers_at() + size_of::<SubscriberLines>().next_multiple_of(self.page)
+        let end = self.subscribers_at() + size_of::<SubscriberLines>();
+        end.next_multiple_of(if self.huge_pages { HUGE_PAGE } else { self.page })
     }
 
     /// Bytes of the whole file.
@@ -99,6 +138,13 @@ impl Shape {
                 "capacity",
                 self.capacity,
                 format!("a power of two from {least} to {MOST_CAPACITY} bytes"),
+            );
+        }
+        if self.huge_pages && self.capacity < HUGE_PAGE {
+            return bad(
+                "huge pages and a capacity of",
+                self.capacity,
+                format!("at least {HUGE_PAGE} bytes, one huge page"),
             );
         }
         let most = longest_frame(self.capacity);
@@ -127,12 +173,13 @@ impl Shape {
         put(56, &(self.data_at() as u64).to_ne_bytes());
         put(64, &(SLOTS as u32).to_ne_bytes());
         put(68, &(size_of::<Slot>() as u32).to_ne_bytes());
-        put(72, &0u32.to_ne_bytes()); // policy: gated
-        put(76, &0u32.to_ne_bytes()); // framing: packed
+        put(72, &(self.policy as u32).to_ne_bytes());
+        put(76, &(self.framing as u32).to_ne_bytes());
         put(80, &self.stall_limit_ns.to_ne_bytes());
         put(88, &self.created_ns.to_ne_bytes());
         put(96, &self.creator_pid.to_ne_bytes());
-        // 100..152 is zero: room for what later framings and policies need to say.
+        put(100, &u32::from(self.huge_pages).to_ne_bytes());
+        // 104..152 is zero: room for what later framings and policies need to say.
         let sum = checksum(&header[..CHECKSUM_AT]);
         header[CHECKSUM_AT..].copy_from_slice(&sum.to_ne_bytes());
         header
@@ -162,13 +209,18 @@ impl Shape {
             max_frame: size(32),
             policy: match word32(header, 72) {
                 0 => Policy::Gated,
-                other => return damaged(format!("its policy is {other}, expected 0 (gated)")),
+                1 => Policy::Broadcast,
+                other => {
+                    return damaged(format!("its policy is {other}, expected 0 (gated) or 1 (broadcast)"));
+                }
             },
             framing: match word32(header, 76) {
                 0 => Framing::Packed,
-                other => return damaged(format!("its framing is {other}, expected 0 (packed)")),
+                1 => Framing::Lines,
+                other => return damaged(format!("its framing is {other}, expected 0 (packed) or 1 (lines)")),
             },
             stall_limit_ns: word64(header, 80),
+            huge_pages: word32(header, 100) != 0,
             created_ns: word64(header, 88),
             creator_pid: word32(header, 96),
         };
@@ -224,6 +276,7 @@ mod tests {
             policy: Policy::Gated,
             framing: Framing::Packed,
             stall_limit_ns: 0,
+            huge_pages: false,
             created_ns: 17,
             creator_pid: 4711,
         }
@@ -232,7 +285,12 @@ mod tests {
     #[test]
     fn a_header_reads_back_as_written() {
         for power in 16..30 {
-            let shape = shape(1 << power);
+            let shape = Shape {
+                policy: [Policy::Gated, Policy::Broadcast][power % 2],
+                framing: [Framing::Packed, Framing::Lines][power / 2 % 2],
+                huge_pages: power > 20,
+                ..shape(1 << power)
+            };
             let read = Shape::decode(&shape.encode(), shape.file_bytes(), Path::new("x")).unwrap();
             assert_eq!(read, shape);
         }

@@ -41,7 +41,9 @@
 compile_error!("the ring rests on Linux's locks, futexes and shared memory, and on atomic words of 64 bits");
 
 mod batch;
+pub mod broadcast;
 mod claim;
+mod discipline;
 mod error;
 mod frame;
 mod gate;
@@ -60,11 +62,42 @@ mod words;
 
 pub use batch::Batch;
 pub use claim::Claim;
+pub use discipline::{Broadcast, Discipline, Gated};
 pub use error::{Error, Refused};
 pub use frame::{Frame, Position};
 pub use layout::{Framing, Policy};
 pub use name::Name;
-pub use publisher::{Options, Publisher};
+pub use publisher::{Options, PublisherOf};
 pub use registry::{Entry, PublisherView, Snapshot, SubscriberView, inspect, list, remove};
-pub use subscriber::{Poll, Start, Subscriber};
+pub use subscriber::{Poll, Start, SubscriberOf};
 pub use waiting::Wait;
+
+/// The one publisher of a gated ring.
+///
+/// ```
+/// use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
+///
+/// let name = Name::new(&format!("doc-publisher-{}", std::process::id()))?;
+/// let mut publisher = Publisher::open(&name, &Options::default())?;
+/// let mut subscriber = Subscriber::join(&name, Start::Newest)?;
+///
+/// let mut claim = publisher.claim(5)?;
+/// claim.copy_from_slice(b"hello");
+/// claim.commit();
+///
+/// let Poll::Frame(frame) = subscriber.next() else { panic!("the frame is visible") };
+/// assert_eq!(&*frame, b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Publisher = PublisherOf<Gated>;
+
+/// A subscriber of a gated ring. While it lives, the publisher does not write over what it has not released, so a
+/// subscriber that stops reading stops the publisher: for ever, or until the ring's stall limit is over.
+///
+/// Reading writes nothing but, once in an eighth of the ring or when nothing is left, the position up to which frames
+/// are released. A frame is released by the call of [`next`](SubscriberOf::next) that follows it.
+///
+/// With a stall limit ([`Options::stall_limit`]), what was borrowed holds for no longer than that: the bytes of a frame
+/// that is kept longer can change. Who may stop for so long copies what it needs and asks
+/// [`is_evicted`](SubscriberOf::is_evicted) before it believes the copy.
+pub type Subscriber = SubscriberOf<Gated>;

@@ -23,15 +23,17 @@ pub(crate) const ENDED: u32 = 2;
 /// Flag: the publisher's process takes part in the machine-wide barrier, so a subscriber may park without a limit.
 pub(crate) const HAS_BARRIER: u32 = 1;
 
-/// How far the publisher is, published now and then: for joiners, for a successor, for people. Readers on the way do
-/// not look here, they see each frame's own header.
+/// A frame boundary and the number of frames before it.
+///
+/// The cursor is one: how far the publisher is, published now and then, at or before the true end, for joiners, for a
+/// successor, for people. Readers on the way do not look there, they see each frame's own header. The gate is the other:
+/// the oldest position that is guaranteed to be intact (its frames are counted in broadcast rings only).
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub(crate) struct Cursor {
-    /// A frame boundary, at or before the true end.
+pub(crate) struct Milestone {
     pub(crate) position: AtomicU64,
-    /// How many frames there are before it: one of the two counts is the position's. The other is written before the
-    /// position moves on, so that a publisher that dies at any moment leaves the two in agreement.
+    /// One of the two counts is the position's. The other is written before the position moves on, so that a publisher
+    /// that dies at any moment leaves the two in agreement.
     counts: [Count; 2],
 }
 
@@ -42,8 +44,8 @@ struct Count {
     frames: AtomicU64,
 }
 
-impl Cursor {
-    /// Moves the cursor. Only the publisher may.
+impl Milestone {
+    /// Moves it. Only the publisher may.
     pub(crate) fn store(&self, position: u64, frames: u64) {
         let now = self.position.load(Ordering::Relaxed);
         let [first, second] = &self.counts;
@@ -56,7 +58,7 @@ impl Cursor {
         self.position.store(position, Ordering::Release);
     }
 
-    /// The number of frames before `position`, if that is where the cursor is.
+    /// The number of frames before `position`, if that is where it stands.
     pub(crate) fn frames_at(&self, position: u64) -> Option<u64> {
         self.counts.iter().find_map(|count| {
             let is_its = |ordering| count.position.load(ordering) == position;
@@ -65,13 +67,6 @@ impl Cursor {
             is_its(Ordering::Relaxed).then_some(frames)
         })
     }
-}
-
-/// The oldest position that is guaranteed to be intact; a frame boundary.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub(crate) struct Gate {
-    pub(crate) position: AtomicU64,
 }
 
 /// Who publishes, and whether more may come.
@@ -97,6 +92,8 @@ pub(crate) struct Tally {
     pub(crate) reclaimed: AtomicU64,
     /// Claims refused because the ring was full.
     pub(crate) full: AtomicU64,
+    /// Live subscribers that stalled for too long and no longer gate.
+    pub(crate) evicted: AtomicU64,
 }
 
 /// 64 bytes from the publisher to whoever reads. Two copies, so that a reader never waits for a writer, and a writer
@@ -143,25 +140,38 @@ impl Note {
     }
 }
 
-/// That a subscriber was evicted, and from where: its ticket tells it from an earlier holder of the slot.
+/// What the publisher has to say to the subscriber in a slot, which reads it with every frame: a ticket and, in the two
+/// lowest bits, one of the orders below. The ticket tells it from what was said to an earlier holder of the slot.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Eviction {
-    pub(crate) ticket: AtomicU64,
+pub(crate) struct Order {
+    pub(crate) word: AtomicU64,
+    /// Of an eviction: up to where the subscriber had released.
     pub(crate) position: AtomicU64,
+}
+
+/// Nothing (any more).
+pub(crate) const NO_ORDER: u64 = 0;
+/// The ring is full and waits for you: tell your position with every frame.
+pub(crate) const TELL: u64 = 1;
+/// You no longer gate; what you read may be written over.
+pub(crate) const EVICTED: u64 = 2;
+
+/// The word that gives `order` to the subscriber with `ticket`.
+pub(crate) fn order_word(ticket: u64, order: u64) -> u64 {
+    ticket << 2 | order
 }
 
 /// What only the publisher writes.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub(crate) struct PublisherLines {
-    pub(crate) cursor: Cursor,
-    pub(crate) gate: Gate,
+    pub(crate) cursor: Milestone,
+    pub(crate) gate: Milestone,
     pub(crate) status: Status,
     pub(crate) tally: Tally,
     pub(crate) note: Note,
-    /// Reserved: no policy evicts yet.
-    pub(crate) evictions: [Eviction; SLOTS],
+    pub(crate) orders: [Order; SLOTS],
 }
 
 /// Which slots gate the publisher: bit `n` for slot `n`.
@@ -250,7 +260,7 @@ const _: () = {
     assert!(std::mem::offset_of!(PublisherLines, status) == 256);
     assert!(std::mem::offset_of!(PublisherLines, tally) == 384);
     assert!(std::mem::offset_of!(PublisherLines, note) == 512);
-    assert!(std::mem::offset_of!(PublisherLines, evictions) == 768);
+    assert!(std::mem::offset_of!(PublisherLines, orders) == 768);
     assert!(size_of::<PublisherLines>() == 4096);
     assert!(std::mem::offset_of!(SubscriberLines, waiters) == 128);
     assert!(std::mem::offset_of!(SubscriberLines, slots) == 256);
@@ -265,7 +275,7 @@ mod tests {
     #[test]
     fn a_publisher_that_dies_while_it_moves_its_cursor_leaves_the_old_one_whole() {
         let count = || Count { position: AtomicU64::new(0), frames: AtomicU64::new(0) };
-        let cursor = Cursor { position: AtomicU64::new(0), counts: [count(), count()] };
+        let cursor = Milestone { position: AtomicU64::new(0), counts: [count(), count()] };
         assert_eq!(cursor.frames_at(0), Some(0));
         for step in 1..5 {
             cursor.store(step * 64, step);

@@ -17,10 +17,11 @@
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::layout::HUGE_PAGE;
 use crate::lines::{PublisherLines, SubscriberLines};
 use crate::segment::Segment;
 use crate::{Error, words};
@@ -44,6 +45,7 @@ pub(crate) enum Access {
 pub(crate) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
+    capacity: usize,
     publisher_at: usize,
     subscribers_at: usize,
     /// First byte of the data area.
@@ -60,7 +62,9 @@ impl Memory {
     /// Maps `segment` with no more rights than `access` needs.
     pub(crate) fn map(segment: &Segment, access: Access) -> Result<Self, Error> {
         let shape = &segment.shape;
-        let bytes = shape.data_at() + 2 * shape.capacity;
+        // Room to move the start to where pages, of whichever size, are aligned as they are in the file.
+        let align = if shape.huge_pages { HUGE_PAGE } else { 0 };
+        let bytes = align + shape.data_at() + 2 * shape.capacity;
         let system = |errno| Error::system(&segment.path, "map", errno);
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. It reserves
         // the room in which the parts are then placed.
@@ -74,13 +78,15 @@ impl Memory {
         }
         .map_err(system)?;
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| system(rustix::io::Errno::NOMEM))?;
-        // SAFETY: `data_at` is below `bytes`.
-        let data = unsafe { base.add(shape.data_at()) };
+        let skipped = if align == 0 { 0 } else { base.as_ptr().align_offset(align) };
+        // SAFETY: less than `align` is skipped, so with `data_at` it is below `bytes`.
+        let data = unsafe { base.add(skipped + shape.data_at()) };
         let memory = Self {
             base,
             bytes,
-            publisher_at: shape.publisher_at(),
-            subscribers_at: shape.subscribers_at(),
+            capacity: shape.capacity,
+            publisher_at: skipped + shape.publisher_at(),
+            subscribers_at: skipped + shape.subscribers_at(),
             data,
             mask: shape.capacity as u64 - 8,
         };
@@ -106,7 +112,7 @@ impl Memory {
             // not overlap. On error `memory` is dropped, which unmaps the reservation.
             unsafe {
                 rustix::mm::mmap(
-                    memory.base.add(place).as_ptr().cast(),
+                    memory.base.add(skipped + place).as_ptr().cast(),
                     len,
                     rights,
                     flags,
@@ -116,7 +122,42 @@ impl Memory {
             }
             .map_err(system)?;
         }
+        if shape.huge_pages && access != Access::Observer {
+            memory.lay_on_huge_pages(segment, access)?;
+        }
         Ok(memory)
+    }
+
+    /// Asks for the data area to be laid on huge pages. The publisher makes them, and says if it cannot; a subscriber
+    /// that cannot map them as such reads the same bytes through ordinary ones.
+    fn lay_on_huge_pages(&self, segment: &Segment, access: Access) -> Result<(), Error> {
+        for copy in 0..2 {
+            // SAFETY: the data area is mapped twice in a row. The advice changes how its pages are mapped, and none of
+            // its bytes (madvise(2), MADV_COLLAPSE: since Linux 6.1).
+            let done = unsafe {
+                let start = self.data.add(copy * self.capacity).as_ptr();
+                libc::madvise(start.cast(), self.capacity, libc::MADV_COLLAPSE)
+            };
+            if done != 0 && access == Access::Publisher && copy == 0 {
+                let source = std::io::Error::last_os_error();
+                return Err(Error::NoHugePages { path: segment.path.clone(), source });
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps every page in memory, control lines and frames.
+    pub(crate) fn lock(&self, segment: &Segment) -> Result<(), Error> {
+        for (start, bytes) in [
+            (self.base.as_ptr().wrapping_add(self.publisher_at), size_of::<PublisherLines>()),
+            (self.base.as_ptr().wrapping_add(self.subscribers_at), size_of::<SubscriberLines>()),
+            (self.data.as_ptr(), 2 * self.capacity),
+        ] {
+            // SAFETY: the range is mapped as long as `self` is; locking it changes none of its bytes.
+            unsafe { rustix::mm::mlock(start.cast(), bytes) }
+                .map_err(|errno| Error::system(&segment.path, "lock the memory of", errno))?;
+        }
+        Ok(())
     }
 
     /// The lines that the publisher writes. All others have them mapped read-only and must not store to them.
@@ -166,6 +207,20 @@ impl Memory {
         debug_assert!(len as u64 <= self.mask);
         // SAFETY: as for `body`; that the room is nobody else's is the caller's promise.
         unsafe { slice::from_raw_parts_mut(self.body_start(position).as_ptr(), len) }
+    }
+
+    /// Copies the words behind the header at `position`, which the publisher may be writing over: each word is one that
+    /// stood there, and whether they belong together is for the caller to find out. As many as there are between two
+    /// headers at most.
+    #[inline]
+    pub(crate) fn copy_unsettled(&self, position: u64, to: &mut [u64]) {
+        debug_assert!(8 * to.len() as u64 <= self.mask);
+        let start = self.body_start(position).cast::<AtomicU64>();
+        for (at, word) in to.iter_mut().enumerate().take(self.capacity / 8 - 1) {
+            // SAFETY: the offset is at most capacity − 8 and less than capacity ÷ 8 − 1 words follow, so all lie in the two
+            // copies of the data area; aligned by both; any bytes are a valid atomic.
+            *word = unsafe { start.add(at).as_ref() }.load(Ordering::Relaxed);
+        }
     }
 
     /// Copies `bytes` behind the header at `position`, in whole words of 8 while they are few.

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::frame::{self, Position};
+use crate::frame::{self, Grain, Position};
 use crate::layout::{Framing, Policy};
-use crate::lines::{ENDED, LIVE, SLOTS};
+use crate::lines::{ENDED, EVICTED, LIVE, SLOTS, order_word};
 use crate::memory::{Access, Memory};
 use crate::name::{DIRECTORY, PREFIX};
 use crate::segment::{self, Purpose, Segment};
@@ -43,6 +44,10 @@ pub struct Snapshot {
     pub policy: Policy,
     /// How frames lie.
     pub framing: Framing,
+    /// For how long a live subscriber may hold the full ring; zero = for ever.
+    pub stall_limit: Duration,
+    /// Whether the frames were asked to lie on huge pages.
+    pub huge_pages: bool,
     /// Who publishes, or did last.
     pub publisher: PublisherView,
     /// The oldest position from which everything is there.
@@ -73,6 +78,8 @@ pub struct PublisherView {
     pub full: u64,
     /// Dead subscribers that no longer gate.
     pub reclaimed: u64,
+    /// Live subscribers that stalled for longer than the limit and no longer gate.
+    pub evicted: u64,
 }
 
 /// A subscriber, seen from outside.
@@ -87,6 +94,8 @@ pub struct SubscriberView {
     pub start_ticks: u64,
     /// Whether it lives, by its lock. A dead one gates until its room is needed.
     pub alive: bool,
+    /// Whether it was evicted, and no longer gates.
+    pub evicted: bool,
     /// Whether it sleeps until a frame comes.
     pub parked: bool,
     /// What it calls itself.
@@ -145,6 +154,7 @@ pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
         frames,
         full: lines.tally.full.load(Ordering::Relaxed),
         reclaimed: lines.tally.reclaimed.load(Ordering::Relaxed),
+        evicted: lines.tally.evicted.load(Ordering::Relaxed),
     };
     let table = memory.subscribers();
     let members = table.members.slots.load(Ordering::Acquire);
@@ -158,6 +168,8 @@ pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
             pid: place.identity.pid.load(Ordering::Relaxed),
             start_ticks: place.identity.start_ticks.load(Ordering::Relaxed),
             alive: segment.slot_is_alive(slot)?,
+            evicted: lines.orders[slot].word.load(Ordering::Relaxed)
+                == order_word(place.identity.ticket.load(Ordering::Relaxed), EVICTED),
             parked: parked >> slot & 1 == 1,
             label: place.identity.label(),
             position: Position(released),
@@ -172,6 +184,8 @@ pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
         created_ns: segment.shape.created_ns,
         policy: segment.shape.policy,
         framing: segment.shape.framing,
+        stall_limit: Duration::from_nanos(segment.shape.stall_limit_ns),
+        huge_pages: segment.shape.huge_pages,
         publisher,
         oldest: Position(lines.gate.position.load(Ordering::Acquire)),
         subscribers,
@@ -186,14 +200,14 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
     const TRIES: usize = 8;
     let cursor = &memory.publisher().cursor;
     let most = segment.shape.capacity / 2;
+    let frames_of = (Grain::of(segment.shape.framing), segment.shape.max_frame);
     for _ in 0..TRIES {
         let start = cursor.position.load(Ordering::Acquire);
         if start > 1 << 62 {
             break;
         }
         let Some(mut frames) = cursor.frames_at(start) else { continue };
-        let end =
-            frame::walk(memory, start, segment.shape.max_frame, most, |_| frames = frames.wrapping_add(1));
+        let end = frame::walk(memory, start, frames_of, most, |_| frames = frames.wrapping_add(1));
         if let Ok(end) = end
             && cursor.position.load(Ordering::Acquire) == start
         {

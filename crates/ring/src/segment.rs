@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::layout::{HEADER_BYTES, Shape};
@@ -34,7 +34,12 @@ impl Segment {
     ///
     /// All memory is allocated here, so that a file system that is too small is an error now and not a fatal signal at
     /// the first touch of a page.
-    pub(crate) fn create(name: &Name, mut shape: Shape, mode: u32) -> Result<Self, Error> {
+    pub(crate) fn create(
+        name: &Name,
+        mut shape: Shape,
+        mode: u32,
+        group: Option<u32>,
+    ) -> Result<Self, Error> {
         let path = name.path();
         let system = |what, errno| Error::system(&path, what, errno);
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
@@ -43,6 +48,10 @@ impl Segment {
             rustix::fs::open(DIRECTORY, flags, mode).map_err(|errno| system("make a file for", errno))?;
         // Once more, because the process's umask has cut the mode.
         rustix::fs::fchmod(&file, mode).map_err(|errno| system("set the mode of", errno))?;
+        if let Some(group) = group {
+            rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))
+                .map_err(|errno| system("set the group of", errno))?;
+        }
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, shape.file_bytes()) {
             Ok(()) => {}
             Err(Errno::NOSPC | Errno::NOMEM | Errno::FBIG) => {

@@ -6,13 +6,16 @@ use std::hint::spin_loop;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use crate::frame::{self, Frame, Position, committed_len, frame_size};
-use crate::gate::PARTS;
-use crate::lines::{ENDED, SLOTS, Slot};
-use crate::memory::{Access, Memory};
-use crate::segment::{Purpose, Segment};
+use crate::Error;
+use crate::discipline::{Discipline, Gated};
+use crate::frame::{self, Frame, Grain, Position, committed_len};
+use crate::layout::Policy;
+use crate::lines::{ENDED, EVICTED, Order, Slot, TELL};
+use crate::memory::Memory;
+use crate::segment::Segment;
 use crate::waiting::{self, Bed, Deadline, Wait};
-use crate::{Error, Name, process};
+
+mod joining;
 
 /// Where a subscriber joins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,6 +39,12 @@ pub enum Poll<'a> {
     /// Nothing new, and the publisher has said that nothing more comes. (A kept ring can be opened again; then frames
     /// come after all.)
     Ended,
+    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
+    /// frame that was lent last may have been written over while it was read. It stays so: join again.
+    Evicted {
+        /// Up to where it had released; what is lost starts there.
+        position: Position,
+    },
     /// Something other than a publisher has written into the ring. The subscriber can go no further.
     Damaged {
         /// Where a frame's header should have stood.
@@ -55,130 +64,34 @@ impl<'a> Poll<'a> {
     }
 }
 
-/// One of a ring's subscribers. While it lives, the publisher does not write over what it has not released, so a
-/// subscriber that stops reading stops the publisher.
-///
-/// Reading writes nothing but, once in an eighth of the ring or when nothing is left, the position up to which frames
-/// are released. A frame is released by the call of [`next`](Self::next) that follows it.
+/// One of the subscribers of a ring whose policy is `D`: [`Subscriber`](crate::Subscriber) where it is gated,
+/// [`broadcast::Subscriber`](crate::broadcast::Subscriber) where it is broadcast.
 #[derive(Debug)]
-pub struct Subscriber {
-    memory: Memory,
+pub struct SubscriberOf<D: Discipline> {
+    pub(crate) memory: Memory,
     /// Where the next frame's header stands. Everything before it is released.
-    position: u64,
+    pub(crate) position: u64,
     /// The position as last published.
-    published: u64,
+    pub(crate) published: u64,
     /// Where to publish next: a part of the ring further on.
-    publish_at: u64,
-    /// Capacity ÷ [`PARTS`].
+    pub(crate) publish_at: u64,
+    /// The order that was last heeded.
+    heeded: u64,
+    pub(crate) grain: Grain,
+    pub(crate) max_frame: usize,
+    /// Capacity ÷ [`PARTS`](crate::gate::PARTS).
     part: u64,
-    max_frame: usize,
     slot: usize,
+    ticket: u64,
+    pub(crate) reading: D::Reading,
     segment: Segment,
 }
 
-impl Subscriber {
-    /// Joins a ring, labelled with this process's command.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`]; [`Error::NoSlot`] if 64 live subscribers are there; [`Error::Foreign`], [`Error::Layout`]
-    /// or [`Error::Damaged`] if what goes by that name is no ring that this build can read.
-    pub fn join(name: &Name, start: Start) -> Result<Self, Error> {
-        Self::join_as(name, start, &process::command())
-    }
-
-    /// Joins a ring under a label of its own, of which the first 48 bytes are shown to people.
-    ///
-    /// # Errors
-    /// As [`join`](Self::join).
-    pub fn join_as(name: &Name, start: Start, label: &str) -> Result<Self, Error> {
-        let segment = Segment::open(name, Purpose::TakePart)?;
-        let memory = Memory::map(&segment, Access::Subscriber)?;
-        let slot = take_slot(&segment, &memory, label)?;
-        let (part, max_frame) = ((segment.shape.capacity / PARTS) as u64, segment.shape.max_frame);
-        let mut subscriber =
-            Self { memory, position: 0, published: 0, publish_at: part, part, max_frame, slot, segment };
-        match start {
-            Start::Newest => subscriber.join_newest()?,
-            Start::Oldest => subscriber.join_oldest()?,
-        }
-        Ok(subscriber)
-    }
-
-    /// The protocol and its proof are in `gate.rs`.
-    fn join_newest(&mut self) -> Result<(), Error> {
-        let cursor = self.cursor()?;
-        self.enter(cursor);
-        let cursor = self.cursor()?;
-        self.move_to(cursor);
-        // The cursor is published now and then, so what is newest is found by walking. What lies behind it is safe
-        // now, and it is less than a quarter of the ring unless the publisher goes on while we walk.
-        let most = self.segment.shape.capacity;
-        let end = frame::walk(&self.memory, cursor, self.max_frame, most, |_| {}).map_err(|broken| {
-            let why =
-                format!("at position {} stands {:016x}, which is no frame", broken.position, broken.header);
-            Error::Damaged { path: self.segment.path.clone(), why }
-        })?;
-        self.move_to(end);
-        Ok(())
-    }
-
-    /// The protocol and its proof are in `gate.rs`.
-    fn join_oldest(&mut self) -> Result<(), Error> {
-        // Each round needs the publisher to have moved its gate, by an eighth of the ring, in the time of two loads.
-        const ROUNDS: usize = 1000;
-        let mut gate = self.gate()?;
-        self.enter(gate);
-        for _ in 0..ROUNDS {
-            let newer = self.gate()?;
-            if newer == gate {
-                return Ok(());
-            }
-            gate = newer;
-            self.move_to(gate);
-            fence(Ordering::SeqCst);
-        }
-        // The slot gates at an older position, which holds the publisher: only a segment that others write to gets here.
-        Err(Error::Damaged {
-            path: self.segment.path.clone(),
-            why: "its gate does not come to rest".to_owned(),
-        })
-    }
-
-    /// Registers at `position`, then fences (F2 in `gate.rs`).
-    fn enter(&mut self, position: u64) {
-        #[cfg(test)]
-        tests::interlude();
-        self.move_to(position);
-        // Release: who sees the bit sees the position.
-        self.memory.subscribers().members.slots.fetch_or(1 << self.slot, Ordering::Release);
-        fence(Ordering::SeqCst);
-    }
-
-    fn move_to(&mut self, position: u64) {
-        self.position = position;
-        self.publish();
-    }
-
-    fn cursor(&self) -> Result<u64, Error> {
-        // Acquire: the frames before the cursor are committed.
-        self.believable(self.memory.publisher().cursor.position.load(Ordering::Acquire))
-    }
-
-    fn gate(&self) -> Result<u64, Error> {
-        self.believable(self.memory.publisher().gate.position.load(Ordering::Acquire))
-    }
-
-    fn believable(&self, position: u64) -> Result<u64, Error> {
-        if position.is_multiple_of(8) && position <= 1 << 62 {
-            return Ok(position);
-        }
-        let why = format!("its publisher's position is {position}");
-        Err(Error::Damaged { path: self.segment.path.clone(), why })
-    }
-
+impl SubscriberOf<Gated> {
     /// The next frame, or why there is none. Releases the frame before.
     ///
-    /// Costs one load and one comparison a frame, and no store but once in an eighth of the ring.
+    /// Costs two loads and comparisons a frame, one of them of a line that changes only when this subscriber stalls, and
+    /// no store but once in an eighth of the ring.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -191,12 +104,16 @@ impl Subscriber {
         }
         // Acquire pairs with the release store of the header: the frame's bytes are there.
         let header = self.memory.header(start).load(Ordering::Acquire);
+        // After the header: who has read one that was written over it sees the order that came before (`stall.rs`).
+        if self.order().word.load(Ordering::Relaxed) != self.heeded && self.heed() {
+            return self.evicted();
+        }
         let Some(len) = committed_len(header, self.max_frame) else {
             return self.nothing(header);
         };
-        self.position = start + frame_size(len) as u64;
+        self.position = start + self.grain.frame_size(len) as u64;
         // SAFETY: the frame is committed, its length is at most the ring's longest, and `published` is not beyond its
-        // start while it is borrowed, so the publisher does not touch it.
+        // start while it is borrowed, so the publisher does not touch it, unless it evicts this subscriber first.
         let bytes = unsafe { self.memory.body(start, len) };
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
@@ -218,6 +135,13 @@ impl Subscriber {
         Poll::Empty
     }
 
+    #[cold]
+    fn evicted(&self) -> Poll<'_> {
+        Poll::Evicted { position: Position(self.order().position.load(Ordering::Relaxed)) }
+    }
+}
+
+impl<D: Discipline> SubscriberOf<D> {
     /// Waits until [`next`](Self::next) gives something other than [`Poll::Empty`]; `false` when `timeout` was first.
     /// Releases all frames read.
     ///
@@ -258,14 +182,67 @@ impl Subscriber {
     /// Whether `next` would give something other than `Empty`.
     #[inline]
     fn is_ready(&self) -> bool {
-        // Acquire pairs with the publisher's end.
-        self.has_frame() || self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED
+        self.has_frame()
+            // Acquire pairs with the publisher's end.
+            || self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED
+            || match D::POLICY {
+                Policy::Gated => self.is_evicted(),
+                Policy::Broadcast => self.is_passed(),
+            }
     }
 
     /// Whether there is something at the position: a frame, or what is none and will be reported.
     #[inline]
-    fn has_frame(&self) -> bool {
+    pub(crate) fn has_frame(&self) -> bool {
         self.memory.header(self.position).load(Ordering::Acquire) != 0
+    }
+
+    /// Whether the publisher of a broadcast ring may have written over what stands at the position, and what was read
+    /// there before this call.
+    #[inline]
+    pub(crate) fn is_passed(&self) -> bool {
+        // Pairs with the fence behind the publisher's gate (`gate.rs`): who has read a byte of a later lap sees the gate
+        // that came before it.
+        fence(Ordering::Acquire);
+        self.memory.publisher().gate.position.load(Ordering::Relaxed) > self.position
+    }
+
+    /// Whether the publisher has gone on without this subscriber, because it held the full ring for longer than the
+    /// stall limit. What was read from a borrowed frame before a call that says no, was whole.
+    #[inline]
+    #[must_use]
+    pub fn is_evicted(&self) -> bool {
+        // As in `next`: what was read before is older than the order.
+        fence(Ordering::Acquire);
+        self.order().word.load(Ordering::Relaxed) == self.ticket << 2 | EVICTED
+    }
+
+    fn order(&self) -> &Order {
+        &self.memory.publisher().orders[self.slot]
+    }
+
+    /// Does what the publisher orders; whether it is an eviction, which is for ever.
+    #[cold]
+    #[inline(never)]
+    fn heed(&mut self) -> bool {
+        // Acquire: with an eviction comes its position.
+        let word = self.order().word.load(Ordering::Acquire);
+        if word >> 2 == self.ticket {
+            match word & 3 {
+                EVICTED => return true,
+                TELL => {
+                    if self.published != self.position {
+                        self.publish();
+                    }
+                    // Not heeded for good: it counts for the next frame too.
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        // For an earlier holder of the slot, or taken back.
+        self.heeded = word;
+        false
     }
 
     /// Tells the publisher now that all frames read so far are released. Only for a subscriber that stops reading
@@ -275,7 +252,7 @@ impl Subscriber {
     }
 
     #[cold]
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         // Release pairs with the acquire load of the publisher's scan: all reads of what is released are over.
         self.slot().progress.position.store(self.position, Ordering::Release);
         self.published = self.position;
@@ -284,6 +261,14 @@ impl Subscriber {
 
     fn slot(&self) -> &Slot {
         &self.memory.subscribers().slots[self.slot]
+    }
+
+    /// Locks the ring's memory, so that it is never paged out (mlock).
+    ///
+    /// # Errors
+    /// The system's, as a rule because of the limit on locked memory (`ulimit -l`).
+    pub fn lock_memory(&self) -> Result<(), Error> {
+        self.memory.lock(&self.segment)
     }
 
     /// Where the next frame stands.
@@ -333,6 +318,12 @@ impl Subscriber {
         self.segment.shape.capacity
     }
 
+    /// For how long this subscriber may hold the full ring before it is evicted; zero = for ever.
+    #[must_use]
+    pub fn stall_limit(&self) -> Duration {
+        Duration::from_nanos(self.segment.shape.stall_limit_ns)
+    }
+
     /// The longest frame that can come, in bytes.
     #[must_use]
     pub fn max_frame(&self) -> usize {
@@ -340,34 +331,7 @@ impl Subscriber {
     }
 }
 
-/// Locks a slot that no live subscriber has, and frees those of dead ones.
-fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<usize, Error> {
-    let table = memory.subscribers();
-    let members = table.members.slots.load(Ordering::Acquire);
-    let mut taken = None;
-    for slot in 0..SLOTS {
-        let is_member = members >> slot & 1 == 1;
-        // To have a member's lock is the proof that it is dead, and keeps others off its slot until it is free.
-        if (taken.is_some() && !is_member) || !segment.lock_slot(slot)? {
-            continue;
-        }
-        table.members.slots.fetch_and(!(1 << slot), Ordering::AcqRel);
-        match taken {
-            None => taken = Some(slot),
-            Some(_) => segment.unlock_slot(slot)?,
-        }
-    }
-    let slot = taken.ok_or_else(|| Error::NoSlot { path: segment.path.clone(), slots: SLOTS })?;
-    let identity = &table.slots[slot].identity;
-    identity.pid.store(process::pid(), Ordering::Relaxed);
-    identity.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
-    let ticket = table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    identity.ticket.store(ticket, Ordering::Relaxed);
-    identity.set_label(label);
-    Ok(slot)
-}
-
-impl Drop for Subscriber {
+impl<D: Discipline> Drop for SubscriberOf<D> {
     fn drop(&mut self) {
         let table = self.memory.subscribers();
         table.waiters.parked.fetch_and(!(1 << self.slot), Ordering::Relaxed);

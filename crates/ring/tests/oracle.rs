@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use scene::{OwnName, small};
-use tapeline_ring::{Poll, Publisher, Refused, Start, Subscriber};
+use tapeline_ring::{Framing, Options, Poll, Publisher, Refused, Start, Subscriber};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -74,9 +74,11 @@ impl Reader {
     }
 }
 
-fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let name = OwnName::new("oracle");
-    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
+fn play(steps: Vec<Step>, framing: Framing) -> Result<(), TestCaseError> {
+    let name = OwnName::new(&format!("oracle-{framing}"));
+    let align = if framing == Framing::Lines { 64 } else { 8 };
+    let size = |len: usize| (len as u64 + 8).next_multiple_of(align);
+    let mut publisher = Publisher::open(&name.0, &Options { framing, ..small() }).unwrap();
     let capacity = publisher.capacity();
     let mut history: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut readers: Vec<Reader> = Vec::new();
@@ -122,7 +124,7 @@ fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
                     if let Ok(room) = batch.claim(len) {
                         room.copy_from_slice(&bytes);
                         new.push((position, bytes));
-                        position += (len as u64 + 8).next_multiple_of(8);
+                        position += size(len);
                     }
                 }
                 prop_assert_eq!(batch.frames(), new.len() as u64);
@@ -177,7 +179,7 @@ fn play(steps: Vec<Step>) -> Result<(), TestCaseError> {
             Some((Refused::Full, len)) => {
                 // Only for a reason: someone has not read, or read and not yet said so (an eighth at most).
                 let slowest = readers.iter().map(|reader| reader.ring.position().0).min().unwrap_or(before);
-                let used = before - slowest + (len as u64 + 8).next_multiple_of(8) + 8;
+                let used = before - slowest + size(len) + align;
                 prop_assert!(used > (capacity - capacity / 8 - 1100) as u64, "full with {used} bytes in use");
             }
             None => {}
@@ -203,7 +205,12 @@ proptest! {
 
     #[test]
     fn the_ring_is_a_queue(steps in proptest::collection::vec(step(), 1..300)) {
-        play(steps)?;
+        play(steps, Framing::Packed)?;
+    }
+
+    #[test]
+    fn the_ring_is_a_queue_on_lines_too(steps in proptest::collection::vec(step(), 1..300)) {
+        play(steps, Framing::Lines)?;
     }
 }
 
@@ -223,14 +230,16 @@ fn empty_frames_are_frames() {
 /// place is in the second copy of the data area.
 #[test]
 fn a_shortened_claim_ends_in_zero_wherever_it_lies() {
-    let name = OwnName::new("prefix");
-    let mut publisher = Publisher::open(&name.0, &small()).unwrap();
-    let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
-    for round in 0..20_000usize {
-        let mut claim = publisher.claim(64 + round % 512).unwrap();
-        claim.fill(0xff);
-        claim.commit_prefix(round % 64).unwrap();
-        assert_eq!(subscriber.next().frame().map(|frame| frame.len()), Some(round % 64));
-        assert!(matches!(subscriber.next(), Poll::Empty));
+    for framing in [Framing::Packed, Framing::Lines] {
+        let name = OwnName::new(&format!("prefix-{framing}"));
+        let mut publisher = Publisher::open(&name.0, &Options { framing, ..small() }).unwrap();
+        let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+        for round in 0..20_000usize {
+            let mut claim = publisher.claim(64 + round % 512).unwrap();
+            claim.fill(0xff);
+            claim.commit_prefix(round % 64).unwrap();
+            assert_eq!(subscriber.next().frame().map(|frame| frame.len()), Some(round % 64));
+            assert!(matches!(subscriber.next(), Poll::Empty));
+        }
     }
 }

@@ -7,9 +7,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use scene::{OwnName, page, small};
+use scene::{OwnName, counter_of, message, page, small};
 use tapeline_ring::{
-    Error, Options, Poll, Publisher, Refused, Start, Subscriber, Wait, inspect, list, remove,
+    Error, Framing, Options, Policy, Poll, Publisher, Refused, Start, Subscriber, Wait, broadcast, inspect,
+    list, remove,
 };
 
 #[test]
@@ -160,6 +161,7 @@ fn impossible_options_are_refused_with_what_is_possible() {
         Options { capacity: 2048, ..Options::default() },
         Options { capacity: 1 << 63, ..Options::default() },
         Options { capacity: 1 << 20, max_frame: (1 << 18) + 1, ..Options::default() },
+        Options { capacity: 1 << 20, huge_pages: true, ..Options::default() },
     ] {
         assert!(matches!(Publisher::open(&name.0, &options), Err(Error::BadOptions { .. })), "{options:?}");
     }
@@ -173,9 +175,98 @@ fn impossible_options_are_refused_with_what_is_possible() {
 fn a_ring_of_another_shape_is_refused() {
     let name = OwnName::new("shape");
     drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
-    let bigger = Options { capacity: small().capacity * 2, ..small() };
-    assert!(matches!(Publisher::open(&name.0, &bigger), Err(Error::OtherShape { .. })));
+    for other in [
+        Options { capacity: small().capacity * 2, ..small() },
+        Options { max_frame: 100, ..small() },
+        Options { framing: Framing::Lines, ..small() },
+        Options { stall_limit: Duration::from_secs(1), ..small() },
+    ] {
+        assert!(matches!(Publisher::open(&name.0, &other), Err(Error::OtherShape { .. })), "{other:?}");
+    }
     Publisher::open(&name.0, &small()).unwrap();
+}
+
+/// What a ring's readers may do to it is in the type; the segment must agree.
+#[test]
+fn a_ring_of_the_other_policy_is_refused() {
+    let name = OwnName::new("policy");
+    drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
+    let errors = [
+        broadcast::Publisher::open(&name.0, &small()).unwrap_err(),
+        broadcast::Subscriber::join(&name.0, Start::Newest).unwrap_err(),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.contains("is a gated ring, and a broadcast one was asked for"), "{text}");
+        assert!(error.hint().is_some());
+    }
+    remove(&name.0, false).unwrap();
+    drop(broadcast::Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
+    assert!(matches!(Publisher::open(&name.0, &small()), Err(Error::OtherPolicy { .. })));
+    assert!(matches!(Subscriber::join(&name.0, Start::Oldest), Err(Error::OtherPolicy { .. })));
+    assert_eq!(inspect(&name.0).unwrap().policy, Policy::Broadcast);
+}
+
+#[test]
+fn the_group_is_set_on_request() {
+    let name = OwnName::new("group");
+    let own = rustix::process::getgid().as_raw();
+    // Root can give any; others one of theirs.
+    let group = if rustix::process::geteuid().is_root() { own + 1 } else { own };
+    let _publisher =
+        Publisher::open(&name.0, &Options { group: Some(group), mode: 0o660, ..small() }).unwrap();
+    let file = fs::metadata(name.0.path()).unwrap();
+    assert_eq!((file.gid(), file.mode() & 0o777), (group, 0o660));
+}
+
+#[test]
+fn memory_is_locked_on_request() {
+    let name = OwnName::new("mlock");
+    let publisher = Publisher::open(&name.0, &small()).unwrap();
+    let subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let locked_kb = || {
+        let status = fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut of_ring = false;
+        let mut sum = 0u64;
+        for line in status.lines() {
+            if line.contains("/dev/shm/") || line.contains("[anon") {
+                of_ring = line.contains(name.0.as_str()) || line.contains("(deleted)");
+            }
+            if let Some(kb) = line.strip_prefix("Locked:").filter(|_| of_ring) {
+                sum += kb.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+            }
+        }
+        sum
+    };
+    assert_eq!(locked_kb(), 0);
+    publisher.lock_memory().unwrap();
+    let once = locked_kb();
+    assert!(once > 0);
+    subscriber.lock_memory().unwrap();
+    assert!(locked_kb() > once);
+}
+
+/// The kernel may not give huge pages; then it is said. Where it does, frames cross as ever, around the end too.
+#[test]
+fn huge_pages_carry_frames_or_are_refused_with_a_hint() {
+    let name = OwnName::new("huge");
+    let options = Options { capacity: 2 << 20, huge_pages: true, ..Options::default() };
+    let mut publisher = match Publisher::open(&name.0, &options) {
+        Ok(publisher) => publisher,
+        Err(error @ Error::NoHugePages { .. }) => {
+            assert!(error.hint().is_some());
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+    for counter in 0..100_000 {
+        publisher.publish(&message(counter)).unwrap();
+        assert_eq!(subscriber.next().frame().as_deref().and_then(counter_of), Some(counter));
+    }
+    let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let huge = smaps.lines().filter_map(|line| line.strip_prefix("ShmemPmdMapped:"));
+    assert!(huge.map(|kb| kb.trim().trim_end_matches(" kB").parse::<u64>().unwrap()).sum::<u64>() > 0);
 }
 
 #[test]
@@ -212,9 +303,9 @@ fn what_is_no_ring_is_refused() {
     file.set_len(whole - page() as u64).unwrap();
     refused("its header says");
     file.set_len(whole).unwrap();
+    file.write_all_at(&[9], 8).unwrap();
+    refused("layout 9");
     file.write_all_at(&[2], 8).unwrap();
-    refused("layout 2");
-    file.write_all_at(&[1], 8).unwrap();
     file.write_all_at(&[1], 110).unwrap();
     refused("checksum");
     file.write_all_at(&[0], 110).unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
 use super::*;
-use crate::{Options, Publisher};
+use crate::{Name, Options, Publisher, Subscriber};
 
 impl Subscriber {
     /// Leaves and joins again, with the same segment, mapping and slot.

@@ -1,0 +1,199 @@
+//! Rings whose publisher never waits.
+//!
+//! A broadcast ring's publisher writes over what is oldest, read or not. A subscriber copies each frame, then looks
+//! whether the publisher has passed it meanwhile; if so, it is told how many frames it lost, and goes on with the oldest
+//! that is whole. For readers of whom none may hold up the others, and who can fetch what they lost elsewhere.
+//!
+//! ```
+//! use tapeline_ring::broadcast::{Poll, Publisher, Subscriber};
+//! use tapeline_ring::{Name, Options, Start};
+//!
+//! let name = Name::new(&format!("doc-broadcast-{}", std::process::id()))?;
+//! let options = Options { capacity: 4096, ..Options::default() };
+//! let mut publisher = Publisher::open(&name, &options)?;
+//! let mut subscriber = Subscriber::join(&name, Start::Newest)?;
+//!
+//! for number in 0..1000u64 {
+//!     publisher.publish(&number.to_le_bytes())?; // is never refused for want of room
+//! }
+//! publisher.close()?;
+//!
+//! let (mut received, mut lost) = (0, 0);
+//! loop {
+//!     match subscriber.next() {
+//!         Poll::Frame(frame) => {
+//!             assert_eq!(*frame, (received + lost as u64).to_le_bytes());
+//!             received += 1;
+//!         }
+//!         Poll::Lost { frames, .. } => lost += frames,
+//!         _ => break,
+//!     }
+//! }
+//! assert!(lost > 0);
+//! assert_eq!(received + lost, 1000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub(crate) mod lap;
+
+use std::sync::atomic::Ordering;
+
+use crate::discipline::Broadcast;
+use crate::frame::{self, Frame, Position, committed_len};
+use crate::lines::ENDED;
+use crate::{Error, PublisherOf, Start, SubscriberOf};
+
+/// The one publisher of a broadcast ring: its claims are refused only for their length, and in a batch that is larger
+/// than the ring.
+pub type Publisher = PublisherOf<Broadcast>;
+
+/// A subscriber of a broadcast ring. Nobody waits for it.
+pub type Subscriber = SubscriberOf<Broadcast>;
+
+/// What a look at a broadcast ring gives.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub enum Poll<'a> {
+    /// The next frame: a copy of its own, whole, valid until the next call.
+    Frame(Frame<'a>),
+    /// The publisher has passed this subscriber. What comes next is the oldest frame that is whole.
+    Lost {
+        /// Frames that this subscriber will not see.
+        frames: u64,
+        /// Bytes of the ring that they took.
+        bytes: u64,
+    },
+    /// Nothing new. More may come: also from another publisher, if this one has died.
+    Empty,
+    /// Nothing new, and the publisher has said that nothing more comes. (A kept ring can be opened again; then frames
+    /// come after all.)
+    Ended,
+    /// Something other than a publisher has written into the ring. The subscriber can go no further.
+    Damaged {
+        /// Where a frame's header should have stood.
+        position: Position,
+    },
+}
+
+impl<'a> Poll<'a> {
+    /// The frame, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn frame(self) -> Option<Frame<'a>> {
+        match self {
+            Self::Frame(frame) => Some(frame),
+            _ => None,
+        }
+    }
+}
+
+/// Looks that are in vain because the publisher moves between two loads; each needs it to move by an eighth of the ring.
+const ROUNDS: usize = 1000;
+
+impl SubscriberOf<Broadcast> {
+    /// The next frame, or why there is none.
+    ///
+    /// Costs a copy of the frame and two loads; no store but once in an eighth of the ring, where the position is told
+    /// for people to see.
+    #[inline]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a frame borrows the subscriber, which an iterator cannot say"
+    )]
+    pub fn next(&mut self) -> Poll<'_> {
+        let start = self.position;
+        if start >= self.publish_at {
+            self.publish();
+        }
+        // Acquire pairs with the release store of the header: the frame's bytes are there. What was written since, over
+        // them or over the header itself, shows in the gate.
+        let header = self.memory.header(start).load(Ordering::Acquire);
+        let Some(len) = committed_len(header, self.max_frame) else {
+            return self.nothing(header);
+        };
+        self.reading.copy(&self.memory, start, len);
+        if self.is_passed() {
+            return self.lost();
+        }
+        self.position = start + self.grain.frame_size(len) as u64;
+        self.reading.frames = self.reading.frames.wrapping_add(1);
+        let (position, epoch) = (Position(start), frame::epoch(header));
+        Poll::Frame(Frame { bytes: self.reading.bytes(len), position, epoch })
+    }
+
+    /// The rarer half of `next`.
+    #[inline]
+    fn nothing(&mut self, header: u64) -> Poll<'_> {
+        if self.is_passed() {
+            return self.lost();
+        }
+        if header != 0 {
+            return Poll::Damaged { position: Position(self.position) };
+        }
+        if self.published != self.position {
+            self.publish();
+        }
+        // Acquire pairs with the release store at the end of the publisher: every frame before it is visible, so one
+        // more look decides.
+        let ended = self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED;
+        if ended && !self.has_frame() && !self.is_passed() { Poll::Ended } else { Poll::Empty }
+    }
+
+    /// Counts what is lost, and goes on at the gate.
+    #[cold]
+    fn lost(&mut self) -> Poll<'_> {
+        let from = (self.position, self.reading.frames);
+        match self.enter_oldest() {
+            Ok(()) => Poll::Lost {
+                frames: self.reading.frames.wrapping_sub(from.1),
+                bytes: self.position.wrapping_sub(from.0),
+            },
+            Err(_) => Poll::Damaged { position: Position(self.position) },
+        }
+    }
+
+    pub(crate) fn enter_at(&mut self, start: Start) -> Result<(), Error> {
+        match start {
+            Start::Newest => self.enter_newest()?,
+            Start::Oldest => self.enter_oldest()?,
+        }
+        self.register();
+        Ok(())
+    }
+
+    fn enter_oldest(&mut self) -> Result<(), Error> {
+        for _ in 0..ROUNDS {
+            let gate = self.gate()?;
+            if let Some(frames) = self.memory.publisher().gate.frames_at(gate) {
+                self.reading.frames = frames;
+                self.move_to(gate);
+                return Ok(());
+            }
+        }
+        Err(self.damaged("its gate does not come to rest".to_owned()))
+    }
+
+    /// From the cursor over the frames that it does not cover yet. If the publisher overtakes the walk, what it saw
+    /// means nothing.
+    fn enter_newest(&mut self) -> Result<(), Error> {
+        let most = self.capacity();
+        for _ in 0..ROUNDS {
+            let cursor = self.cursor()?;
+            let Some(mut frames) = self.memory.publisher().cursor.frames_at(cursor) else { continue };
+            let walked = frame::walk(&self.memory, cursor, (self.grain, self.max_frame), most, |_| {
+                frames = frames.wrapping_add(1);
+            });
+            self.position = cursor;
+            if self.is_passed() {
+                continue;
+            }
+            let end = walked.map_err(|broken| self.broken(broken))?;
+            self.reading.frames = frames;
+            self.move_to(end);
+            return Ok(());
+        }
+        // A publisher that laps the ring in the time of a walk: its oldest is new.
+        self.enter_oldest()
+    }
+}

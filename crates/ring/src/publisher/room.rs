@@ -1,0 +1,124 @@
+//! Room for the next frames: the gate, the limit, and what is done about subscribers that stand in the way.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::PublisherOf;
+use super::stall::Patience;
+use crate::discipline::Discipline;
+use crate::gate::{self, PARTS};
+use crate::layout::Policy;
+use crate::lines::SLOTS;
+use crate::{Refused, waiting};
+
+/// While the ring is full, how often the publisher asks the kernel whether who holds it up is alive.
+const LIVENESS_INTERVAL: Duration = Duration::from_micros(100);
+
+impl<D: Discipline> PublisherOf<D> {
+    /// The rare half of `reserve`: remembers boundaries, and moves the gate and the limit.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room(&mut self, end: u64) -> Result<(), Refused> {
+        if end > self.mark {
+            self.boundaries.remember((self.position, self.frames));
+            self.mark = end + self.part();
+            self.publish_cursor();
+        }
+        if end > self.limit && !self.raise_limit(end) {
+            self.full = self.full.wrapping_add(1);
+            if !self.clear_the_way(end) || !self.raise_limit(end) {
+                // Who sleeps through frames that it has not been told of would never make room.
+                waiting::wake_sleepers(&self.memory.subscribers().waiters);
+                return Err(Refused::Full);
+            }
+        }
+        self.soft_limit = self.limit.min(self.mark);
+        Ok(())
+    }
+
+    /// Moves the gate so that `end` can be reached, if the subscribers allow it: by a whole part where they do, so that
+    /// this is rare. The protocol is described in `gate.rs`.
+    fn raise_limit(&mut self, end: u64) -> bool {
+        // A look without a fence: it may miss who has just joined, but decides nothing yet.
+        let lowest = self.lowest_subscriber(self.position).min(self.position);
+        if lowest.saturating_add(self.capacity) < end {
+            self.publish_cursor();
+            return false;
+        }
+        let wanted = end.max(self.position + self.part()).saturating_sub(self.capacity);
+        let (mut gate, frames) = self.boundaries.first_from(wanted).unwrap_or((self.position, self.frames));
+        // In a broadcast ring both are as they were found, and the count is theirs.
+        gate = gate.min(lowest).max(self.gate);
+        if gate + self.capacity < end {
+            return false;
+        }
+        self.publish_cursor();
+        self.gate = gate;
+        gate::publish(&self.memory, (gate, frames));
+        let limit = self.lowest_subscriber(gate).min(gate).saturating_add(self.capacity);
+        // A subscriber that stores a lower position than it had is lying; the room behind it is given already.
+        self.limit = self.limit.max(limit);
+        self.stalls.over(&self.memory);
+        end <= self.limit
+    }
+
+    fn part(&self) -> u64 {
+        self.capacity / PARTS as u64
+    }
+
+    pub(super) fn publish_cursor(&mut self) {
+        if self.published != self.position {
+            self.memory.publisher().cursor.store(self.position, self.frames);
+            self.published = self.position;
+        }
+    }
+
+    pub(super) fn publish_tally(&self) {
+        let tally = &self.memory.publisher().tally;
+        tally.full.store(self.full, Ordering::Relaxed);
+        tally.reclaimed.store(self.reclaimed, Ordering::Relaxed);
+        tally.evicted.store(self.stalls.evicted, Ordering::Relaxed);
+    }
+
+    /// The lowest position of a subscriber that gates, `none` if there is none.
+    pub(super) fn lowest_subscriber(&self, none: u64) -> u64 {
+        match D::POLICY {
+            Policy::Gated => {
+                gate::lowest_subscriber(&self.memory, |slot| self.stalls.is_evicted(&self.memory, slot), none)
+            }
+            Policy::Broadcast => none,
+        }
+    }
+
+    /// Frees the slots of dead subscribers that stand in the way of `end`, and evicts live ones that have done so for
+    /// longer than the stall limit; whether there was one.
+    fn clear_the_way(&mut self, end: u64) -> bool {
+        let now = Instant::now();
+        if self.liveness_looked_at.is_some_and(|then| now.duration_since(then) < LIVENESS_INTERVAL) {
+            return false;
+        }
+        self.liveness_looked_at = Some(now);
+        let table = self.memory.subscribers();
+        let members = table.members.slots.load(Ordering::Acquire);
+        let mut found = false;
+        for slot in (0..SLOTS).filter(|slot| members >> slot & 1 == 1) {
+            let position = table.slots[slot].progress.position.load(Ordering::Relaxed);
+            if position.saturating_add(self.capacity) >= end || self.stalls.is_evicted(&self.memory, slot) {
+                continue;
+            }
+            // To have its lock is the proof that it is dead, and keeps a joiner out until the slot is free. A lock that
+            // cannot be tried proves nothing, so its slot is left alone.
+            if self.segment.lock_slot(slot).unwrap_or(false) {
+                table.members.slots.fetch_and(!(1 << slot), Ordering::AcqRel);
+                self.reclaimed = self.reclaimed.wrapping_add(1);
+                found = true;
+                // Given back at the latest when this publisher closes the file.
+                let _ = self.segment.unlock_slot(slot);
+            } else {
+                found |= self.stalls.meet(&self.memory, slot, position, now) == Patience::Over;
+            }
+        }
+        self.publish_tally();
+        found
+    }
+}

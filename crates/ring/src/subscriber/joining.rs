@@ -1,0 +1,166 @@
+//! Becoming a subscriber.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::{Start, SubscriberOf};
+use crate::discipline::{Discipline, Gated};
+use crate::frame::{self, Broken, Grain};
+use crate::gate::PARTS;
+use crate::lines::SLOTS;
+use crate::memory::{Access, Memory};
+use crate::segment::{Purpose, Segment};
+use crate::{Error, Name, process};
+
+impl<D: Discipline> SubscriberOf<D> {
+    /// Joins a ring, labelled with this process's command.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::NoSlot`] if 64 live subscribers are there; [`Error::OtherPolicy`];
+    /// [`Error::Foreign`], [`Error::Layout`]
+    /// or [`Error::Damaged`] if what goes by that name is no ring that this build can read.
+    pub fn join(name: &Name, start: Start) -> Result<Self, Error> {
+        Self::join_as(name, start, &process::command())
+    }
+
+    /// Joins a ring under a label of its own, of which the first 48 bytes are shown to people.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn join_as(name: &Name, start: Start, label: &str) -> Result<Self, Error> {
+        let segment = Segment::open(name, Purpose::TakePart)?;
+        if segment.shape.policy != D::POLICY {
+            let (found, wanted) = (segment.shape.policy, D::POLICY);
+            return Err(Error::OtherPolicy { path: segment.path, found, wanted });
+        }
+        let memory = Memory::map(&segment, Access::Subscriber)?;
+        let shape = segment.shape;
+        let part = (shape.capacity / PARTS) as u64;
+        let (slot, ticket) = take_slot(&segment, &memory, label)?;
+        let mut subscriber = Self {
+            position: 0,
+            published: 0,
+            publish_at: part,
+            heeded: memory.publisher().orders[slot].word.load(Ordering::Relaxed),
+            grain: Grain::of(shape.framing),
+            max_frame: shape.max_frame,
+            part,
+            slot,
+            ticket,
+            reading: D::Reading::default(),
+            memory,
+            segment,
+        };
+        D::enter(&mut subscriber, start)?;
+        Ok(subscriber)
+    }
+
+    /// Registers at `position`, then fences (F2 in `gate.rs`).
+    fn enter(&mut self, position: u64) {
+        #[cfg(test)]
+        super::tests::interlude();
+        self.move_to(position);
+        self.register();
+        fence(Ordering::SeqCst);
+    }
+
+    /// Sets the slot's bit.
+    pub(crate) fn register(&self) {
+        // Release: who sees the bit sees the position.
+        self.memory.subscribers().members.slots.fetch_or(1 << self.slot, Ordering::Release);
+    }
+
+    pub(crate) fn move_to(&mut self, position: u64) {
+        self.position = position;
+        self.publish();
+    }
+
+    pub(crate) fn cursor(&self) -> Result<u64, Error> {
+        // Acquire: the frames before the cursor are committed.
+        self.believable(self.memory.publisher().cursor.position.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn gate(&self) -> Result<u64, Error> {
+        self.believable(self.memory.publisher().gate.position.load(Ordering::Acquire))
+    }
+
+    fn believable(&self, position: u64) -> Result<u64, Error> {
+        if self.grain.is_boundary(position) && position <= 1 << 62 {
+            return Ok(position);
+        }
+        Err(self.damaged(format!("its publisher's position is {position}")))
+    }
+
+    pub(crate) fn broken(&self, broken: Broken) -> Error {
+        self.damaged(format!(
+            "at position {} stands {:016x}, which is no frame",
+            broken.position, broken.header
+        ))
+    }
+
+    pub(crate) fn damaged(&self, why: String) -> Error {
+        Error::Damaged { path: self.segment.path.clone(), why }
+    }
+}
+
+impl SubscriberOf<Gated> {
+    /// The protocol and its proof are in `gate.rs`.
+    pub(crate) fn join_newest(&mut self) -> Result<(), Error> {
+        let cursor = self.cursor()?;
+        self.enter(cursor);
+        let cursor = self.cursor()?;
+        self.move_to(cursor);
+        // The cursor is published now and then, so what is newest is found by walking. What lies behind it is safe
+        // now, and it is less than a quarter of the ring unless the publisher goes on while we walk.
+        let most = self.segment.shape.capacity;
+        let end = frame::walk(&self.memory, cursor, (self.grain, self.max_frame), most, |_| {})
+            .map_err(|broken| self.broken(broken))?;
+        self.move_to(end);
+        Ok(())
+    }
+
+    /// The protocol and its proof are in `gate.rs`.
+    pub(crate) fn join_oldest(&mut self) -> Result<(), Error> {
+        // Each round needs the publisher to have moved its gate, by an eighth of the ring, in the time of two loads.
+        const ROUNDS: usize = 1000;
+        let mut gate = self.gate()?;
+        self.enter(gate);
+        for _ in 0..ROUNDS {
+            let newer = self.gate()?;
+            if newer == gate {
+                return Ok(());
+            }
+            gate = newer;
+            self.move_to(gate);
+            fence(Ordering::SeqCst);
+        }
+        // The slot gates at an older position, which holds the publisher: only a segment that others write to gets here.
+        Err(self.damaged("its gate does not come to rest".to_owned()))
+    }
+}
+
+/// Locks a slot that no live subscriber has, and frees those of dead ones. Gives the slot and a ticket for it.
+fn take_slot(segment: &Segment, memory: &Memory, label: &str) -> Result<(usize, u64), Error> {
+    let table = memory.subscribers();
+    let members = table.members.slots.load(Ordering::Acquire);
+    let mut taken = None;
+    for slot in 0..SLOTS {
+        let is_member = members >> slot & 1 == 1;
+        // To have a member's lock is the proof that it is dead, and keeps others off its slot until it is free.
+        if (taken.is_some() && !is_member) || !segment.lock_slot(slot)? {
+            continue;
+        }
+        table.members.slots.fetch_and(!(1 << slot), Ordering::AcqRel);
+        match taken {
+            None => taken = Some(slot),
+            Some(_) => segment.unlock_slot(slot)?,
+        }
+    }
+    let slot = taken.ok_or_else(|| Error::NoSlot { path: segment.path.clone(), slots: SLOTS })?;
+    let identity = &table.slots[slot].identity;
+    identity.pid.store(process::pid(), Ordering::Relaxed);
+    identity.start_ticks.store(process::start_ticks(), Ordering::Relaxed);
+    let ticket = table.members.tickets.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    identity.ticket.store(ticket, Ordering::Relaxed);
+    identity.set_label(label);
+    Ok((slot, ticket))
+}

@@ -1,0 +1,207 @@
+//! What becomes of live subscribers that do not read: evicted from a gated ring with a stall limit, passed and told what
+//! they lost in a broadcast ring.
+
+#![allow(clippy::unwrap_used, reason = "what is not expected fails the test")]
+
+mod scene;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use scene::{OwnName, counter_of, message, publish_all, small};
+use tapeline_ring::{Framing, Options, Poll, Publisher, Start, Subscriber, Wait, broadcast, inspect};
+
+const LIMIT: Duration = Duration::from_millis(40);
+const LONG: Duration = Duration::from_secs(600);
+
+fn limited(framing: Framing) -> Options {
+    Options { stall_limit: LIMIT, framing, ..small() }
+}
+
+#[test]
+fn a_stalled_subscriber_is_evicted_and_told() {
+    for framing in [Framing::Packed, Framing::Lines] {
+        let name = OwnName::new("evicted");
+        let mut publisher = Publisher::open(&name.0, &limited(framing)).unwrap();
+        let mut stalled = Subscriber::join_as(&name.0, Start::Newest, "stalled").unwrap();
+        let mut reader = Subscriber::join_as(&name.0, Start::Newest, "reader").unwrap();
+        assert_eq!(stalled.stall_limit(), LIMIT);
+        let (mut sent, mut read) = (0, 0);
+        let mut first_full = None;
+        while publisher.evicted() == 0 {
+            match publisher.publish(&message(sent)) {
+                Ok(_) => sent += 1,
+                Err(_) => _ = first_full.get_or_insert_with(Instant::now),
+            }
+            while let Poll::Frame(frame) = reader.next() {
+                assert_eq!(counter_of(&frame), Some(read));
+                read += 1;
+            }
+        }
+        assert!(first_full.unwrap().elapsed() >= LIMIT, "not before its time");
+        let view = inspect(&name.0).unwrap();
+        assert_eq!(view.publisher.evicted, 1);
+        let evicted: Vec<_> = view.subscribers.iter().map(|one| (&*one.label, one.evicted)).collect();
+        assert_eq!(evicted, [("stalled", true), ("reader", false)]);
+        // Far around the ring, so that what the evicted one would read is anything.
+        for _ in 0..1000 {
+            publish_all(&mut publisher, &message(sent));
+            sent += 1;
+            while let Poll::Frame(frame) = reader.next() {
+                assert_eq!(counter_of(&frame), Some(read));
+                read += 1;
+            }
+        }
+        assert_eq!(read, sent, "the other has lost nothing");
+        assert!(stalled.is_evicted() && !reader.is_evicted());
+        assert!(stalled.wait(Wait::Adaptive, LONG), "being evicted is worth waking for");
+        for _ in 0..3 {
+            let Poll::Evicted { position } = stalled.next() else { panic!("it is told, and told again") };
+            assert_eq!(position.0, 0, "from where it lost");
+        }
+        // Its place is free when it goes, and the next holder starts afresh.
+        drop(stalled);
+        let mut next = Subscriber::join(&name.0, Start::Newest).unwrap();
+        publish_all(&mut publisher, &message(sent));
+        assert_eq!(next.next().frame().as_deref().and_then(counter_of), Some(sent));
+        assert_eq!(publisher.evicted(), 1);
+    }
+}
+
+/// A subscriber that takes longer for an eighth of the ring than the stall limit allows is slow, not stalled: it is
+/// asked, and tells with every frame.
+#[test]
+fn a_slow_subscriber_is_not_evicted() {
+    let name = OwnName::new("slow");
+    let mut publisher = Publisher::open(&name.0, &limited(Framing::Packed)).unwrap();
+    let mut subscriber = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let (mut sent, mut read) = (0, 0);
+    let begun = Instant::now();
+    let mut due = LIMIT / 10;
+    // A frame every tenth of the limit: an eighth of the ring takes several times the limit.
+    while begun.elapsed() < 8 * LIMIT {
+        if publisher.publish(&message(sent)).is_ok() {
+            sent += 1;
+        }
+        if begun.elapsed() >= due {
+            due += LIMIT / 10;
+            assert_eq!(subscriber.next().frame().as_deref().and_then(counter_of), Some(read));
+            read += 1;
+        }
+    }
+    assert_eq!(publisher.evicted(), 0);
+    while let Poll::Frame(frame) = subscriber.next() {
+        assert_eq!(counter_of(&frame), Some(read));
+        read += 1;
+    }
+    assert_eq!(read, sent);
+}
+
+#[test]
+fn an_eviction_outlives_its_publisher() {
+    let name = OwnName::new("outlives");
+    let options = Options { keep: true, ..limited(Framing::Packed) };
+    let mut publisher = Publisher::open(&name.0, &options).unwrap();
+    let mut stalled = Subscriber::join(&name.0, Start::Newest).unwrap();
+    while publisher.evicted() == 0 {
+        let _ = publisher.publish(&message(0));
+    }
+    drop(publisher);
+    let mut publisher = Publisher::open(&name.0, &options).unwrap();
+    assert_eq!(publisher.evicted(), 1);
+    // The successor is not held up by who was evicted before its time.
+    for counter in 0..1000 {
+        publisher.publish(&message(counter)).unwrap();
+    }
+    assert!(matches!(stalled.next(), Poll::Evicted { .. }));
+}
+
+#[test]
+fn a_broadcast_publisher_never_waits_and_losses_are_counted() {
+    for framing in [Framing::Packed, Framing::Lines] {
+        let name = OwnName::new("broadcast");
+        let mut publisher = broadcast::Publisher::open(&name.0, &Options { framing, ..small() }).unwrap();
+        let mut slow = broadcast::Subscriber::join(&name.0, Start::Newest).unwrap();
+        let (mut expected, mut lost, mut sent) = (0, 0, 0);
+        for round in 0..200 {
+            for _ in 0..round {
+                publisher.publish(&message(sent)).unwrap();
+                sent += 1;
+            }
+            loop {
+                match slow.next() {
+                    broadcast::Poll::Frame(frame) => {
+                        assert_eq!(counter_of(&frame), Some(expected));
+                        expected += 1;
+                    }
+                    broadcast::Poll::Lost { frames, bytes } => {
+                        assert!(frames > 0 && bytes >= 16 * frames);
+                        expected += frames;
+                        lost += frames;
+                    }
+                    broadcast::Poll::Empty => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!(expected, sent, "what was not received was counted as lost");
+        }
+        assert!(lost > 0 && lost < sent);
+        let mut oldest = broadcast::Subscriber::join(&name.0, Start::Oldest).unwrap();
+        let first = oldest.next().frame().as_deref().and_then(counter_of).unwrap();
+        let mut rest = 1;
+        while oldest.next().frame().is_some() {
+            rest += 1;
+        }
+        assert_eq!(first + rest, sent, "from the oldest on nothing is missing");
+        publisher.close().unwrap();
+        assert!(matches!(slow.next(), broadcast::Poll::Ended));
+    }
+}
+
+/// At full speed around a small ring: every frame that is handed out is whole, and the counts agree.
+#[test]
+fn broadcast_frames_are_whole_under_load() {
+    for framing in [Framing::Packed, Framing::Lines] {
+        let name = OwnName::new("whole");
+        let mut publisher = broadcast::Publisher::open(&name.0, &Options { framing, ..small() }).unwrap();
+        thread::scope(|scope| {
+            let readers: Vec<_> = [Wait::Spin, Wait::Yield, Wait::Adaptive]
+                .into_iter()
+                .map(|wait| {
+                    let mut subscriber = broadcast::Subscriber::join(&name.0, Start::Newest).unwrap();
+                    scope.spawn(move || {
+                        let (mut next, mut received, mut lost) = (0, 0u64, 0u64);
+                        loop {
+                            match subscriber.next() {
+                                broadcast::Poll::Frame(frame) => {
+                                    assert_eq!(counter_of(&frame), Some(next), "whole, and in its place");
+                                    next += 1;
+                                    received += 1;
+                                }
+                                broadcast::Poll::Lost { frames, .. } => {
+                                    next += frames;
+                                    lost += frames;
+                                }
+                                broadcast::Poll::Ended => return (received, lost),
+                                broadcast::Poll::Empty => _ = subscriber.wait(wait, LONG),
+                                other => panic!("{other:?}"),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let begun = Instant::now();
+            let mut sent = 0;
+            while begun.elapsed() < Duration::from_millis(500) {
+                publisher.publish(&message(sent)).unwrap();
+                sent += 1;
+            }
+            publisher.close().unwrap();
+            for reader in readers {
+                let (received, lost) = reader.join().unwrap();
+                assert_eq!(received + lost, sent);
+                assert!(received > 0);
+            }
+        });
+    }
+}
