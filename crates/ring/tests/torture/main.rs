@@ -14,6 +14,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
+mod kills;
 mod players;
 #[path = "../scene/mod.rs"]
 mod scene;
@@ -21,6 +22,7 @@ mod script;
 mod shape;
 mod stage;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use players::Note;
@@ -42,15 +44,33 @@ fn player() {
     players::play();
 }
 
-#[test]
-fn whoever_is_killed_or_stopped_nothing_is_lost() {
-    let number = |what| std::env::var(what).ok().map(|text| text.parse::<u64>().expect(what));
-    let seconds = number("TORTURE_SECONDS");
+/// One play at a time: the other would share its cores.
+static STAGE: Mutex<()> = Mutex::new(());
+
+/// The seed of this run, told to whoever wants to repeat it.
+fn seed() -> u64 {
     let seed = number("TORTURE_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         now.as_millis() as u64
     });
     println!("torture: TORTURE_SEED={seed}");
+    seed
+}
+
+fn number(what: &str) -> Option<u64> {
+    std::env::var(what).ok().map(|text| text.parse::<u64>().expect(what))
+}
+
+#[test]
+fn a_thousand_times_the_publisher_goes_on() {
+    let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    kills::torture(seed());
+}
+
+#[test]
+fn whoever_is_killed_or_stopped_nothing_is_lost() {
+    let _alone = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seed, seconds) = (seed(), number("TORTURE_SECONDS"));
     let began = Instant::now();
     let mut total = Tally::default();
     for turn in 0.. {

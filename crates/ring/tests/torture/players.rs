@@ -33,6 +33,8 @@ struct Part {
     dice: Dice,
     /// Set by the first line of standard input: come to the end.
     told: Arc<AtomicBool>,
+    /// A subscriber that does nothing but read.
+    is_steady: bool,
 }
 
 /// Plays the role in the environment, if there is one.
@@ -43,12 +45,14 @@ pub(crate) fn play() {
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     let told = Arc::new(AtomicBool::new(false));
     let hears = Arc::clone(&told);
+    let waits = std::thread::current();
     std::thread::spawn(move || {
         let mut line = String::new();
         if std::io::stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {
             std::process::exit(0);
         }
         hears.store(true, Ordering::Relaxed);
+        waits.unpark();
     });
     let shape = SHAPES[number("SHAPE") as usize];
     let part = Part {
@@ -57,10 +61,13 @@ pub(crate) fn play() {
         script: shape.script(number("SEED")),
         dice: Dice::new(mix(number("SEED") ^ mix(number("LIFE")))),
         told,
+        is_steady: false,
     };
     match role.as_str() {
         "publisher" => publish(part),
         "subscriber" => subscribe(part),
+        "reader" => subscribe(Part { is_steady: true, ..part }),
+        "gate" => gate(&part),
         other => panic!("no role {other}"),
     }
 }
@@ -140,8 +147,21 @@ fn publish(mut part: Part) {
     say(&format!("ended {frames} {blocked_ns}"));
 }
 
+/// Joins when it is told to, and does not read.
+fn gate(part: &Part) {
+    say("waits");
+    while !part.told.load(Ordering::Relaxed) {
+        std::thread::park();
+    }
+    let _subscriber = Subscriber::join(&part.name, Start::Newest).unwrap();
+    say("joined");
+    loop {
+        std::thread::park();
+    }
+}
+
 /// Does one act, or nothing where there is no room.
-fn try_act(
+pub(crate) fn try_act(
     publisher: &mut Publisher,
     script: &Script,
     number: u64,
@@ -260,10 +280,10 @@ enum Left {
 }
 
 fn read(mut subscriber: Subscriber, part: &mut Part) -> Left {
-    let Part { script, ref told, ref mut dice, .. } = *part;
+    let Part { script, ref told, ref mut dice, is_steady, .. } = *part;
     let mut place = Place { next: None, unplaced: VecDeque::new(), epoch: 0 };
     let ways = [Wait::Spin, Wait::Pause, Wait::Yield, Wait::Park, Wait::Adaptive];
-    let wait = ways[dice.below(ways.len() as u64) as usize];
+    let wait = if is_steady { Wait::Park } else { ways[dice.below(ways.len() as u64) as usize] };
     let mut copy = vec![0; subscriber.max_frame()];
     let mut stays = false;
     loop {
@@ -283,6 +303,7 @@ fn read(mut subscriber: Subscriber, part: &mut Part) -> Left {
                     panic!("at position {}: {why}", frame.position());
                 }
                 match dice.below(4_000) {
+                    _ if is_steady => {}
                     // Slow for a while, with the frame in its hands.
                     0 => (0..dice.below(100_000)).for_each(|_| std::hint::spin_loop()),
                     1 => subscriber.release(),

@@ -27,6 +27,17 @@ pub(crate) struct Player {
     stopped: bool,
 }
 
+impl Player {
+    /// Kills it, and waits until it is dead.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        let status = self.child.wait().unwrap();
+        // One that failed just before has something to say.
+        let killed = status.signal() == Some(Signal::KILL.as_raw());
+        assert!(killed, "{} ended by itself: {status}", self.role);
+    }
+}
+
 enum Event {
     Said(u64, String),
     Left(u64),
@@ -134,12 +145,12 @@ impl Stage {
     }
 
     pub(crate) fn kill(&mut self, id: u64) {
-        let mut player = self.players.remove(&id).unwrap();
-        player.child.kill().unwrap();
-        let status = player.child.wait().unwrap();
-        // One that failed just before has something to say.
-        let killed = status.signal() == Some(Signal::KILL.as_raw());
-        assert!(killed, "{} {id} ended by itself: {status}", player.role);
+        self.condemn(id).kill();
+    }
+
+    /// Lets go of a player that is about to be killed.
+    pub(crate) fn condemn(&mut self, id: u64) -> Player {
+        self.players.remove(&id).unwrap()
     }
 
     /// Stops a player where it is, or lets it go on.

@@ -1,0 +1,109 @@
+//! A thousand subscribers, one after the other, each killed while it holds the ring full.
+
+use std::time::Instant;
+
+use tapeline_ring::{Publisher, inspect};
+
+use crate::players::try_act;
+use crate::script::Dice;
+use crate::shape::SHAPES;
+use crate::stage::Stage;
+
+const KILLS: usize = 1_000;
+/// Of these the publisher does not try to go on at once, but watches the dead one's lock.
+const WATCHED: usize = 200;
+/// Processes that are started together, so that none that starts has the processor that is needed at a death.
+const TOGETHER: usize = 50;
+
+/// Nanoseconds from one moment of a death to another.
+#[derive(Default)]
+struct Spans(Vec<u64>);
+
+impl Spans {
+    fn add(&mut self, from: Instant, to: Instant) {
+        // The threads that saw the two moments did so in any order.
+        self.0.push(to.saturating_duration_since(from).as_nanos() as u64);
+    }
+
+    fn print(mut self, what: &str) {
+        self.0.sort_unstable();
+        let at = |share: f64| self.0[((self.0.len() - 1) as f64 * share) as usize] as f64 / 1e3;
+        let (p50, p90, p99, most) = (at(0.5), at(0.9), at(0.99), at(1.0));
+        let long = self.0.iter().filter(|ns| **ns > 1_000_000).count();
+        println!(
+            "kills: {what:42} p50 {p50:8.1}  p90 {p90:8.1}  p99 {p99:8.1}  max {most:8.1} µs; {long} of {} over 1 ms",
+            self.0.len()
+        );
+    }
+}
+
+/// Every time the publisher goes on, and the subscriber that reads all along loses nothing.
+pub(crate) fn torture(seed: u64) {
+    let (script, options) = (SHAPES[0].script(seed), SHAPES[0].options());
+    let mut stage = Stage::new(0, seed);
+    let mut publisher = Publisher::open(&stage.name.0, &options).unwrap();
+    let mut dice = Dice::new(seed);
+    let reader = stage.start("reader");
+    stage.said(reader, "joined");
+    let mut waiting: Vec<u64> = Vec::new();
+    let mut bytes = vec![0; publisher.max_frame()];
+    let mut publish = |publisher: &mut Publisher| {
+        let number = publisher.frames();
+        let act = script.act_at(number).unwrap();
+        try_act(publisher, &script, number, act, &mut bytes, &mut dice).is_ok()
+    };
+    let [mut lock, mut wait, mut from_kill, mut from_wait] = [(); 4].map(|()| Spans::default());
+    for kill in 0..KILLS + WATCHED {
+        if waiting.is_empty() {
+            waiting.extend((0..TOGETHER).map(|_| stage.start("gate")));
+            for gate in &waiting {
+                stage.said(*gate, "waits");
+            }
+        }
+        let gate = waiting.pop().unwrap();
+        stage.tell(gate);
+        stage.said(gate, "joined");
+        // Full because of the one that does not read, and of nobody else: full also after the reader has read all.
+        let mut has_read = false;
+        while publish(&mut publisher) || !has_read {
+            publisher.flush();
+            let ring = inspect(&stage.name.0).unwrap();
+            // The reader came first.
+            has_read = ring.subscribers[0].lag_bytes == 0;
+        }
+        let is_watched = kill % (KILLS / WATCHED + 1) == 0;
+        let gate = stage.condemn(gate);
+        let (killed, waited, went_on) = std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                let killed = Instant::now();
+                gate.kill();
+                (killed, Instant::now())
+            });
+            while is_watched && inspect(&stage.name.0).unwrap().subscribers.iter().all(|s| s.alive) {}
+            let unlocked = Instant::now();
+            // Where there are few processors, the dying one needs this one too.
+            while !publish(&mut publisher) {
+                std::thread::yield_now();
+            }
+            let went_on = if is_watched { unlocked } else { Instant::now() };
+            let (killed, waited) = killer.join().unwrap();
+            (killed, waited, went_on)
+        });
+        if is_watched {
+            lock.add(killed, went_on);
+        } else {
+            wait.add(killed, waited);
+            from_kill.add(killed, went_on);
+            from_wait.add(waited, went_on);
+        }
+        assert_eq!(publisher.reclaimed(), kill as u64 + 1);
+    }
+    let frames = publisher.frames();
+    publisher.close().unwrap();
+    assert_eq!(stage.said(reader, "saw"), frames.to_string(), "nothing is lost to the others");
+    println!("kills: {} subscribers killed while each held the ring full, {frames} frames", KILLS + WATCHED);
+    lock.print("kill(2) to the lock's release, as polled");
+    wait.print("kill(2) to the return of waitpid(2)");
+    from_kill.print("kill(2) to the publisher's next frame");
+    from_wait.print("waitpid(2) to the publisher's next frame");
+}
