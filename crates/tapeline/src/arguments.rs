@@ -100,6 +100,21 @@ pub(crate) fn cores(text: &str) -> Result<Cores, String> {
     Ok(Cores(cores))
 }
 
+/// A core to bind to; none for `-1`, as other tools say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Core(pub(crate) Option<usize>);
+
+/// A core's number, or `-1`. Whether it exists is found out when a thread is bound to it.
+pub(crate) fn core(text: &str) -> Result<Core, String> {
+    match text.trim() {
+        "-1" => Ok(Core(None)),
+        text => match text.parse() {
+            Ok(core) if core <= HIGHEST_CORE => Ok(Core(Some(core))),
+            _ => Err(format!("'{text}' is no core; write its number, or -1 for any")),
+        },
+    }
+}
+
 /// A number with one of these units; `None` if it is anything else, negative or without end.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
@@ -185,6 +200,12 @@ mod tests {
         for text in ["", "MiB", "-4K", "1.5", "1Mib", "1TiB"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn single_cores() {
+        assert_eq!((core("3"), core("-1")), (Ok(Core(Some(3))), Ok(Core(None))));
+        assert!(core("-2").is_err() && core("one").is_err() && core("8192").is_err());
     }
 
     #[test]

@@ -73,9 +73,9 @@ impl Progress {
         self.set(u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
     }
 
-    /// Says something above the line, on standard error in any case.
-    pub(crate) fn say(&self, text: &str) {
-        self.bar.suspend(|| anstream::eprintln!("{text}"));
+    /// Takes the line away while something else is said.
+    pub(crate) fn apart(&self, say: impl FnOnce()) {
+        self.bar.suspend(say);
     }
 }
 

@@ -9,8 +9,10 @@ mod remove;
 mod sender;
 mod stat;
 mod subscribe;
+mod talk;
 mod tally;
 mod view;
+mod warm_up;
 
 use std::process::ExitCode;
 

@@ -9,9 +9,12 @@ use tapeline_measure::{figures, pin};
 use tapeline_ring::{Name, Options, Publisher};
 
 use super::failures;
-use super::message::{STAMPED_BYTES, UNSTAMPED_BYTES};
+use super::message::{STAMPED_BYTES, Topic, UNSTAMPED_BYTES};
 use super::sender::Sender;
-use crate::arguments;
+use super::talk::Level;
+use super::view;
+use super::warm_up::WarmUp;
+use crate::arguments::{self, Core};
 use crate::failure::Hinted;
 use crate::output::{self, Format};
 use crate::stop::Stop;
@@ -31,7 +34,7 @@ Examples:
   tapeline ring pub --name smem --message-size 100 --queue-size 8MiB --rate 1M --seconds 30 --cpu 1")]
 pub(super) struct Publish {
     /// The ring's name: 1 to 64 of A-Z a-z 0-9 . _ -
-    #[arg(long, value_name = "NAME", value_parser = failures::name)]
+    #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
 
     /// Bytes of each message
@@ -55,12 +58,33 @@ pub(super) struct Publish {
     pub(super) seconds: Option<Duration>,
 
     /// Wait for so many subscribers before the first message
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, alias = "clients")]
     subscribers: usize,
 
-    /// Bind the sending thread to this core
-    #[arg(long, value_name = "CORE")]
-    cpu: Option<usize>,
+    /// Bind the sending thread to this core; -1 = to none
+    #[arg(long, value_name = "CORE", value_parser = arguments::core, allow_negative_numbers = true)]
+    cpu: Option<Core>,
+
+    /// Send so many messages (10k), or for so long (500ms), before the measured time: as fast as they are read, and
+    /// then wait until they are
+    #[arg(long, value_name = "N|TIME", default_value = "0", value_parser = WarmUp::parse)]
+    warmup: WarmUp,
+
+    /// Stay so long after the last message before the ring ends
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
+    linger: Duration,
+
+    /// Do not wait for room: a message that finds the ring full is counted and not sent
+    #[arg(long, alias = "non_blocking")]
+    pub(super) non_blocking: bool,
+
+    /// A short text on what the ring carries, which subscribers can ask for
+    #[arg(long, value_name = "TEXT", value_parser = Topic::new)]
+    pub(super) topic: Option<Topic>,
+
+    /// Turns of an empty loop after each message: work that a program would do
+    #[arg(long, value_name = "TURNS", default_value_t = 0)]
+    pub(super) spin: u32,
 
     /// How to wait until a message is due or there is room
     #[arg(long, value_enum, default_value_t)]
@@ -70,9 +94,17 @@ pub(super) struct Publish {
     #[arg(long)]
     pub(super) no_stamps: bool,
 
+    /// Write only what stands before the filler: less memory is moved than a message has
+    #[arg(long)]
+    pub(super) no_fill: bool,
+
     /// Leave the ring's name when done, so that subscribers can still join and read what is left
     #[arg(long)]
     keep: bool,
+
+    /// How much to say on standard error
+    #[arg(long, value_enum, default_value_t, alias = "log_level", alias = "loglevel", ignore_case = true)]
+    pub(super) log_level: Level,
 
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
@@ -99,28 +131,40 @@ impl Publish {
         let publisher = Publisher::open(&self.name, &options).map_err(failures::told)?;
         self.check_message_size(&publisher)?;
         if publisher.epoch() > 1 {
-            anstream::eprintln!(
+            self.log_level.notice(&format!(
                 "continues ring {}: publisher {}, {} frames so far",
                 self.name,
                 publisher.epoch(),
                 figures::thousands(publisher.frames())
-            );
+            ));
         }
-        if let Some(core) = self.cpu {
+        if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        self.wait_for_subscribers(&publisher, &stop);
+        self.log_level.info(&self.settings(&publisher));
         let mut sender = Sender::new(publisher, &self, &stop);
-        match self.rate {
-            0 => sender.send_flat_out(),
-            rate => sender.send_paced(rate),
-        }
-        let summary = sender.finish()?;
+        sender.wait_for_subscribers(self.subscribers);
+        sender.warm_up(self.warmup);
+        sender.send_all(self.messages);
+        let summary = sender.finish(self.linger)?;
         match self.format {
             Format::Table => output::print(&summary.text())?,
             Format::Json => output::print_json(&summary)?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn settings(&self, publisher: &Publisher) -> String {
+        let rate = match self.rate {
+            0 => "as fast as they are read".to_owned(),
+            rate => output::rate(rate as f64, "msgs"),
+        };
+        let core = match self.cpu {
+            Some(Core(Some(core))) => format!("on core {core}"),
+            _ => "on any core".to_owned(),
+        };
+        let capacity = view::bytes(publisher.capacity() as u64);
+        format!("publishes ring {} of {capacity}: {} bytes, {rate}, {core}", self.name, self.message_size)
     }
 
     fn capacity(&self) -> anyhow::Result<usize> {
@@ -130,7 +174,7 @@ impl Publish {
             return Err(Hinted::new(what, "1MiB is a good size; /dev/shm is the limit").into());
         };
         if bytes as u64 != self.queue_size {
-            anstream::eprintln!("--queue-size {} is rounded up to {bytes}", self.queue_size);
+            self.log_level.notice(&format!("--queue-size {} is rounded up to {bytes}", self.queue_size));
         }
         Ok(bytes)
     }
@@ -148,15 +192,5 @@ impl Publish {
             "sequence and stamps take 24 bytes; with --no-stamps 8 are enough"
         };
         Err(Hinted::new(what, hint).into())
-    }
-
-    fn wait_for_subscribers(&self, publisher: &Publisher, stop: &Stop) {
-        if publisher.subscribers() < self.subscribers {
-            let wanted = if self.subscribers == 1 { "a subscriber" } else { "subscribers" };
-            anstream::eprintln!("waiting for {wanted} ({} of {})", publisher.subscribers(), self.subscribers);
-        }
-        while publisher.subscribers() < self.subscribers && !stop.requested() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 }

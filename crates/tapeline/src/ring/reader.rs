@@ -1,17 +1,20 @@
 //! The reading loop of `ring sub`, and what it hands frames to.
 
 use std::fmt::Write as _;
+use std::hint::black_box;
 use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
-use tapeline_measure::{Clock, Nanos};
+use tapeline_measure::{Clock, Nanos, Ticks, ticks_ordered};
 use tapeline_ring::{Name, Poll, Position, Subscriber, Wait};
 
 use super::failures;
-use super::message::Note;
+use super::message::{Note, Topic};
 use super::subscribe::{How, Subscribe};
+use super::talk::Level;
 use super::tally::Tally;
+use super::warm_up::spin;
 use crate::failure::Hinted;
 use crate::output::{self, Progress};
 use crate::stop::Stop;
@@ -21,16 +24,28 @@ const FRAMES_PER_LOOK: u64 = 4096;
 const POLLS_PER_LOOK: u32 = 16_384;
 /// How often the publisher's note, its life and the progress are looked at.
 const UPKEEP_NS: u64 = 1_000_000_000;
+/// A batch ends with this many bytes, however many frames it is to have.
+const BATCH_BYTES: usize = 1 << 20;
 /// The longest wait in the ring, so that a signal is heeded soon.
 const NAP: Duration = Duration::from_millis(20);
 
 /// What is done with what comes.
 pub(super) trait Sink {
-    /// Takes a frame.
-    fn take(&mut self, position: Position, frame: &[u8], clock: &Clock) -> anyhow::Result<()>;
+    /// Takes a frame: whether it counts, or belongs to a warm-up. `received` is when, where that is known already.
+    fn take(
+        &mut self,
+        position: Position,
+        frame: &[u8],
+        received: Option<Ticks>,
+        clock: &Clock,
+    ) -> anyhow::Result<bool>;
 
     /// The first frame of a publisher is about to be taken; `note` is the publisher's, where it is a `ring pub`.
     fn begin(&mut self, _now: Nanos, _note: Option<Note>) {}
+
+    /// All that there was has been read, and nothing more is there.
+    #[inline]
+    fn caught_up(&mut self) {}
 
     /// All frames that there were have been taken by now; called now and then.
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {
@@ -50,7 +65,13 @@ pub(super) struct Raw<W: Write> {
 }
 
 impl<W: Write> Sink for Raw<W> {
-    fn take(&mut self, position: Position, frame: &[u8], _clock: &Clock) -> anyhow::Result<()> {
+    fn take(
+        &mut self,
+        position: Position,
+        frame: &[u8],
+        _received: Option<Ticks>,
+        _clock: &Clock,
+    ) -> anyhow::Result<bool> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.line.clear();
         // Cannot fail: it writes to memory.
@@ -60,7 +81,8 @@ impl<W: Write> Sink for Raw<W> {
             self.line.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
         self.line.push('\n');
-        self.out.write_all(self.line.as_bytes()).context("cannot write to standard output")
+        self.out.write_all(self.line.as_bytes()).context("cannot write to standard output")?;
+        Ok(true)
     }
 
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {
@@ -76,13 +98,23 @@ pub(super) struct Measured {
 
 impl Sink for Measured {
     #[inline]
-    fn take(&mut self, _position: Position, frame: &[u8], clock: &Clock) -> anyhow::Result<()> {
-        self.tally.take(frame, clock);
-        Ok(())
+    fn take(
+        &mut self,
+        _position: Position,
+        frame: &[u8],
+        received: Option<Ticks>,
+        clock: &Clock,
+    ) -> anyhow::Result<bool> {
+        Ok(self.tally.take(frame, received, clock))
     }
 
     fn begin(&mut self, now: Nanos, note: Option<Note>) {
         self.tally.begin(now, note.is_none_or(|note| note.rate_hz > 0));
+    }
+
+    #[inline]
+    fn caught_up(&mut self) {
+        self.tally.caught_up();
     }
 
     fn seen(&mut self, now: Nanos) -> anyhow::Result<()> {
@@ -99,6 +131,36 @@ impl Sink for Measured {
     }
 }
 
+/// Only counts: the least that can be done for a message and still show that none is missing.
+pub(super) struct Counted(pub(super) Tally);
+
+impl Sink for Counted {
+    #[inline]
+    fn take(
+        &mut self,
+        _position: Position,
+        frame: &[u8],
+        _received: Option<Ticks>,
+        clock: &Clock,
+    ) -> anyhow::Result<bool> {
+        Ok(self.0.count(frame, clock))
+    }
+
+    fn begin(&mut self, now: Nanos, note: Option<Note>) {
+        self.0.begin(now, note.is_none_or(|note| note.rate_hz > 0));
+    }
+
+    #[inline]
+    fn caught_up(&mut self) {
+        self.0.caught_up();
+    }
+
+    fn seen(&mut self, now: Nanos) -> anyhow::Result<()> {
+        self.0.seen(now);
+        Ok(())
+    }
+}
+
 /// The reading loop's state.
 pub(super) struct Reader<'a> {
     subscriber: Subscriber,
@@ -111,8 +173,10 @@ pub(super) struct Reader<'a> {
     end: Nanos,
     /// The publisher of the last frame; none has this number before the first.
     epoch: u32,
+    /// Frames that count, and frames of all kinds.
     taken: u64,
-    /// Frames taken at the last look.
+    frames: u64,
+    /// Frames at the last look.
     looked_at: u64,
     upkeep_due: Nanos,
     polls: u32,
@@ -124,7 +188,13 @@ pub(super) struct Reader<'a> {
     orphaned: bool,
     /// Whether the ring has neither a publisher nor a name.
     forsaken: bool,
+    /// Where each frame is copied to, if it is.
+    copy: Option<Box<[u8]>>,
+    batch: Option<Batch>,
+    spin: u32,
+    topic: Option<Topic>,
     name: &'a Name,
+    talk: Level,
 }
 
 impl<'a> Reader<'a> {
@@ -140,7 +210,6 @@ impl<'a> Reader<'a> {
             (None, None) => Progress::counting("reading", "messages", None),
         };
         Self {
-            subscriber,
             clock,
             note,
             stop,
@@ -149,6 +218,7 @@ impl<'a> Reader<'a> {
             end: Nanos(now.0.saturating_add(time)),
             epoch: u32::MAX,
             taken: 0,
+            frames: 0,
             looked_at: 0,
             upkeep_due: now + UPKEEP_NS,
             polls: 0,
@@ -157,7 +227,13 @@ impl<'a> Reader<'a> {
             dry: false,
             orphaned: false,
             forsaken: false,
+            copy: options.copy.then(|| vec![0; subscriber.max_frame()].into_boxed_slice()),
+            batch: options.batch.map(Batch::of),
+            spin: options.spin,
+            topic: options.topic,
             name: &options.name,
+            talk: options.log_level,
+            subscriber,
         }
     }
 
@@ -166,25 +242,44 @@ impl<'a> Reader<'a> {
         while self.taken < self.total {
             match self.subscriber.next() {
                 Poll::Frame(frame) if frame.epoch() == self.epoch => {
-                    sink.take(frame.position(), &frame, &self.clock)?;
                     self.dry = false;
-                    self.taken += 1;
-                    if self.taken.is_multiple_of(FRAMES_PER_LOOK) && self.look(&mut sink)? {
+                    if let Some(batch) = &mut self.batch {
+                        batch.add(frame.position(), &frame);
+                        if batch.is_full() && self.take_batch(&mut sink)? {
+                            break;
+                        }
+                        continue;
+                    }
+                    let counts = match &mut self.copy {
+                        None => sink.take(frame.position(), &frame, None, &self.clock)?,
+                        Some(copy) => sink.take(frame.position(), copied(&frame, copy), None, &self.clock)?,
+                    };
+                    spin(self.spin);
+                    self.taken += u64::from(counts);
+                    self.frames += 1;
+                    if self.frames.is_multiple_of(FRAMES_PER_LOOK) && self.look(&mut sink)? {
                         break;
                     }
                 }
                 // The first of a publisher: from here on its note is the one that counts.
                 Poll::Frame(frame) => {
                     let (epoch, position, bytes) = (frame.epoch(), frame.position(), frame.to_vec());
-                    self.follow_publisher(epoch, &mut sink);
-                    sink.take(position, &bytes, &self.clock)?;
+                    self.take_batch(&mut sink)?;
+                    self.follow_publisher(epoch, &mut sink)?;
+                    self.taken += u64::from(sink.take(position, &bytes, None, &self.clock)?);
                     self.dry = false;
-                    self.taken += 1;
+                    self.frames += 1;
                 }
                 // Empty after it was found that nothing more can come.
                 Poll::Empty if self.forsaken => break,
                 Poll::Empty => {
-                    self.dry = true;
+                    if !self.dry {
+                        self.dry = true;
+                        if self.take_batch(&mut sink)? {
+                            break;
+                        }
+                        sink.caught_up();
+                    }
                     if self.idle(&mut sink)? {
                         break;
                     }
@@ -202,12 +297,34 @@ impl<'a> Reader<'a> {
                 _ => break,
             }
         }
-        if self.taken != self.looked_at {
+        self.take_batch(&mut sink)?;
+        if self.frames != self.looked_at {
             sink.seen(self.clock.now())?;
         }
         // The last one says how the run ended; a ring that was never one of `ring pub` has none.
         let note = read_note(&self.subscriber).or(self.note);
         Ok((sink, note))
+    }
+
+    /// Hands over what has been read ahead, all of it received now. `true`: it is time to end.
+    fn take_batch(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+        let Some(batch) = self.batch.take_if(|batch| !batch.frames.is_empty()) else { return Ok(false) };
+        let received = ticks_ordered();
+        let mut over = false;
+        for &(position, start, end) in &batch.frames {
+            if self.taken >= self.total {
+                over = true;
+                break;
+            }
+            let frame = &batch.bytes[start..end];
+            self.taken += u64::from(sink.take(position, frame, Some(received), &self.clock)?);
+            spin(self.spin);
+            self.frames += 1;
+        }
+        self.batch = Some(batch.cleared());
+        // Between two looks about as many frames as without batches.
+        over |= self.frames - self.looked_at >= FRAMES_PER_LOOK && self.look(sink)?;
+        Ok(over)
     }
 
     /// Waits for the next frame. `true`: it is time to end.
@@ -236,8 +353,8 @@ impl<'a> Reader<'a> {
     #[cold]
     fn look(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         let now = self.clock.now();
-        if self.taken != self.looked_at {
-            self.looked_at = self.taken;
+        if self.frames != self.looked_at {
+            self.looked_at = self.frames;
             self.orphaned = false;
             sink.seen(now)?;
         }
@@ -259,13 +376,27 @@ impl<'a> Reader<'a> {
 
     /// Another publisher, or the first one, has begun: its clock is the one that its stamps are of.
     #[cold]
-    fn follow_publisher(&mut self, epoch: u32, sink: &mut impl Sink) {
+    fn follow_publisher(&mut self, epoch: u32, sink: &mut impl Sink) -> anyhow::Result<()> {
         self.epoch = epoch;
         self.note = read_note(&self.subscriber);
         if let Some(note) = self.note {
             self.clock = Clock::with(note.calibration);
         }
+        self.check_topic()?;
         sink.begin(self.clock.now(), self.note);
+        Ok(())
+    }
+
+    fn check_topic(&self) -> anyhow::Result<()> {
+        let Some(wanted) = self.topic else { return Ok(()) };
+        let found = self.note.map(|note| note.topic).unwrap_or_default();
+        if found == wanted {
+            return Ok(());
+        }
+        let said =
+            |topic: Topic| topic.text().map_or("no topic".to_owned(), |text| format!("topic '{text}'"));
+        let what = format!("ring {} carries {}, and {} was asked for", self.name, said(found), said(wanted));
+        Err(Hinted::new(what, "leave out --topic to read it all the same, or name another ring").into())
     }
 
     /// The publisher recalibrates once a second, and so does who reads its stamps; otherwise the clock is our own.
@@ -287,8 +418,8 @@ impl<'a> Reader<'a> {
         self.forsaken = !self.subscriber.is_named().map_err(failures::told)?;
         if !self.forsaken && !std::mem::replace(&mut self.orphaned, true) {
             let name = self.name;
-            self.progress
-                .say(&format!("the publisher of ring {name} died; waiting for another (Ctrl-C ends)"));
+            let text = format!("the publisher of ring {name} died; waiting for another (Ctrl-C ends)");
+            self.progress.apart(|| self.talk.warning(&text));
         }
         Ok(())
     }
@@ -296,4 +427,56 @@ impl<'a> Reader<'a> {
 
 fn read_note(subscriber: &Subscriber) -> Option<Note> {
     subscriber.note().and_then(Note::from_words)
+}
+
+/// Frames that were read ahead of what is done with them: copied out of the ring, which is free of them.
+struct Batch {
+    most: usize,
+    /// Where each stood in the ring, and where it stands in `bytes`.
+    frames: Vec<(Position, usize, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    fn of(frames: usize) -> Self {
+        Self { most: frames, frames: Vec::with_capacity(frames), bytes: Vec::new() }
+    }
+
+    #[inline]
+    fn add(&mut self, position: Position, frame: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(frame);
+        self.frames.push((position, start, self.bytes.len()));
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.frames.len() >= self.most || self.bytes.len() >= BATCH_BYTES
+    }
+
+    fn cleared(mut self) -> Self {
+        self.frames.clear();
+        self.bytes.clear();
+        self
+    }
+}
+
+/// Copies a frame out of the ring, short ones in moves of eight bytes: a call of `memcpy` costs some nanoseconds. The
+/// compiler cannot leave it out although nobody needs the copy.
+#[inline]
+fn copied<'a>(frame: &[u8], into: &'a mut [u8]) -> &'a [u8] {
+    const SHORT: usize = 64;
+    let copy = &mut into[..frame.len()];
+    if frame.len() <= SHORT {
+        let ((from, from_tail), (to, to_tail)) = (frame.as_chunks::<8>(), copy.as_chunks_mut::<8>());
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
+        for (to, from) in to_tail.iter_mut().zip(from_tail) {
+            *to = *from;
+        }
+    } else {
+        copy.copy_from_slice(frame);
+    }
+    black_box(copy)
 }

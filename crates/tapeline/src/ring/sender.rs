@@ -7,8 +7,10 @@ use tapeline_measure::{Clock, Nanos, Pacer, Percentiles, Recorder, Waiting, figu
 use tapeline_ring::{Name, Publisher, Refused};
 
 use super::failures;
-use super::message::{Message, Note, Stamps};
+use super::message::{Message, Note, Stamps, Topic};
 use super::publish::{Pause, Publish};
+use super::talk::Level;
+use super::warm_up::{WarmUp, spin};
 use crate::output::{self, Progress};
 use crate::stop::Stop;
 
@@ -19,11 +21,19 @@ const UPKEEP_NS: u64 = 1_000_000_000;
 /// How long a sleep may be, so that a signal is heeded soon.
 const NAP: Duration = Duration::from_millis(20);
 
+/// The longest wait for subscribers to read the warm-up. One that takes longer is measured from where it is.
+const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
+
 /// What was sent, as JSON.
 #[derive(Serialize)]
 pub(super) struct Summary {
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
+    /// Without the warm-up.
     messages: u64,
+    /// Sent before the measured time began.
+    warm_up_messages: u64,
     message_size: u64,
     queue_size: u64,
     seconds: f64,
@@ -31,6 +41,8 @@ pub(super) struct Summary {
     bytes_per_second: f64,
     /// Times that a message found the ring full.
     full: u64,
+    /// Messages that were not sent because the ring was full; with --non-blocking only.
+    refused: u64,
     /// The share of the time in which a message waited for room.
     held_back_share: f64,
     /// Subscribers that died and were dropped.
@@ -48,15 +60,27 @@ pub(super) struct Sender<'a> {
     stop: &'a Stop,
     wait: Pause,
     stamped: bool,
+    filled: bool,
+    blocking: bool,
+    spin: u32,
     len: usize,
     rate_hz: u64,
-    /// Messages to send.
+    topic: Topic,
+    /// Messages to offer to the ring.
     total: u64,
+    /// How long to send.
+    time_ns: u64,
     /// When to end.
     end: Nanos,
     start: Nanos,
-    sent: u64,
+    /// Messages that were sent or refused since the start.
+    offered: u64,
+    refused: u64,
+    warm_up: bool,
+    warm_up_messages: u64,
     held_back_ns: u64,
+    /// What the ring had counted when the measured time began.
+    full_before: u64,
     lateness: Recorder,
     upkeep_due: Nanos,
     /// When to end and how much of it is done, for people.
@@ -64,6 +88,7 @@ pub(super) struct Sender<'a> {
     counts_messages: bool,
     name: &'a Name,
     capacity: usize,
+    talk: Level,
 }
 
 impl<'a> Sender<'a> {
@@ -75,8 +100,6 @@ impl<'a> Sender<'a> {
             (None, None) => Progress::counting("publishing", "messages", None),
         };
         let start = clock.now();
-        let time =
-            options.seconds.map_or(u64::MAX, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let mut sender = Self {
             capacity: publisher.capacity(),
             publisher,
@@ -84,29 +107,100 @@ impl<'a> Sender<'a> {
             stop,
             wait: options.wait,
             stamped: !options.no_stamps,
+            filled: !options.no_fill,
+            blocking: !options.non_blocking,
+            spin: options.spin,
             len: usize::try_from(options.message_size).unwrap_or(usize::MAX),
             rate_hz: options.rate,
-            total: options.messages.unwrap_or(u64::MAX),
-            end: Nanos(start.0.saturating_add(time)),
+            topic: options.topic.unwrap_or_default(),
+            total: u64::MAX,
+            time_ns: options
+                .seconds
+                .map_or(u64::MAX, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            end: Nanos(u64::MAX),
             start,
-            sent: 0,
+            offered: 0,
+            refused: 0,
+            warm_up: false,
+            warm_up_messages: 0,
             held_back_ns: 0,
+            full_before: 0,
             lateness: Recorder::new(),
             upkeep_due: start + UPKEEP_NS,
             progress,
             counts_messages: options.messages.is_some() || options.seconds.is_none(),
             name: &options.name,
+            talk: options.log_level,
         };
+        // Who joins before the first message can already see whose ring it is.
         sender.write_note(start);
         sender
     }
 
+    /// Waits until so many have joined.
+    pub(super) fn wait_for_subscribers(&self, wanted: usize) {
+        if self.publisher.subscribers() < wanted {
+            let whom = if wanted == 1 { "a subscriber" } else { "subscribers" };
+            self.talk.notice(&format!("waiting for {whom} ({} of {wanted})", self.publisher.subscribers()));
+        }
+        while self.publisher.subscribers() < wanted && !self.stop.requested() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Sends the warm-up as fast as it is read, so that every page of the ring has been touched and the caches know the
+    /// code; then waits until it has been read. Subscribers count these messages and do not measure them.
+    pub(super) fn warm_up(&mut self, how_much: WarmUp) {
+        if how_much.is_none() {
+            return;
+        }
+        let blocking = std::mem::replace(&mut self.blocking, true);
+        self.warm_up = true;
+        match how_much {
+            WarmUp::Messages(messages) => self.total = messages,
+            WarmUp::Time(time) => {
+                let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                self.end = Nanos(self.clock.now().0.saturating_add(time));
+            }
+        }
+        self.send_flat_out();
+        self.publisher.flush();
+        let begun = self.clock.now();
+        let mut looks = 0u32;
+        while self.publisher.backlog_bytes() > 0 && !self.stop.requested() {
+            // A look reads each subscriber's line, which that one writes: not all the time.
+            std::thread::sleep(Duration::from_micros(200));
+            looks += 1;
+            if looks.is_multiple_of(16) && self.clock.now().since(begun) >= DRAIN_LIMIT_NS as i64 {
+                break;
+            }
+        }
+        (self.warm_up, self.blocking) = (false, blocking);
+        self.warm_up_messages = std::mem::take(&mut self.offered);
+        self.talk.info(&format!("warmed up with {} messages", figures::thousands(self.warm_up_messages)));
+    }
+
+    /// Sends: the measured time begins here. Ends after so many messages, or its time, or on a signal.
+    pub(super) fn send_all(&mut self, messages: Option<u64>) {
+        self.total = messages.unwrap_or(u64::MAX);
+        self.full_before = self.publisher.full();
+        (self.held_back_ns, self.refused) = (0, 0);
+        self.start = self.clock.now();
+        self.end = Nanos(self.start.0.saturating_add(self.time_ns));
+        self.upkeep_due = self.start + UPKEEP_NS;
+        self.write_note(self.start);
+        match self.rate_hz {
+            0 => self.send_flat_out(),
+            rate => self.send_paced(rate),
+        }
+    }
+
     /// Message `k` is due at its time, however late the ones before it were.
-    pub(super) fn send_paced(&mut self, rate: u64) {
+    fn send_paced(&mut self, rate: u64) {
         let pacer = Pacer::per_second(rate, self.start);
         let waiting = if self.wait == Pause::Sleep { Waiting::Sleep } else { Waiting::Spin };
-        while self.sent < self.total {
-            let due = pacer.due(self.sent);
+        while self.offered < self.total {
+            let due = pacer.due(self.offered);
             let mut now = self.clock.now();
             // The end is part of the schedule: what was due before it is sent.
             if due >= self.end || self.look(now) {
@@ -121,9 +215,9 @@ impl<'a> Sender<'a> {
                 }
             }
             // All that are due by now, without another look.
-            let last = pacer.due_by(now).min(self.total).min(self.sent + MESSAGES_PER_LOOK);
-            while self.sent < last {
-                let due = pacer.due(self.sent);
+            let last = pacer.due_by(now).min(self.total).min(self.offered + MESSAGES_PER_LOOK);
+            while self.offered < last {
+                let due = pacer.due(self.offered);
                 if due >= self.end || !self.send(Some(due)) {
                     return;
                 }
@@ -131,12 +225,12 @@ impl<'a> Sender<'a> {
         }
     }
 
-    pub(super) fn send_flat_out(&mut self) {
-        while self.sent < self.total {
+    fn send_flat_out(&mut self) {
+        while self.offered < self.total {
             if self.look(self.clock.now()) {
                 return;
             }
-            for _ in 0..MESSAGES_PER_LOOK.min(self.total - self.sent) {
+            for _ in 0..MESSAGES_PER_LOOK.min(self.total - self.offered) {
                 if !self.send(None) {
                     return;
                 }
@@ -147,7 +241,7 @@ impl<'a> Sender<'a> {
     /// Publishes the next message, once there is room. `false`: it is time to end.
     #[inline]
     fn send(&mut self, due: Option<Nanos>) -> bool {
-        let sequence = self.publisher.frames();
+        let (sequence, warm_up, filled) = (self.publisher.frames(), self.warm_up, self.filled);
         loop {
             match self.publisher.claim(self.len) {
                 Ok(mut claim) => {
@@ -155,12 +249,18 @@ impl<'a> Sender<'a> {
                         let sent = self.clock.now();
                         Stamps { due: due.unwrap_or(sent), sent }
                     });
-                    Message { sequence, stamps }.write(&mut claim);
+                    Message { sequence, stamps, warm_up, filled }.write(&mut claim);
                     claim.commit();
-                    self.sent += 1;
+                    self.offered += 1;
                     if let (Some(_), Some(Stamps { due, sent })) = (due, stamps) {
                         self.lateness.record(sent.since(due));
                     }
+                    spin(self.spin);
+                    return true;
+                }
+                Err(Refused::Full) if !self.blocking => {
+                    self.offered += 1;
+                    self.refused += 1;
                     return true;
                 }
                 Err(Refused::Full) => {
@@ -207,14 +307,14 @@ impl<'a> Sender<'a> {
             self.publisher.flush();
             self.write_note(now);
             if self.counts_messages {
-                self.progress.set(self.sent);
+                self.progress.set(self.offered);
             } else {
                 self.progress.set_elapsed();
             }
         }
         // A schedule's own end is looked at where it is followed: what was due before it is still sent, if there is room.
-        let over =
-            if self.rate_hz == 0 { now >= self.end } else { now.0 >= self.end.0.saturating_add(UPKEEP_NS) };
+        let has_schedule = self.rate_hz > 0 && !self.warm_up;
+        let over = if has_schedule { now.0 >= self.end.0.saturating_add(UPKEEP_NS) } else { now >= self.end };
         over || self.stop.requested()
     }
 
@@ -222,33 +322,56 @@ impl<'a> Sender<'a> {
         let note = Note {
             calibration: self.clock.calibration(),
             rate_hz: self.rate_hz,
-            elapsed_ns: u64::try_from(now.since(self.start)).unwrap_or(0),
-            held_back_ns: self.held_back_ns,
+            held_back_share: self.held_back_ns as f64 / now.since(self.start).max(1) as f64,
+            refused: u32::try_from(self.refused).unwrap_or(u32::MAX),
+            topic: self.topic,
         };
         self.publisher.set_note(note.to_words());
     }
 
-    pub(super) fn finish(mut self) -> anyhow::Result<Summary> {
+    /// Ends the ring, `linger` after the last message, and says what was sent.
+    pub(super) fn finish(mut self, linger: Duration) -> anyhow::Result<Summary> {
         let now = self.clock.now();
         self.write_note(now);
-        let seconds = now.since(self.start).max(1) as f64 / 1e9;
+        self.linger(linger);
         let elapsed_ns = now.since(self.start).max(1) as f64;
-        let summary = Summary {
+        let seconds = elapsed_ns / 1e9;
+        let messages = self.offered - self.refused;
+        let (full, reclaimed, epoch) =
+            (self.publisher.full() - self.full_before, self.publisher.reclaimed(), self.publisher.epoch());
+        // Before the percentiles are reckoned: subscribers wait for the end.
+        self.publisher.close().map_err(failures::told)?;
+        Ok(Summary {
             name: self.name.to_string(),
-            messages: self.sent,
+            topic: self.topic.text(),
+            messages,
+            warm_up_messages: self.warm_up_messages,
             message_size: self.len as u64,
             queue_size: self.capacity as u64,
             seconds,
-            messages_per_second: self.sent as f64 / seconds,
-            bytes_per_second: self.sent as f64 * self.len as f64 / seconds,
-            full: self.publisher.full(),
+            messages_per_second: messages as f64 / seconds,
+            bytes_per_second: messages as f64 * self.len as f64 / seconds,
+            full,
+            refused: self.refused,
             held_back_share: self.held_back_ns as f64 / elapsed_ns,
-            reclaimed: self.publisher.reclaimed(),
-            epoch: self.publisher.epoch(),
+            reclaimed,
+            epoch,
             lateness: (self.lateness.samples() > 0).then(|| self.lateness.percentiles()),
-        };
-        self.publisher.close().map_err(failures::told)?;
-        Ok(summary)
+        })
+    }
+
+    /// Leaves the ring open for so long, so that late subscribers can still join and read what is in it.
+    fn linger(&mut self, time: Duration) {
+        let Ok(time_ns) = i64::try_from(time.as_nanos()) else { return };
+        if time_ns == 0 {
+            return;
+        }
+        self.publisher.flush();
+        self.talk.info(&format!("lingers for {time:?}"));
+        let begun = self.clock.now();
+        while self.clock.now().since(begun) < time_ns && !self.stop.requested() {
+            std::thread::sleep(NAP.min(time));
+        }
     }
 }
 
@@ -265,9 +388,14 @@ impl Summary {
             output::byte_rate(self.bytes_per_second),
             self.held_back_share * 100.0,
         );
-        if self.reclaimed > 0 {
-            text.push_str(&format!("\ndropped      {} dead subscribers", self.reclaimed));
-        }
+        let mut count = |count: u64, what: &str| {
+            if count > 0 {
+                text.push_str(&format!("\n{what}", what = what.replace('#', &figures::thousands(count))));
+            }
+        };
+        count(self.warm_up_messages, "warm-up      # messages before, not measured");
+        count(self.refused, "refused      # messages found the ring full and were not sent");
+        count(self.reclaimed, "dropped      # dead subscribers");
         if let Some(lateness) = &self.lateness {
             text.push_str("\n\n");
             text.push_str(&output::percentile_table(&[("due→sent", lateness)]));

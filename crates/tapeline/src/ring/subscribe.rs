@@ -10,9 +10,12 @@ use tapeline_measure::{Verdict, pin};
 use tapeline_ring::{Error, Name, Start, Subscriber};
 
 use super::failures;
-use super::reader::{Measured, Raw, Reader};
+use super::message::Topic;
+use super::reader::{Counted, Measured, Raw, Reader};
+use super::talk::Level;
 use super::tally::{Tally, Wanted};
-use crate::arguments;
+use super::warm_up::WarmUp;
+use crate::arguments::{self, Core};
 use crate::output::{self, Format};
 use crate::stop::Stop;
 
@@ -34,7 +37,7 @@ Examples:
   tapeline ring sub --name smem --count --seconds 5                 only how many came")]
 pub(super) struct Subscribe {
     /// The ring's name; `ring ls` lists them
-    #[arg(long, value_name = "NAME", value_parser = failures::name)]
+    #[arg(long, alias = "ring", value_name = "NAME", value_parser = failures::name)]
     pub(super) name: Name,
 
     /// Where to join: only what comes from now on, or from the oldest message that is still there
@@ -65,9 +68,37 @@ pub(super) struct Subscribe {
     #[arg(long, conflicts_with_all = ["stats", "format"])]
     count: bool,
 
-    /// Bind this thread to a core
-    #[arg(long, value_name = "CORE")]
-    cpu: Option<usize>,
+    /// Do the least for each message: count it. No clock is read; that none is missing is found at the end
+    #[arg(long, conflicts_with_all = ["stats", "count", "raw", "verify"])]
+    fast: bool,
+
+    /// Turns of an empty loop after each message: work that a program would do
+    #[arg(long, value_name = "TURNS", default_value_t = 0, aliases = ["spin_cnt", "spin-count"])]
+    pub(super) spin: u32,
+
+    /// Copy each message out of the ring; otherwise it is read where it lies
+    #[arg(long, conflicts_with = "batch")]
+    pub(super) copy: bool,
+
+    /// Copy up to so many messages out of the ring before anything is done with them: all count as received then
+    #[arg(long, value_name = "N", value_parser = batch)]
+    pub(super) batch: Option<usize>,
+
+    /// Check every byte of every message as well as the sequence
+    #[arg(long, alias = "test")]
+    verify: bool,
+
+    /// Discard so many messages (10k), or for so long after the first (2s)
+    #[arg(long, value_name = "N|TIME", default_value = "0", value_parser = WarmUp::parse)]
+    warmup: WarmUp,
+
+    /// Refuse a ring that does not carry this topic
+    #[arg(long, value_name = "TEXT", value_parser = Topic::new)]
+    pub(super) topic: Option<Topic>,
+
+    /// Bind this thread to a core; -1 = to none
+    #[arg(long, value_name = "CORE", value_parser = arguments::core, allow_negative_numbers = true)]
+    cpu: Option<Core>,
 
     /// What to call this subscriber in `ring stat` [default: its command]
     #[arg(long, value_name = "TEXT")]
@@ -77,9 +108,23 @@ pub(super) struct Subscribe {
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
     wait_for_ring: Duration,
 
+    /// How much to say on standard error
+    #[arg(long, value_enum, default_value_t, alias = "log_level", alias = "loglevel", ignore_case = true)]
+    pub(super) log_level: Level,
+
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// The most that a batch may have: bounded memory, and a ring of 1 MiB holds no more of small messages.
+const LARGEST_BATCH: usize = 65_536;
+
+fn batch(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(frames) if (1..=LARGEST_BATCH).contains(&frames) => Ok(frames),
+        _ => Err(format!("'{text}' is not between 1 and {LARGEST_BATCH}")),
+    }
 }
 
 /// Where to join.
@@ -122,7 +167,7 @@ enum Stats {
 impl Subscribe {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
-        if let Some(core) = self.cpu {
+        if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
         let Some(subscriber) = self.join(&stop)? else { return Ok(ExitCode::SUCCESS) };
@@ -132,10 +177,21 @@ impl Subscribe {
             return Ok(ExitCode::SUCCESS);
         }
         let intervals = self.stats.contains(&Stats::Interval) && !self.count;
-        let latency = self.stats.contains(&Stats::Latency);
-        let wanted = Wanted { latency: (latency || intervals) && !self.count, intervals };
-        let (Measured { tally, .. }, note) =
-            reader.read(Measured { tally: Tally::new(wanted), intervals })?;
+        let latency = self.stats.contains(&Stats::Latency) && !self.fast;
+        let wanted = Wanted {
+            latency: (latency || intervals) && !self.count,
+            intervals,
+            bytes: self.verify,
+            warm_up: self.warmup,
+        };
+        let tally = Tally::new(wanted);
+        let (tally, note) = if self.fast {
+            let (Counted(tally), note) = reader.read(Counted(tally))?;
+            (tally, note)
+        } else {
+            let (Measured { tally, .. }, note) = reader.read(Measured { tally, intervals })?;
+            (tally, note)
+        };
         if self.count {
             output::print(&tally.frames().to_string())?;
             return Ok(ExitCode::SUCCESS);

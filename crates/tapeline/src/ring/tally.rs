@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use tapeline_measure::{
-    Clock, Evidence, Lateness, Nanos, Percentiles, Rank, Recorder, Verdict, figures, judge, ticks_ordered,
+    Clock, Evidence, Lateness, Nanos, Percentiles, Rank, Recorder, Ticks, Verdict, figures, judge,
+    ticks_ordered,
 };
 
 use super::message::{Message, Note, Stamps};
+use super::warm_up::WarmUp;
 use crate::output;
 
 /// Counts and distributions of one subscriber.
@@ -16,6 +18,17 @@ pub(super) struct Tally {
     bytes: u64,
     /// Frames that are not `ring pub`'s.
     foreign: u64,
+    /// Frames of a warm-up, in no other count.
+    warm_up: u64,
+    /// Messages whose bytes are not what was sent.
+    damaged: u64,
+    /// Times that all had been read and nothing more was there.
+    caught_up: u64,
+    /// Whether the first frames are still being discarded, and until when, where that is a time.
+    discarding: bool,
+    discard_until: Option<Nanos>,
+    /// The sequences between which [`count`](Self::count) has counted.
+    counted: Option<(u64, u64)>,
     /// The sequence that comes next, once one is known.
     next: Option<u64>,
     lost: u64,
@@ -44,6 +57,10 @@ pub(super) struct Wanted {
     pub(super) latency: bool,
     /// Interval lines.
     pub(super) intervals: bool,
+    /// Every byte.
+    pub(super) bytes: bool,
+    /// What comes first and is discarded.
+    pub(super) warm_up: WarmUp,
 }
 
 /// What came since the last interval line.
@@ -61,6 +78,12 @@ impl Tally {
             frames: 0,
             bytes: 0,
             foreign: 0,
+            warm_up: 0,
+            damaged: 0,
+            caught_up: 0,
+            discarding: !wanted.warm_up.is_none(),
+            discard_until: None,
+            counted: None,
             next: None,
             lost: 0,
             gaps: 0,
@@ -77,23 +100,90 @@ impl Tally {
         }
     }
 
-    /// Takes one frame.
+    /// Takes one frame, received at `received` or now: whether it counts, or belongs to a warm-up.
     #[inline]
-    pub(super) fn take(&mut self, frame: &[u8], clock: &Clock) {
+    pub(super) fn take(&mut self, frame: &[u8], received: Option<Ticks>, clock: &Clock) -> bool {
         // Before anything else: this is the moment of arrival.
-        let stamp = self.wanted.latency.then(ticks_ordered);
+        let stamp = self.wanted.latency.then(|| received.unwrap_or_else(ticks_ordered));
+        let message = Message::read(frame);
+        if self.discarding || message.is_some_and(|message| message.warm_up) {
+            self.discard(message);
+            return false;
+        }
+        if self.frames == 0 {
+            self.start(clock.now());
+        }
         self.frames += 1;
         self.bytes += frame.len() as u64;
-        let Some(message) = Message::read(frame) else {
+        let Some(message) = message else {
             self.foreign += 1;
-            return;
+            return true;
         };
         if self.next != Some(message.sequence) {
             self.leap(message.sequence);
         }
         self.next = Some(message.sequence + 1);
+        if self.wanted.bytes && !message.is_intact(frame) {
+            self.damaged += 1;
+        }
         if let (Some(stamp), Some(stamps)) = (stamp, message.stamps) {
             self.measure(stamps, clock.at(stamp));
+        }
+        true
+    }
+
+    /// Only counts a frame. That none is missing between the first and the last is found at the end.
+    #[inline]
+    pub(super) fn count(&mut self, frame: &[u8], clock: &Clock) -> bool {
+        let Some(message) = Message::read(frame) else {
+            if self.frames == 0 {
+                self.start(clock.now());
+            }
+            self.frames += 1;
+            self.bytes += frame.len() as u64;
+            self.foreign += 1;
+            return true;
+        };
+        if self.discarding || message.warm_up {
+            self.discard(Some(message));
+            return false;
+        }
+        match &mut self.counted {
+            Some((_, last)) => *last = message.sequence,
+            None => {
+                self.counted = Some((message.sequence, message.sequence));
+                self.start(clock.now());
+            }
+        }
+        self.frames += 1;
+        self.bytes += frame.len() as u64;
+        true
+    }
+
+    #[cold]
+    fn discard(&mut self, message: Option<Message>) {
+        self.warm_up += 1;
+        self.next = message.map(|message| message.sequence + 1).or(self.next);
+        if let WarmUp::Messages(messages) = self.wanted.warm_up {
+            self.discarding &= self.warm_up < messages;
+        }
+    }
+
+    /// The measured time begins.
+    #[cold]
+    fn start(&mut self, now: Nanos) {
+        if self.first.is_none() {
+            self.first = Some(now);
+            self.last = now;
+            self.interval.since = now;
+        }
+    }
+
+    /// All has been read and nothing more is there.
+    #[inline]
+    pub(super) fn caught_up(&mut self) {
+        if self.frames > 0 {
+            self.caught_up += 1;
         }
     }
 
@@ -130,16 +220,18 @@ impl Tally {
     /// The first frame of a publisher has come now; `paced` if it keeps a schedule.
     pub(super) fn begin(&mut self, now: Nanos, paced: bool) {
         self.paced = paced;
-        if self.first.is_none() {
-            self.first = Some(now);
-            self.last = now;
-            self.interval.since = now;
+        if let WarmUp::Time(time) = self.wanted.warm_up {
+            let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            self.discard_until.get_or_insert(Nanos(now.0.saturating_add(time)));
         }
     }
 
     /// All frames taken so far had come by now.
     pub(super) fn seen(&mut self, now: Nanos) {
         self.last = now;
+        if self.discard_until.is_some_and(|until| now >= until) {
+            self.discarding = false;
+        }
     }
 
     /// A line on what came since the last one, which starts the next.
@@ -160,7 +252,14 @@ impl Tally {
     }
 
     /// The result; `note` is the publisher's, where it is one of `ring pub`.
-    pub(super) fn summary(self, note: Option<Note>) -> Summary {
+    pub(super) fn summary(mut self, note: Option<Note>) -> Summary {
+        if let Some((first, last)) = self.counted {
+            let there = self.frames - self.foreign;
+            let sent = last.saturating_sub(first) + 1;
+            self.lost += sent.saturating_sub(there);
+            self.gaps += u64::from(sent > there);
+            self.backwards += there.saturating_sub(sent);
+        }
         let seconds = self.first.map_or(0.0, |first| self.last.since(first).max(0) as f64 / 1e9);
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let (response, service) = (self.response.percentiles(), self.service.percentiles());
@@ -175,11 +274,16 @@ impl Tally {
                 lost: self.lost,
                 sender: self.sender_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
                 system: self.system_lateness.as_ref().map(Lateness::trend).unwrap_or_default(),
-                held_back_share: note.map_or(0.0, |note| note.held_back_share()),
+                held_back_share: note.map_or(0.0, |note| note.held_back_share),
                 ..Evidence::default()
             })
         });
-        let (verdict, why) = verdict.unzip();
+        let (mut verdict, mut why) = verdict.unzip();
+        if self.damaged > 0 {
+            let (damaged, measured) = (figures::thousands(self.damaged), figures::thousands(measured));
+            verdict = Some(Verdict::Lossy);
+            why = Some(format!("{damaged} of {measured} messages have other bytes than were sent"));
+        }
         Summary {
             verdict,
             why,
@@ -192,7 +296,12 @@ impl Tally {
             gaps: self.gaps,
             backwards: self.backwards,
             foreign: self.foreign,
-            held_back_share: note.map(|note| note.held_back_share()),
+            warm_up_messages: self.warm_up,
+            damaged: self.damaged,
+            caught_up: self.caught_up,
+            refused: note.map_or(0, |note| note.refused),
+            topic: note.and_then(|note| note.topic.text()),
+            held_back_share: note.map(|note| note.held_back_share),
             response: (response.samples > 0).then_some(response),
             service: (service.samples > 0).then_some(service),
         }
@@ -219,6 +328,17 @@ pub(super) struct Summary {
     backwards: u64,
     /// Frames that `ring pub` has not made; they are counted and not measured.
     foreign: u64,
+    /// Frames that came before the measured time, in no other count.
+    warm_up_messages: u64,
+    /// Messages with other bytes than were sent; looked for with --verify only.
+    damaged: u64,
+    /// Times that all had been read and nothing more was there: with messages ÷ this near one, both sides touch the same
+    /// lines all the time.
+    caught_up: u64,
+    /// Messages that the publisher did not send because the ring was full.
+    refused: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
     /// The share of the publisher's time in which the ring was full.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_back_share: Option<f64>,
@@ -261,6 +381,17 @@ impl Summary {
             let count = figures::thousands(self.foreign);
             lines.push(format!("other        {count} frames that `ring pub` has not made, not measured"));
         }
+        let mut count = |count: u64, what: &str| {
+            if count > 0 {
+                lines.push(what.replace('#', &figures::thousands(count)));
+            }
+        };
+        count(self.damaged, "damaged      # messages have other bytes than were sent");
+        count(self.warm_up_messages, "warm-up      # messages before, not measured");
+        count(
+            self.refused.into(),
+            "refused      # messages were not sent: the ring was full, and the publisher does not wait",
+        );
         if let Some(share) = self.held_back_share.filter(|share| *share >= 0.001) {
             lines.push(format!(
                 "held back    the publisher waited for room {:.1} % of the time",
@@ -287,11 +418,11 @@ impl Summary {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { latency: true, intervals: true };
+    const ALL: Wanted = Wanted { latency: true, intervals: true, bytes: true, warm_up: WarmUp::Messages(0) };
 
     fn frame(sequence: u64, stamps: Option<Stamps>) -> Vec<u8> {
         let mut frame = vec![0; 32];
-        Message { sequence, stamps }.write(&mut frame);
+        Message { sequence, stamps, warm_up: false, filled: true }.write(&mut frame);
         frame
     }
 
@@ -300,9 +431,9 @@ mod tests {
         let clock = Clock::calibrate();
         let mut tally = Tally::new(Wanted { latency: false, ..ALL });
         for sequence in [7, 8, 9, 12, 13, 13, 14] {
-            tally.take(&frame(sequence, None), &clock);
+            tally.take(&frame(sequence, None), None, &clock);
         }
-        tally.take(b"something else", &clock);
+        tally.take(b"something else", None, &clock);
         let summary = tally.summary(None);
         assert_eq!((summary.messages, summary.foreign), (8, 1));
         assert_eq!((summary.lost, summary.gaps, summary.backwards), (2, 1, 1));
@@ -317,7 +448,7 @@ mod tests {
         for sequence in 0..100 {
             let now = clock.now().0;
             let stamps = Stamps { due: Nanos(now - 2_000_000), sent: Nanos(now - 1_000_000) };
-            tally.take(&frame(sequence, Some(stamps)), &clock);
+            tally.take(&frame(sequence, Some(stamps)), None, &clock);
         }
         let summary = tally.summary(None);
         let median = |column: &Option<Percentiles>| column.as_ref().and_then(|c| c.at(Rank::MEDIAN)).unwrap();
@@ -328,9 +459,47 @@ mod tests {
     #[test]
     fn other_publishers_frames_have_no_verdict() {
         let mut tally = Tally::new(ALL);
-        tally.take(&[0; 64], &Clock::calibrate());
+        tally.take(&[0; 64], None, &Clock::calibrate());
         let summary = tally.summary(None);
         assert_eq!(summary.verdict, None);
         assert!(!summary.text(true).contains("lost"));
+    }
+    #[test]
+    fn a_warm_up_is_counted_and_not_measured() {
+        let clock = Clock::calibrate();
+        let warm = |sequence| {
+            let mut frame = vec![0; 32];
+            Message { sequence, stamps: None, warm_up: true, filled: true }.write(&mut frame);
+            frame
+        };
+        let wanted = Wanted { warm_up: WarmUp::Messages(3), ..ALL };
+        let (mut tally, mut counter) = (Tally::new(wanted), Tally::new(wanted));
+        for frame in (0..2).map(warm).chain((2..10).map(|sequence| frame(sequence, None))) {
+            assert_eq!(tally.take(&frame, None, &clock), counter.count(&frame, &clock));
+        }
+        for summary in [tally.summary(None), counter.summary(None)] {
+            assert_eq!((summary.warm_up_messages, summary.messages, summary.lost), (3, 7, 0));
+        }
+    }
+
+    #[test]
+    fn counting_alone_shows_what_is_missing() {
+        let clock = Clock::calibrate();
+        let mut tally = Tally::new(ALL);
+        for sequence in [5, 6, 9] {
+            assert!(tally.count(&frame(sequence, None), &clock));
+        }
+        let summary = tally.summary(None);
+        assert_eq!((summary.messages, summary.lost, summary.verdict), (3, 2, Some(Verdict::Lossy)));
+    }
+
+    #[test]
+    fn other_bytes_than_were_sent_are_a_loss() {
+        let mut tally = Tally::new(ALL);
+        let mut wrong = frame(1, None);
+        wrong[31] ^= 1;
+        tally.take(&wrong, None, &Clock::calibrate());
+        let summary = tally.summary(None);
+        assert_eq!((summary.damaged, summary.verdict), (1, Some(Verdict::Lossy)));
     }
 }

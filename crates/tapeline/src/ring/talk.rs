@@ -1,0 +1,42 @@
+//! What `ring pub` and `ring sub` say on standard error, by level.
+
+use clap::ValueEnum;
+
+/// How much is said. The names are those of older tools too, in any case of letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum Level {
+    /// Only why it failed
+    #[value(aliases = ["fatal", "critical"])]
+    Error,
+    /// Also what may be wrong
+    Warning,
+    /// Also what to know while waiting
+    #[default]
+    Notice,
+    /// Also the settings, and when the measured time begins
+    #[value(aliases = ["debug", "trace"])]
+    Info,
+}
+
+impl Level {
+    /// Something may be wrong.
+    pub(super) fn warning(self, text: &str) {
+        self.say(Self::Warning, text);
+    }
+
+    /// Something that one wants to know while waiting.
+    pub(super) fn notice(self, text: &str) {
+        self.say(Self::Notice, text);
+    }
+
+    /// Settings and stages.
+    pub(super) fn info(self, text: &str) {
+        self.say(Self::Info, text);
+    }
+
+    fn say(self, level: Self, text: &str) {
+        if self >= level {
+            anstream::eprintln!("{text}");
+        }
+    }
+}
