@@ -59,7 +59,19 @@ fn item(Entry { name, ring }: &Entry) -> Item {
 }
 
 fn table(entries: &[Entry]) -> String {
-    let headings = ["name", "state", "publisher", "epoch", "frames", "size", "subscribers", "largest lag"];
+    let headings = [
+        "name",
+        "state",
+        "publisher",
+        "epoch",
+        "frames",
+        "size",
+        "policy",
+        "framing",
+        "subscribers",
+        "largest lag",
+        "evicted",
+    ];
     let mut table = output::table(headings);
     let mut troubles = String::new();
     for Entry { name, ring } in entries {
@@ -73,8 +85,11 @@ fn table(entries: &[Entry]) -> String {
                     ring.publisher.epoch.to_string(),
                     figures::thousands(ring.publisher.frames),
                     view::bytes(ring.capacity as u64),
+                    ring.policy.to_string(),
+                    ring.framing.to_string(),
                     ring.subscribers.len().to_string(),
                     lag.map_or_else(String::new, view::bytes),
+                    figures::thousands(ring.publisher.evicted),
                 ]);
             }
             Err(error) => {

@@ -7,6 +7,7 @@ mod publish;
 mod reader;
 mod remove;
 mod sender;
+mod source;
 mod stat;
 mod subscribe;
 mod talk;
@@ -22,7 +23,8 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A ring is a file in /dev/shm with one publisher and up to 64 subscribers, in any processes of this \
-machine. Nothing is lost: a full ring holds its publisher back until the slowest subscriber has read.
+machine. Nothing is lost: a full ring holds its publisher back until the slowest subscriber has read. \
+A broadcast ring is the other choice: its publisher never waits, and who is slow is told what is lost.
 
 Examples:
   tapeline ring pub --name smem --rate 1M                    one million messages a second

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tapeline_measure::{figures, pin};
-use tapeline_ring::{Name, Options, Publisher};
+use tapeline_ring::{Broadcast, Discipline, Framing, Gated, Name, Options, PublisherOf};
 
 use super::failures;
 use super::message::{STAMPED_BYTES, Topic, UNSTAMPED_BYTES};
@@ -78,6 +78,34 @@ pub(super) struct Publish {
     #[arg(long, alias = "non_blocking")]
     pub(super) non_blocking: bool,
 
+    /// How frames lie: packed for the most messages a second, lines for the least latency
+    #[arg(long, value_enum, default_value_t)]
+    framing: Layout,
+
+    /// What becomes of slow subscribers: the publisher waits for them, or passes them
+    #[arg(long, value_enum, default_value_t)]
+    policy: Choice,
+
+    /// Evict a subscriber that holds the full ring for so long; 0 = never
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
+    stall_limit: Duration,
+
+    /// Lay the ring on huge pages: it is then at least 2 MiB
+    #[arg(long)]
+    huge_pages: bool,
+
+    /// Keep the ring's memory from being paged out
+    #[arg(long)]
+    lock_memory: bool,
+
+    /// Who may read, as permission bits in octal [default: 600, with --group 660]
+    #[arg(long, value_name = "OCTAL", value_parser = mode)]
+    mode: Option<u32>,
+
+    /// Let the members of this group subscribe, by its number
+    #[arg(long, value_name = "GID")]
+    group: Option<u32>,
+
     /// A short text on what the ring carries, which subscribers can ask for
     #[arg(long, value_name = "TEXT", value_parser = Topic::new)]
     pub(super) topic: Option<Topic>,
@@ -123,13 +151,68 @@ pub(super) enum Pause {
     Yield,
 }
 
+/// How frames lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Layout {
+    /// One behind the other
+    #[default]
+    Packed,
+    /// Each on cache lines of its own
+    Lines,
+}
+
+impl From<Layout> for Framing {
+    fn from(layout: Layout) -> Self {
+        match layout {
+            Layout::Packed => Self::Packed,
+            Layout::Lines => Self::Lines,
+        }
+    }
+}
+
+/// What becomes of slow subscribers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    /// The publisher waits: nothing is lost
+    #[default]
+    Gated,
+    /// The publisher never waits: who is slow is told what it has lost
+    Broadcast,
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err(format!("'{text}' is no mode; write three octal digits, such as 660")),
+    }
+}
+
 impl Publish {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let capacity = self.capacity()?;
-        let options = Options { capacity, keep: self.keep, ..Options::default() };
-        let publisher = Publisher::open(&self.name, &options).map_err(failures::told)?;
-        self.check_message_size(&publisher)?;
+        let options = Options {
+            capacity,
+            mode: self.mode.unwrap_or(if self.group.is_some() { 0o660 } else { 0o600 }),
+            group: self.group,
+            framing: self.framing.into(),
+            stall_limit: self.stall_limit,
+            huge_pages: self.huge_pages,
+            keep: self.keep,
+            ..Options::default()
+        };
+        match self.policy {
+            Choice::Gated => self.publish::<Gated>(&options, &stop),
+            Choice::Broadcast => self.publish::<Broadcast>(&options, &stop),
+        }
+    }
+
+    fn publish<D: Discipline>(&self, options: &Options, stop: &Stop) -> anyhow::Result<ExitCode> {
+        let publisher = PublisherOf::<D>::open(&self.name, options).map_err(failures::told)?;
+        self.check_message_size(publisher.max_frame() as u64)?;
+        if self.lock_memory {
+            publisher.lock_memory().map_err(failures::told)?;
+        }
         if publisher.epoch() > 1 {
             self.log_level.notice(&format!(
                 "continues ring {}: publisher {}, {} frames so far",
@@ -141,8 +224,8 @@ impl Publish {
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        self.log_level.info(&self.settings(&publisher));
-        let mut sender = Sender::new(publisher, &self, &stop);
+        self.log_level.info(&self.settings(options));
+        let mut sender = Sender::new(publisher, self, stop);
         sender.wait_for_subscribers(self.subscribers);
         sender.warm_up(self.warmup);
         sender.send_all(self.messages);
@@ -154,7 +237,7 @@ impl Publish {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn settings(&self, publisher: &Publisher) -> String {
+    fn settings(&self, options: &Options) -> String {
         let rate = match self.rate {
             0 => "as fast as they are read".to_owned(),
             rate => output::rate(rate as f64, "msgs"),
@@ -163,8 +246,9 @@ impl Publish {
             Some(Core(Some(core))) => format!("on core {core}"),
             _ => "on any core".to_owned(),
         };
-        let capacity = view::bytes(publisher.capacity() as u64);
-        format!("publishes ring {} of {capacity}: {} bytes, {rate}, {core}", self.name, self.message_size)
+        let capacity = view::bytes(options.capacity as u64);
+        let (name, size, framing) = (&self.name, self.message_size, options.framing);
+        format!("publishes ring {name} of {capacity}, {framing} frames: {size} bytes, {rate}, {core}")
     }
 
     fn capacity(&self) -> anyhow::Result<usize> {
@@ -179,9 +263,8 @@ impl Publish {
         Ok(bytes)
     }
 
-    fn check_message_size(&self, publisher: &Publisher) -> anyhow::Result<()> {
+    fn check_message_size(&self, most: u64) -> anyhow::Result<()> {
         let least = if self.no_stamps { UNSTAMPED_BYTES } else { STAMPED_BYTES } as u64;
-        let most = publisher.max_frame() as u64;
         if (least..=most).contains(&self.message_size) {
             return Ok(());
         }

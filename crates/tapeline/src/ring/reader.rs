@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tapeline_measure::{Clock, Nanos, Ticks, ticks_ordered};
-use tapeline_ring::{Name, Poll, Position, Subscriber, Wait};
+use tapeline_ring::{Name, Position, SubscriberOf, Wait};
 
 use super::failures;
 use super::message::{Note, Topic};
+use super::source::{Look, Readable};
 use super::subscribe::{How, Subscribe};
 use super::talk::Level;
 use super::tally::Tally;
@@ -42,6 +43,12 @@ pub(super) trait Sink {
 
     /// The first frame of a publisher is about to be taken; `note` is the publisher's, where it is a `ring pub`.
     fn begin(&mut self, _now: Nanos, _note: Option<Note>) {}
+
+    /// So many frames were lost here, as the ring says.
+    fn lost(&mut self, _frames: u64) {}
+
+    /// The publisher has gone on without this subscriber: nothing more comes.
+    fn evicted(&mut self) {}
 
     /// All that there was has been read, and nothing more is there.
     #[inline]
@@ -85,6 +92,11 @@ impl<W: Write> Sink for Raw<W> {
         Ok(true)
     }
 
+    fn lost(&mut self, frames: u64) {
+        // In the order of the frames, as a comment.
+        let _ = writeln!(self.out, "# lost {frames} frames");
+    }
+
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {
         self.out.flush().context("cannot write to standard output")
     }
@@ -110,6 +122,14 @@ impl Sink for Measured {
 
     fn begin(&mut self, now: Nanos, note: Option<Note>) {
         self.tally.begin(now, note.is_none_or(|note| note.rate_hz > 0));
+    }
+
+    fn lost(&mut self, frames: u64) {
+        self.tally.passed(frames);
+    }
+
+    fn evicted(&mut self) {
+        self.tally.evicted();
     }
 
     #[inline]
@@ -150,6 +170,14 @@ impl Sink for Counted {
         self.0.begin(now, note.is_none_or(|note| note.rate_hz > 0));
     }
 
+    fn lost(&mut self, frames: u64) {
+        self.0.passed(frames);
+    }
+
+    fn evicted(&mut self) {
+        self.0.evicted();
+    }
+
     #[inline]
     fn caught_up(&mut self) {
         self.0.caught_up();
@@ -162,8 +190,8 @@ impl Sink for Counted {
 }
 
 /// The reading loop's state.
-pub(super) struct Reader<'a> {
-    subscriber: Subscriber,
+pub(super) struct Reader<'a, D: Readable> {
+    subscriber: SubscriberOf<D>,
     clock: Clock,
     /// The publisher's, where it is a `ring pub`.
     note: Option<Note>,
@@ -197,8 +225,8 @@ pub(super) struct Reader<'a> {
     talk: Level,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(subscriber: Subscriber, options: &'a Subscribe, stop: &'a Stop) -> Self {
+impl<'a, D: Readable> Reader<'a, D> {
+    pub(super) fn new(subscriber: SubscriberOf<D>, options: &'a Subscribe, stop: &'a Stop) -> Self {
         let note = read_note(&subscriber);
         let clock = note.map_or_else(Clock::calibrate, |note| Clock::with(note.calibration));
         let now = clock.now();
@@ -240,8 +268,8 @@ impl<'a> Reader<'a> {
     /// Reads until there is a reason to end. Gives the sink back, and the publisher's last note.
     pub(super) fn read<S: Sink>(mut self, mut sink: S) -> anyhow::Result<(S, Option<Note>)> {
         while self.taken < self.total {
-            match self.subscriber.next() {
-                Poll::Frame(frame) if frame.epoch() == self.epoch => {
+            match D::look(&mut self.subscriber) {
+                Look::Frame(frame) if frame.epoch() == self.epoch => {
                     self.dry = false;
                     if let Some(batch) = &mut self.batch {
                         batch.add(frame.position(), &frame);
@@ -262,7 +290,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 // The first of a publisher: from here on its note is the one that counts.
-                Poll::Frame(frame) => {
+                Look::Frame(frame) => {
                     let (epoch, position, bytes) = (frame.epoch(), frame.position(), frame.to_vec());
                     self.take_batch(&mut sink)?;
                     self.follow_publisher(epoch, &mut sink)?;
@@ -271,8 +299,8 @@ impl<'a> Reader<'a> {
                     self.frames += 1;
                 }
                 // Empty after it was found that nothing more can come.
-                Poll::Empty if self.forsaken => break,
-                Poll::Empty => {
+                Look::Empty if self.forsaken => break,
+                Look::Empty => {
                     if !self.dry {
                         self.dry = true;
                         if self.take_batch(&mut sink)? {
@@ -284,8 +312,23 @@ impl<'a> Reader<'a> {
                         break;
                     }
                 }
-                Poll::Ended => break,
-                Poll::Damaged { position } => {
+                Look::Ended => break,
+                Look::Lost { frames } => {
+                    self.take_batch(&mut sink)?;
+                    sink.lost(frames);
+                    self.look(&mut sink)?;
+                }
+                Look::Evicted { position } => {
+                    let text = format!(
+                        "ring {} has evicted this subscriber at position {position}: it held the full ring for longer than {:?}",
+                        self.name,
+                        self.subscriber.stall_limit(),
+                    );
+                    self.progress.apart(|| self.talk.error(&text));
+                    sink.evicted();
+                    break;
+                }
+                Look::Damaged { position } => {
                     let what = format!(
                         "ring {} is damaged at position {position}: no frame stands there",
                         self.name
@@ -294,7 +337,6 @@ impl<'a> Reader<'a> {
                         "something other than its publisher has written into it; start the publisher anew";
                     return Err(Hinted::new(what, hint).into());
                 }
-                _ => break,
             }
         }
         self.take_batch(&mut sink)?;
@@ -425,7 +467,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn read_note(subscriber: &Subscriber) -> Option<Note> {
+fn read_note<D: Readable>(subscriber: &SubscriberOf<D>) -> Option<Note> {
     subscriber.note().and_then(Note::from_words)
 }
 

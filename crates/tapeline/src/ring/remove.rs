@@ -16,6 +16,7 @@ what is left; the memory is free when the last one is gone.
 
 Examples:
   tapeline ring rm smem
+  tapeline ring rm --names a,b     several
   tapeline ring rm --dead          all whose publisher is gone and that nobody reads
   tapeline ring rm --force smem    also from under a live publisher, or what is no ring at all")]
 pub(super) struct Remove {
@@ -23,8 +24,8 @@ pub(super) struct Remove {
     #[arg(value_name = "NAME", value_parser = failures::name)]
     rings: Vec<Name>,
 
-    /// The same, as another tool spells it
-    #[arg(long, value_name = "NAME", num_args = 1.., value_parser = failures::name, hide = true)]
+    /// The same, comma-separated
+    #[arg(long, visible_alias = "name", alias = "ring", value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = failures::name)]
     names: Vec<Name>,
 
     /// Remove all rings without a live publisher or a live subscriber
@@ -54,7 +55,7 @@ impl Remove {
             match remove_one(&name, self.force) {
                 Ok(readers) => anstream::eprintln!("removed {name}{readers}"),
                 Err(error) => {
-                    let error = failures::told(error);
+                    let error = told(error);
                     match &failure {
                         None => failure = Some(error),
                         Some(_) => anstream::eprintln!("error: {error}"),
@@ -63,6 +64,16 @@ impl Remove {
             }
         }
         failure.map_or(Ok(ExitCode::SUCCESS), Err)
+    }
+}
+
+fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::PublisherAlive { pid, .. } => {
+            let hint = format!("end process {pid} first, or remove it all the same with --force");
+            Hinted::new(error.to_string(), hint).into()
+        }
+        other => failures::told(other),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tapeline_measure::{Clock, Nanos, Pacer, Percentiles, Recorder, Waiting, figures};
-use tapeline_ring::{Name, Publisher, Refused};
+use tapeline_ring::{Discipline, Name, PublisherOf, Refused};
 
 use super::failures;
 use super::message::{Message, Note, Stamps, Topic};
@@ -47,6 +47,8 @@ pub(super) struct Summary {
     held_back_share: f64,
     /// Subscribers that died and were dropped.
     reclaimed: u64,
+    /// Live subscribers that held the full ring for longer than the stall limit.
+    evicted: u64,
     epoch: u32,
     /// Actual send less due, in ns; of paced messages only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +56,8 @@ pub(super) struct Summary {
 }
 
 /// The sending loop's state.
-pub(super) struct Sender<'a> {
-    publisher: Publisher,
+pub(super) struct Sender<'a, D: Discipline> {
+    publisher: PublisherOf<D>,
     clock: Clock,
     stop: &'a Stop,
     wait: Pause,
@@ -91,8 +93,8 @@ pub(super) struct Sender<'a> {
     talk: Level,
 }
 
-impl<'a> Sender<'a> {
-    pub(super) fn new(publisher: Publisher, options: &'a Publish, stop: &'a Stop) -> Self {
+impl<'a, D: Discipline> Sender<'a, D> {
+    pub(super) fn new(publisher: PublisherOf<D>, options: &'a Publish, stop: &'a Stop) -> Self {
         let clock = Clock::calibrate();
         let progress = match (options.messages, options.seconds) {
             (Some(messages), _) => Progress::counting("publishing", "messages", Some(messages)),
@@ -337,8 +339,9 @@ impl<'a> Sender<'a> {
         let elapsed_ns = now.since(self.start).max(1) as f64;
         let seconds = elapsed_ns / 1e9;
         let messages = self.offered - self.refused;
-        let (full, reclaimed, epoch) =
-            (self.publisher.full() - self.full_before, self.publisher.reclaimed(), self.publisher.epoch());
+        let publisher = &self.publisher;
+        let (full, epoch) = (publisher.full() - self.full_before, publisher.epoch());
+        let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
         // Before the percentiles are reckoned: subscribers wait for the end.
         self.publisher.close().map_err(failures::told)?;
         Ok(Summary {
@@ -355,6 +358,7 @@ impl<'a> Sender<'a> {
             refused: self.refused,
             held_back_share: self.held_back_ns as f64 / elapsed_ns,
             reclaimed,
+            evicted,
             epoch,
             lateness: (self.lateness.samples() > 0).then(|| self.lateness.percentiles()),
         })
@@ -396,6 +400,10 @@ impl Summary {
         count(self.warm_up_messages, "warm-up      # messages before, not measured");
         count(self.refused, "refused      # messages found the ring full and were not sent");
         count(self.reclaimed, "dropped      # dead subscribers");
+        count(
+            self.evicted,
+            "evicted      # live subscribers held the full ring for longer than the stall limit",
+        );
         if let Some(lateness) = &self.lateness {
             text.push_str("\n\n");
             text.push_str(&output::percentile_table(&[("due→sent", lateness)]));

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tapeline_measure::{Nanos, figures};
-use tapeline_ring::{Name, Snapshot, inspect};
+use tapeline_ring::{Name, Policy, Snapshot, inspect};
 
 use super::failures;
 use super::view::{self, RingView};
@@ -32,8 +32,12 @@ Examples:
   tapeline ring stat smem --watch --interval 100ms --format json  a line of JSON each time")]
 pub(super) struct Stat {
     /// The ring's name; `ring ls` lists them
-    #[arg(value_name = "NAME", value_parser = failures::name)]
-    name: Name,
+    #[arg(value_name = "NAME", value_parser = failures::name, required_unless_present = "named")]
+    name: Option<Name>,
+
+    /// The same, as `ring pub` and `plant` spell it
+    #[arg(long = "name", alias = "ring", value_name = "NAME", value_parser = failures::name, hide = true, conflicts_with = "name")]
+    named: Option<Name>,
 
     /// Show it again and again, until Ctrl-C or until the ring is gone
     #[arg(long)]
@@ -69,20 +73,21 @@ struct Rates {
 impl Stat {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let name = self.name.as_ref().or(self.named.as_ref()).context("no ring was named")?;
         let mut before: Option<(Snapshot, Instant)> = None;
         loop {
-            let ring = match inspect(&self.name) {
+            let ring = match inspect(name) {
                 Ok(ring) => ring,
                 // It was there: it has ended, which is a good reason to end as well.
                 Err(tapeline_ring::Error::NotFound { .. }) if before.is_some() => {
-                    anstream::eprintln!("ring {} is gone", self.name);
+                    anstream::eprintln!("ring {name} is gone");
                     return Ok(ExitCode::SUCCESS);
                 }
                 Err(error) => return Err(failures::told(error)),
             };
             let now = Instant::now();
             let rates = before.as_ref().map(|(before, then)| rates(before, &ring, now.duration_since(*then)));
-            self.show(&ring, rates)?;
+            self.show(name, &ring, rates)?;
             if !self.watch || !self.sleep(&stop) {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -103,18 +108,18 @@ impl Stat {
         false
     }
 
-    fn show(&self, ring: &Snapshot, rates: Option<Rates>) -> anyhow::Result<()> {
+    fn show(&self, name: &Name, ring: &Snapshot, rates: Option<Rates>) -> anyhow::Result<()> {
         match self.format {
             Format::Json => {
                 let watched = Watched {
-                    ring: RingView::new(self.name.as_str(), ring),
+                    ring: RingView::new(name.as_str(), ring),
                     frames_per_second: rates.map(|rates| rates.frames),
                     bytes_per_second: rates.map(|rates| rates.bytes),
                 };
                 if self.watch { output::print_json_line(&watched) } else { output::print_json(&watched) }
             }
             Format::Table => {
-                let text = text(&self.name, ring, rates);
+                let text = text(name, ring, rates);
                 if !self.watch {
                     output::print(&text)
                 } else if std::io::stdout().is_terminal() {
@@ -138,6 +143,18 @@ fn rates(before: &Snapshot, now: &Snapshot, elapsed: Duration) -> Rates {
     }
 }
 
+/// What becomes of a subscriber that does not read.
+fn stall_limit(ring: &Snapshot) -> String {
+    match (ring.policy, ring.stall_limit) {
+        (Policy::Broadcast, _) => "who is slow is passed".to_owned(),
+        (_, Duration::ZERO) => "waits for subscribers for ever".to_owned(),
+        (_, limit) => {
+            let limit = figures::duration(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+            format!("waits for a subscriber for {limit}")
+        }
+    }
+}
+
 fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
     let publisher = &ring.publisher;
     let alive = match view::state(ring) {
@@ -149,7 +166,8 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
         "ring         {name}, {} of data, frames up to {}, mode {:04o}, made {}\n\
          publisher    process {}, {alive}, epoch {}\n\
          frames       {}, position {}, everything from {} on is there\n\
-         held back    {} claims found the ring full, {} dead subscribers dropped",
+         policy       {}, {} frames, {}{}\n\
+         held back    {} claims found the ring full, {} dead subscribers dropped, {} evicted",
         view::bytes(ring.capacity as u64),
         view::bytes(ring.max_frame as u64),
         ring.mode,
@@ -159,8 +177,13 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
         figures::thousands(publisher.frames),
         figures::thousands(publisher.position.0),
         figures::thousands(ring.oldest.0),
+        ring.policy,
+        ring.framing,
+        stall_limit(ring),
+        if ring.huge_pages { ", huge pages" } else { "" },
         figures::thousands(publisher.full),
         figures::thousands(publisher.reclaimed),
+        figures::thousands(publisher.evicted),
     );
     if let Some(Rates { frames, bytes }) = rates {
         let (frames, bytes) = (output::rate(frames, "frames"), output::byte_rate(bytes));
@@ -172,10 +195,11 @@ fn text(name: &Name, ring: &Snapshot, rates: Option<Rates>) -> String {
     }
     let mut table = output::table(["subscriber", "process", "state", "position", "lag", "of the ring"]);
     for subscriber in &ring.subscribers {
-        let state = match (subscriber.alive, subscriber.parked) {
-            (false, _) => "dead",
-            (true, true) => "asleep",
-            (true, false) => "alive",
+        let state = match (subscriber.alive, subscriber.evicted, subscriber.parked) {
+            (false, ..) => "dead",
+            (true, true, _) => "evicted",
+            (true, false, true) => "asleep",
+            (true, false, false) => "alive",
         };
         let share = 100.0 * subscriber.lag_bytes as f64 / ring.capacity as f64;
         table.add_row([

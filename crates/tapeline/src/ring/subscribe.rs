@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tapeline_measure::{Verdict, pin};
-use tapeline_ring::{Error, Name, Start, Subscriber};
+use tapeline_ring::{Broadcast, Error, Gated, Name, Start, Subscriber, SubscriberOf, broadcast};
 
 use super::failures;
 use super::message::Topic;
 use super::reader::{Counted, Measured, Raw, Reader};
+use super::source::Readable;
 use super::talk::Level;
 use super::tally::{Tally, Wanted};
 use super::warm_up::WarmUp;
@@ -104,6 +105,10 @@ pub(super) struct Subscribe {
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
 
+    /// Keep the ring's memory from being paged out
+    #[arg(long)]
+    lock_memory: bool,
+
     /// Wait so long for the ring to be made
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = arguments::duration)]
     wait_for_ring: Duration,
@@ -170,8 +175,14 @@ impl Subscribe {
         if let Some(Core(Some(core))) = self.cpu {
             pin(core)?;
         }
-        let Some(subscriber) = self.join(&stop)? else { return Ok(ExitCode::SUCCESS) };
-        let reader = Reader::new(subscriber, &self, &stop);
+        let Some(joined) = self.join(&stop)? else { return Ok(ExitCode::SUCCESS) };
+        match joined {
+            Joined::Gated(subscriber) => self.read(Reader::new(subscriber, &self, &stop)),
+            Joined::Broadcast(subscriber) => self.read(Reader::new(subscriber, &self, &stop)),
+        }
+    }
+
+    fn read<D: Readable>(&self, reader: Reader<'_, D>) -> anyhow::Result<ExitCode> {
         if self.raw {
             reader.read(Raw { out: BufWriter::new(std::io::stdout().lock()), line: String::new() })?;
             return Ok(ExitCode::SUCCESS);
@@ -207,19 +218,21 @@ impl Subscribe {
     }
 
     /// Joins, or waits until that is possible. `None`: it is time to end.
-    fn join(&self, stop: &Stop) -> anyhow::Result<Option<Subscriber>> {
-        let start = match self.from {
-            From::Newest => Start::Newest,
-            From::Oldest => Start::Oldest,
-        };
+    fn join(&self, stop: &Stop) -> anyhow::Result<Option<Joined>> {
         let begun = Instant::now();
         loop {
-            let joined = match &self.label {
-                Some(label) => Subscriber::join_as(&self.name, start, label),
-                None => Subscriber::join(&self.name, start),
+            // Whoever makes the ring says how it treats slow subscribers.
+            let joined = match self.join_as::<Gated>() {
+                Err(Error::OtherPolicy { .. }) => self.join_as::<Broadcast>().map(Joined::Broadcast),
+                other => other.map(Joined::Gated),
             };
             match joined {
-                Ok(subscriber) => return Ok(Some(subscriber)),
+                Ok(joined) => {
+                    if self.lock_memory {
+                        joined.lock_memory().map_err(failures::told)?;
+                    }
+                    return Ok(Some(joined));
+                }
                 Err(Error::NotFound { .. }) if begun.elapsed() < self.wait_for_ring => {
                     if stop.requested() {
                         return Ok(None);
@@ -228,6 +241,32 @@ impl Subscribe {
                 }
                 Err(error) => return Err(failures::told(error)),
             }
+        }
+    }
+
+    fn join_as<D: Readable>(&self) -> Result<SubscriberOf<D>, Error> {
+        let start = match self.from {
+            From::Newest => Start::Newest,
+            From::Oldest => Start::Oldest,
+        };
+        match &self.label {
+            Some(label) => SubscriberOf::join_as(&self.name, start, label),
+            None => SubscriberOf::join(&self.name, start),
+        }
+    }
+}
+
+/// A subscriber of a ring of either policy.
+enum Joined {
+    Gated(Subscriber),
+    Broadcast(broadcast::Subscriber),
+}
+
+impl Joined {
+    fn lock_memory(&self) -> Result<(), Error> {
+        match self {
+            Self::Gated(subscriber) => subscriber.lock_memory(),
+            Self::Broadcast(subscriber) => subscriber.lock_memory(),
         }
     }
 }

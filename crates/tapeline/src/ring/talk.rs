@@ -19,6 +19,11 @@ pub(super) enum Level {
 }
 
 impl Level {
+    /// Why it failed, where that is not the end's own error.
+    pub(super) fn error(self, text: &str) {
+        self.say(Self::Error, text);
+    }
+
     /// Something may be wrong.
     pub(super) fn warning(self, text: &str) {
         self.say(Self::Warning, text);

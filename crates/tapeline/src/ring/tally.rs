@@ -22,6 +22,10 @@ pub(super) struct Tally {
     warm_up: u64,
     /// Messages whose bytes are not what was sent.
     damaged: u64,
+    /// Frames by which the publisher of a broadcast ring has passed, as the ring counts them.
+    passed: u64,
+    /// Whether the publisher has gone on without this subscriber.
+    evicted: bool,
     /// Times that all had been read and nothing more was there.
     caught_up: u64,
     /// Whether the first frames are still being discarded, and until when, where that is a time.
@@ -80,6 +84,8 @@ impl Tally {
             foreign: 0,
             warm_up: 0,
             damaged: 0,
+            passed: 0,
+            evicted: false,
             caught_up: 0,
             discarding: !wanted.warm_up.is_none(),
             discard_until: None,
@@ -177,6 +183,16 @@ impl Tally {
             self.last = now;
             self.interval.since = now;
         }
+    }
+
+    /// The publisher has passed by so many frames.
+    pub(super) fn passed(&mut self, frames: u64) {
+        self.passed += frames;
+    }
+
+    /// The publisher has gone on without this subscriber.
+    pub(super) fn evicted(&mut self) {
+        self.evicted = true;
     }
 
     /// All has been read and nothing more is there.
@@ -279,6 +295,14 @@ impl Tally {
             })
         });
         let (mut verdict, mut why) = verdict.unzip();
+        if self.evicted {
+            verdict = Some(Verdict::Lossy);
+            why = Some("evicted: it held the full ring for longer than the stall limit".to_owned());
+        } else if self.damaged == 0 && self.lost == 0 && self.passed > 0 {
+            // Frames of others have no sequence; what the ring counts is all there is.
+            verdict = Some(Verdict::Lossy);
+            why = Some(format!("{} frames lost: the publisher passed by", figures::thousands(self.passed)));
+        }
         if self.damaged > 0 {
             let (damaged, measured) = (figures::thousands(self.damaged), figures::thousands(measured));
             verdict = Some(Verdict::Lossy);
@@ -298,6 +322,8 @@ impl Tally {
             foreign: self.foreign,
             warm_up_messages: self.warm_up,
             damaged: self.damaged,
+            passed: self.passed,
+            evicted: self.evicted,
             caught_up: self.caught_up,
             refused: note.map_or(0, |note| note.refused),
             topic: note.and_then(|note| note.topic.text()),
@@ -332,6 +358,10 @@ pub(super) struct Summary {
     warm_up_messages: u64,
     /// Messages with other bytes than were sent; looked for with --verify only.
     damaged: u64,
+    /// Frames by which the publisher has passed, as a broadcast ring counts them.
+    passed: u64,
+    /// Whether the publisher has gone on without this subscriber.
+    evicted: bool,
     /// Times that all had been read and nothing more was there: with messages ÷ this near one, both sides touch the same
     /// lines all the time.
     caught_up: u64,
@@ -386,6 +416,7 @@ impl Summary {
                 lines.push(what.replace('#', &figures::thousands(count)));
             }
         };
+        count(self.passed, "passed       # frames by the ring's own count: the publisher does not wait");
         count(self.damaged, "damaged      # messages have other bytes than were sent");
         count(self.warm_up_messages, "warm-up      # messages before, not measured");
         count(

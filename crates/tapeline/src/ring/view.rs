@@ -14,6 +14,11 @@ pub(super) struct RingView {
     file_bytes: u64,
     mode: String,
     created_ns: u64,
+    policy: String,
+    framing: String,
+    /// Zero = a subscriber may hold the full ring for ever.
+    stall_limit_ns: u64,
+    huge_pages: bool,
     oldest_position: u64,
     publisher: PublisherJson,
     subscribers: Vec<SubscriberJson>,
@@ -29,6 +34,7 @@ struct PublisherJson {
     frames: u64,
     full: u64,
     reclaimed: u64,
+    evicted: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,6 +42,7 @@ struct SubscriberJson {
     slot: usize,
     pid: u32,
     alive: bool,
+    evicted: bool,
     parked: bool,
     label: String,
     position: u64,
@@ -49,6 +56,7 @@ impl RingView {
             slot: view.slot,
             pid: view.pid,
             alive: view.alive,
+            evicted: view.evicted,
             parked: view.parked,
             label: view.label.clone(),
             position: view.position.0,
@@ -63,6 +71,10 @@ impl RingView {
             file_bytes: ring.file_bytes,
             mode: format!("{:04o}", ring.mode),
             created_ns: ring.created_ns,
+            policy: ring.policy.to_string(),
+            framing: ring.framing.to_string(),
+            stall_limit_ns: u64::try_from(ring.stall_limit.as_nanos()).unwrap_or(u64::MAX),
+            huge_pages: ring.huge_pages,
             oldest_position: ring.oldest.0,
             publisher: PublisherJson {
                 pid: publisher.pid,
@@ -73,6 +85,7 @@ impl RingView {
                 frames: publisher.frames,
                 full: publisher.full,
                 reclaimed: publisher.reclaimed,
+                evicted: publisher.evicted,
             },
             subscribers: ring.subscribers.iter().map(subscriber).collect(),
         }
