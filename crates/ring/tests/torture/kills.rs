@@ -6,7 +6,7 @@ use tapeline_ring::{Publisher, inspect};
 
 use crate::players::try_act;
 use crate::script::Dice;
-use crate::shape::SHAPES;
+use crate::shape::shapes;
 use crate::stage::Stage;
 
 const KILLS: usize = 1_000;
@@ -39,7 +39,8 @@ impl Spans {
 
 /// Every time the publisher goes on, and the subscriber that reads all along loses nothing.
 pub(crate) fn torture(seed: u64) {
-    let (script, options) = (SHAPES[0].script(seed), SHAPES[0].options());
+    // Gated, without a stall limit, small.
+    let (script, options) = (shapes()[0].script(seed), shapes()[0].options());
     let mut stage = Stage::new(0, seed);
     let mut publisher = Publisher::open(&stage.name.0, &options).unwrap();
     let mut dice = Dice::new(seed);

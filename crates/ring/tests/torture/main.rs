@@ -4,13 +4,15 @@
 //! A few seconds in `cargo test`; `make torture` goes on for as long as `TORTURE_SECONDS` says. `TORTURE_SEED` repeats a
 //! run: the same frames, the same faults in the same order, though the moments differ from run to run.
 //!
-//! What is checked, in every kind of ring ([`shape::SHAPES`]):
+//! What is checked, in every kind of ring ([`shape::shapes`]):
 //!
 //! * a subscriber sees each frame from its first on, once, in order and whole, over any number of publishers;
 //! * nothing that was aborted, cut off or not yet committed is ever seen;
 //! * of a publisher that was killed, the act that it was at (a frame, a batch) is there as a whole or not at all;
 //! * its successor goes on at exactly that place, with the next epoch;
-//! * who was killed holds up nobody, and who was only stopped loses nothing.
+//! * who was killed holds up nobody, and who was only stopped loses nothing;
+//! * with a stall limit, who was stopped for longer is evicted, is told so, and joins again;
+//! * in a broadcast ring nobody holds up the publisher, and what a subscriber did not see was counted to the frame.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test")]
 
@@ -27,9 +29,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use players::Note;
 use script::{Dice, mix};
-use shape::SHAPES;
+use shape::shapes;
 use stage::Stage;
-use tapeline_ring::{Start, Subscriber, inspect};
+use tapeline_ring::{Name, Policy, Start, Subscriber, broadcast, inspect};
 
 /// Faults for each kind of ring, when time is short.
 const FAULTS: u64 = 14;
@@ -74,17 +76,17 @@ fn whoever_is_killed_or_stopped_nothing_is_lost() {
     let began = Instant::now();
     let mut total = Tally::default();
     for turn in 0.. {
-        for (shape, what) in SHAPES.iter().enumerate() {
+        for (shape, what) in shapes().iter().enumerate() {
             let faults = if seconds.is_some() { MANY_FAULTS } else { FAULTS };
             let tally = torture(shape, mix(seed ^ mix(turn << 8 | shape as u64)), faults);
-            println!("torture: {:4} s  {:18} {tally}", began.elapsed().as_secs(), what.name);
+            println!("torture: {:4} s  {what:42} {tally}", began.elapsed().as_secs());
             total.add(&tally);
         }
         if began.elapsed() >= Duration::from_secs(seconds.unwrap_or(0)) {
             break;
         }
     }
-    println!("torture: {:4} s  in all             {total}", began.elapsed().as_secs());
+    println!("torture: {:4} s  {:42} {total}", began.elapsed().as_secs(), "in all");
 }
 
 /// What happened to a ring.
@@ -95,6 +97,8 @@ struct Tally {
     subscribers_killed: u64,
     stopped: u64,
     evicted: u64,
+    /// By the subscribers that saw the end.
+    lost: u64,
     blocked_ns: u64,
 }
 
@@ -105,6 +109,7 @@ impl Tally {
         self.subscribers_killed += other.subscribers_killed;
         self.stopped += other.stopped;
         self.evicted += other.evicted;
+        self.lost += other.lost;
         self.blocked_ns = self.blocked_ns.max(other.blocked_ns);
     }
 }
@@ -113,13 +118,14 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{:10} frames; killed {:4} publishers, {:4} subscribers; stopped {:4}, evicted {:4}; \
+            "{:10} frames; killed {:4} publishers, {:4} subscribers; stopped {:4}, evicted {:4}, lost {:7}; \
              full for {:7.3} ms at most",
             self.frames,
             self.publishers_killed,
             self.subscribers_killed,
             self.stopped,
             self.evicted,
+            self.lost,
             self.blocked_ns as f64 / 1e6
         )
     }
@@ -127,6 +133,7 @@ impl std::fmt::Display for Tally {
 
 /// The publisher's chair: who sits there, and what was last known of the ring.
 struct Chair {
+    shape: usize,
     publisher: u64,
     /// The newest epoch that was told, and how many publishers have been started since.
     epoch: u64,
@@ -139,7 +146,8 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
     let mut dice = Dice::new(seed);
     let mut stage = Stage::new(shape, seed);
     let mut tally = Tally::default();
-    let mut chair = Chair { publisher: stage.start("publisher"), epoch: 0, started: 1, frames: 0 };
+    let limit = shapes()[shape].stall_limit;
+    let mut chair = Chair { shape, publisher: stage.start("publisher"), epoch: 0, started: 1, frames: 0 };
     chair.is_taken(&mut stage);
     let mut subscribers: Vec<u64> = (0..SUBSCRIBERS).map(|_| stage.start("subscriber")).collect();
     for _ in 0..faults {
@@ -162,10 +170,9 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
                 subscribers[which] = stage.start("subscriber");
             }
             _ => {
-                stage.stop(subscribers[which], true);
+                let wait_for_eviction = !limit.is_zero() && dice.one_in(2);
+                stop(&mut stage, subscribers[which], wait_for_eviction, dice.below(20_000));
                 tally.stopped += 1;
-                stage.let_play(Duration::from_micros(dice.below(20_000)));
-                stage.stop(subscribers[which], false);
             }
         }
     }
@@ -180,10 +187,39 @@ fn torture(shape: usize, seed: u64, faults: u64) -> Tally {
     tally.frames = ended[0];
     tally.blocked_ns = tally.blocked_ns.max(ended[1]);
     for subscriber in subscribers {
-        assert_eq!(stage.said(subscriber, "saw"), ended[0].to_string(), "subscriber {subscriber}");
+        let saw = stage.said(subscriber, "saw");
+        // Who was evicted has lost its place, and may be too late for another.
+        let too_late = saw == "nothing" && stage.evictions(subscriber) > 0;
+        assert!(too_late || saw == ended[0].to_string(), "subscriber {subscriber} saw {saw} of {}", ended[0]);
+        tally.lost += numbers(&stage.said(subscriber, "lost"))[0];
     }
     tally.evicted = stage.evicted;
     tally
+}
+
+/// Stops a subscriber for some µs, or until it is evicted; then it must say so.
+fn stop(stage: &mut Stage, subscriber: u64, until_evicted: bool, us: u64) {
+    let before = stage.evictions(subscriber);
+    stage.stop(subscriber, true);
+    stage.let_play(Duration::from_micros(us));
+    if !until_evicted {
+        return stage.stop(subscriber, false);
+    }
+    stage.until("evicted", |stage| stage.is_evicted(subscriber) != Some(false));
+    let was_there = stage.is_evicted(subscriber).is_some();
+    stage.stop(subscriber, false);
+    if was_there {
+        stage.until("told that it was evicted", |stage| stage.evictions(subscriber) > before);
+    }
+}
+
+/// What a dead publisher left as its note.
+fn note(name: &Name, policy: Policy) -> Note {
+    let words = match policy {
+        Policy::Broadcast => broadcast::Subscriber::join(name, Start::Newest).unwrap().note(),
+        _ => Subscriber::join(name, Start::Newest).unwrap().note(),
+    };
+    Note::of(words.expect("nobody writes it"))
 }
 
 impl Chair {
@@ -208,8 +244,7 @@ impl Chair {
         tally.publishers_killed += 1;
         let ring = inspect(&stage.name.0).unwrap().publisher;
         assert!(!ring.alive && !ring.ended);
-        let witness = Subscriber::join(&stage.name.0, Start::Newest).unwrap();
-        let note = Note::of(witness.note().expect("nobody writes it"));
+        let note = note(&stage.name.0, shapes()[self.shape].policy);
         tally.blocked_ns = tally.blocked_ns.max(note.blocked_ns);
         let is_whole = match note.is_exact {
             true => ring.frames == note.frames || ring.frames == note.frames + note.act,

@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use tapeline_ring::{Claim, Error, Name, Options, Poll, Publisher, Refused, Start, Subscriber, Wait};
+use tapeline_ring::{
+    Broadcast, Discipline, Error, Frame, Gated, Name, Options, Policy, Poll, PublisherOf, Refused, Start,
+    Subscriber, SubscriberOf, Wait, broadcast,
+};
 
 use crate::script::{Act, Dice, Script, mix};
-use crate::shape::{SHAPES, Shape};
+use crate::shape::{Shape, shapes};
 
 /// Frames that a publisher must get through after it was told to come to the end.
 const LAST_FRAMES: u64 = 500;
@@ -54,7 +57,7 @@ pub(crate) fn play() {
         hears.store(true, Ordering::Relaxed);
         waits.unpark();
     });
-    let shape = SHAPES[number("SHAPE") as usize];
+    let shape = shapes()[number("SHAPE") as usize];
     let part = Part {
         name: Name::new(&std::env::var("RING").unwrap()).unwrap(),
         shape,
@@ -63,12 +66,52 @@ pub(crate) fn play() {
         told,
         is_steady: false,
     };
-    match role.as_str() {
-        "publisher" => publish(part),
-        "subscriber" => subscribe(part),
-        "reader" => subscribe(Part { is_steady: true, ..part }),
-        "gate" => gate(&part),
-        other => panic!("no role {other}"),
+    match (role.as_str(), shape.policy) {
+        ("publisher", Policy::Gated) => publish::<Gated>(part),
+        ("publisher", Policy::Broadcast) => publish::<Broadcast>(part),
+        ("subscriber", Policy::Gated) => subscribe::<Gated>(part),
+        ("subscriber", Policy::Broadcast) => subscribe::<Broadcast>(part),
+        ("reader", _) => subscribe::<Gated>(Part { is_steady: true, ..part }),
+        ("gate", _) => gate(&part),
+        other => panic!("no role {other:?}"),
+    }
+}
+
+/// What a look at a ring of either policy gives.
+enum Look<'a> {
+    Frame(Frame<'a>),
+    Lost(u64),
+    Empty,
+    Ended,
+    Evicted,
+}
+
+/// What differs between the policies.
+trait Player: Discipline {
+    fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_>;
+}
+
+impl Player for Gated {
+    fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_> {
+        match subscriber.next() {
+            Poll::Frame(frame) => Look::Frame(frame),
+            Poll::Empty => Look::Empty,
+            Poll::Ended => Look::Ended,
+            Poll::Evicted { .. } => Look::Evicted,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Player for Broadcast {
+    fn look(subscriber: &mut SubscriberOf<Self>) -> Look<'_> {
+        match subscriber.next() {
+            broadcast::Poll::Frame(frame) => Look::Frame(frame),
+            broadcast::Poll::Lost { frames, .. } => Look::Lost(frames),
+            broadcast::Poll::Empty => Look::Empty,
+            broadcast::Poll::Ended => Look::Ended,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -97,11 +140,11 @@ impl Note {
 }
 
 /// Goes on with the script where the ring's last publisher was.
-fn publish(mut part: Part) {
+fn publish<D: Player>(mut part: Part) {
     let Part { script, ref told, ref mut dice, .. } = part;
     let wake_on_commit = !dice.one_in(4);
     let options = Options { wake_on_commit, ..part.shape.options() };
-    let mut publisher = Publisher::open(&part.name, &options).unwrap();
+    let mut publisher = PublisherOf::<D>::open(&part.name, &options).unwrap();
     say(&format!("publishes {} {}", publisher.epoch(), publisher.frames()));
     let mut note = Note { is_exact: dice.one_in(2), frames: publisher.frames(), ..Note::default() };
     publisher.set_note(note.words());
@@ -131,6 +174,7 @@ fn publish(mut part: Part) {
         }
         let mut since = None;
         while try_act(&mut publisher, &script, number, act, &mut bytes, dice).is_err() {
+            assert_eq!(part.shape.policy, Policy::Gated, "a broadcast ring is never full");
             since.get_or_insert_with(Instant::now);
             std::thread::yield_now();
         }
@@ -161,8 +205,8 @@ fn gate(part: &Part) {
 }
 
 /// Does one act, or nothing where there is no room.
-pub(crate) fn try_act(
-    publisher: &mut Publisher,
+pub(crate) fn try_act<D: Discipline>(
+    publisher: &mut PublisherOf<D>,
     script: &Script,
     number: u64,
     act: Act,
@@ -182,7 +226,7 @@ pub(crate) fn try_act(
         }
         Act::Shorten(more) => {
             let claimed = (len + more).min(publisher.max_frame());
-            let mut claim: Claim<'_> = publisher.claim(claimed)?;
+            let mut claim = publisher.claim(claimed)?;
             Script::mislead(&mut claim, dice);
             script.write(number, &mut claim[..len]);
             claim.commit_prefix(len)?;
@@ -199,7 +243,7 @@ pub(crate) fn try_act(
 }
 
 /// Claims, writes what no reader may see, and gives up.
-fn abort(publisher: &mut Publisher, dice: &mut Dice) {
+fn abort<D: Discipline>(publisher: &mut PublisherOf<D>, dice: &mut Dice) {
     if dice.one_in(2) {
         let len = dice.below(publisher.max_frame() as u64 + 1) as usize;
         if let Ok(mut claim) = publisher.claim(len) {
@@ -223,6 +267,8 @@ struct Place {
     /// Frames that came before the first one that holds its number.
     unplaced: VecDeque<Vec<u8>>,
     epoch: u32,
+    /// Frames that a broadcast subscriber was told it lost.
+    lost: u64,
 }
 
 impl Place {
@@ -254,16 +300,26 @@ impl Place {
         self.epoch = epoch;
         Ok(())
     }
+
+    /// Goes over frames that a broadcast subscriber was told it lost.
+    fn lose(&mut self, frames: u64) {
+        self.unplaced.clear();
+        self.lost += frames;
+        self.next = self.next.map(|next| next + frames);
+    }
 }
 
 /// Joins, checks every frame, leaves and joins again as it likes; in the end tells up to where it saw everything.
-fn subscribe(mut part: Part) {
+fn subscribe<D: Player>(mut part: Part) {
     loop {
         let start = if part.dice.one_in(2) { Start::Oldest } else { Start::Newest };
-        let subscriber = match Subscriber::join(&part.name, start) {
+        let subscriber = match SubscriberOf::<D>::join(&part.name, start) {
             Ok(subscriber) => subscriber,
-            // Only after it had been told to stay, and lost its place all the same.
-            Err(Error::NotFound { .. }) => return say("gone"),
+            // Evicted just before the end.
+            Err(Error::NotFound { .. }) => {
+                say("lost 0");
+                return say("saw nothing");
+            }
             Err(error) => panic!("{error}"),
         };
         say("joined");
@@ -279,9 +335,9 @@ enum Left {
     ToComeBack,
 }
 
-fn read(mut subscriber: Subscriber, part: &mut Part) -> Left {
+fn read<D: Player>(mut subscriber: SubscriberOf<D>, part: &mut Part) -> Left {
     let Part { script, ref told, ref mut dice, is_steady, .. } = *part;
-    let mut place = Place { next: None, unplaced: VecDeque::new(), epoch: 0 };
+    let mut place = Place { next: None, unplaced: VecDeque::new(), epoch: 0, lost: 0 };
     let ways = [Wait::Spin, Wait::Pause, Wait::Yield, Wait::Park, Wait::Adaptive];
     let wait = if is_steady { Wait::Park } else { ways[dice.below(ways.len() as u64) as usize] };
     let mut copy = vec![0; subscriber.max_frame()];
@@ -291,34 +347,46 @@ fn read(mut subscriber: Subscriber, part: &mut Part) -> Left {
             stays = true;
             say("stays");
         }
-        match subscriber.next() {
-            Poll::Frame(frame) => {
-                let checked = if dice.one_in(4) {
-                    let len = frame.copy_to(&mut copy);
-                    place.take(&script, &copy[..len], frame.epoch())
-                } else {
-                    place.take(&script, &frame, frame.epoch())
-                };
-                if let Err(why) = checked {
-                    panic!("at position {}: {why}", frame.position());
-                }
-                match dice.below(4_000) {
-                    _ if is_steady => {}
+        let checked = match D::look(&mut subscriber) {
+            Look::Frame(frame) if dice.one_in(4) => {
+                let len = frame.copy_to(&mut copy);
+                place.take(&script, &copy[..len], frame.epoch())
+            }
+            Look::Frame(frame) => {
+                if !is_steady && dice.one_in(4_000) {
                     // Slow for a while, with the frame in its hands.
-                    0 => (0..dice.below(100_000)).for_each(|_| std::hint::spin_loop()),
-                    1 => subscriber.release(),
-                    2 if !stays => return Left::ToComeBack,
-                    _ => {}
+                    (0..dice.below(100_000)).for_each(|_| std::hint::spin_loop());
                 }
+                place.take(&script, &frame, frame.epoch())
             }
-            Poll::Empty => {
+            Look::Lost(frames) => {
+                place.lose(frames);
+                Ok(())
+            }
+            Look::Empty => {
                 subscriber.wait(wait, PATIENCE);
+                continue;
             }
-            Poll::Ended => {
+            Look::Ended => {
+                say(&format!("lost {}", place.lost));
                 say(&format!("saw {}", place.next.map_or("nothing".to_owned(), |next| next.to_string())));
                 return Left::ForGood;
             }
-            other => panic!("{other:?}"),
+            Look::Evicted => {
+                assert!(subscriber.is_evicted() && !part.shape.stall_limit.is_zero());
+                say("evicted");
+                return Left::ToComeBack;
+            }
+        };
+        if let Err(why) = checked {
+            // What is borrowed holds until the eviction, which is known before it can show.
+            assert!(subscriber.is_evicted(), "before position {}: {why}", subscriber.position());
+        }
+        if !is_steady && dice.one_in(4_000) {
+            subscriber.release();
+        }
+        if !is_steady && !stays && dice.one_in(4_000) {
+            return Left::ToComeBack;
         }
     }
 }

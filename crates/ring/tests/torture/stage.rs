@@ -24,7 +24,8 @@ pub(crate) struct Player {
     role: &'static str,
     /// What it said last, by the first word.
     said: BTreeMap<String, String>,
-    stopped: bool,
+    /// How often it said that it was evicted.
+    evicted: u64,
 }
 
 impl Player {
@@ -53,6 +54,7 @@ pub(crate) struct Stage {
     next: u64,
     events: Receiver<Event>,
     tells: Sender<Event>,
+    /// How often anybody said that it was evicted.
     pub(crate) evicted: u64,
 }
 
@@ -90,7 +92,7 @@ impl Stage {
         });
         let orders = child.stdin.take().unwrap();
         let said = BTreeMap::new();
-        self.players.insert(id, Player { child, orders, role, said, stopped: false });
+        self.players.insert(id, Player { child, orders, role, said, evicted: 0 });
         id
     }
 
@@ -101,6 +103,7 @@ impl Stage {
                 // Who is gone from here was killed, and may have spoken before.
                 if let Some(player) = self.players.get_mut(&id) {
                     let (word, rest) = what.split_once(' ').unwrap_or((&what, ""));
+                    player.evicted += u64::from(word == "evicted");
                     self.evicted += u64::from(word == "evicted");
                     player.said.insert(word.to_owned(), rest.to_owned());
                 }
@@ -122,6 +125,27 @@ impl Stage {
     pub(crate) fn let_play(&mut self, time: Duration) {
         let deadline = Instant::now() + time;
         while self.hear(deadline) {}
+    }
+
+    /// Waits until `holds` does.
+    pub(crate) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let deadline = Instant::now() + NEVER;
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "never {what}: {:#?}", inspect(&self.name.0));
+            self.let_play(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the ring has evicted this player; nothing if the player has no place there.
+    pub(crate) fn is_evicted(&self, id: u64) -> Option<bool> {
+        let pid = self.players[&id].child.id();
+        let ring = inspect(&self.name.0).unwrap();
+        ring.subscribers.iter().find(|one| one.pid == pid && one.alive).map(|one| one.evicted)
+    }
+
+    /// How often the player said that it was evicted.
+    pub(crate) fn evictions(&self, id: u64) -> u64 {
+        self.players[&id].evicted
     }
 
     /// What the player said with `word` in front, as soon as it says it.
@@ -155,10 +179,9 @@ impl Stage {
 
     /// Stops a player where it is, or lets it go on.
     pub(crate) fn stop(&mut self, id: u64, stop: bool) {
-        let player = self.players.get_mut(&id).unwrap();
+        let player = &self.players[&id];
         let signal = if stop { Signal::STOP } else { Signal::CONT };
         kill_process(Pid::from_child(&player.child), signal).unwrap();
-        player.stopped = stop;
     }
 }
 
