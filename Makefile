@@ -3,6 +3,8 @@
 CARGO ?= cargo
 # Options of `tapeline demo`, such as make demo ARGS="--duration 60s".
 ARGS ?=
+# For how long `make fuzz` goes on.
+FUZZ_SECONDS ?= 600
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
 TORTURE_SECONDS ?= 600
 
@@ -13,7 +15,7 @@ locked := $(if $(CI),--locked)
 target_dir := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test torture lint bench clean help
+.PHONY: build demo test torture fuzz lint bench clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -32,6 +34,11 @@ test: ## every test that needs Rust, a C compiler and captures only
 torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORTURE_SEED
 	@scripts/setup test
 	TORTURE_SECONDS=$(TORTURE_SECONDS) $(CARGO) test $(locked) --package tapeline-ring --test torture -- --nocapture
+
+fuzz: ## any bytes in a ring's segment, led by coverage, for FUZZ_SECONDS; installs cargo-fuzz
+	@scripts/setup test
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install cargo-fuzz
+	cd crates/ring/fuzz && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run attach -- -max_total_time=$(FUZZ_SECONDS) -timeout=20
 
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint

@@ -1,0 +1,65 @@
+//! Whatever bytes stand in a segment, before and while it is mapped: an error, or a ring that works.
+//!
+//! Programs of chance, in `cargo test`. The same programs, led by what they reach in the code, run under `make fuzz`.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+
+mod program;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+
+/// Programs that keep together what must be together to reach far: a step and its bytes.
+fn program() -> impl Strategy<Value = Vec<u8>> {
+    let step = (any::<u8>(), proptest::collection::vec(any::<u8>(), 0..5));
+    let steps = proptest::collection::vec(step, 0..40);
+    (any::<[u8; 2]>(), steps).prop_map(|(start, steps)| {
+        let steps = steps.into_iter().flat_map(|(step, bytes)| std::iter::once(step).chain(bytes));
+        start.into_iter().chain(steps).collect()
+    })
+}
+
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+static WORKED: AtomicU64 = AtomicU64::new(0);
+static FRAMES: AtomicU64 = AtomicU64::new(0);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_segment_is_refused_or_works(program in program()) {
+        let outcome = program::run(&program);
+        REFUSED.fetch_add(outcome.refused, Ordering::Relaxed);
+        WORKED.fetch_add(outcome.worked, Ordering::Relaxed);
+        let frames = FRAMES.fetch_add(outcome.frames, Ordering::Relaxed) + outcome.frames;
+        // Chance reaches both, and frames too.
+        let (refused, worked) = (REFUSED.load(Ordering::Relaxed), WORKED.load(Ordering::Relaxed));
+        prop_assert!(refused + worked < 1_000 || (refused > 50 && worked > 50 && frames > 1_000));
+    }
+}
+
+/// The seeds from which fuzzing starts, and a program for each kind of ring that does nothing: those rings work.
+#[test]
+fn a_ring_that_nobody_writes_to_works() {
+    for kind in 0..8 {
+        for frames in [0, 1, 40, 255] {
+            let outcome = program::run(&[kind, frames]);
+            assert_eq!((outcome.refused, outcome.worked), (0, 1));
+            // Join at the oldest, read, continue, publish, read on.
+            let outcome =
+                program::run(&[kind, frames, 0x16, 0x08, 9, 0x0a, 0x0b, 9, 0, 0x08, 200, 0x0c, 0x0e]);
+            assert_eq!((outcome.refused, outcome.worked), (0, 1));
+            assert!(outcome.frames > 0);
+        }
+    }
+}
+
+/// The program knows where the header's checksum is: one that changes nothing and sums again changes nothing.
+#[test]
+fn the_checksum_is_where_the_program_thinks() {
+    // One byte of the maker's pid, which nobody relies on: with the checksum it works, without it is refused.
+    let with = program::run(&[0, 1, 0x10, 104 - 8, 0, 1]);
+    let without = program::run(&[0, 1, 0x00, 104 - 8, 0, 1]);
+    assert_eq!((with.worked, with.refused, without.worked, without.refused), (1, 0, 0, 1));
+}
