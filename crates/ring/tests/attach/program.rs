@@ -196,7 +196,7 @@ impl Scene {
                 self.write(data + at, bytes.word(near));
             }
             6 | 7 => {
-                self.join(if choice.is_multiple_of(2) { Start::Newest } else { Start::Oldest }, choice >= 14)
+                self.join(if choice.is_multiple_of(2) { Start::Newest } else { Start::Oldest }, choice >= 14);
             }
             8 | 9 => self.read(choice, 1 + usize::from(bytes.byte())),
             10 => self.continue_it(choice >= 14),
