@@ -15,7 +15,7 @@ locked := $(if $(CI),--locked)
 target_dir := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test torture fuzz lint bench clean help
+.PHONY: build demo test torture fuzz lint bench install-c clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -51,8 +51,14 @@ bench: ## every bench, one after the other
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
 
+# Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
+PREFIX ?= /usr/local
+install-c: ## the ring's C and C++ library, built and put under PREFIX
+	@scripts/setup build
+	scripts/install-c "$(PREFIX)"
+
 clean: ## remove what was built (run folders stay)
 	$(CARGO) clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\): ## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\): ## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14

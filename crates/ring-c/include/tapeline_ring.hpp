@@ -1,0 +1,297 @@
+// The ring for C++17: handles that give themselves back, errors as exceptions, outcomes as values. A thin cover over
+// tapeline_ring.h, which says more; nothing here costs a message more than the C call.
+//
+//     tapeline::publisher publisher("quotes");
+//     if (auto claim = publisher.claim(32)) {          // empty: the ring is full
+//         std::memcpy(claim.data(), &quote, 32);
+//         claim.commit();                              // not committed: aborted at the end of the block
+//     }
+//
+//     tapeline::subscriber subscriber("quotes");
+//     tapeline::frame frame;
+//     while (subscriber.wait_next(frame) == tapeline::poll::frame) use(frame.data(), frame.size());
+//
+// As in C, a handle may go from thread to thread and is used by one at a time.
+
+#ifndef TAPELINE_RING_HPP
+#define TAPELINE_RING_HPP
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tapeline_ring.h"
+
+namespace tapeline {
+
+// What could not be done, with a hint where there is one. `code()` is one of the TAPELINE_ERROR_ values, or an outcome
+// that the caller had excluded.
+class error : public std::runtime_error {
+public:
+    error(tapeline_code code, const std::string &text) : std::runtime_error(text), code_(code) {}
+    tapeline_code code() const noexcept { return code_; }
+
+private:
+    tapeline_code code_;
+};
+
+namespace detail {
+
+inline tapeline_code checked(tapeline_code code) {
+    if (static_cast<int32_t>(code) < 0) throw error(code, tapeline_last_error());
+    return code;
+}
+
+// A handle of the C library: one owner, moved but not copied.
+template <typename Handle, tapeline_code (*give_back)(Handle *)> class handle {
+public:
+    handle() = default;
+    handle(handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    handle &operator=(handle &&other) noexcept {
+        if (this != &other) {
+            // A destructor has nobody to tell.
+            static_cast<void>(give_back(raw_));
+            raw_ = std::exchange(other.raw_, nullptr);
+        }
+        return *this;
+    }
+    ~handle() { static_cast<void>(give_back(raw_)); }
+
+    Handle *get() const noexcept { return raw_; }
+    Handle **place() noexcept { return &raw_; }
+    Handle *release() noexcept { return std::exchange(raw_, nullptr); }
+
+private:
+    Handle *raw_ = nullptr;
+};
+
+} // namespace detail
+
+// What a new ring is to be like; zero is each field's default.
+struct options {
+    std::size_t capacity = 0;
+    std::size_t max_frame = 0;
+    std::uint32_t mode = 0;
+    bool keep = false;
+    bool wake_on_flush = false;
+};
+
+// A claimed frame, or none: `if (claim)`. It must not outlive its publisher, nor be kept while that does other things.
+class claim {
+public:
+    claim(claim &&other) noexcept
+        : publisher_(std::exchange(other.publisher_, nullptr)), data_(other.data_), size_(other.size_) {}
+    claim &operator=(claim &&) = delete;
+    ~claim() {
+        if (publisher_) static_cast<void>(tapeline_publisher_abort(publisher_));
+    }
+
+    // False: there was no room.
+    explicit operator bool() const noexcept { return publisher_ != nullptr; }
+    // The frame's bytes, to be written in place.
+    void *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+
+    // Makes the frame visible; gives its position.
+    std::uint64_t commit() {
+        std::uint64_t position = 0;
+        detail::checked(tapeline_publisher_commit(std::exchange(publisher_, nullptr), &position));
+        return position;
+    }
+    // Makes the frame visible with its first `size` bytes alone.
+    std::uint64_t commit_prefix(std::size_t size) {
+        std::uint64_t position = 0;
+        auto code = tapeline_publisher_commit_prefix(std::exchange(publisher_, nullptr), size, &position);
+        if (detail::checked(code) != TAPELINE_OK) throw error(code, "the prefix is longer than the claim");
+        return position;
+    }
+
+private:
+    friend class publisher;
+    claim() = default;
+    claim(tapeline_publisher *publisher, void *data, std::size_t size)
+        : publisher_(publisher), data_(data), size_(size) {}
+
+    tapeline_publisher *publisher_ = nullptr;
+    void *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// Frames that become visible at once; aborted unless committed.
+class batch {
+public:
+    batch(batch &&other) noexcept
+        : publisher_(std::exchange(other.publisher_, nullptr)), frames_(std::exchange(other.frames_, 0)) {}
+    batch &operator=(batch &&) = delete;
+    ~batch() {
+        if (frames_ != 0) static_cast<void>(tapeline_publisher_abort(publisher_));
+    }
+
+    // The next frame's bytes, to be written in place; nullptr if there is no room. What was claimed before can still be
+    // committed.
+    void *claim(std::size_t size) {
+        void *data = nullptr;
+        auto code = tapeline_publisher_batch_claim(publisher_, size, &data);
+        if (detail::checked(code) == TAPELINE_FULL) return nullptr;
+        if (code != TAPELINE_OK) throw error(code, "the frame is longer than the ring takes");
+        ++frames_;
+        return data;
+    }
+    // Makes all frames visible; nothing for an empty batch.
+    void commit() {
+        if (std::exchange(frames_, 0) != 0) detail::checked(tapeline_publisher_commit(publisher_, nullptr));
+    }
+
+private:
+    friend class publisher;
+    explicit batch(tapeline_publisher *publisher) : publisher_(publisher) {}
+
+    tapeline_publisher *publisher_;
+    std::size_t frames_ = 0;
+};
+
+// The one publisher of a ring. Its destructor ends the ring, as close() does, and keeps a failure to itself.
+class publisher {
+public:
+    using state_type = tapeline_publisher_state;
+
+    // Makes a ring, or continues one whose publisher is gone.
+    explicit publisher(const std::string &name, const options &wanted = {}) {
+        tapeline_publisher_options raw = {};
+        raw.size = sizeof raw;
+        raw.capacity = wanted.capacity;
+        raw.max_frame = wanted.max_frame;
+        raw.mode = wanted.mode;
+        raw.keep = wanted.keep;
+        raw.wake_on_flush = wanted.wake_on_flush;
+        detail::checked(tapeline_publisher_open(name.c_str(), &raw, handle_.place()));
+    }
+
+    // A frame to be written in place; empty if the ring is full. A frame longer than the ring takes is an error.
+    tapeline::claim claim(std::size_t size) {
+        void *data = nullptr;
+        auto code = tapeline_publisher_claim(handle_.get(), size, &data);
+        if (code == TAPELINE_OK) return tapeline::claim(handle_.get(), data, size);
+        refuse(code);
+        return tapeline::claim();
+    }
+
+    // Claims, copies and commits; false if the ring is full.
+    bool publish(const void *data, std::size_t size) {
+        auto code = tapeline_publisher_publish(handle_.get(), data, size, nullptr);
+        if (code == TAPELINE_OK) return true;
+        refuse(code);
+        return false;
+    }
+    bool publish(std::string_view text) { return publish(text.data(), text.size()); }
+
+    tapeline::batch claim_batch() { return tapeline::batch(handle_.get()); }
+    void flush() { detail::checked(tapeline_publisher_flush(handle_.get())); }
+    void set_note(const std::array<std::uint64_t, 8> &words) {
+        detail::checked(tapeline_publisher_set_note(handle_.get(), words.data()));
+    }
+    // Not for every message: it looks at each subscriber.
+    state_type look() {
+        state_type state;
+        detail::checked(tapeline_publisher_look(handle_.get(), &state, sizeof state));
+        return state;
+    }
+    // Says that nothing more comes. The publisher is of no use afterwards.
+    void close() { detail::checked(tapeline_publisher_close(handle_.release())); }
+
+private:
+    static void refuse(tapeline_code code) {
+        if (detail::checked(code) != TAPELINE_FULL) throw error(code, "the frame is longer than the ring takes");
+    }
+
+    detail::handle<tapeline_publisher, tapeline_publisher_close> handle_;
+};
+
+enum class start : std::uint32_t { newest = TAPELINE_NEWEST, oldest = TAPELINE_OLDEST };
+
+enum class wait : std::uint32_t {
+    adaptive = TAPELINE_WAIT_ADAPTIVE,
+    spin = TAPELINE_WAIT_SPIN,
+    pause = TAPELINE_WAIT_PAUSE,
+    yield = TAPELINE_WAIT_YIELD,
+    park = TAPELINE_WAIT_PARK,
+};
+
+// What a look at the ring gives.
+enum class poll : std::int32_t {
+    frame = TAPELINE_FRAME,
+    empty = TAPELINE_EMPTY,
+    ended = TAPELINE_ENDED,
+    damaged = TAPELINE_DAMAGED,
+    too_long = TAPELINE_TOO_LONG,
+};
+
+// A frame where it lies: good until the next call with its subscriber.
+class frame {
+public:
+    const void *data() const noexcept { return raw_.bytes; }
+    std::size_t size() const noexcept { return raw_.len; }
+    std::uint64_t position() const noexcept { return raw_.position; }
+    std::uint32_t epoch() const noexcept { return raw_.epoch; }
+    std::string_view text() const noexcept { return {static_cast<const char *>(raw_.bytes), raw_.len}; }
+
+private:
+    friend class subscriber;
+    tapeline_frame raw_ = {};
+};
+
+// One of a ring's subscribers. While it lives, the publisher does not write over what it has not released.
+class subscriber {
+public:
+    using state_type = tapeline_subscriber_state;
+
+    explicit subscriber(const std::string &name, start where = start::newest, const char *label = nullptr) {
+        detail::checked(
+            tapeline_subscriber_join(name.c_str(), static_cast<std::uint32_t>(where), label, handle_.place()));
+    }
+
+    // The next frame, borrowed; releases the one before.
+    poll next(frame &found) {
+        return static_cast<poll>(detail::checked(tapeline_subscriber_next(handle_.get(), &found.raw_)));
+    }
+    // The next frame, copied to `to`. `poll::too_long`: borrowed after all, since it is longer than `room`.
+    poll copy(void *to, std::size_t room, frame &found) {
+        return static_cast<poll>(detail::checked(tapeline_subscriber_copy(handle_.get(), to, room, &found.raw_)));
+    }
+    // Waits until next() gives something other than `poll::empty`; false when the time was over first.
+    bool wait(tapeline::wait how, std::chrono::nanoseconds timeout) {
+        auto ns = timeout.count() < 0 ? 0 : static_cast<std::uint64_t>(timeout.count());
+        return detail::checked(tapeline_subscriber_wait(handle_.get(), static_cast<std::uint32_t>(how), ns)) ==
+               TAPELINE_OK;
+    }
+    // next(), waiting where nothing is there; `poll::empty` when the time was over first.
+    poll wait_next(frame &found, tapeline::wait how = tapeline::wait::adaptive,
+                   std::chrono::nanoseconds timeout = std::chrono::hours(1)) {
+        auto found_what = next(found);
+        if (found_what != poll::empty || !wait(how, timeout)) return found_what;
+        return next(found);
+    }
+    void release() { detail::checked(tapeline_subscriber_release(handle_.get())); }
+    // False while notes are written faster than they can be read.
+    bool note(std::array<std::uint64_t, 8> &words) {
+        return detail::checked(tapeline_subscriber_note(handle_.get(), words.data())) == TAPELINE_OK;
+    }
+    // Not for every message: it asks the system whether the publisher lives.
+    state_type look() const {
+        state_type state;
+        detail::checked(tapeline_subscriber_look(handle_.get(), &state, sizeof state));
+        return state;
+    }
+
+private:
+    detail::handle<tapeline_subscriber, tapeline_subscriber_leave> handle_;
+};
+
+} // namespace tapeline
+
+#endif // TAPELINE_RING_HPP

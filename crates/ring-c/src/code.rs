@@ -1,0 +1,91 @@
+//! What calls give: outcomes of normal work, and errors.
+
+use tapeline_ring::{Error, Refused};
+
+/// What a call gave. Zero and above: an outcome. Below zero: an error; tapeline_last_error() has its text. Later
+/// releases may add both.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum tapeline_code {
+    /// Done.
+    TAPELINE_OK = 0,
+    /// A frame.
+    TAPELINE_FRAME = 1,
+    /// No frame yet. More may come: also from another publisher, if this one has died.
+    TAPELINE_EMPTY = 2,
+    /// No frame, and the publisher has said that no more come.
+    TAPELINE_ENDED = 3,
+    /// Something other than a publisher has written into the ring; the subscriber can go no further.
+    TAPELINE_DAMAGED = 4,
+    /// The wait was over before a frame came.
+    TAPELINE_TIMED_OUT = 5,
+    /// A subscriber has not yet released the room. Nothing is lost by trying again.
+    TAPELINE_FULL = 6,
+    /// Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
+    TAPELINE_TOO_LONG = 7,
+
+    /// A NULL where none is allowed.
+    TAPELINE_ERROR_NULL = -1,
+    /// An argument that is none of its values, or text that is not UTF-8.
+    TAPELINE_ERROR_ARGUMENT = -2,
+    /// A call that cannot come now: a claim or a batch is open, or none is.
+    TAPELINE_ERROR_ORDER = -3,
+    /// The library failed in a way that its makers excluded. The handle can only be given back.
+    TAPELINE_ERROR_PANIC = -4,
+    /// A name that cannot be a ring's.
+    TAPELINE_ERROR_NAME = -5,
+    /// Options that no ring can have, or that this release does not know.
+    TAPELINE_ERROR_OPTIONS = -6,
+    /// There is no such ring.
+    TAPELINE_ERROR_NOT_FOUND = -7,
+    /// Another publisher holds the ring.
+    TAPELINE_ERROR_PUBLISHER_ALIVE = -8,
+    /// The ring is there with another shape than was asked for.
+    TAPELINE_ERROR_OTHER_SHAPE = -9,
+    /// The file is no ring.
+    TAPELINE_ERROR_FOREIGN = -10,
+    /// The ring has another layout than this release reads.
+    TAPELINE_ERROR_LAYOUT = -11,
+    /// Something has overwritten the ring.
+    TAPELINE_ERROR_DAMAGED = -12,
+    /// The ring has as many subscribers as it takes.
+    TAPELINE_ERROR_NO_SLOT = -13,
+    /// The file system for shared memory is too small.
+    TAPELINE_ERROR_NO_ROOM = -14,
+    /// A system call failed.
+    TAPELINE_ERROR_SYSTEM = -15,
+    /// Another error.
+    TAPELINE_ERROR_OTHER = -99,
+}
+
+use tapeline_code::*;
+
+impl From<&Error> for tapeline_code {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::BadName { .. } => TAPELINE_ERROR_NAME,
+            Error::BadOptions { .. } => TAPELINE_ERROR_OPTIONS,
+            Error::NotFound { .. } => TAPELINE_ERROR_NOT_FOUND,
+            Error::PublisherAlive { .. } => TAPELINE_ERROR_PUBLISHER_ALIVE,
+            Error::OtherShape { .. } => TAPELINE_ERROR_OTHER_SHAPE,
+            Error::Foreign { .. } => TAPELINE_ERROR_FOREIGN,
+            Error::Layout { .. } => TAPELINE_ERROR_LAYOUT,
+            Error::Damaged { .. } => TAPELINE_ERROR_DAMAGED,
+            Error::NoSlot { .. } => TAPELINE_ERROR_NO_SLOT,
+            Error::NoRoom { .. } => TAPELINE_ERROR_NO_ROOM,
+            Error::System { .. } => TAPELINE_ERROR_SYSTEM,
+            _ => TAPELINE_ERROR_OTHER,
+        }
+    }
+}
+
+impl From<Refused> for tapeline_code {
+    #[inline]
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full => TAPELINE_FULL,
+            Refused::TooLong => TAPELINE_TOO_LONG,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Errors on their way to C: a code, and a text kept for the thread.
+
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tapeline_ring::{Error, Name};
+
+use crate::tapeline_code::{self, *};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// An error with all that C gets to know of it.
+pub(crate) struct Failure {
+    code: tapeline_code,
+    text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: tapeline_code, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    /// Keeps the text for this thread.
+    #[cold]
+    pub(crate) fn tell(self) -> tapeline_code {
+        let mut bytes = self.text.into_bytes();
+        bytes.retain(|&byte| byte != 0);
+        let text = CString::new(bytes).unwrap_or_default();
+        // A thread that is ending has nowhere left to keep it; the code stands.
+        let _ = LAST.try_with(|last| last.replace(text));
+        self.code
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let mut text = error.to_string();
+        if let Some(cause) = std::error::Error::source(&error) {
+            text.push_str(&format!(": {cause}"));
+        }
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!("; hint: {hint}"));
+        }
+        Self { code: (&error).into(), text }
+    }
+}
+
+/// Runs what may fail or, against all intention, panic.
+pub(crate) fn guarded(what: impl FnOnce() -> Result<tapeline_code, Failure>) -> tapeline_code {
+    match catch_unwind(AssertUnwindSafe(what)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failure.tell(),
+        Err(panic) => {
+            let why = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+            let why = why.or_else(|| panic.downcast_ref::<String>().cloned());
+            let why = why.unwrap_or_else(|| "without a word".to_owned());
+            Failure::new(TAPELINE_ERROR_PANIC, format!("the library panicked: {why}; hint: report this"))
+                .tell()
+        }
+    }
+}
+
+/// A NULL where none is allowed.
+#[cold]
+pub(crate) fn is_null(what: &str) -> tapeline_code {
+    null(what).tell()
+}
+
+pub(crate) fn null(what: &str) -> Failure {
+    Failure::new(TAPELINE_ERROR_NULL, format!("{what} is NULL; hint: check what the call before gave"))
+}
+
+/// A call that the open claim or batch, or its absence, forbids.
+#[cold]
+pub(crate) fn out_of_order(text: &str) -> tapeline_code {
+    Failure::new(TAPELINE_ERROR_ORDER, text).tell()
+}
+
+/// Text from C.
+///
+/// # Safety
+/// `text` is NULL or ends with a zero byte, and nobody changes it meanwhile.
+pub(crate) unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| {
+        Failure::new(TAPELINE_ERROR_ARGUMENT, format!("{what} `{}` is not UTF-8", text.to_string_lossy()))
+    })
+}
+
+/// A ring's name from C.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn name(name: *const c_char) -> Result<Name, Failure> {
+    // SAFETY: the caller's promise.
+    Ok(Name::new(unsafe { text(name, "the ring's name") }?)?)
+}
+
+/// The text of this thread's latest error, with a hint where there is one; "" before the first. Never NULL. It stays
+/// as it is until this thread's next error: copy it to keep it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tapeline_last_error() -> *const c_char {
+    // The buffer of a `CString` stays where it is until `tell` replaces it.
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// This library's version, such as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn tapeline_ring_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}

@@ -1,0 +1,331 @@
+//! The publishing end.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_void};
+use std::ptr::NonNull;
+use std::slice;
+
+use tapeline_ring::{Batch, Claim, Position, Publisher};
+
+use crate::failure::{self, Failure, guarded, is_null, null, out_of_order};
+use crate::options::given;
+use crate::sized::write_sized;
+use crate::tapeline_code::{self, *};
+use crate::tapeline_publisher_options;
+
+/// The one publisher of a ring.
+#[derive(Debug)]
+pub struct tapeline_publisher {
+    open: Open,
+    /// A `Publisher` in a box of its own. Only `open` may use it while that is not `Nothing`.
+    publisher: NonNull<Publisher>,
+}
+
+/// What is claimed and not yet committed. It borrows the handle's publisher, which outlives it: `close` drops this first.
+#[derive(Debug)]
+enum Open {
+    Nothing,
+    Claim(Claim<'static>),
+    Batch(Batch<'static>),
+}
+
+/// What tapeline_publisher_look() tells.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct tapeline_publisher_state {
+    /// Where the next frame will stand: bytes since the ring's first frame, headers and padding included.
+    pub position: u64,
+    /// Frames committed to this ring, by this publisher and those before it.
+    pub frames: u64,
+    /// Claims that were refused because the ring was full.
+    pub full: u64,
+    /// Subscribers that died and no longer hold the ring up.
+    pub reclaimed: u64,
+    /// Bytes that the slowest subscriber has not yet released, as far as it has said.
+    pub backlog_bytes: u64,
+    /// Bytes of the data area.
+    pub capacity: u64,
+    /// The longest frame in bytes.
+    pub max_frame: u64,
+    /// 1 for the ring's first publisher, one more for each that continued it (modulo 2^24).
+    pub epoch: u32,
+    /// Subscribers that are registered now; dead ones count until their room is needed.
+    pub subscribers: u32,
+}
+
+const CLAIM_OPEN: &str = "a claim or a batch is open; hint: commit or abort it first";
+const NOTHING_OPEN: &str = "nothing is claimed; hint: claim before you commit";
+
+/// Makes a ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame, and its
+/// subscribers keep their places.
+///
+/// `name`: 1 to 64 of A-Z a-z 0-9 . _ -. `options` may be NULL: all defaults. The handle goes to `*publisher`, which is
+/// NULL after an error; give it back with tapeline_publisher_close().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_open(
+    name: *const c_char,
+    options: *const tapeline_publisher_options,
+    publisher: *mut *mut tapeline_publisher,
+) -> tapeline_code {
+    guarded(|| {
+        let handle = given(publisher, "where the publisher goes")?;
+        // SAFETY: not NULL, so a place for a pointer; `name` and `options` are what they are declared to be.
+        let (name, options) = unsafe {
+            handle.write(std::ptr::null_mut());
+            (failure::name(name)?, tapeline_publisher_options::read(options)?)
+        };
+        let opened = Box::new(Publisher::open(&name, &options)?);
+        let publisher = NonNull::from(Box::leak(opened));
+        let opened = Box::new(tapeline_publisher { open: Open::Nothing, publisher });
+        // SAFETY: as above.
+        unsafe { handle.write(Box::into_raw(opened)) };
+        Ok(TAPELINE_OK)
+    })
+}
+
+/// Claims a frame of `len` bytes, to be written at `*bytes` and then committed or aborted. The bytes are what the ring
+/// held there before. TAPELINE_FULL, TAPELINE_TOO_LONG: nothing is claimed, and `*bytes` is left alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_claim(
+    publisher: *mut tapeline_publisher,
+    len: usize,
+    bytes: *mut *mut c_void,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    if bytes.is_null() {
+        return is_null("where the claim's address goes");
+    }
+    let Open::Nothing = handle.open else { return out_of_order(CLAIM_OPEN) };
+    // SAFETY: nothing is open, so nobody else borrows it; what borrows it now is in `open`, and dropped before it.
+    let publisher: &'static mut Publisher = unsafe { handle.publisher.as_mut() };
+    match publisher.claim(len) {
+        Ok(mut claim) => {
+            // SAFETY: not NULL, so a place for a pointer.
+            unsafe { bytes.write(claim.as_mut_ptr().cast()) };
+            handle.open = Open::Claim(claim);
+            TAPELINE_OK
+        }
+        Err(refused) => refused.into(),
+    }
+}
+
+/// Claims the next frame of a batch, which the first such call opens: frames that become visible at once, with
+/// tapeline_publisher_commit(). TAPELINE_FULL, TAPELINE_TOO_LONG: what was claimed before can still be committed; a batch
+/// of nearly the whole ring is full for ever.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_batch_claim(
+    publisher: *mut tapeline_publisher,
+    len: usize,
+    bytes: *mut *mut c_void,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    if bytes.is_null() {
+        return is_null("where the claim's address goes");
+    }
+    if let Open::Nothing = handle.open {
+        // SAFETY: as in `tapeline_publisher_claim`.
+        let publisher: &'static mut Publisher = unsafe { handle.publisher.as_mut() };
+        handle.open = Open::Batch(publisher.claim_batch());
+    }
+    let Open::Batch(batch) = &mut handle.open else { return out_of_order(CLAIM_OPEN) };
+    match batch.claim(len) {
+        Ok(claim) => {
+            // SAFETY: not NULL, so a place for a pointer.
+            unsafe { bytes.write(claim.as_mut_ptr().cast()) };
+            TAPELINE_OK
+        }
+        Err(refused) => {
+            if batch.frames() == 0 {
+                handle.open = Open::Nothing;
+            }
+            refused.into()
+        }
+    }
+}
+
+/// Makes the claimed frame visible, or all frames of the batch at once. `position` may be NULL, or gets where the
+/// (first) frame stands.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_commit(
+    publisher: *mut tapeline_publisher,
+    position: *mut u64,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    let committed = match std::mem::replace(&mut handle.open, Open::Nothing) {
+        Open::Claim(claim) => claim.commit(),
+        Open::Batch(batch) => batch.commit(),
+        Open::Nothing => return out_of_order(NOTHING_OPEN),
+    };
+    // SAFETY: the caller's `position` is NULL or a place for it.
+    unsafe { tell(position, committed) };
+    TAPELINE_OK
+}
+
+/// Makes the claimed frame visible with its first `len` bytes alone. TAPELINE_TOO_LONG if less was claimed; then the
+/// claim is aborted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_commit_prefix(
+    publisher: *mut tapeline_publisher,
+    len: usize,
+    position: *mut u64,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    match std::mem::replace(&mut handle.open, Open::Nothing) {
+        Open::Claim(claim) => match claim.commit_prefix(len) {
+            Ok(committed) => {
+                // SAFETY: the caller's `position` is NULL or a place for it.
+                unsafe { tell(position, committed) };
+                TAPELINE_OK
+            }
+            Err(refused) => refused.into(),
+        },
+        open @ Open::Batch(_) => {
+            handle.open = open;
+            out_of_order("a batch has no prefix; hint: commit or abort it")
+        }
+        Open::Nothing => out_of_order(NOTHING_OPEN),
+    }
+}
+
+/// Gives up what is claimed, a frame or a batch: it was never there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_abort(publisher: *mut tapeline_publisher) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    match std::mem::replace(&mut handle.open, Open::Nothing) {
+        Open::Nothing => out_of_order(NOTHING_OPEN),
+        _ => TAPELINE_OK,
+    }
+}
+
+/// Claims, copies and commits in one go: `len` bytes at `bytes`, which may be NULL if `len` is 0. `position` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_publish(
+    publisher: *mut tapeline_publisher,
+    bytes: *const c_void,
+    len: usize,
+    position: *mut u64,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
+    let message: &[u8] = match (bytes.is_null(), len) {
+        (true, 0) => &[],
+        (true, _) => return is_null("the message"),
+        // Longer than memory is: refused before it is believed.
+        _ if len > isize::MAX as usize => return TAPELINE_TOO_LONG,
+        // SAFETY: `len` bytes are there, and nobody changes them meanwhile.
+        _ => unsafe { slice::from_raw_parts(bytes.cast::<u8>(), len) },
+    };
+    let Open::Nothing = handle.open else { return out_of_order(CLAIM_OPEN) };
+    // SAFETY: nothing is open, so nobody else borrows it.
+    match unsafe { handle.publisher.as_mut() }.publish(message) {
+        Ok(committed) => {
+            // SAFETY: the caller's `position` is NULL or a place for it.
+            unsafe { tell(position, committed) };
+            TAPELINE_OK
+        }
+        Err(refused) => refused.into(),
+    }
+}
+
+/// # Safety
+/// `place` is NULL or a place for a number.
+#[inline]
+unsafe fn tell(place: *mut u64, position: Position) {
+    if !place.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { place.write(position.0) };
+    }
+}
+
+/// Brings up to date what others see from outside, and wakes subscribers that sleep where the options leave that to
+/// this call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_flush(publisher: *mut tapeline_publisher) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    unsafe { with_idle(publisher, Publisher::flush) }
+}
+
+/// Writes the ring's note: 8 words that any subscriber can read at any time, whole or not at all.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_set_note(
+    publisher: *mut tapeline_publisher,
+    words: *const u64,
+) -> tapeline_code {
+    if words.is_null() {
+        return is_null("the note");
+    }
+    // SAFETY: 8 words are there, and the handle is NULL or this thread's.
+    unsafe {
+        let note = words.cast::<[u64; 8]>().read();
+        with_idle(publisher, |publisher| publisher.set_note(note))
+    }
+}
+
+/// Tells about the publisher and its ring. `size`: sizeof *state, since later releases add fields. Not for every
+/// message: it looks at each subscriber.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_look(
+    publisher: *mut tapeline_publisher,
+    state: *mut tapeline_publisher_state,
+    size: usize,
+) -> tapeline_code {
+    if state.is_null() {
+        return is_null("where the state goes");
+    }
+    // SAFETY: the handle is NULL or this thread's, and `size` bytes are there for the state.
+    unsafe {
+        with_idle(publisher, |publisher| {
+            let found = tapeline_publisher_state {
+                position: publisher.position().0,
+                frames: publisher.frames(),
+                full: publisher.full(),
+                reclaimed: publisher.reclaimed(),
+                backlog_bytes: publisher.backlog_bytes(),
+                capacity: publisher.capacity() as u64,
+                max_frame: publisher.max_frame() as u64,
+                epoch: publisher.epoch(),
+                subscribers: publisher.subscribers() as u32,
+            };
+            write_sized(found, state, size);
+        })
+    }
+}
+
+/// Says that nothing more comes, and gives the handle back, also after an error: subscribers drain, then see
+/// TAPELINE_ENDED. The ring's name goes, unless it is to be kept. What is claimed is aborted. NULL does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publisher) -> tapeline_code {
+    if publisher.is_null() {
+        return TAPELINE_OK;
+    }
+    guarded(|| {
+        // SAFETY: made by `tapeline_publisher_open` of a box, and not given back before.
+        let mut handle = unsafe { *Box::from_raw(publisher) };
+        handle.open = Open::Nothing;
+        // SAFETY: likewise; what borrowed it is gone.
+        let publisher = unsafe { *Box::from_raw(handle.publisher.as_ptr()) };
+        publisher.close()?;
+        Ok(TAPELINE_OK)
+    })
+}
+
+/// Calls that are not for every message, and not while something is claimed.
+///
+/// # Safety
+/// `publisher` is NULL, or a handle that this thread alone uses.
+unsafe fn with_idle(publisher: *mut tapeline_publisher, what: impl FnOnce(&mut Publisher)) -> tapeline_code {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
+        let Open::Nothing = handle.open else { return Err(Failure::new(TAPELINE_ERROR_ORDER, CLAIM_OPEN)) };
+        // SAFETY: nothing is open, so nobody else borrows it.
+        what(unsafe { handle.publisher.as_mut() });
+        Ok(TAPELINE_OK)
+    })
+}

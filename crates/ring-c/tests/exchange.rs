@@ -1,0 +1,179 @@
+//! C, C++ and Rust programs on one ring, as processes of their own, both ways.
+#![allow(clippy::unwrap_used, reason = "what is not there fails the test")]
+
+mod workshop;
+
+use std::process::Command;
+
+use workshop::{Language, OwnName, Running, SANITIZED, passed, root, tapeline};
+
+const MESSAGES: &str = "200000";
+const READ_ALL: &str = "read 200000, missing 0\n";
+
+/// An example as a program, with sanitizers where the compiler has them; `None` without a compiler.
+struct Example {
+    folder: tempfile::TempDir,
+}
+
+impl Example {
+    fn build(language: Language) -> Option<Self> {
+        let flags: &[&str] = if language.can(&[SANITIZED]) { &[SANITIZED] } else { &[] };
+        if flags.is_empty() && !language.can(&[]) {
+            return None;
+        }
+        let example = Self { folder: tempfile::tempdir().unwrap() };
+        let source = match language {
+            Language::C => "examples/ring.c",
+            Language::Cpp => "examples/ring.cpp",
+        };
+        language.build(source, flags, &example.folder.path().join("ring"));
+        Some(example)
+    }
+
+    fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(Command::new(self.folder.path().join("ring")).args(arguments))
+    }
+}
+
+fn start_tapeline(arguments: &[&str]) -> Running {
+    Running::start(Command::new(tapeline()).arg("ring").args(arguments))
+}
+
+/// The example publishes, `tapeline ring sub` reads and checks.
+fn to_rust(language: Language) {
+    let Some(example) = Example::build(language) else { return };
+    let name = OwnName::new("to-rust");
+    let mut publisher = example.start(&["pub", name.as_str(), MESSAGES, "1"]);
+    name.wait_for(&mut publisher);
+    let options = ["--from", "oldest", "--format", "json"];
+    let summary = start_tapeline(&[&["sub", "--name", name.as_str()], &options[..]].concat()).end();
+    assert_eq!(publisher.end(), format!("published {MESSAGES}\n"));
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(
+        (&summary["messages"], &summary["lost"]),
+        (&MESSAGES.parse::<u64>().unwrap().into(), &0.into())
+    );
+}
+
+/// `tapeline ring pub` publishes, the example reads and checks.
+fn from_rust(language: Language, how: &[&str], stamps: &[&str]) {
+    let Some(example) = Example::build(language) else { return };
+    let name = OwnName::new("from-rust");
+    let arguments = ["pub", "--name", name.as_str(), "--messages", MESSAGES, "--subscribers", "1"];
+    let mut publisher = start_tapeline(&[&arguments[..], stamps].concat());
+    name.wait_for(&mut publisher);
+    let subscriber = example.start(&[&["sub", name.as_str()], how].concat());
+    assert_eq!(subscriber.end(), READ_ALL);
+    publisher.end();
+}
+
+#[test]
+fn c_to_rust() {
+    to_rust(Language::C);
+}
+
+#[test]
+fn cpp_to_rust() {
+    to_rust(Language::Cpp);
+}
+
+#[test]
+fn rust_to_c_in_place() {
+    from_rust(Language::C, &[], &["--no-stamps"]);
+}
+
+#[test]
+fn rust_to_c_by_copy() {
+    from_rust(Language::C, &["copy"], &[]);
+}
+
+#[test]
+fn rust_to_cpp() {
+    from_rust(Language::Cpp, &[], &[]);
+}
+
+#[test]
+fn c_to_cpp() {
+    let (Some(c), Some(cpp)) = (Example::build(Language::C), Example::build(Language::Cpp)) else { return };
+    let name = OwnName::new("c-to-cpp");
+    let mut publisher = c.start(&["pub", name.as_str(), MESSAGES, "2"]);
+    name.wait_for(&mut publisher);
+    let subscribers = [cpp.start(&["sub", name.as_str()]), c.start(&["sub", name.as_str()])];
+    for subscriber in subscribers {
+        assert_eq!(subscriber.end(), READ_ALL);
+    }
+    publisher.end();
+}
+
+#[test]
+fn an_error_reaches_the_user_of_cpp_with_its_hint() {
+    let Some(cpp) = Example::build(Language::Cpp) else { return };
+    let program = cpp.folder.path().join("ring");
+    let output = Command::new(program).args(["sub", "test-c-there-is-none"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("there is no ring at") && said.contains("hint: start its publisher"), "{said}");
+}
+
+#[test]
+fn every_call_from_c() {
+    for flags in [&[][..], &[SANITIZED][..]] {
+        if !Language::C.can(flags) {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("api");
+        Language::C.build("tests/api.c", flags, &program);
+        let name = OwnName::new("api");
+        assert_eq!(Running::start(Command::new(&program).arg(name.as_str())).end(), "ok\n");
+    }
+}
+
+/// The commands of docs/ring-c.md, in one shell, with the library that is built and a folder that is nobody's home.
+#[test]
+fn the_page_tells_commands_that_work() {
+    if !Language::C.can(&[]) || !Language::Cpp.can(&[]) {
+        return;
+    }
+    for tool in ["make", "pkg-config"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            println!("skipped: no {tool} here");
+            return;
+        }
+    }
+    let page = std::fs::read_to_string(root().join("docs/ring-c.md")).unwrap();
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    // A command that fails must not leave the others waiting for it.
+    let mut script = "set -eu; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
+    script.extend(blocks.map(|(block, _)| block));
+    // Other tests, and whoever follows the page at this moment, have rings of these names.
+    for name in ["from-c", "from-rust", "from-static"] {
+        script = script.replace(name, &format!("test-page-{}-{name}", std::process::id()));
+    }
+    let home = tempfile::tempdir().unwrap();
+    let clone = home.path().join("clone");
+    std::fs::create_dir(&clone).unwrap();
+    for entry in ["Cargo.toml", "Makefile", "scripts", "crates"] {
+        std::os::unix::fs::symlink(root().join(entry), clone.join(entry)).unwrap();
+    }
+    let path = format!("{}:{}", tapeline().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).current_dir(&clone).env("HOME", home.path()).env("PATH", path);
+    for (variable, value) in [("BUILT", Some(workshop::built())), ("RUSTUP_HOME", rustup_home())] {
+        if let Some(value) = value {
+            shell.env(variable, value);
+        }
+    }
+    let said = String::from_utf8(passed(&mut shell).stdout).unwrap();
+    assert_eq!(said.matches("read 1000000, missing 0").count(), 2, "{said}");
+    assert!(said.contains("published 10\n"), "{said}");
+}
+
+/// rustup looks for its toolchains at home, and home is elsewhere here.
+fn rustup_home() -> Option<std::path::PathBuf> {
+    let home = std::env::var_os("HOME")?;
+    Some(
+        std::env::var_os("RUSTUP_HOME")
+            .map_or_else(|| std::path::Path::new(&home).join(".rustup"), Into::into),
+    )
+}
