@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::atomic::Ordering;
+use crate::atomics::Ordering;
 
 use crate::discipline::{Discipline, Gated};
 use crate::frame::Position;

@@ -8,9 +8,9 @@
 //! A reader at a frame boundary finds either a committed header or zero, never anything else: before a header is
 //! stored, the word behind its frame is set to zero.
 
+use crate::atomics::Ordering;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
 
 use crate::layout::Framing;
 use crate::memory::{FRAME_HEADER, Memory};

@@ -25,7 +25,7 @@
 //! gate and the bytes that are written behind it, so a subscriber that has copied a byte of a later lap finds that the
 //! gate has passed it (`broadcast.rs`).
 
-use std::sync::atomic::{Ordering, fence};
+use crate::atomics::{Ordering, fence};
 
 use crate::lines::SLOTS;
 use crate::memory::Memory;

@@ -24,7 +24,7 @@ const CHECKSUM_AT: usize = HEADER_BYTES - 8;
 const MAGIC: [u8; 8] = *b"tapeRING";
 
 /// The smallest data area: with less, an eighth of the ring (the step in which room is given back) holds no frame.
-pub(crate) const LEAST_CAPACITY: usize = 4096;
+pub(crate) const LEAST_CAPACITY: usize = if cfg!(loom) { 64 } else { 4096 };
 /// The largest data area: keeps every sum of positions far from the end of 64 bits.
 pub(crate) const MOST_CAPACITY: usize = 1 << 40;
 /// A frame may take at most this part of the ring, so that several are always on their way.
@@ -132,7 +132,7 @@ impl Shape {
         if self.page != page {
             return bad("pages of", self.page, format!("{page}, as this machine has them"));
         }
-        let least = LEAST_CAPACITY.max(page);
+        let least = if cfg!(loom) { LEAST_CAPACITY } else { LEAST_CAPACITY.max(page) };
         if !self.capacity.is_power_of_two() || self.capacity < least || self.capacity > MOST_CAPACITY {
             return bad(
                 "capacity",

@@ -36,25 +36,33 @@
 //! The design, with what it was chosen over, is in `docs/adr/0001-ring.md`.
 
 #![deny(unsafe_code)]
+#![cfg_attr(loom, allow(dead_code, reason = "the models leave out files, locks and waiting"))]
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("the ring rests on Linux's locks, futexes and shared memory, and on atomic words of 64 bits");
 
+mod atomics;
 mod batch;
 pub mod broadcast;
 mod claim;
+mod clock;
 mod discipline;
 mod error;
 mod frame;
 mod gate;
 mod layout;
 mod lines;
+#[cfg(not(loom))]
 mod lock;
+#[cfg_attr(loom, path = "models/memory.rs")]
 mod memory;
+#[cfg(loom)]
+mod models;
 mod name;
 mod process;
 mod publisher;
 mod registry;
+#[cfg_attr(loom, path = "models/segment.rs")]
 mod segment;
 mod subscriber;
 mod waiting;

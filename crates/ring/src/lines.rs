@@ -6,10 +6,10 @@
 //! All words are plain atomics without invariants: whatever bytes stand there, reading them is harmless, and what is
 //! read is checked where it is used.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Subscribers that a ring takes: one bit each in a word.
-pub(crate) const SLOTS: usize = 64;
+pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 64 };
 /// Words of a subscriber's label.
 const LABEL_WORDS: usize = 6;
 /// Bytes of a subscriber's label.
@@ -29,6 +29,7 @@ pub(crate) const HAS_BARRIER: u32 = 1;
 /// successor, for people. Readers on the way do not look there, they see each frame's own header. The gate is the other:
 /// the oldest position that is guaranteed to be intact (its frames are counted in broadcast rings only).
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Milestone {
     pub(crate) position: AtomicU64,
@@ -38,6 +39,7 @@ pub(crate) struct Milestone {
 }
 
 #[repr(C)]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 struct Count {
     position: AtomicU64,
@@ -71,6 +73,7 @@ impl Milestone {
 
 /// Who publishes, and whether more may come.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Status {
     /// [`LIVE`] or [`ENDED`].
@@ -86,6 +89,7 @@ pub(crate) struct Status {
 
 /// Counters for people, written when something rare happens.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// Dead subscribers that no longer gate.
@@ -99,6 +103,7 @@ pub(crate) struct Tally {
 /// 64 bytes from the publisher to whoever reads. Two copies, so that a reader never waits for a writer, and a writer
 /// that dies half-way leaves the previous copy whole.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Note {
     version: AtomicU64,
@@ -106,6 +111,7 @@ pub(crate) struct Note {
 }
 
 #[repr(C, align(64))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 struct NoteCopy([AtomicU64; 8]);
 
@@ -143,6 +149,7 @@ impl Note {
 /// What the publisher has to say to the subscriber in a slot, which reads it with every frame: a ticket and, in the two
 /// lowest bits, one of the orders below. The ticket tells it from what was said to an earlier holder of the slot.
 #[repr(C)]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) word: AtomicU64,
@@ -164,6 +171,7 @@ pub(crate) fn order_word(ticket: u64, order: u64) -> u64 {
 
 /// What only the publisher writes.
 #[repr(C, align(4096))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct PublisherLines {
     pub(crate) cursor: Milestone,
@@ -176,6 +184,7 @@ pub(crate) struct PublisherLines {
 
 /// Which slots gate the publisher: bit `n` for slot `n`.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Members {
     pub(crate) slots: AtomicU64,
@@ -185,6 +194,7 @@ pub(crate) struct Members {
 
 /// Who sleeps, and the word it sleeps on.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Waiters {
     /// Bit `n` while the subscriber in slot `n` is parked or about to be.
@@ -195,6 +205,7 @@ pub(crate) struct Waiters {
 
 /// One subscriber's lines.
 #[repr(C, align(256))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) progress: Progress,
@@ -203,6 +214,7 @@ pub(crate) struct Slot {
 
 /// How far a subscriber has released frames. Only that subscriber writes it.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) position: AtomicU64,
@@ -210,6 +222,7 @@ pub(crate) struct Progress {
 
 /// Who a subscriber is, for people.
 #[repr(C, align(128))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) pid: AtomicU32,
@@ -247,6 +260,7 @@ impl Identity {
 
 /// What subscribers write (and the publisher, when it reclaims a slot or wakes).
 #[repr(C, align(4096))]
+#[cfg_attr(loom, derive(Default))]
 #[derive(Debug)]
 pub(crate) struct SubscriberLines {
     pub(crate) members: Members,
@@ -255,6 +269,7 @@ pub(crate) struct SubscriberLines {
 }
 
 // The layout is shared with other processes, and one day with other languages.
+#[cfg(not(loom))]
 const _: () = {
     assert!(std::mem::offset_of!(PublisherLines, gate) == 128);
     assert!(std::mem::offset_of!(PublisherLines, status) == 256);
@@ -269,6 +284,7 @@ const _: () = {
 };
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

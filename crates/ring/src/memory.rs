@@ -14,10 +14,10 @@
 
 #![allow(unsafe_code)]
 
+use crate::atomics::{AtomicU64, Ordering};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 

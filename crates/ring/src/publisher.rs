@@ -1,7 +1,8 @@
 //! The publishing end.
 
-use std::sync::atomic::{Ordering, fence};
-use std::time::{Duration, Instant};
+use crate::atomics::{Ordering, fence};
+use crate::clock::Instant;
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::claim::Claim;

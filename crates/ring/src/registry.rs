@@ -1,9 +1,9 @@
 //! The rings of this machine, looked at from outside.
 
+use crate::atomics::Ordering;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::frame::{self, Grain, Position};

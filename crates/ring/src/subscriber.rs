@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use crate::atomics::{Ordering, fence};
 use std::hint::spin_loop;
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use crate::Error;
@@ -343,4 +343,5 @@ impl<D: Discipline> Drop for SubscriberOf<D> {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -1,13 +1,17 @@
 //! Ways to wait for the next frame, and the wake-up of those who sleep.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::compiler_fence;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+#[cfg(not(loom))]
 use rustix::thread::{MembarrierCommand, futex, membarrier};
 
+use crate::atomics::{AtomicU32, Ordering};
 use crate::lines::{HAS_BARRIER, Waiters};
+#[cfg(loom)]
+use crate::models::kernel::{MembarrierCommand, futex, membarrier};
 
 /// How a subscriber waits for the next frame. Each choice trades the processor for time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -120,6 +124,7 @@ impl Bed<'_> {
             // The bit has stood for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
             is_known |= slept == Err(Errno::TIMEDOUT);
             #[cfg(test)]
+            #[cfg(not(loom))]
             if slept == Err(Errno::TIMEDOUT) && ready() {
                 tests::FOUND_LATE.fetch_add(1, Ordering::Relaxed);
             }
@@ -168,6 +173,7 @@ pub(crate) fn wake_all(waiters: &Waiters) {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::sync::atomic::AtomicU64;
     use std::thread;

@@ -36,7 +36,7 @@
 
 pub(crate) mod lap;
 
-use std::sync::atomic::Ordering;
+use crate::atomics::Ordering;
 
 use crate::discipline::Broadcast;
 use crate::frame::{self, Frame, Position, committed_len};

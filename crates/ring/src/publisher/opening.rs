@@ -1,7 +1,7 @@
 //! Making a ring, or continuing one.
 
+use crate::atomics::Ordering;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
 
 use super::stall::Stalls;
 use super::{Options, PublisherOf};

@@ -1,7 +1,8 @@
 //! Room for the next frames: the gate, the limit, and what is done about subscribers that stand in the way.
 
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use crate::atomics::Ordering;
+use crate::clock::Instant;
+use std::time::Duration;
 
 use super::PublisherOf;
 use super::stall::Patience;

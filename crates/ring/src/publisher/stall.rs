@@ -9,8 +9,9 @@
 //! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
 //! evicted one unnoticed, and the ticket tells the next holder from it.
 
-use std::sync::atomic::{Ordering, fence};
-use std::time::{Duration, Instant};
+use crate::atomics::{Ordering, fence};
+use crate::clock::Instant;
+use std::time::Duration;
 
 use crate::lines::{EVICTED, NO_ORDER, Order, SLOTS, TELL, order_word};
 use crate::memory::Memory;

@@ -1,6 +1,6 @@
 //! Becoming a subscriber.
 
-use std::sync::atomic::{Ordering, fence};
+use crate::atomics::{Ordering, fence};
 
 use super::{Start, SubscriberOf};
 use crate::discipline::{Discipline, Gated};
@@ -57,6 +57,7 @@ impl<D: Discipline> SubscriberOf<D> {
     /// Registers at `position`, then fences (F2 in `gate.rs`).
     fn enter(&mut self, position: u64) {
         #[cfg(test)]
+        #[cfg(not(loom))]
         super::tests::interlude();
         self.move_to(position);
         self.register();

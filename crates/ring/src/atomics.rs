@@ -1,0 +1,7 @@
+//! The atomics of everything that two sides share, from one place, so that the models can put theirs in.
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+#[cfg(loom)]
+pub(crate) use crate::models::atomics::{AtomicU32, AtomicU64, Ordering, fence};

@@ -1,0 +1,245 @@
+//! Loom's atomics, with faults.
+//!
+//! A fault is planted at a place in the real code, which each access knows as its caller's: nothing in that code names
+//! the faults. What was weakened, delayed or answered from before is then one line of the ring, and the model has to
+//! find out.
+
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+use std::sync::Arc;
+use std::thread::panicking;
+
+use loom::sync::atomic as looms;
+pub(crate) use loom::sync::atomic::Ordering;
+use loom::thread::{self, ThreadId};
+
+/// A line of the crate's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Site {
+    /// As the compiler names it.
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+}
+
+impl Site {
+    #[track_caller]
+    fn here() -> Self {
+        let caller = Location::caller();
+        Self { file: caller.file(), line: caller.line() }
+    }
+}
+
+/// What can be wrong at a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The access is relaxed; the fence is not there.
+    Weak(Site),
+    /// The store is made after the thread's next one at `until`, or never.
+    Late { store: Site, until: Option<Site> },
+    /// The load gives what the thread's load before it at this line gave; the first gives what is there.
+    Lagging(Site),
+    /// The store stores so much more.
+    Ahead { store: Site, by: u64 },
+}
+
+/// What happens to accesses on this thread of the system, on which loom runs all threads of a model.
+#[derive(Default)]
+struct Plan {
+    fault: Option<Fault>,
+    /// Whether an access has met the fault.
+    met: bool,
+    /// Stores that are late, by loom's thread.
+    late: Vec<(ThreadId, Pending)>,
+    /// The values that lagging loads have seen.
+    lagging: BTreeMap<(String, Site), u64>,
+    /// Lines with an ordering that says something, and what stands there.
+    ordered: BTreeSet<(Site, &'static str)>,
+}
+
+enum Pending {
+    Long(AtomicU64, u64, Ordering),
+    Short(AtomicU32, u32, Ordering),
+}
+
+thread_local! {
+    static PLAN: RefCell<Plan> = RefCell::default();
+}
+
+/// Plants `fault`, or none, and forgets what was seen.
+pub(crate) fn plant(fault: Option<Fault>) {
+    PLAN.with_borrow_mut(|plan| *plan = Plan { fault, ..Plan::default() });
+}
+
+/// Forgets what an interleaving has left. Call it where the next one starts.
+pub(crate) fn begin() {
+    PLAN.with_borrow_mut(|plan| {
+        plan.late.clear();
+        plan.lagging.clear();
+    });
+}
+
+/// Whether the planted fault was on the way of any access.
+pub(crate) fn fault_was_met() -> bool {
+    PLAN.with_borrow(|plan| plan.met)
+}
+
+/// Lines with an ordering other than relaxed that were passed since `plant`, and what they do.
+pub(crate) fn ordered_sites() -> BTreeSet<(Site, &'static str)> {
+    PLAN.with_borrow(|plan| plan.ordered.clone())
+}
+
+impl Plan {
+    fn meets(&mut self, fault: Fault) -> bool {
+        let meets = self.fault == Some(fault);
+        self.met |= meets;
+        meets
+    }
+
+    /// The ordering with which an access is made.
+    fn ordering(&mut self, site: Site, what: &'static str, ordering: Ordering) -> Ordering {
+        if ordering == Ordering::Relaxed {
+            return ordering;
+        }
+        self.ordered.insert((site, what));
+        if self.meets(Fault::Weak(site)) { Ordering::Relaxed } else { ordering }
+    }
+}
+
+/// A fence.
+#[track_caller]
+pub(crate) fn fence(ordering: Ordering) {
+    let site = Site::here();
+    // Destructors of a model that has failed run outside of it.
+    if panicking() {
+        return;
+    }
+    if PLAN.with_borrow_mut(|plan| plan.ordering(site, "fence", ordering)) != Ordering::Relaxed {
+        looms::fence(ordering);
+    }
+}
+
+macro_rules! atomic {
+    ($name:ident, $number:ty, $pending:ident) => {
+        /// An atomic number.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct $name(Arc<looms::$name>);
+
+        #[allow(dead_code, reason = "not every width needs every access")]
+        impl $name {
+            #[track_caller]
+            pub(crate) fn load(&self, ordering: Ordering) -> $number {
+                let site = Site::here();
+                if panicking() {
+                    return 0;
+                }
+                let (ordering, lags) = PLAN.with_borrow_mut(|plan| {
+                    (plan.ordering(site, "load", ordering), plan.meets(Fault::Lagging(site)))
+                });
+                let value = self.0.load(ordering);
+                if !lags {
+                    return value;
+                }
+                let reader = format!("{:?}", thread::current().id());
+                let before =
+                    PLAN.with_borrow_mut(|plan| plan.lagging.insert((reader, site), u64::from(value)));
+                before.map_or(value, |before| before as $number)
+            }
+
+            #[track_caller]
+            pub(crate) fn store(&self, value: $number, ordering: Ordering) {
+                let site = Site::here();
+                if panicking() {
+                    return;
+                }
+                let mut value = value;
+                let (ordering, fault) =
+                    PLAN.with_borrow_mut(|plan| (plan.ordering(site, "store", ordering), plan.fault));
+                match fault {
+                    Some(Fault::Late { store, until }) if store == site => {
+                        PLAN.with_borrow_mut(|plan| plan.met = true);
+                        if until.is_some() {
+                            let pending = Pending::$pending(self.clone(), value, ordering);
+                            let writer = thread::current().id();
+                            PLAN.with_borrow_mut(|plan| plan.late.push((writer, pending)));
+                        }
+                        return;
+                    }
+                    Some(Fault::Ahead { store, by }) if store == site => {
+                        PLAN.with_borrow_mut(|plan| plan.met = true);
+                        value += by as $number;
+                    }
+                    _ => {}
+                }
+                self.0.store(value, ordering);
+                if matches!(fault, Some(Fault::Late { until: Some(until), .. }) if until == site) {
+                    catch_up();
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_or(&self, bits: $number, ordering: Ordering) -> $number {
+                self.change("fetch_or", ordering, |number, ordering| number.fetch_or(bits, ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_and(&self, bits: $number, ordering: Ordering) -> $number {
+                self.change("fetch_and", ordering, |number, ordering| number.fetch_and(bits, ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_add(&self, more: $number, ordering: Ordering) -> $number {
+                self.change("fetch_add", ordering, |number, ordering| number.fetch_add(more, ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn swap(&self, value: $number, ordering: Ordering) -> $number {
+                self.change("swap", ordering, |number, ordering| number.swap(value, ordering))
+            }
+
+            /// Reads it as plain memory: loom complains of any store that is not ordered before or after.
+            pub(crate) fn plain(&self) -> $number {
+                if panicking() {
+                    return 0;
+                }
+                // SAFETY: a model's number is atomic in any case; what this breaks is found by loom, which is what it is
+                // for.
+                unsafe { self.0.unsync_load() }
+            }
+
+            #[track_caller]
+            fn change(
+                &self,
+                what: &'static str,
+                ordering: Ordering,
+                change: impl FnOnce(&looms::$name, Ordering) -> $number,
+            ) -> $number {
+                let site = Site::here();
+                if panicking() {
+                    return 0;
+                }
+                let ordering = PLAN.with_borrow_mut(|plan| plan.ordering(site, what, ordering));
+                change(&self.0, ordering)
+            }
+        }
+    };
+}
+
+atomic!(AtomicU32, u32, Short);
+atomic!(AtomicU64, u64, Long);
+
+/// Makes the running thread's late stores.
+fn catch_up() {
+    let writer = thread::current().id();
+    let all = PLAN.with_borrow_mut(|plan| std::mem::take(&mut plan.late));
+    let (due, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(late, _)| *late == writer);
+    PLAN.with_borrow_mut(|plan| plan.late = rest);
+    for (_, pending) in due {
+        match pending {
+            Pending::Long(number, value, ordering) => number.0.store(value, ordering),
+            Pending::Short(number, value, ordering) => number.0.store(value, ordering),
+        }
+    }
+}
