@@ -42,6 +42,12 @@ enum tapeline_code
     TAPELINE_FULL = 6,
     // Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
     TAPELINE_TOO_LONG = 7,
+    // This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
+    // frame that was lent last may have been written over while it was read. It stays so: leave, and join again.
+    TAPELINE_EVICTED = 8,
+    // The publisher of a broadcast ring has passed this subscriber, which goes on at the oldest frame that is whole;
+    // tapeline_subscriber_lost() says how much is lost.
+    TAPELINE_LOST = 9,
     // A NULL where none is allowed.
     TAPELINE_ERROR_NULL = -1,
     // An argument that is none of its values, or text that is not UTF-8.
@@ -72,6 +78,10 @@ enum tapeline_code
     TAPELINE_ERROR_NO_ROOM = -14,
     // A system call failed.
     TAPELINE_ERROR_SYSTEM = -15,
+    // The ring has the other policy.
+    TAPELINE_ERROR_OTHER_POLICY = -16,
+    // The machine does not give huge pages.
+    TAPELINE_ERROR_NO_HUGE_PAGES = -17,
     // Another error.
     TAPELINE_ERROR_OTHER = -99,
 };
@@ -127,10 +137,49 @@ typedef uint32_t tapeline_wait;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// What becomes of subscribers that are slow. Fixed when a ring is made.
+enum tapeline_policy
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // The publisher waits for them: nothing is lost.
+    TAPELINE_GATED = 0,
+    // The publisher never waits: they are told how much they lost.
+    TAPELINE_BROADCAST = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum tapeline_policy tapeline_policy;
+#else
+typedef uint32_t tapeline_policy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// How frames lie.
+enum tapeline_framing
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    // One after the other: the most messages a second.
+    TAPELINE_PACKED = 0,
+    // Each on cache lines of its own: the least latency where messages come every 100 ns or faster.
+    TAPELINE_LINES = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum tapeline_framing tapeline_framing;
+#else
+typedef uint32_t tapeline_framing;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // The one publisher of a ring.
 typedef struct tapeline_publisher tapeline_publisher;
 
-// One of a ring's subscribers. While it lives, the publisher does not write over what it has not released.
+// One of a ring's subscribers. While one of a gated ring lives, the publisher does not write over what it has not
+// released.
 typedef struct tapeline_subscriber tapeline_subscriber;
 
 // What a new ring is to be like. An existing ring that is continued must have the same shape. Zero is the default of
@@ -149,8 +198,19 @@ typedef struct tapeline_publisher_options {
     // Not 0: sleeping subscribers are woken by tapeline_publisher_flush() alone, not by each commit. For frames that
     // come in bursts.
     uint32_t wake_on_flush;
-    // 0.
-    uint32_t reserved;
+    // A tapeline_policy: what becomes of subscribers that are slow.
+    uint32_t policy;
+    // A tapeline_framing: how frames lie.
+    uint32_t framing;
+    // Not 0: the segment is given to `group`.
+    uint32_t set_group;
+    // The group's number. With a mode of 0660 its members can subscribe.
+    uint32_t group;
+    // Not 0: lay the data area on huge pages (of 2 MiB, so the capacity is at least that).
+    uint32_t huge_pages;
+    // For how long a live subscriber may hold a full ring without releasing anything, in ns; then it is evicted and
+    // told so. 0 = for ever. Broadcast rings take none.
+    uint64_t stall_limit_ns;
 } tapeline_publisher_options;
 
 // What tapeline_publisher_look() tells.
@@ -173,6 +233,8 @@ typedef struct tapeline_publisher_state {
     uint32_t epoch;
     // Subscribers that are registered now; dead ones count until their room is needed.
     uint32_t subscribers;
+    // Live subscribers that stalled for longer than the ring's limit and were left behind.
+    uint64_t evicted;
 } tapeline_publisher_state;
 
 // A frame, where it lies in shared memory.
@@ -205,6 +267,8 @@ typedef struct tapeline_subscriber_state {
     uint32_t named;
     // 0.
     uint32_t reserved;
+    // For how long this subscriber may hold the full ring; 0 = for ever.
+    uint64_t stall_limit_ns;
 } tapeline_subscriber_state;
 
 #ifdef __cplusplus
@@ -277,7 +341,10 @@ tapeline_code tapeline_publisher_look(struct tapeline_publisher *publisher,
 // TAPELINE_ENDED. The ring's name goes, unless it is to be kept. What is claimed is aborted. NULL does nothing.
 tapeline_code tapeline_publisher_close(struct tapeline_publisher *publisher);
 
-// Joins a ring. `start`: a tapeline_start. `label`: shown to people who look at the ring (its first 48 bytes), or
+// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+tapeline_code tapeline_publisher_lock_memory(struct tapeline_publisher *publisher);
+
+// Joins a gated ring. `start`: a tapeline_start. `label`: shown to people who look at the ring (its first 48 bytes), or
 // NULL: this process's command. The handle goes to `*subscriber`, which is NULL after an error; give it back with
 // tapeline_subscriber_leave().
 tapeline_code tapeline_subscriber_join(const char *name,
@@ -285,8 +352,18 @@ tapeline_code tapeline_subscriber_join(const char *name,
                                        const char *label,
                                        struct tapeline_subscriber **subscriber);
 
+// Joins a broadcast ring, whose publisher waits for nobody; otherwise as tapeline_subscriber_join(). Frames are copies
+// of the subscriber's own, and TAPELINE_LOST says that some were missed.
+tapeline_code tapeline_subscriber_join_broadcast(const char *name,
+                                                 uint32_t start,
+                                                 const char *label,
+                                                 struct tapeline_subscriber **subscriber);
+
 // The next frame, borrowed where it lies, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
-// TAPELINE_ENDED, TAPELINE_DAMAGED (`frame->position` says where).
+// TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (`frame->position` says where), TAPELINE_LOST.
+//
+// On a ring with a stall limit, a frame that is kept for longer than that may change while it is read: who may be so
+// slow copies it, and asks tapeline_subscriber_is_evicted() before it believes the copy.
 tapeline_code tapeline_subscriber_next(struct tapeline_subscriber *subscriber,
                                        struct tapeline_frame *frame);
 
@@ -297,6 +374,15 @@ tapeline_code tapeline_subscriber_copy(struct tapeline_subscriber *subscriber,
                                        void *to,
                                        size_t room,
                                        struct tapeline_frame *frame);
+
+// How much the latest TAPELINE_LOST stood for: frames, and bytes of the ring. Either place may be NULL. Zero on a gated
+// ring.
+tapeline_code tapeline_subscriber_lost(const struct tapeline_subscriber *subscriber,
+                                       uint64_t *frames,
+                                       uint64_t *bytes);
+
+// Whether this subscriber has been evicted by now: TAPELINE_EVICTED, else TAPELINE_OK.
+tapeline_code tapeline_subscriber_is_evicted(const struct tapeline_subscriber *subscriber);
 
 // Waits until tapeline_subscriber_next() has something other than TAPELINE_EMPTY to give: TAPELINE_OK, or
 // TAPELINE_TIMED_OUT after `timeout_ns`. `how`: a tapeline_wait. Releases all frames read.
@@ -321,6 +407,9 @@ tapeline_code tapeline_subscriber_note(const struct tapeline_subscriber *subscri
 
 // Leaves the ring and gives the handle back. NULL does nothing.
 tapeline_code tapeline_subscriber_leave(struct tapeline_subscriber *subscriber);
+
+// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+tapeline_code tapeline_subscriber_lock_memory(const struct tapeline_subscriber *subscriber);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -72,13 +73,21 @@ private:
 
 } // namespace detail
 
+enum class policy : std::uint32_t { gated = TAPELINE_GATED, broadcast = TAPELINE_BROADCAST };
+enum class framing : std::uint32_t { packed = TAPELINE_PACKED, lines = TAPELINE_LINES };
+
 // What a new ring is to be like; zero is each field's default.
 struct options {
     std::size_t capacity = 0;
     std::size_t max_frame = 0;
     std::uint32_t mode = 0;
+    std::optional<std::uint32_t> group = {};
+    tapeline::policy policy = policy::gated;
+    tapeline::framing framing = framing::packed;
+    std::chrono::nanoseconds stall_limit = {};
     bool keep = false;
     bool wake_on_flush = false;
+    bool huge_pages = false;
 };
 
 // A claimed frame, or none: `if (claim)`. It must not outlive its publisher, nor be kept while that does other things.
@@ -169,6 +178,12 @@ public:
         raw.mode = wanted.mode;
         raw.keep = wanted.keep;
         raw.wake_on_flush = wanted.wake_on_flush;
+        raw.policy = static_cast<std::uint32_t>(wanted.policy);
+        raw.framing = static_cast<std::uint32_t>(wanted.framing);
+        raw.set_group = wanted.group.has_value();
+        raw.group = wanted.group.value_or(0);
+        raw.huge_pages = wanted.huge_pages;
+        raw.stall_limit_ns = static_cast<std::uint64_t>(wanted.stall_limit.count());
         detail::checked(tapeline_publisher_open(name.c_str(), &raw, handle_.place()));
     }
 
@@ -201,6 +216,7 @@ public:
         detail::checked(tapeline_publisher_look(handle_.get(), &state, sizeof state));
         return state;
     }
+    void lock_memory() { detail::checked(tapeline_publisher_lock_memory(handle_.get())); }
     // Says that nothing more comes. The publisher is of no use afterwards.
     void close() { detail::checked(tapeline_publisher_close(handle_.release())); }
 
@@ -229,6 +245,8 @@ enum class poll : std::int32_t {
     ended = TAPELINE_ENDED,
     damaged = TAPELINE_DAMAGED,
     too_long = TAPELINE_TOO_LONG,
+    evicted = TAPELINE_EVICTED, // Stalled for too long; join again.
+    lost = TAPELINE_LOST,       // Broadcast only: lost() says how much.
 };
 
 // A frame where it lies: good until the next call with its subscriber.
@@ -245,7 +263,8 @@ private:
     tapeline_frame raw_ = {};
 };
 
-// One of a ring's subscribers. While it lives, the publisher does not write over what it has not released.
+// One of a ring's subscribers. While one of a gated ring lives, the publisher does not write over what it has not
+// released.
 class subscriber {
 public:
     using state_type = tapeline_subscriber_state;
@@ -253,6 +272,14 @@ public:
     explicit subscriber(const std::string &name, start where = start::newest, const char *label = nullptr) {
         detail::checked(
             tapeline_subscriber_join(name.c_str(), static_cast<std::uint32_t>(where), label, handle_.place()));
+    }
+
+    // One of a broadcast ring, whose publisher waits for nobody.
+    static subscriber join_broadcast(const std::string &name, start where = start::newest, const char *label = nullptr) {
+        subscriber joined;
+        detail::checked(tapeline_subscriber_join_broadcast(name.c_str(), static_cast<std::uint32_t>(where), label,
+                                                           joined.handle_.place()));
+        return joined;
     }
 
     // The next frame, borrowed; releases the one before.
@@ -276,6 +303,16 @@ public:
         if (found_what != poll::empty || !wait(how, timeout)) return found_what;
         return next(found);
     }
+    // Frames that the latest `poll::lost` stood for.
+    std::uint64_t lost() const {
+        std::uint64_t frames = 0;
+        detail::checked(tapeline_subscriber_lost(handle_.get(), &frames, nullptr));
+        return frames;
+    }
+    bool is_evicted() const {
+        return detail::checked(tapeline_subscriber_is_evicted(handle_.get())) == TAPELINE_EVICTED;
+    }
+    void lock_memory() { detail::checked(tapeline_subscriber_lock_memory(handle_.get())); }
     void release() { detail::checked(tapeline_subscriber_release(handle_.get())); }
     // False while notes are written faster than they can be read.
     bool note(std::array<std::uint64_t, 8> &words) {
@@ -289,6 +326,8 @@ public:
     }
 
 private:
+    subscriber() = default;
+
     detail::handle<tapeline_subscriber, tapeline_subscriber_leave> handle_;
 };
 

@@ -24,6 +24,12 @@ pub enum tapeline_code {
     TAPELINE_FULL = 6,
     /// Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
     TAPELINE_TOO_LONG = 7,
+    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
+    /// frame that was lent last may have been written over while it was read. It stays so: leave, and join again.
+    TAPELINE_EVICTED = 8,
+    /// The publisher of a broadcast ring has passed this subscriber, which goes on at the oldest frame that is whole;
+    /// tapeline_subscriber_lost() says how much is lost.
+    TAPELINE_LOST = 9,
 
     /// A NULL where none is allowed.
     TAPELINE_ERROR_NULL = -1,
@@ -55,6 +61,10 @@ pub enum tapeline_code {
     TAPELINE_ERROR_NO_ROOM = -14,
     /// A system call failed.
     TAPELINE_ERROR_SYSTEM = -15,
+    /// The ring has the other policy.
+    TAPELINE_ERROR_OTHER_POLICY = -16,
+    /// The machine does not give huge pages.
+    TAPELINE_ERROR_NO_HUGE_PAGES = -17,
     /// Another error.
     TAPELINE_ERROR_OTHER = -99,
 }
@@ -75,6 +85,8 @@ impl From<&Error> for tapeline_code {
             Error::NoSlot { .. } => TAPELINE_ERROR_NO_SLOT,
             Error::NoRoom { .. } => TAPELINE_ERROR_NO_ROOM,
             Error::System { .. } => TAPELINE_ERROR_SYSTEM,
+            Error::OtherPolicy { .. } => TAPELINE_ERROR_OTHER_POLICY,
+            Error::NoHugePages { .. } => TAPELINE_ERROR_NO_HUGE_PAGES,
             _ => TAPELINE_ERROR_OTHER,
         }
     }

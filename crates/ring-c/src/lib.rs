@@ -13,6 +13,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the header says at its top what holds for every function")]
 
 mod code;
+mod end;
 mod failure;
 mod options;
 mod publisher;

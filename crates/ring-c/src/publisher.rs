@@ -3,12 +3,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
-use std::ptr::NonNull;
 use std::slice;
 
-use tapeline_ring::{Batch, Claim, Position, Publisher};
+use tapeline_ring::{Broadcast, Gated, Policy, Position, PublisherOf};
 
-use crate::failure::{self, Failure, guarded, is_null, null, out_of_order};
+use crate::end::End;
+use crate::failure::{self, guarded, is_null, null};
 use crate::options::given;
 use crate::sized::write_sized;
 use crate::tapeline_code::{self, *};
@@ -16,18 +16,22 @@ use crate::tapeline_publisher_options;
 
 /// The one publisher of a ring.
 #[derive(Debug)]
-pub struct tapeline_publisher {
-    open: Open,
-    /// A `Publisher` in a box of its own. Only `open` may use it while that is not `Nothing`.
-    publisher: NonNull<Publisher>,
+pub struct tapeline_publisher(Either);
+
+#[derive(Debug)]
+enum Either {
+    Gated(End<Gated>),
+    Broadcast(End<Broadcast>),
 }
 
-/// What is claimed and not yet committed. It borrows the handle's publisher, which outlives it: `close` drops this first.
-#[derive(Debug)]
-enum Open {
-    Nothing,
-    Claim(Claim<'static>),
-    Batch(Batch<'static>),
+/// The same call for either policy.
+macro_rules! each {
+    ($handle:expr, $end:ident => $call:expr) => {
+        match &mut $handle.0 {
+            Either::Gated($end) => $call,
+            Either::Broadcast($end) => $call,
+        }
+    };
 }
 
 /// What tapeline_publisher_look() tells.
@@ -52,10 +56,9 @@ pub struct tapeline_publisher_state {
     pub epoch: u32,
     /// Subscribers that are registered now; dead ones count until their room is needed.
     pub subscribers: u32,
+    /// Live subscribers that stalled for longer than the ring's limit and were left behind.
+    pub evicted: u64,
 }
-
-const CLAIM_OPEN: &str = "a claim or a batch is open; hint: commit or abort it first";
-const NOTHING_OPEN: &str = "nothing is claimed; hint: claim before you commit";
 
 /// Makes a ring, or continues one whose publisher is gone: with the next epoch, from the last committed frame, and its
 /// subscribers keep their places.
@@ -75,9 +78,11 @@ pub unsafe extern "C" fn tapeline_publisher_open(
             handle.write(std::ptr::null_mut());
             (failure::name(name)?, tapeline_publisher_options::read(options)?)
         };
-        let opened = Box::new(Publisher::open(&name, &options)?);
-        let publisher = NonNull::from(Box::leak(opened));
-        let opened = Box::new(tapeline_publisher { open: Open::Nothing, publisher });
+        let (policy, options) = options;
+        let opened = Box::new(tapeline_publisher(match policy {
+            Policy::Broadcast => Either::Broadcast(End::new(PublisherOf::open(&name, &options)?)),
+            _ => Either::Gated(End::new(PublisherOf::open(&name, &options)?)),
+        }));
         // SAFETY: as above.
         unsafe { handle.write(Box::into_raw(opened)) };
         Ok(TAPELINE_OK)
@@ -97,17 +102,13 @@ pub unsafe extern "C" fn tapeline_publisher_claim(
     if bytes.is_null() {
         return is_null("where the claim's address goes");
     }
-    let Open::Nothing = handle.open else { return out_of_order(CLAIM_OPEN) };
-    // SAFETY: nothing is open, so nobody else borrows it; what borrows it now is in `open`, and dropped before it.
-    let publisher: &'static mut Publisher = unsafe { handle.publisher.as_mut() };
-    match publisher.claim(len) {
-        Ok(mut claim) => {
+    match each!(handle, end => end.claim(len)) {
+        Ok(claimed) => {
             // SAFETY: not NULL, so a place for a pointer.
-            unsafe { bytes.write(claim.as_mut_ptr().cast()) };
-            handle.open = Open::Claim(claim);
+            unsafe { bytes.write(claimed) };
             TAPELINE_OK
         }
-        Err(refused) => refused.into(),
+        Err(code) => code,
     }
 }
 
@@ -125,24 +126,13 @@ pub unsafe extern "C" fn tapeline_publisher_batch_claim(
     if bytes.is_null() {
         return is_null("where the claim's address goes");
     }
-    if let Open::Nothing = handle.open {
-        // SAFETY: as in `tapeline_publisher_claim`.
-        let publisher: &'static mut Publisher = unsafe { handle.publisher.as_mut() };
-        handle.open = Open::Batch(publisher.claim_batch());
-    }
-    let Open::Batch(batch) = &mut handle.open else { return out_of_order(CLAIM_OPEN) };
-    match batch.claim(len) {
-        Ok(claim) => {
+    match each!(handle, end => end.batch_claim(len)) {
+        Ok(claimed) => {
             // SAFETY: not NULL, so a place for a pointer.
-            unsafe { bytes.write(claim.as_mut_ptr().cast()) };
+            unsafe { bytes.write(claimed) };
             TAPELINE_OK
         }
-        Err(refused) => {
-            if batch.frames() == 0 {
-                handle.open = Open::Nothing;
-            }
-            refused.into()
-        }
+        Err(code) => code,
     }
 }
 
@@ -155,14 +145,8 @@ pub unsafe extern "C" fn tapeline_publisher_commit(
 ) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
     let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
-    let committed = match std::mem::replace(&mut handle.open, Open::Nothing) {
-        Open::Claim(claim) => claim.commit(),
-        Open::Batch(batch) => batch.commit(),
-        Open::Nothing => return out_of_order(NOTHING_OPEN),
-    };
     // SAFETY: the caller's `position` is NULL or a place for it.
-    unsafe { tell(position, committed) };
-    TAPELINE_OK
+    unsafe { tell(position, each!(handle, end => end.commit())) }
 }
 
 /// Makes the claimed frame visible with its first `len` bytes alone. TAPELINE_TOO_LONG if less was claimed; then the
@@ -175,21 +159,8 @@ pub unsafe extern "C" fn tapeline_publisher_commit_prefix(
 ) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
     let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
-    match std::mem::replace(&mut handle.open, Open::Nothing) {
-        Open::Claim(claim) => match claim.commit_prefix(len) {
-            Ok(committed) => {
-                // SAFETY: the caller's `position` is NULL or a place for it.
-                unsafe { tell(position, committed) };
-                TAPELINE_OK
-            }
-            Err(refused) => refused.into(),
-        },
-        open @ Open::Batch(_) => {
-            handle.open = open;
-            out_of_order("a batch has no prefix; hint: commit or abort it")
-        }
-        Open::Nothing => out_of_order(NOTHING_OPEN),
-    }
+    // SAFETY: the caller's `position` is NULL or a place for it.
+    unsafe { tell(position, each!(handle, end => end.commit_prefix(len))) }
 }
 
 /// Gives up what is claimed, a frame or a batch: it was never there.
@@ -197,10 +168,7 @@ pub unsafe extern "C" fn tapeline_publisher_commit_prefix(
 pub unsafe extern "C" fn tapeline_publisher_abort(publisher: *mut tapeline_publisher) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
     let Some(handle) = (unsafe { publisher.as_mut() }) else { return is_null("the publisher") };
-    match std::mem::replace(&mut handle.open, Open::Nothing) {
-        Open::Nothing => out_of_order(NOTHING_OPEN),
-        _ => TAPELINE_OK,
-    }
+    each!(handle, end => end.abort())
 }
 
 /// Claims, copies and commits in one go: `len` bytes at `bytes`, which may be NULL if `len` is 0. `position` may be NULL.
@@ -221,25 +189,23 @@ pub unsafe extern "C" fn tapeline_publisher_publish(
         // SAFETY: `len` bytes are there, and nobody changes them meanwhile.
         _ => unsafe { slice::from_raw_parts(bytes.cast::<u8>(), len) },
     };
-    let Open::Nothing = handle.open else { return out_of_order(CLAIM_OPEN) };
-    // SAFETY: nothing is open, so nobody else borrows it.
-    match unsafe { handle.publisher.as_mut() }.publish(message) {
-        Ok(committed) => {
-            // SAFETY: the caller's `position` is NULL or a place for it.
-            unsafe { tell(position, committed) };
-            TAPELINE_OK
-        }
-        Err(refused) => refused.into(),
-    }
+    // SAFETY: the caller's `position` is NULL or a place for it.
+    unsafe { tell(position, each!(handle, end => end.publish(message))) }
 }
 
 /// # Safety
 /// `place` is NULL or a place for a number.
 #[inline]
-unsafe fn tell(place: *mut u64, position: Position) {
-    if !place.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { place.write(position.0) };
+unsafe fn tell(place: *mut u64, committed: Result<Position, tapeline_code>) -> tapeline_code {
+    match committed {
+        Ok(position) => {
+            if !place.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { place.write(position.0) };
+            }
+            TAPELINE_OK
+        }
+        Err(code) => code,
     }
 }
 
@@ -247,8 +213,12 @@ unsafe fn tell(place: *mut u64, position: Position) {
 /// this call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_publisher_flush(publisher: *mut tapeline_publisher) -> tapeline_code {
-    // SAFETY: NULL, or a handle that this thread alone uses.
-    unsafe { with_idle(publisher, Publisher::flush) }
+    guarded(|| {
+        // SAFETY: NULL, or a handle that this thread alone uses.
+        let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
+        each!(handle, end => end.with_idle(PublisherOf::flush)?);
+        Ok(TAPELINE_OK)
+    })
 }
 
 /// Writes the ring's note: 8 words that any subscriber can read at any time, whole or not at all.
@@ -260,11 +230,14 @@ pub unsafe extern "C" fn tapeline_publisher_set_note(
     if words.is_null() {
         return is_null("the note");
     }
-    // SAFETY: 8 words are there, and the handle is NULL or this thread's.
-    unsafe {
-        let note = words.cast::<[u64; 8]>().read();
-        with_idle(publisher, |publisher| publisher.set_note(note))
-    }
+    // SAFETY: 8 words are there.
+    let note = unsafe { words.cast::<[u64; 8]>().read() };
+    guarded(|| {
+        // SAFETY: NULL, or a handle that this thread alone uses.
+        let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
+        each!(handle, end => end.with_idle(|publisher| publisher.set_note(note))?);
+        Ok(TAPELINE_OK)
+    })
 }
 
 /// Tells about the publisher and its ring. `size`: sizeof *state, since later releases add fields. Not for every
@@ -275,26 +248,26 @@ pub unsafe extern "C" fn tapeline_publisher_look(
     state: *mut tapeline_publisher_state,
     size: usize,
 ) -> tapeline_code {
-    if state.is_null() {
-        return is_null("where the state goes");
-    }
-    // SAFETY: the handle is NULL or this thread's, and `size` bytes are there for the state.
-    unsafe {
-        with_idle(publisher, |publisher| {
-            let found = tapeline_publisher_state {
-                position: publisher.position().0,
-                frames: publisher.frames(),
-                full: publisher.full(),
-                reclaimed: publisher.reclaimed(),
-                backlog_bytes: publisher.backlog_bytes(),
-                capacity: publisher.capacity() as u64,
-                max_frame: publisher.max_frame() as u64,
-                epoch: publisher.epoch(),
-                subscribers: publisher.subscribers() as u32,
-            };
-            write_sized(found, state, size);
-        })
-    }
+    guarded(|| {
+        // SAFETY: NULL, or a handle that this thread alone uses.
+        let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
+        let place = given(state, "where the state goes")?;
+        let state = each!(handle, end => end.with_idle(|publisher| tapeline_publisher_state {
+            position: publisher.position().0,
+            frames: publisher.frames(),
+            full: publisher.full(),
+            reclaimed: publisher.reclaimed(),
+            backlog_bytes: publisher.backlog_bytes(),
+            capacity: publisher.capacity() as u64,
+            max_frame: publisher.max_frame() as u64,
+            epoch: publisher.epoch(),
+            subscribers: publisher.subscribers() as u32,
+            evicted: publisher.evicted(),
+        })?);
+        // SAFETY: `size` bytes are there for the state.
+        unsafe { write_sized(state, place, size) };
+        Ok(TAPELINE_OK)
+    })
 }
 
 /// Says that nothing more comes, and gives the handle back, also after an error: subscribers drain, then see
@@ -306,26 +279,22 @@ pub unsafe extern "C" fn tapeline_publisher_close(publisher: *mut tapeline_publi
     }
     guarded(|| {
         // SAFETY: made by `tapeline_publisher_open` of a box, and not given back before.
-        let mut handle = unsafe { *Box::from_raw(publisher) };
-        handle.open = Open::Nothing;
-        // SAFETY: likewise; what borrowed it is gone.
-        let publisher = unsafe { *Box::from_raw(handle.publisher.as_ptr()) };
-        publisher.close()?;
+        let handle = unsafe { *Box::from_raw(publisher) };
+        match handle.0 {
+            Either::Gated(end) => end.close()?,
+            Either::Broadcast(end) => end.close()?,
+        }
         Ok(TAPELINE_OK)
     })
 }
 
-/// Calls that are not for every message, and not while something is claimed.
-///
-/// # Safety
-/// `publisher` is NULL, or a handle that this thread alone uses.
-unsafe fn with_idle(publisher: *mut tapeline_publisher, what: impl FnOnce(&mut Publisher)) -> tapeline_code {
+/// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_publisher_lock_memory(publisher: *mut tapeline_publisher) -> tapeline_code {
     guarded(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: NULL, or a handle that this thread alone uses.
         let handle = unsafe { publisher.as_mut() }.ok_or_else(|| null("the publisher"))?;
-        let Open::Nothing = handle.open else { return Err(Failure::new(TAPELINE_ERROR_ORDER, CLAIM_OPEN)) };
-        // SAFETY: nothing is open, so nobody else borrows it.
-        what(unsafe { handle.publisher.as_mut() });
+        each!(handle, end => end.with_idle(|publisher| publisher.lock_memory())??);
         Ok(TAPELINE_OK)
     })
 }

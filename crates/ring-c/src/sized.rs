@@ -29,19 +29,13 @@ pub(crate) unsafe fn read_sized<T: Copy>(options: *const T) -> Result<T, Failure
     // SAFETY: `size` bytes are there, which is at least as many as are known.
     let beyond = unsafe { slice::from_raw_parts(options.cast::<u8>().add(known), size - known) };
     if beyond.iter().any(|&byte| byte != 0) {
-        return Err(unknown());
+        return Err(Failure::new(
+            TAPELINE_ERROR_OPTIONS,
+            "the options have fields that this library does not know; hint: install the library of the header's release",
+        ));
     }
     // SAFETY: all of it is there, and any bytes will do.
     Ok(unsafe { options.read_unaligned() })
-}
-
-/// Options of a release that this one does not know.
-pub(crate) fn unknown() -> Failure {
-    Failure::new(
-        TAPELINE_ERROR_OPTIONS,
-        "the options have fields that this library does not know; hint: install the library of the header's release, \
-         and set every field by name",
-    )
 }
 
 /// Writes as much of a struct of results as the caller has room for, and zeros where the caller's is longer.

@@ -7,16 +7,37 @@ use std::ptr;
 use std::slice;
 use std::time::Duration;
 
-use tapeline_ring::{Frame, Poll, Start, Subscriber, Wait};
+use tapeline_ring::{Error, Frame, Name, Poll, Start, Subscriber, Wait, broadcast};
 
-use crate::failure::{self, Failure, guarded, is_null, null};
-use crate::options::given;
+use crate::failure::{self, guarded, is_null, null};
+use crate::options::{given, no_value};
 use crate::sized::write_sized;
 use crate::tapeline_code::{self, *};
 
-/// One of a ring's subscribers. While it lives, the publisher does not write over what it has not released.
+/// One of a ring's subscribers. While one of a gated ring lives, the publisher does not write over what it has not
+/// released.
 #[derive(Debug)]
-pub struct tapeline_subscriber(Subscriber);
+pub struct tapeline_subscriber(Either);
+
+#[derive(Debug)]
+enum Either {
+    Gated(Subscriber),
+    Broadcast {
+        subscriber: broadcast::Subscriber,
+        /// Frames and bytes that were lost at once, the latest time.
+        lost: (u64, u64),
+    },
+}
+
+/// The same call for either policy.
+macro_rules! each {
+    ($handle:expr, $subscriber:ident => $call:expr) => {
+        match $handle {
+            Either::Gated($subscriber) => $call,
+            Either::Broadcast { subscriber: $subscriber, .. } => $call,
+        }
+    };
+}
 
 /// A frame, where it lies in shared memory.
 #[repr(C)]
@@ -52,9 +73,11 @@ pub struct tapeline_subscriber_state {
     pub named: u32,
     /// 0.
     pub reserved: u32,
+    /// For how long this subscriber may hold the full ring; 0 = for ever.
+    pub stall_limit_ns: u64,
 }
 
-/// Joins a ring. `start`: a tapeline_start. `label`: shown to people who look at the ring (its first 48 bytes), or
+/// Joins a gated ring. `start`: a tapeline_start. `label`: shown to people who look at the ring (its first 48 bytes), or
 /// NULL: this process's command. The handle goes to `*subscriber`, which is NULL after an error; give it back with
 /// tapeline_subscriber_leave().
 #[unsafe(no_mangle)]
@@ -64,9 +87,50 @@ pub unsafe extern "C" fn tapeline_subscriber_join(
     label: *const c_char,
     subscriber: *mut *mut tapeline_subscriber,
 ) -> tapeline_code {
+    // SAFETY: the caller's promises are those of `join`.
+    unsafe {
+        join(name, start, label, subscriber, |name, start, label| {
+            Ok(Either::Gated(match label {
+                Some(label) => Subscriber::join_as(name, start, label)?,
+                None => Subscriber::join(name, start)?,
+            }))
+        })
+    }
+}
+
+/// Joins a broadcast ring, whose publisher waits for nobody; otherwise as tapeline_subscriber_join(). Frames are copies
+/// of the subscriber's own, and TAPELINE_LOST says that some were missed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_subscriber_join_broadcast(
+    name: *const c_char,
+    start: u32,
+    label: *const c_char,
+    subscriber: *mut *mut tapeline_subscriber,
+) -> tapeline_code {
+    // SAFETY: the caller's promises are those of `join`.
+    unsafe {
+        join(name, start, label, subscriber, |name, start, label| {
+            let subscriber = match label {
+                Some(label) => broadcast::Subscriber::join_as(name, start, label)?,
+                None => broadcast::Subscriber::join(name, start)?,
+            };
+            Ok(Either::Broadcast { subscriber, lost: (0, 0) })
+        })
+    }
+}
+
+/// # Safety
+/// `name` and `label` are NULL or texts, `subscriber` is NULL or a place for a pointer.
+unsafe fn join(
+    name: *const c_char,
+    start: u32,
+    label: *const c_char,
+    subscriber: *mut *mut tapeline_subscriber,
+    how: impl FnOnce(&Name, Start, Option<&str>) -> Result<Either, Error>,
+) -> tapeline_code {
     guarded(|| {
         let handle = given(subscriber, "where the subscriber goes")?;
-        // SAFETY: not NULL, so a place for a pointer; name and label are NULL or texts.
+        // SAFETY: the caller's promises.
         let (name, label) = unsafe {
             handle.write(ptr::null_mut());
             let label = if label.is_null() { None } else { Some(failure::text(label, "the label")?) };
@@ -77,10 +141,7 @@ pub unsafe extern "C" fn tapeline_subscriber_join(
             1 => Start::Oldest,
             other => return Err(no_value("start", other, "TAPELINE_NEWEST or TAPELINE_OLDEST")),
         };
-        let joined = match label {
-            Some(label) => Subscriber::join_as(&name, start, label)?,
-            None => Subscriber::join(&name, start)?,
-        };
+        let joined = how(&name, start, label)?;
         // SAFETY: as above.
         unsafe { handle.write(Box::into_raw(Box::new(tapeline_subscriber(joined)))) };
         Ok(TAPELINE_OK)
@@ -88,7 +149,10 @@ pub unsafe extern "C" fn tapeline_subscriber_join(
 }
 
 /// The next frame, borrowed where it lies, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
-/// TAPELINE_ENDED, TAPELINE_DAMAGED (`frame->position` says where).
+/// TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (`frame->position` says where), TAPELINE_LOST.
+///
+/// On a ring with a stall limit, a frame that is kept for longer than that may change while it is read: who may be so
+/// slow copies it, and asks tapeline_subscriber_is_evicted() before it believes the copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_next(
     subscriber: *mut tapeline_subscriber,
@@ -99,14 +163,12 @@ pub unsafe extern "C" fn tapeline_subscriber_next(
     if frame.is_null() {
         return is_null("where the frame goes");
     }
-    match handle.0.next() {
-        Poll::Frame(found) => {
-            // SAFETY: not NULL, so a place for a frame.
-            unsafe { frame.write(borrowed(found)) };
+    // SAFETY: not NULL, so a place for a frame.
+    unsafe {
+        look(handle, frame, |found, frame| {
+            frame.write(borrowed(found));
             TAPELINE_FRAME
-        }
-        // SAFETY: as above.
-        other => unsafe { nothing(other, frame) },
+        })
     }
 }
 
@@ -125,26 +187,19 @@ pub unsafe extern "C" fn tapeline_subscriber_copy(
     if frame.is_null() || (to.is_null() && room != 0) {
         return is_null("where the frame goes");
     }
-    match handle.0.next() {
-        Poll::Frame(found) if found.len() <= room => {
-            let copy = if room == 0 {
-                &mut []
-            } else {
-                // SAFETY: the room holds the frame, and is the caller's alone.
-                unsafe { slice::from_raw_parts_mut(to.cast::<u8>(), found.len()) }
-            };
+    // SAFETY: not NULL, so a place for a frame; the room holds what is not longer, and is the caller's alone.
+    unsafe {
+        look(handle, frame, |found, frame| {
+            if found.len() > room {
+                frame.write(borrowed(found));
+                return TAPELINE_TOO_LONG;
+            }
+            let copy =
+                if room == 0 { &mut [] } else { slice::from_raw_parts_mut(to.cast::<u8>(), found.len()) };
             found.copy_to(copy);
-            // SAFETY: not NULL, so a place for a frame.
-            unsafe { frame.write(tapeline_frame { bytes: copy.as_ptr().cast(), ..borrowed(found) }) };
+            frame.write(tapeline_frame { bytes: copy.as_ptr().cast(), ..borrowed(found) });
             TAPELINE_FRAME
-        }
-        Poll::Frame(found) => {
-            // SAFETY: as above.
-            unsafe { frame.write(borrowed(found)) };
-            TAPELINE_TOO_LONG
-        }
-        // SAFETY: as above.
-        other => unsafe { nothing(other, frame) },
+        })
     }
 }
 
@@ -159,21 +214,74 @@ fn borrowed(frame: Frame<'_>) -> tapeline_frame {
     }
 }
 
+/// Looks for the next frame, and says what there is instead.
+///
 /// # Safety
 /// `frame` is a place for a frame.
-#[inline]
-unsafe fn nothing(poll: Poll<'_>, frame: *mut tapeline_frame) -> tapeline_code {
-    match poll {
-        Poll::Empty => TAPELINE_EMPTY,
-        Poll::Ended => TAPELINE_ENDED,
-        Poll::Damaged { position } => {
-            let none = tapeline_frame { bytes: ptr::null(), len: 0, position: position.0, epoch: 0 };
-            // SAFETY: the caller's promise.
-            unsafe { frame.write(none) };
-            TAPELINE_DAMAGED
+#[inline(always)]
+unsafe fn look(
+    handle: &mut tapeline_subscriber,
+    frame: *mut tapeline_frame,
+    take: impl Fn(Frame<'_>, *mut tapeline_frame) -> tapeline_code,
+) -> tapeline_code {
+    let (position, code) = match &mut handle.0 {
+        Either::Gated(subscriber) => match subscriber.next() {
+            Poll::Frame(found) => return take(found, frame),
+            Poll::Empty => return TAPELINE_EMPTY,
+            Poll::Ended => return TAPELINE_ENDED,
+            Poll::Evicted { position } => (position, TAPELINE_EVICTED),
+            Poll::Damaged { position } => (position, TAPELINE_DAMAGED),
+            _ => return TAPELINE_ERROR_OTHER,
+        },
+        Either::Broadcast { subscriber, lost } => match subscriber.next() {
+            broadcast::Poll::Frame(found) => return take(found, frame),
+            broadcast::Poll::Empty => return TAPELINE_EMPTY,
+            broadcast::Poll::Ended => return TAPELINE_ENDED,
+            broadcast::Poll::Lost { frames, bytes } => {
+                *lost = (frames, bytes);
+                (subscriber.position(), TAPELINE_LOST)
+            }
+            broadcast::Poll::Damaged { position } => (position, TAPELINE_DAMAGED),
+            _ => return TAPELINE_ERROR_OTHER,
+        },
+    };
+    let none = tapeline_frame { bytes: ptr::null(), len: 0, position: position.0, epoch: 0 };
+    // SAFETY: the caller's promise.
+    unsafe { frame.write(none) };
+    code
+}
+
+/// How much the latest TAPELINE_LOST stood for: frames, and bytes of the ring. Either place may be NULL. Zero on a gated
+/// ring.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_subscriber_lost(
+    subscriber: *const tapeline_subscriber,
+    frames: *mut u64,
+    bytes: *mut u64,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { subscriber.as_ref() }) else { return is_null("the subscriber") };
+    let lost = match &handle.0 {
+        Either::Gated(_) => (0, 0),
+        Either::Broadcast { lost, .. } => *lost,
+    };
+    for (place, number) in [(frames, lost.0), (bytes, lost.1)] {
+        if !place.is_null() {
+            // SAFETY: not NULL, so a place for a number.
+            unsafe { place.write(number) };
         }
-        _ => TAPELINE_ERROR_OTHER,
     }
+    TAPELINE_OK
+}
+
+/// Whether this subscriber has been evicted by now: TAPELINE_EVICTED, else TAPELINE_OK.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_subscriber_is_evicted(
+    subscriber: *const tapeline_subscriber,
+) -> tapeline_code {
+    // SAFETY: NULL, or a handle that this thread alone uses.
+    let Some(handle) = (unsafe { subscriber.as_ref() }) else { return is_null("the subscriber") };
+    if each!(&handle.0, subscriber => subscriber.is_evicted()) { TAPELINE_EVICTED } else { TAPELINE_OK }
 }
 
 /// Waits until tapeline_subscriber_next() has something other than TAPELINE_EMPTY to give: TAPELINE_OK, or
@@ -195,7 +303,8 @@ pub unsafe extern "C" fn tapeline_subscriber_wait(
             4 => Wait::Park,
             other => return Err(no_value("way to wait", other, "a TAPELINE_WAIT_ value")),
         };
-        let is_there = handle.0.wait(how, Duration::from_nanos(timeout_ns));
+        let timeout = Duration::from_nanos(timeout_ns);
+        let is_there = each!(&mut handle.0, subscriber => subscriber.wait(how, timeout));
         Ok(if is_there { TAPELINE_OK } else { TAPELINE_TIMED_OUT })
     })
 }
@@ -206,7 +315,7 @@ pub unsafe extern "C" fn tapeline_subscriber_wait(
 pub unsafe extern "C" fn tapeline_subscriber_release(subscriber: *mut tapeline_subscriber) -> tapeline_code {
     // SAFETY: NULL, or a handle that this thread alone uses.
     let Some(handle) = (unsafe { subscriber.as_mut() }) else { return is_null("the subscriber") };
-    handle.0.release();
+    each!(&mut handle.0, subscriber => subscriber.release());
     TAPELINE_OK
 }
 
@@ -221,10 +330,8 @@ pub unsafe extern "C" fn tapeline_subscriber_look(
     guarded(|| {
         let place = given(state, "where the state goes")?;
         // SAFETY: NULL, or a handle that this thread alone uses.
-        let Some(tapeline_subscriber(subscriber)) = (unsafe { subscriber.as_ref() }) else {
-            return Err(null("the subscriber"));
-        };
-        let state = tapeline_subscriber_state {
+        let handle = unsafe { subscriber.as_ref() }.ok_or_else(|| null("the subscriber"))?;
+        let state = each!(&handle.0, subscriber => tapeline_subscriber_state {
             position: subscriber.position().0,
             lag_bytes: subscriber.lag_bytes(),
             capacity: subscriber.capacity() as u64,
@@ -233,7 +340,8 @@ pub unsafe extern "C" fn tapeline_subscriber_look(
             publisher_alive: subscriber.publisher_alive()?.into(),
             named: subscriber.is_named()?.into(),
             reserved: 0,
-        };
+            stall_limit_ns: u64::try_from(subscriber.stall_limit().as_nanos()).unwrap_or(u64::MAX),
+        });
         // SAFETY: not NULL, so `size` bytes for the state.
         unsafe { write_sized(state, place, size) };
         Ok(TAPELINE_OK)
@@ -252,7 +360,7 @@ pub unsafe extern "C" fn tapeline_subscriber_note(
     if words.is_null() {
         return is_null("where the note goes");
     }
-    let Some(note) = handle.0.note() else { return TAPELINE_EMPTY };
+    let Some(note) = each!(&handle.0, subscriber => subscriber.note()) else { return TAPELINE_EMPTY };
     // SAFETY: there is room for 8 words.
     unsafe { words.cast::<[u64; 8]>().write(note) };
     TAPELINE_OK
@@ -271,6 +379,15 @@ pub unsafe extern "C" fn tapeline_subscriber_leave(subscriber: *mut tapeline_sub
     })
 }
 
-fn no_value(what: &str, found: u32, expected: &str) -> Failure {
-    Failure::new(TAPELINE_ERROR_ARGUMENT, format!("{found} is no {what}, expected {expected}"))
+/// Keeps the ring in memory: none of it is ever swapped out. An error where the system does not allow so much.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tapeline_subscriber_lock_memory(
+    subscriber: *const tapeline_subscriber,
+) -> tapeline_code {
+    guarded(|| {
+        // SAFETY: NULL, or a handle that this thread alone uses.
+        let handle = unsafe { subscriber.as_ref() }.ok_or_else(|| null("the subscriber"))?;
+        each!(&handle.0, subscriber => subscriber.lock_memory()?);
+        Ok(TAPELINE_OK)
+    })
 }

@@ -61,6 +61,7 @@ static void bad_openings(void) {
     SAYS("hint:");
     GIVES(TAPELINE_ERROR_ARGUMENT, tapeline_subscriber_join(name, 7, NULL, &subscriber));
     GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_join(name, TAPELINE_NEWEST, NULL, NULL));
+    GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_join_broadcast(NULL, TAPELINE_NEWEST, NULL, &subscriber));
 
     tapeline_publisher_options options = {.size = sizeof options, .capacity = 5000};
     GIVES(TAPELINE_ERROR_OPTIONS, tapeline_publisher_open(name, &options, &publisher));
@@ -105,6 +106,10 @@ static void null_handles(void) {
     GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_release(NULL));
     GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_look(NULL, &subscriber_state, sizeof subscriber_state));
     GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_note(NULL, words));
+    GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_lost(NULL, NULL, NULL));
+    GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_is_evicted(NULL));
+    GIVES(TAPELINE_ERROR_NULL, tapeline_publisher_lock_memory(NULL));
+    GIVES(TAPELINE_ERROR_NULL, tapeline_subscriber_lock_memory(NULL));
     SAYS("subscriber is NULL");
 }
 
@@ -203,7 +208,7 @@ static void frames(void) {
     EXPECT(state.known.capacity == 4096 && state.known.max_frame == 512 && state.known.backlog_bytes == 0);
     EXPECT(state.later == 0);
     tapeline_subscriber_state seen = {.reserved = 77};
-    GIVES(TAPELINE_OK, tapeline_subscriber_look(subscriber, &seen, sizeof seen - sizeof seen.reserved));
+    GIVES(TAPELINE_OK, tapeline_subscriber_look(subscriber, &seen, offsetof(tapeline_subscriber_state, reserved)));
     EXPECT(seen.position == state.known.position && seen.lag_bytes == 0 && seen.epoch == 1);
     EXPECT(seen.publisher_alive == 1 && seen.named == 1 && seen.reserved == 77);
 
@@ -250,6 +255,85 @@ static void kept_ring(void) {
     GIVES(TAPELINE_OK, tapeline_subscriber_leave(subscriber));
 }
 
+static void broadcast_ring(void) {
+    tapeline_publisher_options options = {.size = sizeof options, .capacity = 4096, .policy = TAPELINE_BROADCAST};
+    tapeline_publisher *publisher;
+    tapeline_subscriber *subscriber;
+    GIVES(TAPELINE_OK, tapeline_publisher_open(name, &options, &publisher));
+    GIVES(TAPELINE_ERROR_OTHER_POLICY, tapeline_subscriber_join(name, TAPELINE_OLDEST, NULL, &subscriber));
+    EXPECT(subscriber == NULL);
+    GIVES(TAPELINE_OK, tapeline_subscriber_join_broadcast(name, TAPELINE_OLDEST, "slow", &subscriber));
+    put(publisher, "first");
+    expect_frame(subscriber, "first");
+    // Nobody waits for who does not read.
+    uint64_t numbers = 1000, lost = 0, read = 0, bytes = 0;
+    for (uint64_t i = 0; i < numbers; i++)
+        GIVES(TAPELINE_OK, tapeline_publisher_publish(publisher, &i, sizeof i, NULL));
+    tapeline_frame frame;
+    GIVES(TAPELINE_LOST, tapeline_subscriber_next(subscriber, &frame));
+    EXPECT(frame.bytes == NULL && frame.len == 0);
+    GIVES(TAPELINE_OK, tapeline_subscriber_lost(subscriber, &lost, &bytes));
+    GIVES(TAPELINE_OK, tapeline_subscriber_lost(subscriber, NULL, NULL));
+    EXPECT(bytes == 16 * lost);
+    uint64_t number;
+    while (tapeline_subscriber_copy(subscriber, &number, sizeof number, &frame) == TAPELINE_FRAME)
+        EXPECT(number == lost + read++);
+    EXPECT(lost > 0 && lost + read == numbers);
+    GIVES(TAPELINE_OK, tapeline_publisher_close(publisher));
+    GIVES(TAPELINE_ENDED, tapeline_subscriber_next(subscriber, &frame));
+    GIVES(TAPELINE_OK, tapeline_subscriber_leave(subscriber));
+}
+
+static void eviction(void) {
+    // The least that can be: a full ring is given up at the second look.
+    tapeline_publisher_options options = {
+        .size = sizeof options, .capacity = 4096, .framing = TAPELINE_LINES, .stall_limit_ns = 1000000};
+    tapeline_publisher *publisher;
+    tapeline_subscriber *subscriber;
+    GIVES(TAPELINE_OK, tapeline_publisher_open(name, &options, &publisher));
+    GIVES(TAPELINE_OK, tapeline_subscriber_join(name, TAPELINE_OLDEST, "stalled", &subscriber));
+    GIVES(TAPELINE_OK, tapeline_subscriber_is_evicted(subscriber));
+    tapeline_publisher_state state = {.evicted = 0};
+    while (state.evicted == 0) {
+        tapeline_code code = tapeline_publisher_publish(publisher, "x", 1, NULL);
+        EXPECT(code == TAPELINE_OK || code == TAPELINE_FULL);
+        GIVES(TAPELINE_OK, tapeline_publisher_look(publisher, &state, sizeof state));
+    }
+    tapeline_frame frame;
+    GIVES(TAPELINE_EVICTED, tapeline_subscriber_is_evicted(subscriber));
+    GIVES(TAPELINE_EVICTED, tapeline_subscriber_next(subscriber, &frame));
+    EXPECT(frame.position == 0 && frame.bytes == NULL);
+    tapeline_subscriber_state seen;
+    GIVES(TAPELINE_OK, tapeline_subscriber_look(subscriber, &seen, sizeof seen));
+    EXPECT(seen.stall_limit_ns == 1000000);
+    GIVES(TAPELINE_OK, tapeline_subscriber_leave(subscriber));
+    GIVES(TAPELINE_OK, tapeline_publisher_close(publisher));
+}
+
+static void bad_choices(void) {
+    tapeline_publisher *publisher;
+    tapeline_publisher_options options = {.size = sizeof options, .policy = 2};
+    GIVES(TAPELINE_ERROR_ARGUMENT, tapeline_publisher_open(name, &options, &publisher));
+    SAYS("2 is no policy");
+    options.policy = TAPELINE_GATED;
+    options.framing = 9;
+    GIVES(TAPELINE_ERROR_ARGUMENT, tapeline_publisher_open(name, &options, &publisher));
+    options.framing = TAPELINE_PACKED;
+    options.huge_pages = 1;
+    options.capacity = 4096;
+    GIVES(TAPELINE_ERROR_OPTIONS, tapeline_publisher_open(name, &options, &publisher));
+    // 64 KiB fit into what every user may lock.
+    options = (tapeline_publisher_options){.size = sizeof options, .capacity = 65536};
+    tapeline_subscriber *subscriber;
+    GIVES(TAPELINE_OK, tapeline_publisher_open(name, &options, &publisher));
+    GIVES(TAPELINE_OK, tapeline_subscriber_join(name, TAPELINE_NEWEST, NULL, &subscriber));
+    tapeline_code code = tapeline_publisher_lock_memory(publisher);
+    EXPECT(code == TAPELINE_OK || code == TAPELINE_ERROR_SYSTEM);
+    GIVES(code, tapeline_subscriber_lock_memory(subscriber));
+    GIVES(TAPELINE_OK, tapeline_subscriber_leave(subscriber));
+    GIVES(TAPELINE_OK, tapeline_publisher_close(publisher));
+}
+
 int main(int count, char **arguments) {
     EXPECT(count == 2);
     name = arguments[1];
@@ -258,6 +342,9 @@ int main(int count, char **arguments) {
     null_handles();
     frames();
     kept_ring();
+    broadcast_ring();
+    eviction();
+    bad_choices();
     puts("ok");
     return 0;
 }

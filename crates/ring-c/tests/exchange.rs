@@ -115,18 +115,28 @@ fn an_error_reaches_the_user_of_cpp_with_its_hint() {
     assert!(said.contains("there is no ring at") && said.contains("hint: start its publisher"), "{said}");
 }
 
-#[test]
-fn every_call_from_c() {
+/// Runs a program that checks all by itself, plain and with sanitizers.
+fn every_call(language: Language, source: &str) {
     for flags in [&[][..], &[SANITIZED][..]] {
-        if !Language::C.can(flags) {
+        if !language.can(flags) {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("api");
-        Language::C.build("tests/api.c", flags, &program);
+        language.build(source, flags, &program);
         let name = OwnName::new("api");
         assert_eq!(Running::start(Command::new(&program).arg(name.as_str())).end(), "ok\n");
     }
+}
+
+#[test]
+fn every_call_from_c() {
+    every_call(Language::C, "tests/api.c");
+}
+
+#[test]
+fn every_call_from_cpp() {
+    every_call(Language::Cpp, "tests/api.cpp");
 }
 
 /// The commands of docs/ring-c.md, in one shell, with the library that is built and a folder that is nobody's home.
