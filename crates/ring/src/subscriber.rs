@@ -127,6 +127,9 @@ impl SubscriberOf<Gated> {
         if self.published != self.position {
             self.publish();
         }
+        #[cfg(test)]
+        #[cfg(not(loom))]
+        tests::between_looks();
         // Acquire pairs with the release store at the end of the publisher: every frame before it is visible, so one
         // more look decides.
         if self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED && !self.has_frame() {
@@ -344,4 +347,4 @@ impl<D: Discipline> Drop for SubscriberOf<D> {
 
 #[cfg(test)]
 #[cfg(not(loom))]
-mod tests;
+pub(crate) mod tests;

@@ -172,7 +172,8 @@ pub(crate) fn wake_all(waiters: &Waiters) {
     let _ = futex::wake(&waiters.wakes, futex::Flags::empty(), i32::MAX as u32);
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod litmus;
 #[cfg(test)]
 #[cfg(not(loom))]

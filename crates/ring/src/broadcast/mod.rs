@@ -134,6 +134,9 @@ impl SubscriberOf<Broadcast> {
         if self.published != self.position {
             self.publish();
         }
+        #[cfg(test)]
+        #[cfg(not(loom))]
+        crate::subscriber::tests::between_looks();
         // Acquire pairs with the release store at the end of the publisher: every frame before it is visible, so one
         // more look decides.
         let ended = self.memory.publisher().status.state.load(Ordering::Acquire) == ENDED;

@@ -1,11 +1,12 @@
-//! Joining against a publisher in full run, far oftener than whole subscribers can be made.
+//! Moments that whole subscribers meet too rarely: joins against a publisher in full run, and an end between two looks.
 
+use std::cell::RefCell;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
 use super::*;
-use crate::{Name, Options, Publisher, Subscriber};
+use crate::{Broadcast, Name, Options, Publisher, PublisherOf, Subscriber};
 
 impl Subscriber {
     /// Leaves and joins again, with the same segment, mapping and slot.
@@ -98,4 +99,49 @@ fn joining_at_the_newest_is_never_overrun() {
 #[test]
 fn joining_at_the_oldest_is_never_overrun() {
     join_under_load(Start::Oldest, 40_000);
+}
+
+type Deed = Box<dyn FnOnce()>;
+
+thread_local! {
+    static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
+}
+
+/// Between a subscriber's look for a frame, in vain, and its look at whether the publisher has ended: once, what a test of
+/// this thread wants to happen there.
+pub(crate) fn between_looks() {
+    if let Some(deed) = DEED.take() {
+        deed();
+    }
+}
+
+/// A last frame and the end, both between the two looks: the end is not told before the frame.
+#[test]
+fn an_end_between_two_looks_hides_no_frame() {
+    let options = Options { keep: true, ..Options::default() };
+    let name = |what: &str| Name::new(&format!("test-{what}-{}", std::process::id())).unwrap();
+
+    let gated = name("end-gated");
+    let mut publisher = Publisher::open(&gated, &options).unwrap();
+    let mut subscriber = Subscriber::join(&gated, Start::Newest).unwrap();
+    DEED.replace(Some(Box::new(move || {
+        publisher.publish(b"last").unwrap();
+        publisher.close().unwrap();
+    })));
+    assert!(matches!(subscriber.next(), Poll::Empty));
+    assert_eq!(subscriber.next().frame().as_deref(), Some(&b"last"[..]));
+    assert!(matches!(subscriber.next(), Poll::Ended));
+    crate::remove(&gated, false).unwrap();
+
+    let broadcast = name("end-broadcast");
+    let mut publisher = PublisherOf::<Broadcast>::open(&broadcast, &options).unwrap();
+    let mut subscriber = SubscriberOf::<Broadcast>::join(&broadcast, Start::Newest).unwrap();
+    DEED.replace(Some(Box::new(move || {
+        publisher.publish(b"last").unwrap();
+        publisher.close().unwrap();
+    })));
+    assert!(matches!(subscriber.next(), crate::broadcast::Poll::Empty));
+    assert_eq!(subscriber.next().frame().as_deref(), Some(&b"last"[..]));
+    assert!(matches!(subscriber.next(), crate::broadcast::Poll::Ended));
+    crate::remove(&broadcast, false).unwrap();
 }
