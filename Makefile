@@ -1,7 +1,7 @@
 # `make` builds, `make help` lists the rest. Every target sees to what it needs first (scripts/setup).
 
 CARGO ?= cargo
-# Options of `tapeline demo`, such as make demo ARGS="--duration 60s".
+# Options of `tapeline demo` and `peers run`, such as make demo ARGS="--duration 60s".
 ARGS ?=
 # For how long `make fuzz` goes on.
 FUZZ_SECONDS ?= 600
@@ -19,7 +19,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom models --
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test loom torture fuzz lint bench install-c clean help
+.PHONY: build demo test loom torture fuzz lint bench bench-peers install-c clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -59,6 +59,10 @@ lint: ## formatting, clippy with warnings denied, the rules of the house
 bench: ## every bench, one after the other
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
+
+bench-peers: ## the ring beside other queues and the machine's limits; DOC=1 writes docs/benchmarks/ring.md
+	@scripts/setup bench-peers
+	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
 
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
