@@ -12,7 +12,9 @@ mod failure;
 mod feed;
 mod jitter;
 mod output;
+mod part;
 mod plant;
+mod plot;
 mod ring;
 mod run_folder;
 mod stop;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    demo::end_with_parent();
+    part::end_with_parent();
     let cli = cli::Cli::parse();
     match cli.command.run() {
         Ok(code) => code,

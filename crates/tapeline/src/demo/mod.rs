@@ -4,7 +4,6 @@
 //! and publishes a ring, two subscribers read the ring. Each is this same program, started as a user would start it.
 
 mod outcome;
-mod process;
 mod stage;
 
 use std::path::PathBuf;
@@ -16,11 +15,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
 
-use self::process::Part;
-pub(crate) use self::process::end_with_parent;
 use self::stage::Stage;
 use crate::arguments;
 use crate::output::{self, Format, Progress};
+use crate::part::Part;
 use crate::plant::measure::{Joined, Report};
 use crate::plant::report::{PlantReport, Ready};
 use crate::run_folder::{Run, RunFolder};

@@ -10,6 +10,7 @@ mod sender;
 mod source;
 mod stat;
 mod subscribe;
+mod sweep;
 mod talk;
 mod tally;
 mod view;
@@ -31,6 +32,7 @@ Examples:
   tapeline ring sub --name smem --messages 5M                read five million and print latency percentiles
   tapeline ring ls                                           the rings of this machine
   tapeline ring stat smem --watch                            who reads, and how far behind
+  tapeline ring sweep --short                                every section in half a minute
   tapeline ring rm --dead                                    remove what killed publishers left behind")]
 pub(crate) struct Ring {
     #[command(subcommand)]
@@ -49,6 +51,8 @@ enum Command {
     Rm(remove::Remove),
     /// Show a ring's publisher and subscribers
     Stat(stat::Stat),
+    /// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
+    Sweep(sweep::Sweep),
 }
 
 impl Ring {
@@ -59,6 +63,7 @@ impl Ring {
             Command::Ls(command) => command.run(),
             Command::Rm(command) => command.run(),
             Command::Stat(command) => command.run(),
+            Command::Sweep(command) => command.run(),
         }
     }
 }

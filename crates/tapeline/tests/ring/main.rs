@@ -9,6 +9,8 @@ use tapeline_ring::{Name, inspect};
 
 mod exchange;
 mod options;
+mod page;
+mod sweep;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 

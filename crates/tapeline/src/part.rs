@@ -1,4 +1,4 @@
-//! The demo's process tree: each part is this same program, started as a child that cannot outlive its parent.
+//! A measurement's process tree: each part is this same program, started as a child that cannot outlive its parent.
 
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a part may take to end when it is asked to.
 const END_LIMIT_NS: u64 = 3_000_000_000;
 
-/// A child of the demo that has been told how to behave: it ends when its parent does, however that ends.
+/// A part that has been told how to behave: it ends when its parent does, however that ends.
 pub(crate) fn end_with_parent() {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|pid| pid.parse::<i32>().ok()) else { return };
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
@@ -31,7 +31,7 @@ pub(crate) fn end_with_parent() {
     }
 }
 
-/// One running part of the demo.
+/// One running part.
 #[derive(Debug)]
 pub(crate) struct Part {
     role: String,
@@ -91,7 +91,7 @@ impl Part {
     }
 
     /// The next thing that the part says. `meanwhile` is called about 20 times a second. Ends early if the user
-    /// stops the demo or the part ends.
+    /// stops it all or the part ends.
     pub(crate) fn says<T: DeserializeOwned>(
         &mut self,
         limit: Duration,
@@ -106,7 +106,7 @@ impl Part {
                 Ok(value) => break value,
                 Err(_) if stop.requested() => bail!("stopped"),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.child.wait().context("waiting for a part of the demo")?;
+                    let status = self.child.wait().context("waiting for a part")?;
                     bail!("the {} ended early ({status}); what it said is above", self.role);
                 }
                 Err(RecvTimeoutError::Timeout) if u128::from(monotonic_ns() - begun) > limit.as_nanos() => {

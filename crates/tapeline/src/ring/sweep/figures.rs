@@ -1,0 +1,258 @@
+//! What a sweep's records come to: medians of a cell's runs, with their spread.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use tapeline_measure::figures;
+
+use super::plan::{Cell, Plan};
+use super::record::Record;
+use crate::output;
+use crate::ring::view;
+
+/// The middle, the least and the greatest of a cell's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Spread {
+    /// `None` of nothing.
+    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median =
+            if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
+        Some(Self { median, least, most })
+    }
+}
+
+/// What one cell came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Figure {
+    #[serde(flatten)]
+    pub(super) cell: Cell,
+    /// How many runs there are.
+    pub(super) runs: usize,
+    /// Whether processes shared a core.
+    pub(super) shared_cores: bool,
+    /// Of the subscriber that got the fewest.
+    pub(super) messages_per_second: Option<Spread>,
+    pub(super) bytes_per_second: Option<Spread>,
+    /// Latency from sent to received, of the slowest subscriber, by percentile.
+    pub(super) latency_ns: BTreeMap<&'static str, Spread>,
+    /// Messages between two moments at which a subscriber had read all: near one, both sides touch the same lines all the
+    /// time; thousands, and they hardly meet.
+    pub(super) messages_per_catch_up: Option<Spread>,
+    /// The share of the time in which the ring was full.
+    pub(super) held_back_share: Option<Spread>,
+    /// In all runs of all subscribers.
+    pub(super) lost: u64,
+    /// How often each verdict was given.
+    pub(super) verdicts: BTreeMap<String, usize>,
+}
+
+/// The percentiles that are kept.
+const RANKS: [&str; 6] = ["min", "p50", "p90", "p99", "p99.9", "max"];
+
+impl Figure {
+    /// Of all cells that have a record, in the plan's order.
+    pub(super) fn all(folder: &Path, plan: &Plan) -> Vec<Self> {
+        let records = |cell: &Cell| -> Vec<Record> {
+            (1..=plan.runs).filter_map(|round| Record::read(folder, cell, round)).collect()
+        };
+        plan.cells
+            .iter()
+            .map(|cell| (cell, records(cell)))
+            .filter(|(_, records)| !records.is_empty())
+            .map(|(cell, records)| Self::of(cell, &records))
+            .collect()
+    }
+
+    fn of(cell: &Cell, records: &[Record]) -> Self {
+        let each =
+            |value: &dyn Fn(&Record) -> Option<f64>| Spread::of(records.iter().filter_map(value).collect());
+        let latency_ns = RANKS
+            .into_iter()
+            .filter_map(|rank| {
+                let pointer = format!("/service/latency_ns/{rank}");
+                // A percentile counts where every run has it.
+                let values: Option<Vec<f64>> =
+                    records.iter().map(|record| worst(record, &pointer, f64::max)).collect();
+                Some((rank, Spread::of(values?)?))
+            })
+            .collect();
+        let mut verdicts = BTreeMap::new();
+        let mut lost = 0;
+        for subscriber in records.iter().flat_map(|record| &record.subscribers) {
+            let verdict = subscriber["verdict"].as_str().unwrap_or("none").to_owned();
+            *verdicts.entry(verdict).or_insert(0) += 1;
+            lost += subscriber["lost"].as_u64().unwrap_or(0) + subscriber["passed"].as_u64().unwrap_or(0);
+        }
+        Self {
+            cell: cell.clone(),
+            runs: records.len(),
+            shared_cores: records.iter().any(|record| record.shared_cores),
+            messages_per_second: each(&|record| worst(record, "/messages_per_second", f64::min)),
+            bytes_per_second: each(&|record| worst(record, "/bytes_per_second", f64::min)),
+            latency_ns,
+            messages_per_catch_up: each(&|record| {
+                let messages = worst(record, "/messages", f64::min)?;
+                Some(messages / worst(record, "/caught_up", f64::max)?.max(1.0))
+            }),
+            held_back_share: each(&|record| record.publisher["held_back_share"].as_f64()),
+            lost,
+            verdicts,
+        }
+    }
+}
+
+/// A figure of the subscriber that fares worst.
+fn worst(record: &Record, pointer: &str, worse: fn(f64, f64) -> f64) -> Option<f64> {
+    let values: Option<Vec<f64>> = record
+        .subscribers
+        .iter()
+        .map(|subscriber| subscriber.pointer(pointer).and_then(Value::as_f64))
+        .collect();
+    values?.into_iter().reduce(worse)
+}
+
+/// All figures, a cell a line, for other programs.
+pub(super) fn csv(figures: &[Figure]) -> String {
+    let mut text = "section,framing,message_size,queue_size,rate_hz,subscribers,spin,runs,shared_cores,\
+                    messages_per_second,messages_per_second_least,messages_per_second_most,\
+                    bytes_per_second,messages_per_catch_up,held_back_share,lost"
+        .to_owned();
+    for rank in RANKS {
+        text.push_str(&format!(",{rank}_ns,{rank}_ns_least,{rank}_ns_most"));
+    }
+    text.push('\n');
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+    for figure in figures {
+        let Cell { message_size, queue_size, rate_hz, subscribers, spin, .. } = figure.cell;
+        let rates = figure.messages_per_second;
+        let fields = [
+            section(&figure.cell),
+            figure.cell.framing.word().to_owned(),
+            format!("{message_size},{queue_size},{rate_hz},{subscribers},{spin},{}", figure.runs),
+            figure.shared_cores.to_string(),
+            number(rates.map(|rate| rate.median)),
+            number(rates.map(|rate| rate.least)),
+            number(rates.map(|rate| rate.most)),
+            number(figure.bytes_per_second.map(|rate| rate.median)),
+            number(figure.messages_per_catch_up.map(|messages| messages.median)),
+            number(figure.held_back_share.map(|share| share.median)),
+            figure.lost.to_string(),
+        ];
+        text.push_str(&fields.join(","));
+        for rank in RANKS {
+            let spread = figure.latency_ns.get(rank);
+            for value in [spread.map(|s| s.median), spread.map(|s| s.least), spread.map(|s| s.most)] {
+                text.push_str(&format!(",{}", number(value)));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The section's name as on the command line.
+pub(super) fn section(cell: &Cell) -> String {
+    use clap::ValueEnum;
+    cell.section.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// The figures for a terminal.
+pub(super) fn table(figures: &[Figure]) -> String {
+    let mut table = output::table([
+        "section",
+        "framing",
+        "bytes",
+        "ring",
+        "rate",
+        "subs",
+        "spin",
+        "M msgs/s",
+        "spread",
+        "per catch-up",
+        "p50",
+        "p99",
+        "lost",
+    ]);
+    for figure in figures {
+        let cell = &figure.cell;
+        table.add_row([
+            section(cell),
+            cell.framing.word().to_owned(),
+            cell.message_size.to_string(),
+            view::bytes(cell.queue_size),
+            rate(cell.rate_hz),
+            cell.subscribers.to_string(),
+            cell.spin.to_string(),
+            figure.messages_per_second.map_or_else(String::new, |rate| millions(rate.median)),
+            figure
+                .messages_per_second
+                .map_or_else(String::new, |rate| format!("{}–{}", millions(rate.least), millions(rate.most))),
+            figure
+                .messages_per_catch_up
+                .map_or_else(String::new, |messages| figures::thousands(messages.median.round() as u64)),
+            latency(figure, "p50"),
+            latency(figure, "p99"),
+            figure.lost.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// `250 k`, `1 M`, `max`.
+pub(super) fn rate(rate_hz: u64) -> String {
+    match rate_hz {
+        0 => "max".to_owned(),
+        rate if rate >= 1_000_000 => format!("{} M", rate / 1_000_000),
+        rate if rate >= 1_000 => format!("{} k", rate / 1_000),
+        rate => rate.to_string(),
+    }
+}
+
+/// Millions with three digits.
+pub(super) fn millions(per_second: f64) -> String {
+    let millions = per_second / 1e6;
+    let decimals = match millions {
+        millions if millions >= 100.0 => 0,
+        millions if millions >= 10.0 => 1,
+        millions if millions >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{millions:.decimals$}")
+}
+
+/// The median of a percentile over the runs; a dash where there is none.
+pub(super) fn latency(figure: &Figure, rank: &str) -> String {
+    match figure.latency_ns.get(rank) {
+        Some(spread) => figures::duration(spread.median.round() as u64),
+        None => "–".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of(vec![]), None);
+        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]), Some(Spread { median: 2.0, least: 1.0, most: 3.0 }));
+        assert_eq!(Spread::of(vec![4.0, 1.0]), Some(Spread { median: 2.5, least: 1.0, most: 4.0 }));
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!((rate(0), rate(250_000), rate(10_000_000)), ("max".into(), "250 k".into(), "10 M".into()));
+        assert_eq!((millions(123_400_000.0), millions(45_600.0)), ("123".into(), "0.046".into()));
+    }
+}

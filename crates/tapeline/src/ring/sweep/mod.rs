@@ -1,0 +1,312 @@
+//! `tapeline ring sweep`: the whole matrix of sizes, rates, rings, receivers and framings, and a report with plots.
+//!
+//! The folder of a sweep holds `plan.json`, `sessions.json` (where and when it ran, with the noise of the cores), a record
+//! of every run in `cells/NAME/run-N.json`, and what is made from them: `figures.json`, `figures.csv`, `report.md`,
+//! `report.html` and `plots/`. Whatever is cut short is run again, and nothing else.
+
+mod document;
+mod figures;
+mod plan;
+mod record;
+mod report;
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tapeline_measure::{Clock, Environment, Jitter, cores};
+
+use self::figures::Figure;
+use self::plan::{Plan, Section};
+use self::record::Record;
+use crate::arguments::{self, Cores};
+use crate::failure::Hinted;
+use crate::jitter;
+use crate::output::{self, Format, Progress};
+use crate::run_folder::RunFolder;
+use crate::stop::Stop;
+
+/// How long the cores are watched before the first run of a session.
+const JITTER: Duration = Duration::from_secs(1);
+const JITTER_SHORT: Duration = Duration::from_millis(100);
+/// The defaults: with them the whole takes about ten minutes, and `--short` some seconds.
+const PER_RUN: Duration = Duration::from_millis(400);
+const PER_RUN_SHORT: Duration = Duration::from_millis(30);
+const RUNS: u32 = 5;
+const RUNS_SHORT: u32 = 1;
+/// Where there is no terminal, the progress is told so often.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+/// Publisher and up to three subscribers.
+const MOST_CORES: usize = 4;
+
+/// Run the whole matrix of sizes, rates, rings, receivers and framings, and make a report with plots
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Publisher and subscribers are processes of their own, each bound to a core. All cells are run in turn, and \
+that several times over, so that a change of the machine meets all of them; figures are medians. A sweep that \
+was stopped or killed goes on where it was with --resume.
+
+Examples:
+  tapeline ring sweep                                          all of it: about ten minutes
+  tapeline ring sweep --sections throughput,latency --runs 3   a part
+  tapeline ring sweep --short --run-folder look                a little of everything: half a minute
+  tapeline ring sweep --resume runs/2026-11-21T11-10-36Z-sweep-19ee
+  tapeline ring sweep --report-only look                       the report anew, from what was measured")]
+pub(super) struct Sweep {
+    /// Parts to run, comma-separated [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    sections: Vec<Section>,
+
+    /// The measured time of a run [default: 400ms, with --short 30ms]
+    #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
+    seconds_per_run: Option<Duration>,
+
+    /// How often each cell is run [default: 5, with --short 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+
+    /// The publisher's core, then the subscribers' [default: the first four that may be used]
+    #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
+    cpus: Option<Cores>,
+
+    /// Few values along each axis, to see that all of it works
+    #[arg(long)]
+    short: bool,
+
+    /// Where to keep it all; a folder with the same plan is continued [default: a new one under runs/]
+    #[arg(long, value_name = "FOLDER")]
+    run_folder: Option<PathBuf>,
+
+    /// Go on with the sweep in this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder", "report_only"])]
+    resume: Option<PathBuf>,
+
+    /// Only make the report of the sweep in this folder, from what there is
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder"])]
+    report_only: Option<PathBuf>,
+
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Sweep {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        if let Some(folder) = &self.report_only {
+            let plan = read_plan(folder)?;
+            return self.conclude(folder, &plan, 0);
+        }
+        let (folder, plan) = match &self.resume {
+            Some(folder) => {
+                let plan = read_plan(folder)?;
+                let now = self.plan_like(&plan);
+                check_same(folder, &plan, &now)?;
+                check_cores(&plan.cpus)?;
+                (folder.clone(), plan)
+            }
+            None => self.prepare()?,
+        };
+        match run_all(&folder, &plan, &stop)? {
+            Outcome::Stopped => {
+                anstream::eprintln!(
+                    "stopped; go on with `tapeline ring sweep --resume {}`",
+                    folder.display()
+                );
+                Ok(ExitCode::from(130))
+            }
+            Outcome::Finished { failed } => self.conclude(&folder, &plan, failed),
+        }
+    }
+
+    /// The folder with its plan, new or of a sweep that is to go on.
+    fn prepare(&self) -> anyhow::Result<(PathBuf, Plan)> {
+        let plan = self.plan();
+        check_cores(&plan.cpus)?;
+        if let Some(folder) = self.run_folder.as_ref().filter(|folder| folder.join("plan.json").exists()) {
+            check_same(folder, &read_plan(folder)?, &plan)?;
+            return Ok((folder.clone(), plan));
+        }
+        let folder = RunFolder::create(self.run_folder.as_deref(), "sweep")?.path().to_owned();
+        write(&folder.join("plan.json"), &(output::json(&plan)? + "\n"))?;
+        Ok((folder, plan))
+    }
+
+    fn plan(&self) -> Plan {
+        let sections =
+            if self.sections.is_empty() { Section::value_variants() } else { self.sections.as_slice() };
+        let (per_run, runs) = if self.short { (PER_RUN_SHORT, RUNS_SHORT) } else { (PER_RUN, RUNS) };
+        let cpus = match &self.cpus {
+            Some(Cores(cpus)) => cpus.clone(),
+            None => cores().into_iter().take(MOST_CORES).collect(),
+        };
+        let (per_run, runs) = (self.seconds_per_run.unwrap_or(per_run), self.runs.unwrap_or(runs));
+        Plan::new(sections, self.short, per_run, runs, cpus)
+    }
+
+    /// The plan that this program makes of the same options.
+    fn plan_like(&self, plan: &Plan) -> Plan {
+        Plan::new(&plan.sections, plan.short, plan.per_run(), plan.runs, plan.cpus.clone())
+    }
+
+    /// Makes figures and report of what there is.
+    fn conclude(&self, folder: &Path, plan: &Plan, failed: usize) -> anyhow::Result<ExitCode> {
+        let figures = Figure::all(folder, plan);
+        write(&folder.join("figures.json"), &(output::json(&figures)? + "\n"))?;
+        write(&folder.join("figures.csv"), &figures::csv(&figures))?;
+        let command = command(plan);
+        report::report(plan, &figures, &read_sessions(folder), &command).write(folder)?;
+        match self.format {
+            Format::Json => output::print_json(&figures)?,
+            Format::Table => output::print(&figures::table(&figures))?,
+        }
+        anstream::eprintln!("\nreport       {}", folder.join("report.html").display());
+        let lost: u64 = figures.iter().map(|figure| figure.lost).sum();
+        if failed > 0 {
+            let what = format!("{failed} runs failed; what they said is above");
+            let hint = format!("`tapeline ring sweep --resume {}` tries them again", folder.display());
+            return Err(Hinted::new(what, hint).into());
+        }
+        Ok(if lost > 0 { ExitCode::from(3) } else { ExitCode::SUCCESS })
+    }
+}
+
+enum Outcome {
+    Finished { failed: usize },
+    Stopped,
+}
+
+/// Runs whatever has no record yet, a round over all cells at a time.
+fn run_all(folder: &Path, plan: &Plan, stop: &Stop) -> anyhow::Result<Outcome> {
+    let left: Vec<_> = (1..=plan.runs)
+        .flat_map(|round| plan.cells.iter().map(move |cell| (cell, round)))
+        .filter(|(cell, round)| Record::read(folder, cell, *round).is_none())
+        .collect();
+    let all = plan.cells.len() * plan.runs as usize;
+    if left.is_empty() {
+        anstream::eprintln!("all {all} runs are there");
+        return Ok(Outcome::Finished { failed: 0 });
+    }
+    let done = all - left.len();
+    anstream::eprintln!(
+        "{} cells, {} runs of {all} to go: about {}",
+        plan.cells.len(),
+        left.len(),
+        minutes(plan.estimate(left.len() as u64))
+    );
+    let clock = Clock::calibrate();
+    begin_session(folder, plan, &clock, stop)?;
+    let mut progress = Progress::counting("sweep", "runs", Some(all as u64));
+    let (begun, mut told) = (Instant::now(), Instant::now());
+    let mut failed = 0;
+    for (number, (cell, round)) in left.iter().enumerate() {
+        if stop.requested() {
+            return Ok(Outcome::Stopped);
+        }
+        match Record::run(plan, cell, *round, clock.now(), stop) {
+            Ok(record) => record.write(folder)?,
+            Err(_) if stop.requested() => return Ok(Outcome::Stopped),
+            Err(error) => {
+                failed += 1;
+                progress.apart(|| anstream::eprintln!("{} failed: {error:#}", cell.name()));
+            }
+        }
+        progress.set((done + number + 1) as u64);
+        if told.elapsed() >= TELL_EVERY && !std::io::stderr().is_terminal() {
+            told = Instant::now();
+            let each = begun.elapsed() / u32::try_from(number + 1).unwrap_or(u32::MAX);
+            let to_go = left.len() - number - 1;
+            let time = each * u32::try_from(to_go).unwrap_or(u32::MAX);
+            anstream::eprintln!("{} of {all} runs, about {} left", done + number + 1, minutes(time));
+        }
+    }
+    Ok(Outcome::Finished { failed })
+}
+
+/// Records where and when, and the noise of the cores before anything runs on them.
+fn begin_session(folder: &Path, plan: &Plan, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+    let time = if plan.short { JITTER_SHORT } else { JITTER };
+    let threshold = Duration::from_nanos(Jitter::THRESHOLD_NS);
+    let jitter = jitter::measure(&plan.cpus, time, threshold, clock, stop)?;
+    let mut sessions = read_sessions(folder);
+    sessions.push(json!({
+        "started": clock.now().to_string(),
+        "jitter_floor_p99_ns": tapeline_measure::floor_ns(&jitter, 0.99),
+        "jitter": jitter,
+        "environment": Environment::read(clock),
+        "environment_summary": Environment::read(clock).summary(),
+    }));
+    write(&folder.join("sessions.json"), &(output::json(&sessions)? + "\n"))
+}
+
+fn read_sessions(folder: &Path) -> Vec<Value> {
+    let text = fs::read(folder.join("sessions.json")).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn read_plan(folder: &Path) -> anyhow::Result<Plan> {
+    let path = folder.join("plan.json");
+    let hint = "name the folder of a sweep: it was printed when that began";
+    let text =
+        fs::read(&path).with_context(|| Hinted::new(format!("{} holds no sweep", folder.display()), hint))?;
+    let hint = "it was made by another version, or changed by hand; begin a new sweep";
+    serde_json::from_slice(&text)
+        .with_context(|| Hinted::new(format!("cannot read {}", path.display()), hint))
+}
+
+fn check_same(folder: &Path, there: &Plan, now: &Plan) -> anyhow::Result<()> {
+    match there.difference(now) {
+        None => Ok(()),
+        Some(difference) => {
+            let what = format!("the sweep in {} has another plan ({difference})", folder.display());
+            let hint = format!(
+                "give the options with which it was begun, or `--resume {}` with the same program; \
+                 or name a new folder",
+                folder.display()
+            );
+            Err(Hinted::new(what, hint).into())
+        }
+    }
+}
+
+fn check_cores(cpus: &[usize]) -> anyhow::Result<()> {
+    let usable = cores();
+    match cpus.iter().find(|core| !usable.contains(core)) {
+        None => Ok(()),
+        Some(core) => {
+            let what = format!("core {core} is not available to this process");
+            let hint = format!("the cores that may be used are {}", tapeline_measure::figures::list(&usable));
+            Err(Hinted::new(what, hint).into())
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The command that makes such a sweep.
+fn command(plan: &Plan) -> String {
+    let sections = plan.sections.iter().filter_map(Section::to_possible_value);
+    let sections: Vec<String> = sections.map(|value| value.get_name().to_owned()).collect();
+    let cpus: Vec<String> = plan.cpus.iter().map(usize::to_string).collect();
+    format!(
+        "tapeline ring sweep{} --sections {} --seconds-per-run {}ms --runs {} --cpus {}",
+        if plan.short { " --short" } else { "" },
+        sections.join(","),
+        plan.per_run().as_millis(),
+        plan.runs,
+        cpus.join(","),
+    )
+}
+
+/// `11 min`, `40 s`.
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}

@@ -1,0 +1,349 @@
+//! What a sweep runs: named sections, each with axes of its own, and the cells that they make.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tapeline_measure::Build;
+
+use crate::ring::view;
+
+/// The layout of `plan.json`; it goes up when a field changes its meaning or disappears.
+const LAYOUT: u32 = 1;
+/// The sizes of smx_perf's published table and its full data, with the neighbours of cache lines, and 32 and 512.
+const SIZES: [u64; 14] = [25, 32, 64, 65, 100, 112, 113, 128, 129, 200, 500, 512, 513, 1500];
+const LATENCY_SIZES: [u64; 4] = [32, 100, 500, 1500];
+/// As fast as it goes.
+pub(super) const MAX: u64 = 0;
+const RATES: [u64; 6] = [1_000, 250_000, 1_000_000, 5_000_000, 10_000_000, MAX];
+const SPINS: [u32; 8] = [0, 1, 2, 3, 4, 8, 16, 10_000];
+const SLOW_SPINS: [u32; 8] = [0, 10, 30, 100, 300, 1_000, 3_000, 10_000];
+/// Turns of an empty loop that make a receiver relaxed: about the time that a sender takes for a small message, so that it
+/// reads just behind it and not the line that is being written.
+pub(super) const RELAXED_SPIN: u32 = 8;
+const QUEUE: u64 = 1 << 20;
+const QUEUES: [u64; 9] =
+    [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 8 << 20, 64 << 20];
+/// A message of smx_perf's examples of work in the receiver.
+const SPIN_SIZES: [u64; 2] = [64, 128];
+const FRAMINGS: [Framing; 2] = [Framing::Packed, Framing::Lines];
+
+/// A part of the sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::ring) enum Section {
+    /// Messages a second by message size: receiver contended and relaxed
+    Throughput,
+    /// Latency by rate and message size
+    Latency,
+    /// What a little work for each message does to throughput
+    Spin,
+    /// What a slow receiver does to the sender
+    SlowReceiver,
+    /// Throughput by ring size
+    RingSize,
+    /// One, two and three subscribers
+    Subscribers,
+}
+
+/// How frames lie; as the ring's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Framing {
+    Packed,
+    Lines,
+}
+
+impl Framing {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Lines => "lines",
+        }
+    }
+}
+
+/// What subscribers do with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reading {
+    /// Copy it out and count it: no clock is read on either side.
+    Count,
+    /// Read it in place, with stamps on both sides.
+    Latency,
+}
+
+/// One set of circumstances.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cell {
+    pub(super) section: Section,
+    pub(super) framing: Framing,
+    pub(super) message_size: u64,
+    pub(super) queue_size: u64,
+    /// 0 = as fast as it goes.
+    pub(super) rate_hz: u64,
+    pub(super) subscribers: usize,
+    pub(super) spin: u32,
+    pub(super) reading: Reading,
+}
+
+impl Cell {
+    /// The name of its folder, which says all of it.
+    pub(super) fn name(&self) -> String {
+        let rate = if self.rate_hz == MAX { "max".to_owned() } else { format!("{}hz", self.rate_hz) };
+        let section =
+            self.section.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+        let reading = match self.reading {
+            Reading::Count => "count",
+            Reading::Latency => "latency",
+        };
+        format!(
+            "{section}-{}-{}b-{}-{rate}-{}sub-spin{}-{reading}",
+            self.framing.word(),
+            self.message_size,
+            view::bytes(self.queue_size).replace(' ', ""),
+            self.subscribers,
+            self.spin,
+        )
+    }
+
+    /// Messages before the measured time: twice around the ring, so that every page has been touched.
+    pub(super) fn warm_up(&self) -> u64 {
+        (2 * self.queue_size / self.message_size.max(32)).clamp(1_000, 4_000_000)
+    }
+}
+
+/// All that is to be run, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    layout: u32,
+    /// Figures of two builds do not belong together.
+    build: String,
+    pub(super) sections: Vec<Section>,
+    pub(super) short: bool,
+    pub(super) seconds_per_run: f64,
+    /// How often each cell is run, a round over all cells at a time.
+    pub(super) runs: u32,
+    /// The publisher's core first, then the subscribers'.
+    pub(super) cpus: Vec<usize>,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// What a run takes beyond its measured time: two processes, two calibrations of a clock, the warm-up.
+const OVERHEAD: Duration = Duration::from_millis(250);
+
+impl Plan {
+    pub(super) fn new(
+        sections: &[Section],
+        short: bool,
+        per_run: Duration,
+        runs: u32,
+        cpus: Vec<usize>,
+    ) -> Self {
+        // In their own order, each once, whatever the command line says.
+        let sections: Vec<Section> =
+            Section::value_variants().iter().filter(|section| sections.contains(section)).copied().collect();
+        let axes = if short { Axes::short() } else { Axes::whole() };
+        let cells = sections.iter().flat_map(|section| axes.cells(*section)).collect();
+        let build = Build::of_this_program();
+        let commit = build.commit.unwrap_or("commit not named");
+        Self {
+            layout: LAYOUT,
+            build: format!(
+                "{} {commit} ({}; {}; {})",
+                build.version, build.profile, build.flags, build.compiler
+            ),
+            sections,
+            short,
+            seconds_per_run: per_run.as_secs_f64(),
+            runs,
+            cpus,
+            cells,
+        }
+    }
+
+    pub(super) fn per_run(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds_per_run)
+    }
+
+    /// How long so many runs take, before any has been seen.
+    pub(super) fn estimate(&self, runs: u64) -> Duration {
+        (self.per_run() + OVERHEAD) * u32::try_from(runs).unwrap_or(u32::MAX)
+    }
+
+    /// What is not as in the other plan, in words; none if all is.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let sections = |plan: &Self| {
+            let names = plan.sections.iter().filter_map(Section::to_possible_value);
+            names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(",")
+        };
+        let pairs = [
+            ("layout", self.layout.to_string(), other.layout.to_string()),
+            ("build", self.build.clone(), other.build.clone()),
+            ("sections", sections(self), sections(other)),
+            ("short", self.short.to_string(), other.short.to_string()),
+            ("seconds per run", self.seconds_per_run.to_string(), other.seconds_per_run.to_string()),
+            ("runs", self.runs.to_string(), other.runs.to_string()),
+            ("cpus", format!("{:?}", self.cpus), format!("{:?}", other.cpus)),
+        ];
+        let found = pairs.into_iter().find(|(_, ours, theirs)| ours != theirs);
+        match found {
+            Some((what, ours, theirs)) => Some(format!("{what}: {ours} there, {theirs} now")),
+            None if self.cells != other.cells => Some("cells: the sections have other axes now".to_owned()),
+            None => None,
+        }
+    }
+}
+
+/// The values along the axes.
+struct Axes {
+    framings: &'static [Framing],
+    sizes: &'static [u64],
+    latency_sizes: &'static [u64],
+    rates: &'static [u64],
+    spins: &'static [u32],
+    spin_sizes: &'static [u64],
+    slow_spins: &'static [u32],
+    queues: &'static [u64],
+    subscribers: &'static [usize],
+}
+
+impl Axes {
+    fn whole() -> Self {
+        Self {
+            framings: &FRAMINGS,
+            sizes: &SIZES,
+            latency_sizes: &LATENCY_SIZES,
+            rates: &RATES,
+            spins: &SPINS,
+            spin_sizes: &SPIN_SIZES,
+            slow_spins: &SLOW_SPINS,
+            queues: &QUEUES,
+            subscribers: &[1, 2, 3],
+        }
+    }
+
+    /// A little of each, to see that all of it works.
+    fn short() -> Self {
+        Self {
+            framings: &FRAMINGS,
+            sizes: &[25, 129],
+            latency_sizes: &[100],
+            rates: &[1_000, 250_000],
+            spins: &[0, 4],
+            spin_sizes: &[64],
+            slow_spins: &[0, 1_000],
+            queues: &[64 << 10, 1 << 20],
+            subscribers: &[1, 2],
+        }
+    }
+
+    fn cells(&self, section: Section) -> Vec<Cell> {
+        let cell = |framing: Framing, message_size: u64| Cell {
+            section,
+            framing,
+            message_size,
+            queue_size: QUEUE,
+            rate_hz: MAX,
+            subscribers: 1,
+            spin: 0,
+            reading: Reading::Count,
+        };
+        let mut cells = Vec::new();
+        match section {
+            Section::Throughput => {
+                for (&framing, &size) in pairs(self.framings, self.sizes) {
+                    cells.extend([0, RELAXED_SPIN].map(|spin| Cell { spin, ..cell(framing, size) }));
+                }
+            }
+            Section::Latency => {
+                for (&framing, &size) in pairs(self.framings, self.latency_sizes) {
+                    for &rate_hz in self.rates {
+                        cells.push(Cell { rate_hz, reading: Reading::Latency, ..cell(framing, size) });
+                    }
+                }
+            }
+            Section::Spin => {
+                for (&framing, &size) in pairs(self.framings, self.spin_sizes) {
+                    cells.extend(self.spins.iter().map(|&spin| Cell { spin, ..cell(framing, size) }));
+                }
+            }
+            Section::SlowReceiver => {
+                for (&framing, &spin) in pairs(self.framings, self.slow_spins) {
+                    cells.push(Cell { spin, ..cell(framing, 128) });
+                }
+            }
+            Section::RingSize => {
+                for (&framing, &queue_size) in pairs(self.framings, self.queues) {
+                    cells.push(Cell { queue_size, ..cell(framing, 32) });
+                }
+            }
+            Section::Subscribers => {
+                for (&framing, &subscribers) in pairs(self.framings, self.subscribers) {
+                    cells.extend([32, 1500].map(|size| Cell { subscribers, ..cell(framing, size) }));
+                    let paced = cell(framing, 100);
+                    cells.push(Cell { subscribers, rate_hz: 250_000, reading: Reading::Latency, ..paced });
+                }
+            }
+        }
+        cells
+    }
+}
+
+fn pairs<'a, A, B>(some: &'a [A], others: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
+    some.iter().flat_map(move |a| others.iter().map(move |b| (a, b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn whole() -> Plan {
+        Plan::new(Section::value_variants(), false, Duration::from_millis(400), 5, vec![0, 1])
+    }
+
+    #[test]
+    fn every_cell_has_a_name_of_its_own() {
+        let plan = whole();
+        let names: HashSet<String> = plan.cells.iter().map(Cell::name).collect();
+        assert_eq!(names.len(), plan.cells.len());
+        assert!(names.contains("throughput-packed-25b-1MiB-max-1sub-spin0-count"), "{names:?}");
+    }
+
+    #[test]
+    fn the_whole_takes_about_ten_minutes_and_the_short_one_seconds() {
+        let minutes = |plan: &Plan| {
+            let runs = plan.cells.len() as u64 * u64::from(plan.runs);
+            plan.estimate(runs).as_secs_f64() / 60.0
+        };
+        let whole = whole();
+        assert!((8.0..14.0).contains(&minutes(&whole)), "{}", minutes(&whole));
+        let short = Plan::new(Section::value_variants(), true, Duration::from_millis(30), 1, vec![0, 1]);
+        assert!(minutes(&short) < 0.3, "{}", minutes(&short));
+        assert_eq!(short.sections, whole.sections);
+    }
+
+    #[test]
+    fn a_plan_reads_back_and_differences_are_named() {
+        let plan = whole();
+        let read: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+        assert_eq!(plan.difference(&read), None);
+        assert_eq!(plan, read);
+        let mut other = whole();
+        other.cpus = vec![1, 0];
+        assert_eq!(plan.difference(&other).as_deref(), Some("cpus: [0, 1] there, [1, 0] now"));
+        let mut other = whole();
+        other.cells.pop();
+        assert!(plan.difference(&other).unwrap().starts_with("cells"));
+        let fewer = Plan::new(&[Section::Spin], false, Duration::from_millis(400), 5, vec![0, 1]);
+        assert!(plan.difference(&fewer).unwrap().ends_with("ring-size,subscribers there, spin now"));
+    }
+
+    /// Every message fits its ring: at most a quarter of it.
+    #[test]
+    fn every_message_fits() {
+        assert!(whole().cells.iter().all(|cell| cell.message_size <= cell.queue_size / 4));
+    }
+}

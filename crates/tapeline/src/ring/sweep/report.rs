@@ -1,0 +1,452 @@
+//! A sweep's report: text, tables and plots, as one page of HTML and as Markdown with its plots beside it.
+
+use serde_json::Value;
+
+use super::document::Document;
+use super::figures::{Figure, Spread, latency, millions, rate};
+use super::plan::{Cell, Framing, MAX, Plan, RELAXED_SPIN, Reading, Section};
+use crate::plot::{Chart, Point, Scale, Series};
+use crate::ring::view;
+
+/// The report on what has been measured so far.
+pub(super) fn report(plan: &Plan, figures: &[Figure], sessions: &[Value], command: &str) -> Document {
+    let mut document = Document::new("Ring sweep");
+    opening(&mut document, plan, figures, sessions, command);
+    for section in &plan.sections {
+        let figures: Vec<&Figure> = figures.iter().filter(|figure| figure.cell.section == *section).collect();
+        if figures.is_empty() {
+            continue;
+        }
+        let part = Part { figures, floor_ns: floor_ns(sessions) };
+        match section {
+            Section::Throughput => part.throughput(&mut document),
+            Section::Latency => part.latency(&mut document),
+            Section::Spin => part.spin(&mut document),
+            Section::SlowReceiver => part.slow_receiver(&mut document),
+            Section::RingSize => part.ring_size(&mut document),
+            Section::Subscribers => part.subscribers(&mut document),
+        }
+    }
+    document
+}
+
+fn floor_ns(sessions: &[Value]) -> Option<f64> {
+    sessions.iter().filter_map(|session| session["jitter_floor_p99_ns"].as_f64()).reduce(f64::max)
+}
+
+fn opening(document: &mut Document, plan: &Plan, figures: &[Figure], sessions: &[Value], command: &str) {
+    let lost: u64 = figures.iter().map(|figure| figure.lost).sum();
+    let runs: usize = figures.iter().map(|figure| figure.runs).sum();
+    document.paragraph(format!(
+        "{} cells, {runs} runs, {lost} messages lost. Publisher and subscribers are separate processes, the publisher on \
+         core {}, the subscribers on the others of cores {}. Each run measures {:.0} ms after a warm-up of twice around \
+         the ring. All cells are run once, then all again, {} times; figures are medians, spreads the least and the \
+         greatest. Every byte of every message is written, and where throughput is measured it is copied out.",
+        figures.len(),
+        plan.cpus.first().copied().unwrap_or(0),
+        tapeline_measure::figures::list(&plan.cpus),
+        plan.seconds_per_run * 1e3,
+        plan.runs,
+    ));
+    document.code(command.to_owned());
+    for session in sessions {
+        let floor = session["jitter_floor_p99_ns"].as_u64().map_or("unknown".to_owned(), |ns| {
+            format!("{} at the 99th percentile", tapeline_measure::figures::duration(ns))
+        });
+        let started = session["started"].as_str().unwrap_or("at an unknown time");
+        let summary = session["environment_summary"].as_str().unwrap_or("environment unknown");
+        document.paragraph(format!("Begun {started}. Jitter floor of the idle cores: {floor}."));
+        document.code(summary.to_owned());
+    }
+    if figures.iter().any(|figure| figure.shared_cores) {
+        document.paragraph(
+            "Where there were more processes than cores, subscribers shared theirs and gave it away between looks: such \
+             figures are of the scheduler as much as of the ring. They are marked with *."
+                .to_owned(),
+        );
+    }
+}
+
+/// A section's figures.
+struct Part<'a> {
+    figures: Vec<&'a Figure>,
+    floor_ns: Option<f64>,
+}
+
+/// What a plot is of, besides its lines.
+struct Frame<'a> {
+    file: &'a str,
+    title: &'a str,
+    x_title: &'a str,
+    y_title: &'a str,
+    scale: Scale,
+}
+
+impl Part<'_> {
+    fn throughput(&self, document: &mut Document) {
+        document.heading("Throughput by message size");
+        document.paragraph(format!(
+            "Two regimes, side by side. A fully contended receiver does nothing but copy and count: it catches up, and then \
+             both cores want the line that is being written. A relaxed one does {RELAXED_SPIN} turns of an empty loop for \
+             each message and reads a little behind. The notes of smx_perf (its README, \"Memory Contention and Cache \
+             Invalidation\") explain the effect and take the contended figure as the one to rely on: the relaxed one \
+             depends on timing. \"Per catch-up\" says how it was: messages between two moments at which the receiver had \
+             read everything."
+        ));
+        let lines = |spin: u32| move |cell: &Cell| cell.spin == spin;
+        let name = |cell: &Cell| {
+            let how = if cell.spin == 0 { "contended" } else { "relaxed" };
+            format!("{}, {how}", cell.framing.word())
+        };
+        for (file, title, y_title, value) in [
+            ("throughput", "Throughput by message size", "million messages/s", RATE),
+            ("throughput-bytes", "Bytes by message size", "GB/s", BYTES),
+        ] {
+            let mut series = Vec::new();
+            for (dashed, spin) in [(false, 0), (true, RELAXED_SPIN)] {
+                series.extend(self.series(|cell| cell.message_size, lines(spin), name, value, dashed));
+            }
+            let frame =
+                Frame { file, title, x_title: "message size, bytes", y_title, scale: Scale::Logarithmic };
+            self.plot(document, &frame, |cell| cell.message_size, |size| size.to_string(), series);
+        }
+        self.pairs(document);
+    }
+
+    /// Contended and relaxed in one row.
+    fn pairs(&self, document: &mut Document) {
+        let headings = [
+            "bytes",
+            "framing",
+            "contended M/s",
+            "spread",
+            "per catch-up",
+            "relaxed M/s",
+            "spread",
+            "per catch-up",
+            "contended GB/s",
+        ];
+        let contended = self.figures.iter().filter(|figure| figure.cell.spin == 0);
+        let rows = contended.map(|figure| {
+            let wanted = Cell { spin: RELAXED_SPIN, ..figure.cell.clone() };
+            let relaxed = self.figures.iter().find(|other| other.cell == wanted);
+            let mut row = vec![figure.cell.message_size.to_string(), figure.cell.framing.word().to_owned()];
+            row.extend(rates(figure));
+            row.extend(relaxed.map_or_else(|| vec![String::new(); 3], |figure| rates(figure)));
+            row.push(
+                figure
+                    .bytes_per_second
+                    .map_or_else(String::new, |bytes| format!("{:.2}", bytes.median / 1e9)),
+            );
+            row
+        });
+        document.table(&headings, rows.collect());
+    }
+
+    fn latency(&self, document: &mut Document) {
+        document.heading("Latency by rate");
+        document.paragraph(
+            "From sent to received, by messages on a fixed schedule. At the highest rate (max) there is no schedule: the \
+             ring is full on purpose, and its latency is its length. Percentiles above the noise of the machine say more \
+             about the machine than about the ring: the jitter floor is what its idle cores impose at the 99th percentile. \
+             A percentile is there where every run has at least ten samples beyond it."
+                .to_owned(),
+        );
+        for (framing, colour) in [(Framing::Packed, "packed"), (Framing::Lines, "lines")] {
+            for (rank, what) in [("p50", "median"), ("p99", "99th percentile")] {
+                let series = self.series_by(
+                    |cell| cell.rate_hz,
+                    |cell| cell.framing == framing,
+                    |cell| format!("{} bytes", cell.message_size),
+                    |figure| figure.latency_ns.get(rank).copied(),
+                    |cell| (cell.message_size as usize, false),
+                );
+                let frame = Frame {
+                    file: &format!("latency-{rank}-{colour}"),
+                    title: &format!("Latency by rate, {what}, {colour} frames"),
+                    x_title: "messages a second",
+                    y_title: "ns from sent to received",
+                    scale: Scale::Logarithmic,
+                };
+                self.plot(document, &frame, |cell| cell.rate_hz, rate, series);
+            }
+        }
+        self.table(document, &["rate", "bytes", "framing"], |cell| {
+            vec![rate(cell.rate_hz), cell.message_size.to_string(), cell.framing.word().to_owned()]
+        });
+    }
+
+    fn spin(&self, document: &mut Document) {
+        document.heading("A little work in the receiver");
+        document.paragraph(
+            "Turns of an empty loop after each message. A few of them can make the whole faster: the receiver then comes \
+             just after the sender has finished a line, and not while it is writing it. Thousands make the receiver the \
+             slower side."
+                .to_owned(),
+        );
+        let series = self.by_size_and_framing(|cell| cell.spin);
+        let frame = Frame {
+            file: "spin",
+            title: "Throughput by work in the receiver",
+            x_title: "turns of an empty loop for each message",
+            y_title: "million messages/s",
+            scale: Scale::Logarithmic,
+        };
+        self.plot(document, &frame, |cell| cell.spin, |spin| spin.to_string(), series);
+        self.table(document, &["turns", "bytes", "framing"], |cell| {
+            vec![cell.spin.to_string(), cell.message_size.to_string(), cell.framing.word().to_owned()]
+        });
+    }
+
+    fn slow_receiver(&self, document: &mut Document) {
+        document.heading("A slow receiver");
+        document.paragraph(
+            "Nothing is lost, so a slow receiver slows its sender: throughput is the receiver's, and the ring is full for \
+             the rest of the sender's time (held back)."
+                .to_owned(),
+        );
+        for (file, title, y_title, scale, value) in [
+            (
+                "slow-receiver",
+                "Throughput by the receiver's work",
+                "million messages/s",
+                Scale::Logarithmic,
+                RATE,
+            ),
+            ("held-back", "Time in which the sender waits", "% of the time", Scale::Linear, HELD_BACK),
+        ] {
+            let series =
+                self.series(|cell| cell.spin, |_| true, |cell| cell.framing.word().to_owned(), value, false);
+            let frame =
+                Frame { file, title, x_title: "turns of an empty loop for each message", y_title, scale };
+            self.plot(document, &frame, |cell| cell.spin, |spin| spin.to_string(), series);
+        }
+        self.table(document, &["turns", "framing"], |cell| {
+            vec![cell.spin.to_string(), cell.framing.word().to_owned()]
+        });
+    }
+
+    fn ring_size(&self, document: &mut Document) {
+        document.heading("Ring size");
+        document.paragraph(
+            "A ring that fits the second-level caches is read from them; a larger one goes through the cache behind, a \
+             much larger one through memory. A very small one is full again and again."
+                .to_owned(),
+        );
+        let series =
+            self.series(|cell| cell.queue_size, |_| true, |cell| cell.framing.word().to_owned(), RATE, false);
+        let frame = Frame {
+            file: "ring-size",
+            title: "Throughput by ring size, 32 bytes",
+            x_title: "ring",
+            y_title: "million messages/s",
+            scale: Scale::Linear,
+        };
+        self.plot(document, &frame, |cell| cell.queue_size, view::bytes, series);
+        self.table(document, &["ring", "framing"], |cell| {
+            vec![view::bytes(cell.queue_size), cell.framing.word().to_owned()]
+        });
+    }
+
+    fn subscribers(&self, document: &mut Document) {
+        document.heading("Subscribers");
+        document.paragraph(
+            "Every subscriber gets every message; the figures are of the one that fares worst.".to_owned(),
+        );
+        let counted = self.series_by(
+            |cell| cell.subscribers,
+            |cell| cell.reading == Reading::Count,
+            |cell| format!("{} bytes, {}", cell.message_size, cell.framing.word()),
+            RATE,
+            |cell| (cell.message_size as usize, cell.framing == Framing::Lines),
+        );
+        let timed = self.series(
+            |cell| cell.subscribers,
+            |cell| cell.reading == Reading::Latency,
+            |cell| cell.framing.word().to_owned(),
+            |figure: &Figure| figure.latency_ns.get("p50").copied(),
+            false,
+        );
+        for (file, title, y_title, series) in [
+            ("subscribers", "Throughput by subscribers", "million messages/s", counted),
+            (
+                "subscribers-latency",
+                "Median latency by subscribers, 100 bytes, 250 k/s",
+                "ns from sent to received",
+                timed,
+            ),
+        ] {
+            let frame = Frame { file, title, x_title: "subscribers", y_title, scale: Scale::Logarithmic };
+            self.plot(document, &frame, |cell| cell.subscribers, |count| count.to_string(), series);
+        }
+        self.table(document, &["subscribers", "rate", "bytes", "framing"], |cell| {
+            vec![
+                cell.subscribers.to_string(),
+                rate(cell.rate_hz),
+                cell.message_size.to_string(),
+                cell.framing.word().to_owned(),
+            ]
+        });
+    }
+
+    /// A row for each figure: what it is of, and what it came to.
+    fn table(&self, document: &mut Document, of: &[&str], cell: impl Fn(&Cell) -> Vec<String>) {
+        let timed = self.figures.iter().any(|figure| !figure.latency_ns.is_empty());
+        let held = self.figures.iter().any(|figure| figure.cell.rate_hz == MAX);
+        let mut headings = [of, &["M msgs/s", "spread", "per catch-up"]].concat();
+        if held {
+            headings.push("held back");
+        }
+        if timed {
+            headings.extend(["min", "p50", "spread of p50", "p90", "p99", "verdicts"]);
+        }
+        let rows =
+            self.figures.iter().map(|figure| {
+                let mut row = cell(&figure.cell);
+                if let (true, Some(first)) = (figure.shared_cores, row.first_mut()) {
+                    first.push('*');
+                }
+                row.extend(rates(figure));
+                if held {
+                    let share = figure.held_back_share.map(|share| format!("{:.0} %", share.median * 100.0));
+                    row.push(share.unwrap_or_default());
+                }
+                if timed {
+                    row.extend(["min", "p50"].map(|rank| latency(figure, rank)));
+                    row.push(figure.latency_ns.get("p50").map_or_else(String::new, |spread| {
+                        format!("{:.0}–{:.0} ns", spread.least, spread.most)
+                    }));
+                    row.extend(["p90", "p99"].map(|rank| latency(figure, rank)));
+                    row.push(verdicts(figure));
+                }
+                row
+            });
+        document.table(&headings, rows.collect());
+    }
+
+    fn plot<K: PartialEq + Copy>(
+        &self,
+        document: &mut Document,
+        frame: &Frame<'_>,
+        key: impl Fn(&Cell) -> K,
+        label: impl Fn(K) -> String,
+        series: Vec<Series>,
+    ) {
+        let latencies = frame.y_title.starts_with("ns ");
+        document.plot(
+            frame.file,
+            Chart {
+                title: frame.title.to_owned(),
+                x_title: frame.x_title.to_owned(),
+                y_title: frame.y_title.to_owned(),
+                scale: frame.scale,
+                categories: self.categories(key).into_iter().map(label).collect(),
+                series,
+                reference: self
+                    .floor_ns
+                    .filter(|floor| latencies && frame.file.contains("p99") && *floor > 0.0)
+                    .map(|floor| (floor, "jitter floor at p99".to_owned())),
+            },
+        );
+    }
+
+    /// The values along the horizontal axis, in the plan's order.
+    fn categories<K: PartialEq>(&self, key: impl Fn(&Cell) -> K) -> Vec<K> {
+        let mut found = Vec::new();
+        for figure in &self.figures {
+            let key = key(&figure.cell);
+            if !found.contains(&key) {
+                found.push(key);
+            }
+        }
+        found
+    }
+
+    /// A line for each size and framing: the colour is the size's, lines of cache lines are dashed.
+    fn by_size_and_framing<K: PartialEq>(&self, key: impl Fn(&Cell) -> K) -> Vec<Series> {
+        self.series_by(
+            key,
+            |_| true,
+            |cell| format!("{} bytes, {}", cell.message_size, cell.framing.word()),
+            RATE,
+            |cell| (cell.message_size as usize, cell.framing == Framing::Lines),
+        )
+    }
+
+    /// A line for each framing.
+    fn series<K: PartialEq>(
+        &self,
+        key: impl Fn(&Cell) -> K,
+        wanted: impl Fn(&Cell) -> bool,
+        name: impl Fn(&Cell) -> String,
+        value: impl Fn(&Figure) -> Option<Spread>,
+        dashed: bool,
+    ) -> Vec<Series> {
+        self.series_by(key, wanted, name, value, |cell| (usize::from(cell.framing == Framing::Lines), dashed))
+    }
+
+    /// A line for each name that the wanted cells have. `looks` gives what its colour goes by, and whether it is dashed.
+    fn series_by<K: PartialEq>(
+        &self,
+        key: impl Fn(&Cell) -> K,
+        wanted: impl Fn(&Cell) -> bool,
+        name: impl Fn(&Cell) -> String,
+        value: impl Fn(&Figure) -> Option<Spread>,
+        looks: impl Fn(&Cell) -> (usize, bool),
+    ) -> Vec<Series> {
+        let categories = self.categories(&key);
+        let mut colours = Vec::new();
+        let mut series: Vec<Series> = Vec::new();
+        for figure in self.figures.iter().filter(|figure| wanted(&figure.cell)) {
+            let (name, (family, dashed)) = (name(&figure.cell), looks(&figure.cell));
+            let colour = colours.iter().position(|known| *known == family).unwrap_or_else(|| {
+                colours.push(family);
+                colours.len() - 1
+            });
+            let place = categories.iter().position(|category| *category == key(&figure.cell));
+            let line = match series.iter().position(|line| line.name == name) {
+                Some(line) => line,
+                None => {
+                    let points = vec![None; categories.len()];
+                    series.push(Series { name, points, colour, dashed });
+                    series.len() - 1
+                }
+            };
+            if let Some(place) = place {
+                series[line].points[place] =
+                    value(figure).map(|Spread { median, least, most }| Point { value: median, least, most });
+            }
+        }
+        series
+    }
+}
+
+/// Millions of messages a second.
+const RATE: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.messages_per_second, 1e-6);
+const BYTES: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.bytes_per_second, 1e-9);
+/// Per cent.
+const HELD_BACK: fn(&Figure) -> Option<Spread> = |figure| scaled(figure.held_back_share, 100.0);
+
+fn scaled(spread: Option<Spread>, factor: f64) -> Option<Spread> {
+    spread.map(|Spread { median, least, most }| Spread {
+        median: median * factor,
+        least: least * factor,
+        most: most * factor,
+    })
+}
+
+/// Throughput, its spread, and messages per catch-up.
+fn rates(figure: &Figure) -> Vec<String> {
+    let Some(rate) = figure.messages_per_second else { return vec![String::new(); 3] };
+    let catch_up = figure.messages_per_catch_up.map_or(0.0, |messages| messages.median);
+    vec![
+        millions(rate.median),
+        format!("{}–{}", millions(rate.least), millions(rate.most)),
+        tapeline_measure::figures::thousands(catch_up.round() as u64),
+    ]
+}
+
+fn verdicts(figure: &Figure) -> String {
+    let each = figure.verdicts.iter().map(|(verdict, count)| format!("{count} {verdict}"));
+    each.collect::<Vec<_>>().join(", ")
+}
