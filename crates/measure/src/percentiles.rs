@@ -23,13 +23,14 @@ const WHOLE: u16 = 10_000;
 
 impl Rank {
     /// All rows, in the order of the table.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Min,
         Self::Hundredths(100),
         Self::Hundredths(1_000),
         Self::Hundredths(2_500),
         Self::Hundredths(5_000),
         Self::Hundredths(7_500),
+        Self::Hundredths(8_000),
         Self::Hundredths(9_000),
         Self::Hundredths(9_500),
         Self::Hundredths(9_900),
@@ -164,10 +165,10 @@ mod tests {
         assert_eq!(ranks(20), "min 50 max");
         assert_eq!(ranks(39), "min 50 max");
         assert_eq!(ranks(40), "min 25 50 75 max");
-        assert_eq!(ranks(999), "min 10 25 50 75 90 95 max");
-        assert_eq!(ranks(1_000), "min 1 10 25 50 75 90 95 99 max");
-        assert_eq!(ranks(99_999), "min 1 10 25 50 75 90 95 99 99.5 99.9 99.95 max");
-        assert_eq!(ranks(100_000), "min 1 10 25 50 75 90 95 99 99.5 99.9 99.95 99.99 max");
+        assert_eq!(ranks(999), "min 10 25 50 75 80 90 95 max");
+        assert_eq!(ranks(1_000), "min 1 10 25 50 75 80 90 95 99 max");
+        assert_eq!(ranks(99_999), "min 1 10 25 50 75 80 90 95 99 99.5 99.9 99.95 max");
+        assert_eq!(ranks(100_000), "min 1 10 25 50 75 80 90 95 99 99.5 99.9 99.95 99.99 max");
         assert!(Rank::Max.supported_by(u64::MAX) && Rank::Hundredths(99_99).supported_by(u64::MAX));
     }
 

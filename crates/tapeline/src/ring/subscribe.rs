@@ -214,7 +214,7 @@ impl Subscribe {
         }
         // Nothing may be lost: a gap is a failure of the ring or of its user, and scripts should see it.
         let lossy = summary.verdict == Some(Verdict::Lossy);
-        Ok(if lossy { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
     }
 
     /// Joins, or waits until that is possible. `None`: it is time to end.

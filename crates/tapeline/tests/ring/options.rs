@@ -126,7 +126,7 @@ fn a_slow_subscriber_of_a_broadcast_ring_is_told_what_it_lost() {
     publisher.signal(Signal::INT);
     assert!(publisher.end().status.success());
     let read = reader.end();
-    assert_eq!(read.status.code(), Some(1), "a loss is a failure: {read:?}");
+    assert_eq!(read.status.code(), Some(3), "a loss is a failure: {read:?}");
     let got: Value = serde_json::from_slice(&read.stdout).unwrap();
     assert_eq!(got["verdict"], "LOSSY");
     assert!(count(&got, "lost") > 90_000 && count(&got, "passed") > 90_000, "{got}");
@@ -146,7 +146,7 @@ fn an_evicted_subscriber_says_so() {
     until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.evicted == 1));
     reader.signal(Signal::CONT);
     let read = reader.end();
-    assert_eq!(read.status.code(), Some(1));
+    assert_eq!(read.status.code(), Some(3));
     assert!(text(&read.stderr).contains("has evicted this subscriber at position"), "{read:?}");
     assert!(text(&read.stdout).contains("LOSSY"), "{read:?}");
     publisher.signal(Signal::INT);
