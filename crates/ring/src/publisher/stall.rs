@@ -2,14 +2,15 @@
 //!
 //! Subscribers tell their position once in an eighth of the ring, so a slow one can look like a stalled one. Half the
 //! limit after its position was last seen to move, the publisher asks it to tell with every frame. Who has then not moved
-//! at the end of the limit is evicted: an order with its ticket is stored, a fence, and from then on its position
-//! counts for nothing. With every frame, after it has seen the header, a subscriber looks whether there is an order: who
-//! reads a byte that was written after the fence sees the order that was stored before it.
+//! at the end of the limit is evicted: an order with its ticket is stored, and from then on its position counts for
+//! nothing. Before the limit rises for that there is a fence (F1 in `gate.rs`). With every frame, after it has seen the
+//! header, a subscriber looks whether there is an order: who reads a byte that was written after the fence sees the order
+//! that was stored before it.
 //!
 //! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
 //! evicted one unnoticed, and the ticket tells the next holder from it.
 
-use crate::atomics::{Ordering, fence};
+use crate::atomics::Ordering;
 use crate::clock::Instant;
 use std::time::Duration;
 
@@ -98,9 +99,8 @@ impl Stalls {
         let order = &memory.publisher().orders[slot];
         if stall.for_long >= self.limit {
             order.position.store(position, Ordering::Relaxed);
-            // Release: who sees the order sees the position. The fence is the one of the module's text.
+            // Release: who sees the order sees the position.
             order.word.store(order_word(ticket, EVICTED), Ordering::Release);
-            fence(Ordering::SeqCst);
             self.evicted_slots |= 1 << slot;
             self.asked_slots &= !(1 << slot);
             self.evicted = self.evicted.wrapping_add(1);
