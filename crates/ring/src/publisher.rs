@@ -105,7 +105,7 @@ pub struct PublisherOf<D: Discipline> {
     liveness_looked_at: Option<Instant>,
     wake_on_commit: bool,
     keep: bool,
-    closed: bool,
+    pub(crate) closed: bool,
     segment: Segment,
     discipline: std::marker::PhantomData<D>,
 }

@@ -84,7 +84,7 @@ pub struct SubscriberOf<D: Discipline> {
     slot: usize,
     ticket: u64,
     pub(crate) reading: D::Reading,
-    segment: Segment,
+    pub(crate) segment: Segment,
 }
 
 impl SubscriberOf<Gated> {

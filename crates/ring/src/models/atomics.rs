@@ -48,9 +48,9 @@ pub(crate) enum Fault {
 /// What happens to accesses on this thread of the system, on which loom runs all threads of a model.
 #[derive(Default)]
 struct Plan {
-    fault: Option<Fault>,
-    /// Whether an access has met the fault.
-    met: bool,
+    faults: &'static [Fault],
+    /// Whether an access has met each of them, a bit each.
+    met: u64,
     /// Stores that are late, by loom's thread.
     late: Vec<(ThreadId, Pending)>,
     /// The values that lagging loads have seen.
@@ -68,9 +68,9 @@ thread_local! {
     static PLAN: RefCell<Plan> = RefCell::default();
 }
 
-/// Plants `fault`, or none, and forgets what was seen.
-pub(crate) fn plant(fault: Option<Fault>) {
-    PLAN.with_borrow_mut(|plan| *plan = Plan { fault, ..Plan::default() });
+/// Plants `faults` and forgets what was seen.
+pub(crate) fn plant(faults: &'static [Fault]) {
+    PLAN.with_borrow_mut(|plan| *plan = Plan { faults, ..Plan::default() });
 }
 
 /// Forgets what an interleaving has left. Call it where the next one starts.
@@ -81,9 +81,9 @@ pub(crate) fn begin() {
     });
 }
 
-/// Whether the planted fault was on the way of any access.
-pub(crate) fn fault_was_met() -> bool {
-    PLAN.with_borrow(|plan| plan.met)
+/// Whether each planted fault was on the way of some access.
+pub(crate) fn faults_were_met() -> bool {
+    PLAN.with_borrow(|plan| plan.met.count_ones() as usize == plan.faults.len())
 }
 
 /// Lines with an ordering other than relaxed that were passed since `plant`, and what they do.
@@ -92,10 +92,11 @@ pub(crate) fn ordered_sites() -> BTreeSet<(Site, &'static str)> {
 }
 
 impl Plan {
-    fn meets(&mut self, fault: Fault) -> bool {
-        let meets = self.fault == Some(fault);
-        self.met |= meets;
-        meets
+    /// The planted fault that `is` the access's.
+    fn meets(&mut self, is: impl Fn(Fault) -> bool) -> Option<Fault> {
+        let at = self.faults.iter().position(|fault| is(*fault))?;
+        self.met |= 1 << at;
+        Some(self.faults[at])
     }
 
     /// The ordering with which an access is made.
@@ -104,7 +105,8 @@ impl Plan {
             return ordering;
         }
         self.ordered.insert((site, what));
-        if self.meets(Fault::Weak(site)) { Ordering::Relaxed } else { ordering }
+        let weak = self.meets(|fault| fault == Fault::Weak(site)).is_some();
+        if weak { Ordering::Relaxed } else { ordering }
     }
 }
 
@@ -136,7 +138,8 @@ macro_rules! atomic {
                     return 0;
                 }
                 let (ordering, lags) = PLAN.with_borrow_mut(|plan| {
-                    (plan.ordering(site, "load", ordering), plan.meets(Fault::Lagging(site)))
+                    let lags = plan.meets(|fault| fault == Fault::Lagging(site)).is_some();
+                    (plan.ordering(site, "load", ordering), lags)
                 });
                 let value = self.0.load(ordering);
                 if !lags {
@@ -155,26 +158,27 @@ macro_rules! atomic {
                     return;
                 }
                 let mut value = value;
-                let (ordering, fault) =
-                    PLAN.with_borrow_mut(|plan| (plan.ordering(site, "store", ordering), plan.fault));
+                let (ordering, fault, catches_up) = PLAN.with_borrow_mut(|plan| {
+                    let fault = plan.meets(|fault| match fault {
+                        Fault::Late { store, .. } | Fault::Ahead { store, .. } => store == site,
+                        _ => false,
+                    });
+                    let ends = |fault: &Fault| matches!(fault, Fault::Late { until, .. } if *until == Some(site));
+                    (plan.ordering(site, "store", ordering), fault, plan.faults.iter().any(ends))
+                });
                 match fault {
-                    Some(Fault::Late { store, until }) if store == site => {
-                        PLAN.with_borrow_mut(|plan| plan.met = true);
-                        if until.is_some() {
-                            let pending = Pending::$pending(self.clone(), value, ordering);
-                            let writer = thread::current().id();
-                            PLAN.with_borrow_mut(|plan| plan.late.push((writer, pending)));
-                        }
+                    Some(Fault::Late { until: None, .. }) => return,
+                    Some(Fault::Late { .. }) => {
+                        let pending = Pending::$pending(self.clone(), value, ordering);
+                        let writer = thread::current().id();
+                        PLAN.with_borrow_mut(|plan| plan.late.push((writer, pending)));
                         return;
                     }
-                    Some(Fault::Ahead { store, by }) if store == site => {
-                        PLAN.with_borrow_mut(|plan| plan.met = true);
-                        value += by as $number;
-                    }
+                    Some(Fault::Ahead { by, .. }) => value += by as $number,
                     _ => {}
                 }
                 self.0.store(value, ordering);
-                if matches!(fault, Some(Fault::Late { until: Some(until), .. }) if until == site) {
+                if catches_up {
                     catch_up();
                 }
             }
@@ -197,6 +201,22 @@ macro_rules! atomic {
             #[track_caller]
             pub(crate) fn swap(&self, value: $number, ordering: Ordering) -> $number {
                 self.change("swap", ordering, |number, ordering| number.swap(value, ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                from: $number,
+                to: $number,
+                done: Ordering,
+                refused: Ordering,
+            ) -> Result<$number, $number> {
+                let site = Site::here();
+                if panicking() {
+                    return Err(0);
+                }
+                let done = PLAN.with_borrow_mut(|plan| plan.ordering(site, "compare_exchange", done));
+                self.0.compare_exchange(from, to, done, refused)
             }
 
             /// Reads it as plain memory: loom complains of any store that is not ordered before or after.

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use loom::model::Builder;
 use loom::thread::{self, JoinHandle};
@@ -27,27 +28,29 @@ pub(super) struct Model {
 impl Model {
     /// Whether the ring keeps its promise in every interleaving.
     pub(super) fn holds(&self) {
-        let (count, outcome) = self.explore(None);
+        let started = Instant::now();
+        let (count, outcome) = self.explore(&[]);
         if let Err(why) = outcome {
             panic!("{}: interleaving {count}: {why}", self.name);
         }
-        println!("{}: {count} interleavings", self.name);
+        println!("{}: {count} interleavings in {:?}", self.name, started.elapsed());
         assert!(count >= self.least, "{}: {count} interleavings, expected {}", self.name, self.least);
     }
 
-    /// Whether `fault` makes the ring break its promise in some interleaving.
-    pub(super) fn catches(&self, fault: Fault) {
-        let (count, outcome) = self.explore(Some(fault));
-        assert!(atomics::fault_was_met(), "{}: {fault:?} was never on the way", self.name);
+    /// Whether `faults` together make the ring break its promise in some interleaving.
+    pub(super) fn catches(&self, faults: &[Fault]) {
+        let (count, outcome) = self.explore(faults);
+        assert!(atomics::faults_were_met(), "{}: {faults:?} was never on the way", self.name);
         let Err(why) = outcome else {
-            panic!("{}: {count} interleavings, and {fault:?} is not found", self.name);
+            panic!("{}: {count} interleavings, and {faults:?} is not found", self.name);
         };
-        println!("{}: {fault:?} found in interleaving {count}: {why}", self.name);
+        println!("{}: {faults:?} found in interleaving {count}: {why}", self.name);
     }
 
     /// Gives the number of interleavings, and what went wrong in the last one.
-    pub(super) fn explore(&self, fault: Option<Fault>) -> (usize, Result<(), String>) {
-        atomics::plant(fault);
+    pub(super) fn explore(&self, faults: &[Fault]) -> (usize, Result<(), String>) {
+        // A few dozen bytes for each test that plants some.
+        atomics::plant(faults.to_vec().leak());
         let count = Arc::new(AtomicUsize::new(0));
         let (counter, run) = (Arc::clone(&count), self.run);
         let mut builder = Builder::new();
@@ -83,11 +86,17 @@ fn begin() {
     segment::begin();
 }
 
-/// The only line of `file` (in the crate's `src`) that holds `text`.
+/// The only line of `file` (in the crate's `src`) that holds `text`; of `this … that` the first line with `that` from the
+/// only one with `this` on.
 pub(super) fn line(file: &str, text: &str) -> Site {
     let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
-    let lines: Vec<_> = (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).collect();
-    let [(line, _)] = lines[..] else { panic!("{file}: `{text}` stands in {} lines", lines.len()) };
+    let (from, then) = text.split_once(" … ").unwrap_or((text, ""));
+    let lines: Vec<_> = (1..).zip(source.lines()).filter(|(_, line)| line.contains(from)).collect();
+    let [(from, _)] = lines[..] else { panic!("{file}: `{from}` stands in {} lines", lines.len()) };
+    let Some((line, _)) = (1..).zip(source.lines()).find(|(line, text)| *line >= from && text.contains(then))
+    else {
+        panic!("{file}: `{then}` does not follow line {from}");
+    };
     // As the compiler names this file, so the other.
     let folder = file!().strip_suffix("models/explore.rs").unwrap();
     Site { file: format!("{folder}{file}").leak(), line }

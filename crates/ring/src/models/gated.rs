@@ -2,84 +2,279 @@
 
 use super::atomics::Fault;
 use super::explore::{Model, line, spawn};
-use crate::{Name, Options, Poll, Publisher, Start, Subscriber};
+use super::scene::{Reader, kill, len_of, lines, name, nearly_full, send, take, tiny};
+use crate::{Options, Poll, Publisher, Start, Subscriber};
 
-fn name() -> Name {
-    Name::new("model").unwrap()
-}
-
-/// Three frames of 8 bytes and the word that ends them; each opens a part of its own, so nearly every claim moves the
-/// gate.
-fn tiny() -> Options {
-    Options { capacity: 64, wake_on_commit: false, ..Options::default() }
-}
-
-/// Publishes the next number, if there is room.
-fn send(publisher: &mut Publisher) -> bool {
-    let number = publisher.frames();
-    publisher.publish(&number.to_ne_bytes()).is_ok()
-}
-
-/// The next frame's number, read while the frame is borrowed.
-fn take(subscriber: &mut Subscriber) -> Option<u64> {
-    let (position, len) = match subscriber.next() {
-        Poll::Frame(frame) => (frame.position().0, frame.len()),
-        Poll::Empty => return None,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(len, 8, "of a frame that was sent");
-    Some(subscriber.memory.words(position, len)[0])
-}
-
-/// Takes the next frame, which is number `next`, if there is one.
-fn expect(subscriber: &mut Subscriber, next: &mut u64) {
-    if let Some(number) = take(subscriber) {
-        assert_eq!(number, *next, "in order");
-        *next += 1;
-    }
-}
-
-/// A ring in its second lap that has room for one more frame, and its subscriber, which has two to read.
-fn nearly_full() -> (Publisher, Subscriber, u64) {
-    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
-    let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
-    let mut next = 0;
-    for _ in 0..3 {
-        assert!(send(&mut publisher));
-        expect(&mut subscriber, &mut next);
-    }
-    assert_eq!(take(&mut subscriber), None);
-    assert!(send(&mut publisher) && send(&mut publisher));
-    (publisher, subscriber, next)
-}
-
-fn wrap() {
-    let (mut publisher, mut subscriber, mut next) = nearly_full();
-    let reader = spawn(move || {
+fn over_the_end(options: &Options) {
+    let (mut publisher, mut reader) = nearly_full(options);
+    let reading = spawn(move || {
         for _ in 0..4 {
-            expect(&mut subscriber, &mut next);
+            reader.look();
         }
-        (subscriber, next)
+        reader
     });
     for _ in 0..4 {
         send(&mut publisher);
     }
-    let (mut subscriber, mut next) = reader.join().unwrap();
-    while next < publisher.frames() {
-        assert_eq!(take(&mut subscriber), Some(next), "nothing is lost");
-        next += 1;
-    }
-    assert_eq!(take(&mut subscriber), None);
+    reading.join().unwrap().drain(publisher.frames());
 }
 
-const WRAP: Model = Model { name: "wrap", preemptions: 2, least: 1000, run: wrap };
+pub(super) const WRAP: Model =
+    Model { name: "wrap", preemptions: 2, least: 1500, run: || over_the_end(&tiny()) };
+pub(super) const WRAP_ON_LINES: Model =
+    Model { name: "wrap on lines", preemptions: 2, least: 1500, run: || over_the_end(&lines()) };
 
 #[test]
 fn frames_arrive_in_order_over_the_end_of_a_full_ring() {
     WRAP.holds();
+    WRAP_ON_LINES.holds();
 }
 
 #[test]
 fn a_header_without_release_is_found() {
-    WRAP.catches(Fault::Weak(line("publisher/commit.rs", ".store(self.header_word(first_len)")));
+    WRAP.catches(&[Fault::Weak(line("publisher/commit.rs", ".store(self.header_word(first_len)"))]);
+}
+
+#[test]
+fn a_header_read_without_acquire_is_found() {
+    WRAP.catches(&[Fault::Weak(line("subscriber.rs", "let header = self.memory.header(start).load("))]);
+}
+
+#[test]
+fn a_terminator_after_the_header_is_found() {
+    let header = line("publisher/commit.rs", ".store(self.header_word(first_len)");
+    let store = line("publisher/commit.rs", "self.memory.terminator(last, last_size)");
+    WRAP.catches(&[Fault::Late { store, until: Some(header) }]);
+}
+
+#[test]
+fn a_position_released_without_release_is_found() {
+    WRAP.catches(&[Fault::Weak(line("subscriber.rs", "progress.position.store(self.position"))]);
+}
+
+#[test]
+fn a_position_released_too_early_is_found() {
+    let store = line("subscriber.rs", "progress.position.store(self.position");
+    WRAP.catches(&[Fault::Ahead { store, by: 16 }]);
+}
+
+fn two_readers() {
+    let (mut publisher, mut reader) = nearly_full(&tiny());
+    let mut late = Reader::join(5);
+    let reading = spawn(move || {
+        reader.look();
+        reader.look();
+        reader.look();
+        reader
+    });
+    let reading_late = spawn(move || {
+        late.look();
+        late.look();
+        late
+    });
+    for _ in 0..2 {
+        send(&mut publisher);
+    }
+    let (mut reader, mut late) = (reading.join().unwrap(), reading_late.join().unwrap());
+    reader.drain(publisher.frames());
+    late.drain(publisher.frames());
+}
+
+pub(super) const TWO_READERS: Model =
+    Model { name: "two readers", preemptions: 2, least: 1500, run: two_readers };
+
+#[test]
+fn each_of_two_readers_gates_a_full_ring() {
+    TWO_READERS.holds();
+}
+
+/// One frame of the batch makes the other visible too. A batch for which there is no room is given up.
+fn batch() {
+    let (mut publisher, mut reader) = nearly_full(&tiny());
+    let reading = spawn(move || {
+        for _ in 0..4 {
+            if reader.look() && reader.next == 6 {
+                assert!(reader.look(), "both at once");
+            }
+        }
+        reader
+    });
+    for _ in 0..2 {
+        let first = publisher.frames();
+        let mut batch = publisher.claim_batch();
+        for number in first..first + 2 {
+            let bytes = &number.to_le_bytes()[..len_of(number)];
+            if let Ok(claim) = batch.claim(bytes.len()) {
+                claim.copy_from_slice(bytes);
+            }
+        }
+        if batch.frames() == 2 {
+            batch.commit();
+        }
+    }
+    reading.join().unwrap().drain(publisher.frames());
+}
+
+pub(super) const BATCH: Model = Model { name: "batch", preemptions: 2, least: 10, run: batch };
+
+#[test]
+fn a_batch_appears_at_once() {
+    BATCH.holds();
+}
+
+#[test]
+fn a_batch_whose_first_header_comes_first_is_found() {
+    let store = line("batch.rs", "self.publisher.memory.header(start).store(");
+    let header = line("publisher/commit.rs", ".store(self.header_word(first_len)");
+    BATCH.catches(&[Fault::Late { store, until: Some(header) }]);
+}
+
+/// What a claim that was given up has written stands where later lines start.
+fn aborted() {
+    let mut publisher = Publisher::open(&name(), &lines()).unwrap();
+    let mut reader = Reader::join(0);
+    for _ in 0..3 {
+        assert!(send(&mut publisher) && reader.look());
+    }
+    assert!(!reader.look(), "all is released");
+    let reading = spawn(move || {
+        for _ in 0..3 {
+            reader.look();
+        }
+        reader
+    });
+    publisher.claim(64).unwrap().fill(0xff);
+    for _ in 0..2 {
+        send(&mut publisher);
+    }
+    reading.join().unwrap().drain(publisher.frames());
+}
+
+pub(super) const ABORTED: Model = Model { name: "aborted claim", preemptions: 3, least: 30, run: aborted };
+
+#[test]
+fn an_aborted_claim_was_never_there() {
+    ABORTED.holds();
+}
+
+#[test]
+fn bytes_of_an_aborted_claim_taken_for_a_cleared_line_are_found() {
+    let store = line("publisher/commit.rs", "self.memory.terminator(last, last_size)");
+    ABORTED.catches(&[Fault::Late { store, until: None }]);
+}
+
+fn leave() {
+    let (mut publisher, mut reader) = nearly_full(&tiny());
+    let reading = spawn(move || {
+        reader.look();
+        drop(reader);
+    });
+    for _ in 0..3 {
+        send(&mut publisher);
+    }
+    reading.join().unwrap();
+    assert!(send(&mut publisher), "nobody is in the way");
+}
+
+pub(super) const LEAVE: Model = Model { name: "leave", preemptions: 2, least: 100, run: leave };
+
+#[test]
+fn who_leaves_no_longer_gates() {
+    LEAVE.holds();
+}
+
+#[test]
+fn leaving_without_release_is_found() {
+    LEAVE.catches(&[Fault::Weak(line("subscriber.rs", "members.slots.fetch_and("))]);
+}
+
+/// A reader dies while it has a frame, and another joins; the publisher reclaims the slot, or the joiner takes it.
+fn death() {
+    let (mut publisher, mut reader) = nearly_full(&tiny());
+    let dying = spawn(move || {
+        reader.look();
+        kill(reader.subscriber);
+    });
+    let joining = spawn(|| {
+        let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
+        let first = take(&mut subscriber);
+        (subscriber, first)
+    });
+    for _ in 0..3 {
+        send(&mut publisher);
+    }
+    dying.join().unwrap();
+    let (subscriber, first) = joining.join().unwrap();
+    let mut reader = Reader { subscriber, next: first.map_or(publisher.frames(), |first| first + 1) };
+    if first.is_none()
+        && let Some(first) = take(&mut reader.subscriber)
+    {
+        reader.next = first + 1;
+    }
+    reader.drain(publisher.frames());
+    for _ in 0..3 {
+        assert!(send(&mut publisher), "only who lives is in the way");
+    }
+    reader.drain(publisher.frames());
+}
+
+pub(super) const DEATH: Model = Model { name: "death", preemptions: 1, least: 500, run: death };
+
+#[test]
+fn who_dies_no_longer_gates_and_its_slot_is_free() {
+    DEATH.holds();
+}
+
+/// The end is seen after the last frame.
+fn end() {
+    let (mut publisher, mut reader) = nearly_full(&tiny());
+    let reading = spawn(move || {
+        for _ in 0..5 {
+            let next = reader.next;
+            match reader.subscriber.next() {
+                Poll::Frame(_) => reader.next += 1,
+                Poll::Ended => {
+                    assert_eq!(next, 6, "nothing is left behind");
+                    break;
+                }
+                _ => {}
+            }
+        }
+    });
+    assert!(send(&mut publisher));
+    publisher.close().unwrap();
+    reading.join().unwrap();
+}
+
+pub(super) const END: Model = Model { name: "end", preemptions: 3, least: 1500, run: end };
+
+#[test]
+fn the_end_comes_after_the_last_frame() {
+    END.holds();
+}
+
+#[test]
+fn an_end_read_without_acquire_is_found() {
+    END.catches(&[Fault::Weak(line("subscriber.rs", "fn nothing( … status.state.load("))]);
+}
+
+/// A note is whole.
+fn note() {
+    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
+    let reader = Reader::join(0);
+    publisher.set_note([1; 8]);
+    let reading = spawn(move || {
+        let note = reader.subscriber.note().unwrap();
+        assert!((1..=3).contains(&note[0]) && note == [note[0]; 8], "torn: {note:?}");
+    });
+    publisher.set_note([2; 8]);
+    publisher.set_note([3; 8]);
+    reading.join().unwrap();
+}
+
+pub(super) const NOTE: Model = Model { name: "note", preemptions: 1, least: 1000, run: note };
+
+#[test]
+fn a_note_is_read_whole() {
+    NOTE.holds();
 }

@@ -115,7 +115,7 @@ impl Memory {
         for (at, bytes) in bytes.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
-            self.body_word(position, at).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+            self.body_word(position, at).store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
     }
 

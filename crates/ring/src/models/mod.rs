@@ -10,6 +10,18 @@ pub(crate) mod clock;
 pub(crate) mod kernel;
 
 #[cfg(test)]
+mod broadcast;
+#[cfg(test)]
+mod eviction;
+#[cfg(test)]
 mod explore;
 #[cfg(test)]
 mod gated;
+#[cfg(test)]
+mod joining;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod succession;
+#[cfg(test)]
+mod sweep;

@@ -129,7 +129,8 @@ impl OpenFile {
         if self.held.load(Relaxed) >> lock & 1 == 1 {
             return true;
         }
-        let free = self.shared.locks[lock].swap(1, Ordering::Acquire) == 0;
+        // Only a success stores: loom does not know where a value that was there before stands in the order of stores.
+        let free = self.shared.locks[lock].compare_exchange(0, 1, Ordering::Acquire, Relaxed).is_ok();
         self.held.fetch_or(u64::from(free) << lock, Relaxed);
         free
     }

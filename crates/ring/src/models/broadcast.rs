@@ -1,0 +1,109 @@
+//! Broadcast rings: what an overtaken reader is given is whole, and what it lost is counted.
+
+use super::atomics::Fault;
+use super::explore::{Model, line, spawn};
+use super::scene::{name, send_pair, tiny};
+use crate::Start;
+use crate::broadcast::{Poll, Publisher, Subscriber};
+
+/// Takes a frame, if there is one, and counts.
+fn look(subscriber: &mut Subscriber, next: &mut u64) -> bool {
+    match subscriber.next() {
+        Poll::Frame(frame) => {
+            let words: Vec<_> =
+                frame.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+            assert_eq!(words, [*next, *next], "whole, and in order");
+            *next += 1;
+        }
+        Poll::Lost { frames, .. } => {
+            assert!(frames > 0, "something is lost");
+            *next += frames;
+        }
+        Poll::Empty => return false,
+        other => panic!("{other:?}"),
+    }
+    true
+}
+
+fn overtaken() {
+    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
+    let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
+    for _ in 0..2 {
+        assert!(send_pair(&mut publisher));
+    }
+    let reading = spawn(move || {
+        let mut next = 0;
+        for _ in 0..2 {
+            look(&mut subscriber, &mut next);
+        }
+        (subscriber, next)
+    });
+    for _ in 0..2 {
+        assert!(send_pair(&mut publisher), "it never waits");
+    }
+    let (mut subscriber, mut next) = reading.join().unwrap();
+    while look(&mut subscriber, &mut next) {}
+    assert_eq!(next, publisher.frames(), "what was lost is counted");
+}
+
+pub(super) const OVERTAKEN: Model = Model { name: "overtaken", preemptions: 2, least: 800, run: overtaken };
+
+#[test]
+fn an_overtaken_reader_gets_whole_frames_and_a_count() {
+    OVERTAKEN.holds();
+}
+
+#[test]
+fn a_gate_after_the_bytes_is_found() {
+    let store = line("lines.rs", "self.position.store(position, Ordering::Release)");
+    let body = line("models/memory.rs", "self.body_word(position, at).store(");
+    OVERTAKEN.catches(&[Fault::Late { store, until: Some(body) }]);
+}
+
+#[test]
+fn a_gate_without_its_fence_is_found() {
+    OVERTAKEN.catches(&[Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1"))]);
+}
+
+#[test]
+fn a_copy_without_a_fence_behind_it_is_found() {
+    OVERTAKEN.catches(&[Fault::Weak(line("subscriber.rs", "fn is_passed( … fence("))]);
+}
+
+/// Joining while the publisher goes on.
+fn join(start: Start) {
+    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
+    for _ in 0..3 {
+        assert!(send_pair(&mut publisher));
+    }
+    let joining = spawn(move || {
+        let mut subscriber = Subscriber::join_as(&name(), start, "").unwrap();
+        let mut next = subscriber.reading.frames;
+        look(&mut subscriber, &mut next);
+        (subscriber, next)
+    });
+    for _ in 0..2 {
+        assert!(send_pair(&mut publisher), "it never waits");
+    }
+    let (mut subscriber, mut next) = joining.join().unwrap();
+    while look(&mut subscriber, &mut next) {}
+    assert_eq!(next, publisher.frames(), "it counts from where it joined");
+}
+
+pub(super) const NEWEST: Model =
+    Model { name: "join newest, broadcast", preemptions: 2, least: 3000, run: || join(Start::Newest) };
+pub(super) const OLDEST: Model =
+    Model { name: "join oldest, broadcast", preemptions: 2, least: 2000, run: || join(Start::Oldest) };
+
+#[test]
+fn who_joins_counts_right() {
+    NEWEST.holds();
+    OLDEST.holds();
+}
+
+#[test]
+fn a_count_before_its_place_is_found() {
+    let store = line("lines.rs", "count.position.store(position, Ordering::Relaxed)");
+    let frames = line("lines.rs", "count.frames.store(frames, Ordering::Relaxed)");
+    OLDEST.catches(&[Fault::Late { store, until: Some(frames) }]);
+}

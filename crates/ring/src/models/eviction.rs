@@ -1,0 +1,88 @@
+//! Eviction: who is told that it was not evicted has read what was sent.
+
+use std::time::Duration;
+
+use super::atomics::Fault;
+use super::clock::STEP;
+use super::explore::{Model, line, spawn};
+use super::scene::{name, send_pair, tiny};
+use crate::{Options, Poll, Publisher, Start, Subscriber};
+
+/// Five looks of the publisher.
+const LIMIT: Duration = Duration::from_nanos(4 * STEP.as_nanos() as u64);
+
+/// A full ring whose subscriber has stalled for `looks` looks of the publisher. Then it wakes up, and the publisher tries
+/// to send `more`.
+fn stalled(looks: usize, more: usize) {
+    let options = Options { stall_limit: LIMIT, ..tiny() };
+    let mut publisher = Publisher::open(&name(), &options).unwrap();
+    let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
+    assert!(send_pair(&mut publisher) && send_pair(&mut publisher));
+    for _ in 0..looks {
+        assert!(!send_pair(&mut publisher), "full");
+    }
+    let reading = spawn(move || {
+        let mut next = 0;
+        for _ in 0..3 {
+            let (position, len) = match subscriber.next() {
+                Poll::Frame(frame) => (frame.position().0, frame.len()),
+                Poll::Empty => continue,
+                Poll::Evicted { position } => {
+                    assert!(position.0 <= 24 * next, "it released no more");
+                    return None;
+                }
+                other => panic!("{other:?}"),
+            };
+            let words = subscriber.memory.unsettled_words(position, len);
+            if subscriber.is_evicted() {
+                return None;
+            }
+            assert_eq!(words, [next, next], "whole, and in order");
+            next += 1;
+        }
+        Some((subscriber, next))
+    });
+    for _ in 0..more {
+        send_pair(&mut publisher);
+    }
+    if let Some((mut subscriber, next)) = reading.join().unwrap()
+        && !subscriber.is_evicted()
+    {
+        for _ in next..publisher.frames() {
+            assert!(matches!(subscriber.next(), Poll::Frame(_)), "nothing is lost");
+        }
+    }
+}
+
+pub(super) const ORDERED: Model =
+    Model { name: "eviction", preemptions: 2, least: 3000, run: || stalled(4, 2) };
+pub(super) const ASKED: Model = Model { name: "asked", preemptions: 1, least: 3000, run: || stalled(2, 4) };
+
+#[test]
+fn who_was_not_evicted_has_read_what_was_sent() {
+    ORDERED.holds();
+    ASKED.holds();
+}
+
+/// Two fences stand between an order and the bytes that are written over: the gate's, and the one that keeps the counts of
+/// a milestone in order. Either is enough.
+#[test]
+fn bytes_without_a_fence_between_the_order_and_them_are_found() {
+    ORDERED.catches(&[
+        Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1")),
+        Fault::Weak(line("lines.rs", "count.position.store(position … fence(")),
+    ]);
+}
+
+#[test]
+fn an_order_looked_at_before_the_header_is_found() {
+    ASKED.catches(&[Fault::Lagging(line(
+        "subscriber.rs",
+        "self.order().word.load(Ordering::Relaxed) != self.heeded",
+    ))]);
+}
+
+#[test]
+fn an_answer_without_a_fence_before_it_is_found() {
+    ORDERED.catches(&[Fault::Weak(line("subscriber.rs", "pub fn is_evicted( … fence("))]);
+}

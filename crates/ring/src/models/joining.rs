@@ -1,0 +1,66 @@
+//! Joining while the publisher goes on: who is registered is not overrun. The protocol and its proof are in `gate.rs`.
+
+use super::atomics::Fault;
+use super::explore::{Model, line, spawn};
+use super::scene::{Reader, name, send, take, tiny};
+use crate::{Publisher, Start, Subscriber};
+
+/// Nobody else holds the publisher: it laps the ring while one joins.
+fn join(start: Start) {
+    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
+    for _ in 0..3 {
+        assert!(send(&mut publisher));
+    }
+    let joining = spawn(move || {
+        let mut subscriber = Subscriber::join_as(&name(), start, "").unwrap();
+        let first = take(&mut subscriber);
+        (subscriber, first)
+    });
+    for _ in 0..4 {
+        send(&mut publisher);
+    }
+    let (mut subscriber, first) = joining.join().unwrap();
+    let next = match first.or_else(|| take(&mut subscriber)) {
+        Some(first) => first + 1,
+        None => publisher.frames(),
+    };
+    let mut reader = Reader { subscriber, next };
+    reader.drain(publisher.frames());
+    assert!(send(&mut publisher), "all is released");
+    reader.drain(publisher.frames());
+}
+
+pub(super) const NEWEST: Model =
+    Model { name: "join newest", preemptions: 2, least: 5000, run: || join(Start::Newest) };
+pub(super) const OLDEST: Model =
+    Model { name: "join oldest", preemptions: 3, least: 2000, run: || join(Start::Oldest) };
+
+#[test]
+fn who_joins_at_the_newest_is_not_overrun() {
+    NEWEST.holds();
+}
+
+#[test]
+fn who_joins_at_the_oldest_is_not_overrun() {
+    OLDEST.holds();
+}
+
+#[test]
+fn a_gate_without_its_fence_is_found() {
+    let fault = Fault::Weak(line("gate.rs", "fence(Ordering::SeqCst); // F1"));
+    NEWEST.catches(&[fault]);
+    OLDEST.catches(&[fault]);
+}
+
+#[test]
+fn a_joiner_without_its_fence_is_found() {
+    let fault = Fault::Weak(line("subscriber/joining.rs", "fn enter( … fence("));
+    NEWEST.catches(&[fault]);
+    OLDEST.catches(&[fault]);
+}
+
+#[test]
+fn a_joiner_that_does_not_look_again_is_found() {
+    NEWEST.catches(&[Fault::Lagging(line("subscriber/joining.rs", "cursor.position.load("))]);
+    OLDEST.catches(&[Fault::Lagging(line("subscriber/joining.rs", "gate.position.load("))]);
+}

@@ -1,0 +1,59 @@
+//! Every ordering of the crate, weakened one at a time.
+//!
+//! Takes minutes, so it runs where `LOOM_SWEEP` is set (`make loom`).
+
+use std::collections::BTreeMap;
+
+use super::atomics::{self, Fault, Site};
+use super::explore::{Model, line};
+use super::{broadcast, eviction, gated, joining, succession};
+
+const MODELS: [&Model; 16] = [
+    &gated::END,
+    &gated::BATCH,
+    &gated::ABORTED,
+    &gated::LEAVE,
+    &gated::DEATH,
+    &gated::WRAP,
+    &gated::TWO_READERS,
+    &gated::NOTE,
+    &joining::OLDEST,
+    &joining::NEWEST,
+    &broadcast::OVERTAKEN,
+    &broadcast::OLDEST,
+    &broadcast::NEWEST,
+    &eviction::ORDERED,
+    &eviction::ASKED,
+    &succession::TAKE_OVER,
+];
+
+/// Orderings that no model misses, and why.
+const NOT_MISSED: [(&str, &str, &str); 0] = [];
+
+#[test]
+fn an_ordering_that_is_weakened_is_found() {
+    if std::env::var_os("LOOM_SWEEP").is_none() {
+        println!("skipped: LOOM_SWEEP is not set");
+        return;
+    }
+    let mut on_the_way: BTreeMap<(Site, &str), Vec<&Model>> = BTreeMap::new();
+    for model in MODELS {
+        let (_, outcome) = model.explore(&[]);
+        assert_eq!(outcome, Ok(()), "{}", model.name);
+        for site in atomics::ordered_sites() {
+            on_the_way.entry(site).or_default().push(model);
+        }
+    }
+    let mut not_missed = Vec::new();
+    for ((site, what), models) in &on_the_way {
+        let found = models.iter().find(|model| model.explore(&[Fault::Weak(*site)]).1.is_err());
+        let by = found.map_or("nothing", |model| model.name);
+        println!("{}:{} {what}: found by {by}", site.file, site.line);
+        if found.is_none() {
+            not_missed.push(*site);
+        }
+    }
+    let mut expected: Vec<_> = NOT_MISSED.iter().map(|(file, text, _)| line(file, text)).collect();
+    expected.sort();
+    assert_eq!(not_missed, expected, "orderings that no model misses");
+}
