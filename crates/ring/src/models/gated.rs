@@ -115,7 +115,7 @@ fn batch() {
     reading.join().unwrap().drain(publisher.frames());
 }
 
-pub(super) const BATCH: Model = Model { name: "batch", preemptions: 2, least: 10, run: batch };
+pub(super) const BATCH: Model = Model { name: "batch", preemptions: 2, least: 400, run: batch };
 
 #[test]
 fn a_batch_appears_at_once() {
