@@ -25,7 +25,7 @@ static WORKED: AtomicU64 = AtomicU64::new(0);
 static FRAMES: AtomicU64 = AtomicU64::new(0);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6_000, ..ProptestConfig::default() })]
 
     #[test]
     fn a_segment_is_refused_or_works(program in program()) {

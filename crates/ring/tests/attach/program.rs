@@ -179,8 +179,11 @@ impl Scene {
                     self.sum();
                 }
             }
-            // Where the words are that mean most: the cursor, the gate, the status.
-            1 => self.write(self.page + usize::from(bytes.byte()) * 4, bytes.word(near)),
+            // Where the words are that mean most: the first of the cursor's, the gate's, the status's and the tally's lines.
+            1 => {
+                let place = usize::from(bytes.byte());
+                self.write(self.page + place % 4 * 128 + place / 4 % 16 * 4, bytes.word(near));
+            }
             2 => self.write(self.page + usize::from(bytes.short()) % PUBLISHER_LINES, bytes.word(near)),
             // The bits, and the first slots.
             3 => self.write(self.page + PUBLISHER_LINES + usize::from(bytes.byte()) * 8, bytes.word(near)),
