@@ -34,7 +34,7 @@ use stage::Stage;
 use tapeline_ring::{Name, Policy, Start, Subscriber, broadcast, inspect};
 
 /// Faults for each kind of ring, when time is short.
-const FAULTS: u64 = 14;
+const FAULTS: u64 = 12;
 /// Faults for each kind of ring in a long run.
 const MANY_FAULTS: u64 = 100;
 const SUBSCRIBERS: u64 = 3;
