@@ -124,22 +124,26 @@ fn worst(record: &Record, pointer: &str, worse: fn(f64, f64) -> f64) -> Option<f
 
 /// All figures, a cell a line, for other programs.
 pub(super) fn csv(figures: &[Figure]) -> String {
-    let mut text = "section,framing,message_size,queue_size,rate_hz,subscribers,spin,runs,shared_cores,\
+    let mut text =
+        "section,framing,message_size,queue_size,rate_hz,subscribers,spin,sender_spin,runs,shared_cores,\
                     messages_per_second,messages_per_second_least,messages_per_second_most,\
                     bytes_per_second,messages_per_catch_up,held_back_share,lost"
-        .to_owned();
+            .to_owned();
     for rank in RANKS {
         text.push_str(&format!(",{rank}_ns,{rank}_ns_least,{rank}_ns_most"));
     }
     text.push('\n');
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
     for figure in figures {
-        let Cell { message_size, queue_size, rate_hz, subscribers, spin, .. } = figure.cell;
+        let Cell { message_size, queue_size, rate_hz, subscribers, spin, sender_spin, .. } = figure.cell;
         let rates = figure.messages_per_second;
         let fields = [
             section(&figure.cell),
             figure.cell.framing.word().to_owned(),
-            format!("{message_size},{queue_size},{rate_hz},{subscribers},{spin},{}", figure.runs),
+            format!(
+                "{message_size},{queue_size},{rate_hz},{subscribers},{spin},{sender_spin},{}",
+                figure.runs
+            ),
             figure.shared_cores.to_string(),
             number(rates.map(|rate| rate.median)),
             number(rates.map(|rate| rate.least)),
@@ -177,6 +181,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
         "rate",
         "subs",
         "spin",
+        "sender",
         "M msgs/s",
         "spread",
         "per catch-up",
@@ -194,6 +199,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
             rate(cell.rate_hz),
             cell.subscribers.to_string(),
             cell.spin.to_string(),
+            cell.sender_spin.to_string(),
             figure.messages_per_second.map_or_else(String::new, |rate| millions(rate.median)),
             figure
                 .messages_per_second

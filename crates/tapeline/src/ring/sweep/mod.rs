@@ -34,8 +34,8 @@ use crate::stop::Stop;
 /// How long the cores are watched before the first run of a session.
 const JITTER: Duration = Duration::from_secs(1);
 const JITTER_SHORT: Duration = Duration::from_millis(100);
-/// The defaults: with them the whole takes about ten minutes, and `--short` some seconds.
-const PER_RUN: Duration = Duration::from_millis(400);
+/// The defaults: with them the whole takes about twelve minutes, and `--short` some seconds.
+const PER_RUN: Duration = Duration::from_millis(300);
 const PER_RUN_SHORT: Duration = Duration::from_millis(30);
 const RUNS: u32 = 5;
 const RUNS_SHORT: u32 = 1;
@@ -52,7 +52,7 @@ that several times over, so that a change of the machine meets all of them; figu
 was stopped or killed goes on where it was with --resume.
 
 Examples:
-  tapeline ring sweep                                          all of it: about ten minutes
+  tapeline ring sweep                                          all of it: about twelve minutes
   tapeline ring sweep --sections throughput,latency --runs 3   a part
   tapeline ring sweep --short --run-folder look                a little of everything: half a minute
   tapeline ring sweep --resume runs/2026-11-21T11-10-36Z-sweep-19ee
@@ -62,7 +62,7 @@ pub(super) struct Sweep {
     #[arg(long, value_enum, value_delimiter = ',')]
     sections: Vec<Section>,
 
-    /// The measured time of a run [default: 400ms, with --short 30ms]
+    /// The measured time of a run [default: 300ms, with --short 30ms]
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     seconds_per_run: Option<Duration>,
 

@@ -124,6 +124,7 @@ fn publisher(plan: &Plan, cell: &Cell, ring: &str, places: &Places) -> Vec<Strin
         ("--seconds", format!("{}us", plan.per_run().as_micros())),
         ("--warmup", cell.warm_up().to_string()),
         ("--subscribers", cell.subscribers.to_string()),
+        ("--spin", cell.sender_spin.to_string()),
         ("--cpu", places.publisher.to_string()),
         ("--wait", wait(places.publisher_shares).to_owned()),
     ] {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::document::Document;
 use super::figures::{Figure, Spread, latency, millions, rate};
-use super::plan::{Cell, Framing, MAX, Plan, RELAXED_SPIN, Reading, Section};
+use super::plan::{Cell, Framing, MAX, Plan, REGIMES, Reading, Regime, Section};
 use crate::plot::{Chart, Point, Scale, Series};
 use crate::ring::view;
 
@@ -85,62 +85,53 @@ struct Frame<'a> {
 impl Part<'_> {
     fn throughput(&self, document: &mut Document) {
         document.heading("Throughput by message size");
-        document.paragraph(format!(
-            "Two regimes, side by side. A fully contended receiver does nothing but copy and count: it catches up, and then \
-             both cores want the line that is being written. A relaxed one does {RELAXED_SPIN} turns of an empty loop for \
-             each message and reads a little behind. The notes of smx_perf (its README, \"Memory Contention and Cache \
-             Invalidation\") explain the effect and take the contended figure as the one to rely on: the relaxed one \
-             depends on timing. \"Per catch-up\" says how it was: messages between two moments at which the receiver had \
-             read everything."
-        ));
-        let lines = |spin: u32| move |cell: &Cell| cell.spin == spin;
-        let name = |cell: &Cell| {
-            let how = if cell.spin == 0 { "contended" } else { "relaxed" };
-            format!("{}, {how}", cell.framing.word())
-        };
+        document.paragraph(
+            "Three regimes, side by side. Contended: the sender does 16 turns of an empty loop for each message, so the \
+             receiver has always read everything, and both cores want the line that is being written. Fast receiver: both \
+             do nothing but send, copy and count, and timing decides. Relaxed: the receiver does 8 turns for each message \
+             and reads behind the sender, so that they hardly meet. The notes of smx_perf (its README, \"Memory \
+             Contention and Cache Invalidation\") explain the effect and take the contended figure as the one to rely on: \
+             the others depend on timing. \"Per catch-up\" says how it was: messages between two moments at which the \
+             receiver had read everything."
+                .to_owned(),
+        );
+        let regime = |cell: &Cell| REGIMES.into_iter().position(|regime| regime.is_of(cell)).unwrap_or(0);
         for (file, title, y_title, value) in [
             ("throughput", "Throughput by message size", "million messages/s", RATE),
             ("throughput-bytes", "Bytes by message size", "GB/s", BYTES),
         ] {
-            let mut series = Vec::new();
-            for (dashed, spin) in [(false, 0), (true, RELAXED_SPIN)] {
-                series.extend(self.series(|cell| cell.message_size, lines(spin), name, value, dashed));
-            }
+            let series = self.series_by(
+                |cell| cell.message_size,
+                |_| true,
+                |cell| format!("{}, {}", REGIMES[regime(cell)].name, cell.framing.word()),
+                value,
+                |cell| (regime(cell), cell.framing == Framing::Lines),
+            );
             let frame =
                 Frame { file, title, x_title: "message size, bytes", y_title, scale: Scale::Logarithmic };
             self.plot(document, &frame, |cell| cell.message_size, |size| size.to_string(), series);
         }
-        self.pairs(document);
+        self.regimes(document);
     }
 
-    /// Contended and relaxed in one row.
-    fn pairs(&self, document: &mut Document) {
-        let headings = [
-            "bytes",
-            "framing",
-            "contended M/s",
-            "spread",
-            "per catch-up",
-            "relaxed M/s",
-            "spread",
-            "per catch-up",
-            "contended GB/s",
-        ];
-        let contended = self.figures.iter().filter(|figure| figure.cell.spin == 0);
-        let rows = contended.map(|figure| {
-            let wanted = Cell { spin: RELAXED_SPIN, ..figure.cell.clone() };
-            let relaxed = self.figures.iter().find(|other| other.cell == wanted);
+    /// All regimes of a size and a framing in one row.
+    fn regimes(&self, document: &mut Document) {
+        let mut headings = vec!["bytes", "framing"];
+        for regime in REGIMES {
+            headings.extend([regime.name, "spread", "per catch-up"]);
+        }
+        let first = self.figures.iter().filter(|figure| REGIMES[0].is_of(&figure.cell));
+        let rows = first.map(|figure| {
             let mut row = vec![figure.cell.message_size.to_string(), figure.cell.framing.word().to_owned()];
-            row.extend(rates(figure));
-            row.extend(relaxed.map_or_else(|| vec![String::new(); 3], |figure| rates(figure)));
-            row.push(
-                figure
-                    .bytes_per_second
-                    .map_or_else(String::new, |bytes| format!("{:.2}", bytes.median / 1e9)),
-            );
+            for Regime { sender_spin, spin, .. } in REGIMES {
+                let wanted = Cell { sender_spin, spin, ..figure.cell.clone() };
+                let found = self.figures.iter().find(|other| other.cell == wanted);
+                row.extend(found.map_or_else(|| vec![String::new(); 3], |figure| rates(figure)));
+            }
             row
         });
         document.table(&headings, rows.collect());
+        document.paragraph("Millions of messages a second.".to_owned());
     }
 
     fn latency(&self, document: &mut Document) {
