@@ -38,9 +38,8 @@ impl<'a, D: Discipline> Batch<'a, D> {
     /// ring is refused with [`Refused::Full`] for ever: commit it.
     #[inline]
     pub fn claim(&mut self, len: usize) -> Result<&mut [u8], Refused> {
-        self.publisher.reserve(self.end, len)?;
+        let size = self.publisher.reserve(self.end, len)?;
         let start = self.end;
-        let size = self.publisher.grain.frame_size(len);
         if self.frames == 0 {
             self.first_len = len;
         } else {

@@ -18,19 +18,21 @@ pub struct Claim<'a, D: Discipline = Gated> {
     publisher: &'a mut PublisherOf<D>,
     /// At most the ring's longest frame, and reserved: `new` is called after `PublisherOf::reserve` alone.
     len: usize,
+    /// Bytes that the frame takes in the ring.
+    size: usize,
 }
 
 impl<'a, D: Discipline> Claim<'a, D> {
-    #[inline]
-    pub(crate) fn new(publisher: &'a mut PublisherOf<D>, len: usize) -> Self {
-        Self { publisher, len }
+    #[inline(always)]
+    pub(crate) fn new(publisher: &'a mut PublisherOf<D>, len: usize, size: usize) -> Self {
+        Self { publisher, len, size }
     }
 
     /// Makes the frame visible; gives its position.
-    #[inline]
+    #[inline(always)]
     pub fn commit(self) -> Position {
-        let Self { publisher, len } = self;
-        let (start, size) = (publisher.next_position(), publisher.grain.frame_size(len));
+        let Self { publisher, len, size } = self;
+        let start = publisher.next_position();
         // SAFETY: `len` was reserved, and a shorter frame lies within it.
         unsafe { publisher.commit(len, start, size, 1) }
     }
@@ -39,29 +41,21 @@ impl<'a, D: Discipline> Claim<'a, D> {
     ///
     /// # Errors
     /// [`Refused::TooLong`] if more is asked for than was claimed; then nothing is visible.
-    #[inline]
+    #[inline(always)]
     pub fn commit_prefix(mut self, len: usize) -> Result<Position, Refused> {
         if len > self.len {
             return Err(Refused::TooLong);
         }
         self.len = len;
+        self.size = self.publisher.grain.frame_size(len);
         Ok(self.commit())
-    }
-
-    /// Copies `bytes` to the start, in 8-byte moves while they are few.
-    #[inline]
-    pub(crate) fn copy_in(&mut self, bytes: &[u8]) {
-        let start = self.publisher.next_position();
-        debug_assert_eq!(bytes.len(), self.len);
-        // SAFETY: the claim reserved room for exactly these bytes, rounded up to 8, and nobody reads it yet.
-        unsafe { self.publisher.memory.fill(start, bytes) };
     }
 }
 
 impl<D: Discipline> Deref for Claim<'_, D> {
     type Target = [u8];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[u8] {
         // SAFETY: `len` is reserved and nothing of it is committed, so only this claim's borrower touches it.
         unsafe { self.publisher.memory.body(self.publisher.next_position(), self.len) }
@@ -69,7 +63,7 @@ impl<D: Discipline> Deref for Claim<'_, D> {
 }
 
 impl<D: Discipline> DerefMut for Claim<'_, D> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
         let start = self.publisher.next_position();
         // SAFETY: as in `deref`; the claim is borrowed mutably, so no other slice of it lives.

@@ -46,7 +46,7 @@ pub(crate) fn stamp(epoch: u32) -> u64 {
 pub(crate) struct Grain(usize);
 
 impl Grain {
-    pub(crate) fn of(framing: Framing) -> Self {
+    pub(crate) const fn of(framing: Framing) -> Self {
         Self(framing.align() - 1)
     }
 

@@ -227,7 +227,7 @@ impl Memory {
     ///
     /// # Safety
     /// As for [`body_mut`](Self::body_mut), with room for `bytes.len()` rounded up to 8.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn fill(&mut self, position: u64, bytes: &[u8]) {
         // SAFETY: the caller's promise; bodies start 8 bytes behind an aligned word.
         unsafe { words::copy_in(self.body_start(position).as_ptr(), bytes) }
@@ -246,6 +246,22 @@ impl Memory {
         debug_assert!(size.is_multiple_of(8) && size as u64 <= self.mask);
         // SAFETY: below capacity plus at most capacity − 8 leaves 8 bytes inside the two copies; aligned by `size`.
         unsafe { self.data.add((position & self.mask) as usize + size).cast().as_ref() }
+    }
+
+    /// Asks for the line at `position` to be brought here, ready to be written. A hint: it changes nothing.
+    #[inline(always)]
+    pub(crate) fn fetch_to_write(&self, position: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let line = self.data.as_ptr().wrapping_add((position & self.mask) as usize);
+            // SAFETY: a prefetch of any address is allowed, and has no effect that a program can see. Processors that do
+            // not know it do nothing.
+            unsafe {
+                std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = position;
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::claim::Claim;
 use crate::discipline::Discipline;
-use crate::frame::{Grain, Position, TERMINATOR};
+use crate::frame::{Grain, Position};
 use crate::gate::Boundaries;
 use crate::layout::Framing;
 use crate::lines::ENDED;
@@ -20,6 +20,7 @@ mod opening;
 mod room;
 mod stall;
 
+use commit::PACKED;
 use stall::Stalls;
 
 /// What a new ring is like. An existing ring that is continued must be of the same shape: capacity, longest frame,
@@ -120,10 +121,10 @@ impl<D: Discipline> PublisherOf<D> {
     ///
     /// # Errors
     /// [`Refused::Full`] while a subscriber has not released the room (never of a broadcast ring), [`Refused::TooLong`].
-    #[inline]
+    #[inline(always)]
     pub fn claim(&mut self, len: usize) -> Result<Claim<'_, D>, Refused> {
-        self.reserve(self.position, len)?;
-        Ok(Claim::new(self, len))
+        let size = self.reserve(self.position, len)?;
+        Ok(Claim::new(self, len, size))
     }
 
     /// Claims frames one after the other and makes all of them visible at once.
@@ -136,11 +137,9 @@ impl<D: Discipline> PublisherOf<D> {
     ///
     /// # Errors
     /// As [`claim`](Self::claim).
-    #[inline]
+    #[inline(always)]
     pub fn publish(&mut self, bytes: &[u8]) -> Result<Position, Refused> {
-        let mut claim = self.claim(bytes.len())?;
-        claim.copy_in(bytes);
-        Ok(claim.commit())
+        if self.lines { self.publish_on_lines(bytes) } else { self.publish_as::<PACKED>(bytes) }
     }
 
     /// The longest frame in bytes.
@@ -249,24 +248,14 @@ impl<D: Discipline> PublisherOf<D> {
     }
 
     /// Makes sure that a frame of `len` bytes and the word behind it may be written at `at`: this publisher's
-    /// position, or further on in an open batch.
-    #[inline]
-    pub(crate) fn reserve(&mut self, at: u64, len: usize) -> Result<(), Refused> {
-        if len > self.max_frame {
-            return Err(Refused::TooLong);
-        }
-        let end = at + self.grain.frame_size(len) as u64;
-        if end + TERMINATOR > self.soft_limit {
-            self.make_room(end + TERMINATOR)?;
-        }
-        if self.lines {
-            self.claimed = self.claimed.max(end);
-        }
-        Ok(())
+    /// position, or further on in an open batch. Gives the bytes that the frame takes.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self, at: u64, len: usize) -> Result<usize, Refused> {
+        if self.lines { self.reserve_on_lines(at, len) } else { self.reserve_as::<PACKED>(at, len) }
     }
 
     /// The header word of a frame of `len` bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn header_word(&self, len: usize) -> u64 {
         self.stamp | len as u64
     }
