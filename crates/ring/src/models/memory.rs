@@ -93,6 +93,8 @@ impl Memory {
         self.word(position + size as u64)
     }
 
+    pub(crate) fn fetch_to_write(&self, _: u64) {}
+
     /// The words of the frame of `len` bytes at `position`, as whoever borrows the frame reads them.
     pub(crate) fn words(&self, position: u64, len: usize) -> Vec<u64> {
         (0..len.div_ceil(8)).map(|at| self.body_word(position, at).plain()).collect()
