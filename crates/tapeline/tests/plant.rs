@@ -313,6 +313,57 @@ fn watch_gives_json_lines_in_a_pipe() {
     assert_eq!(tally.says()["messages"], json!(5_000));
 }
 
+/// A subscriber that is stopped while the ring is small holds the plant for the stall limit and no longer. It is told when
+/// it goes on; the plant has published everything.
+#[test]
+fn a_stopped_subscriber_loses_its_place_and_is_told() {
+    let (Some(file), Some(expected)) =
+        (shared("moldudp64-derived/aapl5000-clean.pcap"), expected("moldudp64-derived/expected.json"))
+    else {
+        return;
+    };
+    drop(expected);
+    let place = Place::new(1);
+    let config = place.config("");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(
+        &config,
+        text.replace("[plant]\n", "[plant]\nring_size = \"64KiB\"\nstall_limit = \"50ms\"\n"),
+    )
+    .unwrap();
+    let mut plant =
+        Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let mut child = tapeline(&[
+        "plant",
+        "tally",
+        "--ring",
+        &place.ring,
+        "--announce",
+        "--symbol",
+        "AAPL",
+        "--format",
+        "json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut joined = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut joined).unwrap();
+    assert!(joined.contains("joined"), "{joined}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    place.replay(&file, 0);
+    let report = plant.says();
+    assert_eq!(report["ring_evicted"], json!(1));
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the plant went on without this reader") && said.contains("hint:"), "{said}");
+}
+
 #[test]
 fn a_plant_that_is_told_to_end_leaves_nothing_behind() {
     let place = Place::new(1);

@@ -32,6 +32,8 @@ pub(crate) struct Config {
     /// The ring's data area, in bytes.
     pub(crate) ring_bytes: usize,
     /// Leave the ring's name in place at the end.
+    /// For how long a live subscriber may hold the full ring; zero = for ever.
+    pub(crate) stall_limit: Duration,
     pub(crate) keep_ring: bool,
     /// Which ticks are published.
     pub(crate) publish: PublishPolicy,
@@ -97,6 +99,7 @@ struct RawPlant {
     name: Option<Spanned<String>>,
     ring: Spanned<String>,
     ring_size: Option<Spanned<String>>,
+    stall_limit: Option<Spanned<String>>,
     #[serde(default)]
     keep_ring: bool,
     publish: Option<Spanned<String>>,
@@ -256,6 +259,16 @@ impl Source<'_> {
             name: plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner),
             ring,
             ring_bytes,
+            stall_limit: match &plant.stall_limit {
+                None => Duration::from_secs(1),
+                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
+                    self.wrong(
+                        time.span(),
+                        error,
+                        "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
+                    )
+                })?,
+            },
             keep_ring: plant.keep_ring,
             publish,
             spin,

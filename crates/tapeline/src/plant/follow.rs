@@ -232,6 +232,18 @@ impl Follow {
                     "the ring is damaged at position {}: something other than its publisher has written into it",
                     position.0
                 ),
+                Poll::Evicted { position } => {
+                    let limit = self.subscriber.stall_limit().as_secs_f64();
+                    let what = format!(
+                        "read nothing for {limit} s while the ring was full, and the plant went on without this \
+                         reader; ticks from position {position} on are lost"
+                    );
+                    return Err(Hinted::new(
+                        what,
+                        "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file",
+                    )
+                    .into());
+                }
                 Poll::Empty => {
                     let there = self.subscriber.wait(self.wait, LONGEST_WAIT);
                     if there && self.clock.now().since(looked) < LOOK_NS {

@@ -41,6 +41,8 @@ pub(crate) struct PlantReport {
     pub(crate) ring_stalls: u64,
     /// See `ring_stalls`.
     pub(crate) ring_stalled_ns: u64,
+    /// Live subscribers that lost their place because they held the full ring for longer than its stall limit.
+    pub(crate) ring_evicted: u64,
     /// Datagrams that were longer than a slot and so cut.
     pub(crate) truncated_datagrams: u64,
     /// Why it ended early, if it did.
@@ -104,6 +106,7 @@ impl PlantReport {
             items: sequencer.items().len(),
             ring_stalls: sequencer.publisher().stalls(),
             ring_stalled_ns: sequencer.publisher().stalled_ns(),
+            ring_evicted: sequencer.publisher().ring().evicted(),
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
             feeds: config

@@ -61,6 +61,8 @@ struct Running {
     stop: Stop,
     housekept: Nanos,
     truncated: u64,
+    /// Of the ring's subscribers, as last told.
+    evicted: u64,
     failures: Failures,
 }
 
@@ -122,6 +124,7 @@ impl Running {
         let options = tapeline_ring::Options {
             capacity: config.ring_bytes,
             keep: config.keep_ring,
+            stall_limit: config.stall_limit,
             // Datagrams bring many messages at once: see `WAKE_EVERY`.
             wake_on_commit: false,
             ..tapeline_ring::Options::default()
@@ -146,6 +149,7 @@ impl Running {
             sequencer: Sequencer::new(1, Items::new(config.max_items), publish),
             stop: stop.clone(),
             truncated: 0,
+            evicted: 0,
             failures: Failures::default(),
         };
         running.write_note();
@@ -237,7 +241,16 @@ impl Running {
             missing: self.inlets.iter().map(|inlet| inlet.channel.counters().missing).sum(),
             kernel_drops: self.kernel_drops(),
         };
-        self.sequencer.publisher().ring().set_note(note.to_words());
+        let ring = self.sequencer.publisher().ring();
+        ring.set_note(note.to_words());
+        let evicted = ring.evicted();
+        if evicted > self.evicted {
+            anstream::eprintln!(
+                "warning: {} of the ring's subscribers read nothing for the stall limit and lost their place",
+                evicted - self.evicted
+            );
+            self.evicted = evicted;
+        }
     }
 
     fn kernel_drops(&mut self) -> u64 {
