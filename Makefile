@@ -64,6 +64,11 @@ bench-peers: ## the ring beside other queues and the machine's limits; DOC=1 wri
 	@scripts/setup bench-peers
 	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
 
+pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
+	@scripts/setup build
+	scripts/pgo
+.PHONY: pgo
+
 # Where `make install-c` puts the C library: PREFIX/include, PREFIX/lib, PREFIX/lib/pkgconfig.
 PREFIX ?= /usr/local
 install-c: ## the ring's C and C++ library, built and put under PREFIX
