@@ -42,6 +42,8 @@ fn start_tapeline(arguments: &[&str]) -> Running {
 /// The example publishes, `tapeline ring sub` reads and checks.
 fn to_rust(language: Language) {
     let Some(example) = Example::build(language) else { return };
+    // Built first: a publisher would wait for its subscriber all the while.
+    tapeline();
     let name = OwnName::new("to-rust");
     let mut publisher = example.start(&["pub", name.as_str(), MESSAGES, "1"]);
     name.wait_for(&mut publisher);
