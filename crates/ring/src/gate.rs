@@ -15,9 +15,8 @@
 //!
 //! * *newest*: it moves to that cursor c₂, which is not before the gate of step 1, so the limit of step 3 is at most
 //!   c₂ + capacity.
-//! * *oldest*: it sees that the gate has moved, takes the new one, and starts again, until the gate read after F2 is
-//!   the one it stored; then no step 1 with another gate has its F1 before F2, so every limit so far is at most its
-//!   position + capacity, and every later scan sees it.
+//! * *oldest*: it moves to that gate g₂, so the limit of step 3 is at most g₂ + capacity. Later scans see it at a position
+//!   that is not beyond g₂.
 //!
 //! Positions only grow, so no value comes back.
 //!
