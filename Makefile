@@ -7,8 +7,6 @@ ARGS ?=
 FUZZ_SECONDS ?= 600
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
 TORTURE_SECONDS ?= 600
-# How often `make loom` interrupts a thread that could go on; `make test` does it as often as each model says.
-LOOM_MAX_PREEMPTIONS ?= 3
 
 # rustup's folder, for shells that have not read its profile since it was installed. Last: it overrules nothing.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
@@ -16,7 +14,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 locked := $(if $(CI),--locked)
 target_dir := $(or $(CARGO_TARGET_DIR),target)
 # In a folder of their own: other flags are another build of everything below.
-models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom models --
+models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test loom torture fuzz lint bench bench-peers install-c clean help
@@ -36,9 +34,9 @@ test: ## every test that needs Rust, a C compiler and captures only
 	$(CARGO) test $(locked) --workspace
 	$(models)
 
-loom: ## the ring's models with LOOM_MAX_PREEMPTIONS (3) interruptions of each thread; minutes
+loom: ## the ring's models with every ordering weakened in turn; LOOM_MAX_PREEMPTIONS=3 tries more orders
 	@scripts/setup test
-	LOOM_MAX_PREEMPTIONS=$(LOOM_MAX_PREEMPTIONS) $(models) --nocapture
+	LOOM_SWEEP=1 $(models)::sweep --nocapture
 
 torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORTURE_SEED
 	@scripts/setup test

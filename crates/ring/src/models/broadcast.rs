@@ -70,6 +70,35 @@ fn a_copy_without_a_fence_behind_it_is_found() {
     OVERTAKEN.catches(&[Fault::Weak(line("subscriber.rs", "fn is_passed( … fence("))]);
 }
 
+/// The end is seen after the last frame.
+fn end() {
+    let mut publisher = Publisher::open(&name(), &tiny()).unwrap();
+    let mut subscriber = Subscriber::join_as(&name(), Start::Newest, "").unwrap();
+    let reading = spawn(move || {
+        let mut next = 0;
+        for _ in 0..3 {
+            match subscriber.next() {
+                Poll::Frame(_) => next += 1,
+                Poll::Ended => {
+                    assert_eq!(next, 1, "nothing is left behind");
+                    break;
+                }
+                _ => {}
+            }
+        }
+    });
+    assert!(send_pair(&mut publisher));
+    publisher.close().unwrap();
+    reading.join().unwrap();
+}
+
+pub(super) const END: Model = Model { name: "end, broadcast", preemptions: 3, least: 30, run: end };
+
+#[test]
+fn the_end_comes_after_the_last_frame() {
+    END.holds();
+}
+
 /// Joining while the publisher goes on.
 fn join(start: Start) {
     let mut publisher = Publisher::open(&name(), &tiny()).unwrap();

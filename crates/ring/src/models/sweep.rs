@@ -8,7 +8,7 @@ use super::atomics::{self, Fault, Site};
 use super::explore::{Model, line};
 use super::{broadcast, eviction, gated, joining, succession};
 
-const MODELS: [&Model; 16] = [
+const MODELS: [&Model; 17] = [
     &gated::END,
     &gated::BATCH,
     &gated::ABORTED,
@@ -19,6 +19,7 @@ const MODELS: [&Model; 16] = [
     &gated::NOTE,
     &joining::OLDEST,
     &joining::NEWEST,
+    &broadcast::END,
     &broadcast::OVERTAKEN,
     &broadcast::OLDEST,
     &broadcast::NEWEST,
@@ -28,7 +29,23 @@ const MODELS: [&Model; 16] = [
 ];
 
 /// Orderings that no model misses, and why.
-const NOT_MISSED: [(&str, &str, &str); 0] = [];
+const NOT_MISSED: [(&str, &str, &str); 15] = [
+    ("gate.rs", "table.members.slots.load(", "F1 acquires too, before the limit rises"),
+    ("gate.rs", "progress.position.load(", "F1 acquires too, before the limit rises"),
+    ("publisher.rs", "status.state.store(ENDED", "the cursor's fence is behind the last frame"),
+    ("publisher.rs", "status.state.store(ENDED … fence(", "sleepers: not modelled"),
+    ("publisher/opening.rs", "gate.position.load(", "the publisher's lock orders"),
+    ("publisher/opening.rs", "cursor.position.load(", "the publisher's lock orders"),
+    ("publisher/opening.rs", "status.state.store(LIVE", "for who looks from outside"),
+    ("publisher/room.rs", "table.members.slots.load(", "the slot's lock orders"),
+    ("publisher/room.rs", "table.members.slots.fetch_and(", "the slot's lock orders, and F1"),
+    ("subscriber.rs", "fn has_frame( … .load(", "only says whether to look; the look acquires"),
+    ("subscriber/joining.rs", "members.slots.fetch_or(", "F2 is behind it"),
+    ("subscriber/joining.rs", "table.members.slots.load(", "the slot's lock orders"),
+    ("subscriber/joining.rs", "table.members.slots.fetch_and(", "the slot's lock orders"),
+    ("waiting.rs", "fn wake_all( … swap(", "sleepers: not modelled"),
+    ("waiting.rs", "fn wake_all( … fetch_add(", "sleepers: not modelled"),
+];
 
 #[test]
 fn an_ordering_that_is_weakened_is_found() {
