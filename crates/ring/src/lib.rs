@@ -64,6 +64,7 @@ mod publisher;
 mod registry;
 #[cfg_attr(loom, path = "models/segment.rs")]
 mod segment;
+pub mod spsc;
 mod subscriber;
 mod waiting;
 mod words;

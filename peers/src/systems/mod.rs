@@ -7,6 +7,7 @@ mod line;
 mod ring;
 mod rtrb;
 mod slot;
+mod spsc;
 
 #[cfg(feature = "aeron")]
 mod aeron;
@@ -90,6 +91,8 @@ pub(crate) const SYSTEMS: &[System] = &[
     ring::FIXED,
     ring::PACKED_LARGE,
     ring::LINES_LARGE,
+    spsc::SINGLE,
+    spsc::BATCH,
     #[cfg(feature = "boost")]
     boost::SINGLE,
     #[cfg(feature = "boost")]

@@ -22,6 +22,8 @@ mod joining;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod spsc;
+#[cfg(test)]
 mod succession;
 #[cfg(test)]
 mod sweep;

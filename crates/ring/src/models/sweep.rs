@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::atomics::{self, Fault, Site};
 use super::explore::{Model, line};
-use super::{broadcast, eviction, gated, joining, succession};
+use super::{broadcast, eviction, gated, joining, spsc, succession};
 
-const MODELS: [&Model; 17] = [
+const MODELS: [&Model; 20] = [
     &gated::END,
     &gated::BATCH,
     &gated::ABORTED,
@@ -26,6 +26,9 @@ const MODELS: [&Model; 17] = [
     &eviction::ORDERED,
     &eviction::ASKED,
     &succession::TAKE_OVER,
+    &spsc::ONE_BY_ONE,
+    &spsc::IN_BATCHES,
+    &spsc::CLOSED,
 ];
 
 /// Orderings that no model misses, and why.

@@ -1,0 +1,180 @@
+//! The queue between two threads: nothing is lost, and no slot is touched by two sides.
+
+use super::atomics::Fault;
+use super::explore::{Model, line, spawn};
+use crate::atomics::{AtomicU64, Ordering};
+use crate::spsc::{self, Consumer, Poll, Producer, Refused};
+
+/// What the consumer knows.
+struct Reader {
+    consumer: Consumer<u64>,
+    /// The number that comes next.
+    next: u64,
+}
+
+impl Reader {
+    /// Takes what has come; whether the producer is still there.
+    fn look(&mut self) -> bool {
+        match self.consumer.take() {
+            Poll::Ready(numbers) => {
+                for number in numbers.iter() {
+                    assert_eq!(*number, self.next, "in order");
+                    self.next += 1;
+                }
+                true
+            }
+            Poll::Empty => true,
+            Poll::Ended => false,
+        }
+    }
+
+    /// Takes all up to number `end`, with which the producer has gone.
+    fn drain(&mut self, end: u64) {
+        while self.next < end {
+            assert!(self.look(), "number {} of {end} is lost", self.next);
+        }
+        assert!(!self.look(), "no more than was sent");
+    }
+}
+
+fn push(producer: &mut Producer<u64>) -> Result<(), Refused> {
+    let number = producer.pushed();
+    producer.push(number)
+}
+
+/// A queue of two in its second lap: one record to read, room for one more.
+fn half_full() -> (Producer<u64>, Reader) {
+    let (mut producer, consumer) = spsc::queue(2, || u64::MAX);
+    let mut reader = Reader { consumer, next: 0 };
+    for _ in 0..3 {
+        push(&mut producer).unwrap();
+        assert!(reader.look() && reader.look(), "all is given back");
+    }
+    push(&mut producer).unwrap();
+    (producer, reader)
+}
+
+/// One by one over the end of a full queue, and then the end.
+fn one_by_one() {
+    let (mut producer, mut reader) = half_full();
+    let reading = spawn(move || {
+        for _ in 0..3 {
+            reader.look();
+        }
+        reader
+    });
+    for _ in 0..3 {
+        let _ = push(&mut producer);
+    }
+    let pushed = producer.pushed();
+    drop(producer);
+    reading.join().unwrap().drain(pushed);
+}
+
+/// In batches of two, of which the second becomes visible with the first.
+fn in_batches() {
+    let (mut producer, consumer) = spsc::queue(4, || u64::MAX);
+    let mut reader = Reader { consumer, next: 0 };
+    let batch = |producer: &mut Producer<u64>| {
+        let first = producer.pushed();
+        if let Ok(mut batch) = producer.claim_batch(2) {
+            for (slot, number) in batch.iter_mut().zip(first..) {
+                *slot = number;
+            }
+            batch.commit();
+        }
+    };
+    batch(&mut producer);
+    let reading = spawn(move || {
+        for _ in 0..3 {
+            reader.look();
+        }
+        reader
+    });
+    for _ in 0..3 {
+        batch(&mut producer);
+    }
+    let pushed = producer.pushed();
+    drop(producer);
+    reading.join().unwrap().drain(pushed);
+}
+
+/// The consumer goes with a record unread; the producer, refused, sees what the consumer did before.
+fn closed() {
+    let (mut producer, mut reader) = half_full();
+    let last = AtomicU64::default();
+    let noted = last.clone();
+    let reading = spawn(move || {
+        reader.look();
+        noted.store(reader.next, Ordering::Relaxed);
+    });
+    let mut refused = None;
+    for _ in 0..3 {
+        refused = push(&mut producer).err();
+        assert!(producer.is_closed() || refused != Some(Refused::Closed), "gone is gone");
+    }
+    if refused == Some(Refused::Closed) || producer.is_closed() {
+        assert!(last.plain() >= 4, "what it did is seen");
+    }
+    reading.join().unwrap();
+    assert!(producer.is_closed());
+}
+
+pub(super) const ONE_BY_ONE: Model =
+    Model { name: "queue, one by one", preemptions: 2, least: 400, run: one_by_one };
+pub(super) const IN_BATCHES: Model =
+    Model { name: "queue, in batches", preemptions: 2, least: 240, run: in_batches };
+pub(super) const CLOSED: Model = Model { name: "queue, closed", preemptions: 2, least: 500, run: closed };
+
+#[test]
+fn a_queue_keeps_every_record_and_its_order() {
+    ONE_BY_ONE.holds();
+    IN_BATCHES.holds();
+    CLOSED.holds();
+}
+
+const PRODUCER: &str = "spsc/producer.rs";
+const CONSUMER: &str = "spsc/consumer.rs";
+
+#[test]
+fn records_published_without_release_are_found() {
+    let fault = [Fault::Weak(line(PRODUCER, "self.written.store(*self.next"))];
+    ONE_BY_ONE.catches(&fault);
+    IN_BATCHES.catches(&fault);
+}
+
+#[test]
+fn records_read_without_acquire_are_found() {
+    ONE_BY_ONE.catches(&[Fault::Weak(line(CONSUMER, "let written = self.shared.written.0.load("))]);
+}
+
+#[test]
+fn slots_given_back_without_release_are_found() {
+    ONE_BY_ONE.catches(&[Fault::Weak(line(CONSUMER, "shared.read.0.store(self.next, "))]);
+}
+
+#[test]
+fn slots_claimed_without_acquire_are_found() {
+    ONE_BY_ONE.catches(&[Fault::Weak(line(PRODUCER, "let read = self.shared.read.0.load("))]);
+}
+
+#[test]
+fn records_published_too_early_are_found() {
+    ONE_BY_ONE.catches(&[Fault::Ahead { store: line(PRODUCER, "self.written.store(*self.next"), by: 1 }]);
+}
+
+#[test]
+fn slots_given_back_too_early_are_found() {
+    IN_BATCHES.catches(&[Fault::Ahead { store: line(CONSUMER, "shared.read.0.store(self.next, "), by: 1 }]);
+}
+
+#[test]
+fn an_end_that_overtakes_the_records_is_found() {
+    ONE_BY_ONE.catches(&[Fault::Weak(line(PRODUCER, "self.shared.written.0.store(self.next | GONE"))]);
+}
+
+#[test]
+fn a_consumer_that_goes_without_a_word_of_what_it_did_is_found() {
+    CLOSED.catches(&[Fault::Weak(line(CONSUMER, "self.shared.read.0.store(self.done.next | GONE"))]);
+    CLOSED.catches(&[Fault::Weak(line(PRODUCER, "self.shared.read.0.load(Ordering::Acquire) & GONE"))]);
+}

@@ -1,0 +1,187 @@
+//! The consuming side: takes what has come, where it lies, and gives the slots back in batches.
+
+#![allow(unsafe_code)]
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use super::{GONE, Shared};
+use crate::atomics::Ordering;
+
+/// The one consumer of a queue. Dropping it closes the queue: the producer is refused from then on.
+///
+/// Slots are given back once an eighth of the queue is read and whenever a look finds nothing, so that the producer's
+/// line is not fetched for each record. A consumer that stops looking keeps up to that many.
+#[derive(Debug)]
+pub struct Consumer<T: Send> {
+    shared: Arc<Shared<T>>,
+    /// Records below this are there, as far as is known here.
+    limit: u64,
+    done: Done,
+}
+
+/// How far the consumer is.
+#[derive(Debug)]
+struct Done {
+    /// Records read.
+    next: u64,
+    /// Records whose slots were given back.
+    released: u64,
+    /// So many slots are given back at a time.
+    eighth: u64,
+}
+
+impl Done {
+    /// Gives back the slots of all that is read.
+    #[inline]
+    fn release<T>(&mut self, shared: &Shared<T>) {
+        self.released = self.next;
+        // Release: all that was done to the slots is over; pairs with the producer's acquire.
+        shared.read.0.store(self.next, Ordering::Release);
+    }
+}
+
+/// What a look at the queue gives.
+#[derive(Debug)]
+#[must_use]
+pub enum Poll<R> {
+    /// What has come.
+    Ready(R),
+    /// Nothing yet.
+    Empty,
+    /// Nothing more: the producer has gone, and all is read.
+    Ended,
+}
+
+impl<T: Send> Consumer<T> {
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+        let eighth = (shared.slots.count() / 8).max(1);
+        Self { shared, limit: 0, done: Done { next: 0, released: 0, eighth } }
+    }
+
+    /// Lends the records that have come and lie in a row, the oldest first: at least one and at most an eighth of the
+    /// queue, so that the producer has room again while the next are read. Dropping them, by the end of the scope or
+    /// before, is having read them all.
+    #[inline]
+    pub fn take(&mut self) -> Poll<Records<'_, T>> {
+        self.take_up_to(usize::MAX)
+    }
+
+    /// As [`take`](Self::take), and no more than `most` records.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    #[inline]
+    pub fn take_up_to(&mut self, most: usize) -> Poll<Records<'_, T>> {
+        assert!(most > 0, "a look for no records");
+        match self.look() {
+            Poll::Ready(()) => Poll::Ready(self.lend(most as u64)),
+            Poll::Empty => Poll::Empty,
+            Poll::Ended => Poll::Ended,
+        }
+    }
+
+    /// Copies the next record out.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Poll<T>
+    where
+        T: Copy,
+    {
+        match self.look() {
+            Poll::Ready(()) => Poll::Ready(self.lend(1)[0]),
+            Poll::Empty => Poll::Empty,
+            Poll::Ended => Poll::Ended,
+        }
+    }
+
+    /// Gives back the slots of all that is read, without waiting for an eighth. For a consumer that is about to stop
+    /// looking for a while.
+    pub fn release(&mut self) {
+        if self.done.released != self.done.next {
+            self.done.release(&self.shared);
+        }
+    }
+
+    /// Slots of the queue.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.slots.count() as usize
+    }
+
+    /// Records that were read since the queue was made.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.done.next
+    }
+
+    /// Whether a record is there. The producer's line is fetched only when all that is known of is read.
+    #[inline(always)]
+    fn look(&mut self) -> Poll<()> {
+        if self.done.next < self.limit {
+            return Poll::Ready(());
+        }
+        // Acquire pairs with the producer's release: the records are written.
+        let written = self.shared.written.0.load(Ordering::Acquire);
+        self.limit = written & !GONE;
+        if self.done.next < self.limit {
+            return Poll::Ready(());
+        }
+        self.release();
+        if written & GONE == 0 { Poll::Empty } else { Poll::Ended }
+    }
+
+    /// At least one record must be there.
+    #[inline(always)]
+    fn lend(&mut self, most: u64) -> Records<'_, T> {
+        let Self { shared, limit, done } = self;
+        let len = most.min(*limit - done.next).min(done.eighth).min(shared.slots.up_to_end(done.next));
+        // SAFETY: below `limit` and before the end, so the slots are this side's until they are given back, which needs
+        // what is borrowed here; `models::spsc` finds slots that are given back too early.
+        let records = unsafe { shared.slots.lend(done.next, len) };
+        Records { records, shared, done }
+    }
+}
+
+impl<T: Send> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        // Release pairs with the producer's acquire, as of `release`.
+        self.shared.read.0.store(self.done.next | GONE, Ordering::Release);
+    }
+}
+
+/// Records in a row, lent where they lie. They may be changed, and moved out by putting others there: what is left is
+/// what the producer finds in its slot a lap later.
+#[derive(Debug)]
+pub struct Records<'a, T: Send> {
+    records: &'a mut [T],
+    shared: &'a Shared<T>,
+    done: &'a mut Done,
+}
+
+impl<T: Send> Deref for Records<'_, T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        self.records
+    }
+}
+
+impl<T: Send> DerefMut for Records<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.records
+    }
+}
+
+impl<T: Send> Drop for Records<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let len = self.records.len() as u64;
+        self.shared.slots.give_back(self.done.next, len);
+        self.done.next += len;
+        if self.done.next - self.done.released >= self.done.eighth {
+            self.done.release(self.shared);
+        }
+    }
+}

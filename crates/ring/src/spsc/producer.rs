@@ -1,0 +1,248 @@
+//! The producing side: claims slots, fills them in place, makes them visible.
+
+#![allow(unsafe_code)]
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use super::slots::Slots;
+use super::{GONE, Shared};
+use crate::atomics::{AtomicU64, Ordering};
+
+/// The one producer of a queue. Dropping it ends the queue: the consumer reads what is there, and then is told.
+#[derive(Debug)]
+pub struct Producer<T: Send> {
+    shared: Arc<Shared<T>>,
+    /// Records made visible.
+    next: u64,
+    /// Records below this find their slots free, as far as is known here.
+    limit: u64,
+}
+
+/// Why there is no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The queue is full: later there is room again.
+    #[error("the queue is full")]
+    Full,
+    /// The consumer has gone, and what it has not read is read by nobody.
+    #[error("the queue's consumer has gone")]
+    Closed,
+}
+
+impl<T: Send> Producer<T> {
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+        let limit = shared.slots.count();
+        Self { shared, next: 0, limit }
+    }
+
+    /// Claims the next slot, to be written in place. It holds the record of a lap ago.
+    ///
+    /// Costs a comparison and no access to what the other side writes, but once a lap or when the queue is full.
+    ///
+    /// # Errors
+    /// [`Refused::Full`] and [`Refused::Closed`] are outcomes. That the consumer has gone is seen at the latest when the
+    /// queue is full; [`is_closed`](Self::is_closed) tells at once.
+    #[inline(always)]
+    pub fn claim(&mut self) -> Result<Claim<'_, T>, Refused> {
+        if self.next == self.limit {
+            self.look()?;
+        }
+        let Self { shared, next, .. } = self;
+        // SAFETY: `next` is below `limit`, so the slot is this side's until `next` is published, which ends the claim;
+        // without the limit, `models::spsc` finds the consumer's record changed. One slot never passes the end.
+        let record = unsafe { &mut shared.slots.lend(*next, 1)[0] };
+        Ok(Claim { record, after: After { slots: &shared.slots, written: &shared.written.0, next } })
+    }
+
+    /// Claims as many slots as are free and lie in a row, up to `most`: at least one. They become visible together.
+    ///
+    /// # Errors
+    /// As of [`claim`](Self::claim).
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    #[inline]
+    pub fn claim_batch(&mut self, most: usize) -> Result<Batch<'_, T>, Refused> {
+        assert!(most > 0, "a batch of no records");
+        if self.limit - self.next < most as u64 {
+            // What is known to be free is used; only without it a refusal counts.
+            let looked = self.look();
+            if self.next == self.limit {
+                looked?;
+            }
+        }
+        let Self { shared, next, limit } = self;
+        let len = (most as u64).min(*limit - *next).min(shared.slots.up_to_end(*next));
+        // SAFETY: `next + len` is at most `limit`, so the slots are this side's until `next` passes them, which ends the
+        // batch (found as in `claim`); the end of the memory is respected.
+        let records = unsafe { shared.slots.lend(*next, len) };
+        Ok(Batch { records, after: After { slots: &shared.slots, written: &shared.written.0, next } })
+    }
+
+    /// Writes a record into the next slot and makes it visible. A large record is better written in place: a struct built
+    /// elsewhere and then copied waits for the stores that built it.
+    ///
+    /// # Errors
+    /// As of [`claim`](Self::claim).
+    #[inline(always)]
+    pub fn push(&mut self, record: T) -> Result<(), Refused>
+    where
+        T: Copy,
+    {
+        let mut claim = self.claim()?;
+        *claim = record;
+        claim.commit();
+        Ok(())
+    }
+
+    /// Writes as many of `records` as there is room for, in at most two batches; gives their number.
+    ///
+    /// # Errors
+    /// As of [`claim`](Self::claim), where there is room for none of them.
+    #[inline]
+    pub fn push_slice(&mut self, records: &[T]) -> Result<usize, Refused>
+    where
+        T: Copy,
+    {
+        let mut pushed = 0;
+        while pushed < records.len() {
+            let mut batch = match self.claim_batch(records.len() - pushed) {
+                Ok(batch) => batch,
+                Err(refused) if pushed == 0 => return Err(refused),
+                Err(_) => break,
+            };
+            let len = batch.len();
+            batch.copy_from_slice(&records[pushed..pushed + len]);
+            batch.commit();
+            pushed += len;
+        }
+        Ok(pushed)
+    }
+
+    /// Whether the consumer has gone. Fetches its line.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        // Acquire pairs with the consumer's release as it goes: what it did before is seen by who acts on the answer.
+        self.shared.read.0.load(Ordering::Acquire) & GONE != 0
+    }
+
+    /// Slots of the queue.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.shared.slots.count() as usize
+    }
+
+    /// Records that were made visible since the queue was made.
+    #[must_use]
+    pub fn pushed(&self) -> u64 {
+        self.next
+    }
+
+    /// Looks how far the consumer is.
+    #[inline(never)]
+    fn look(&mut self) -> Result<(), Refused> {
+        // Acquire pairs with the consumer's release: what it did to the slots that it gives back is over.
+        let read = self.shared.read.0.load(Ordering::Acquire);
+        if read & GONE != 0 {
+            return Err(Refused::Closed);
+        }
+        self.limit = read + self.shared.slots.count();
+        if self.next == self.limit { Err(Refused::Full) } else { Ok(()) }
+    }
+}
+
+impl<T: Send> Drop for Producer<T> {
+    fn drop(&mut self) {
+        // Release: the records are there before the end is; pairs with the consumer's acquire.
+        self.shared.written.0.store(self.next | GONE, Ordering::Release);
+    }
+}
+
+/// What a claim needs once it is filled.
+#[derive(Debug)]
+struct After<'a, T> {
+    slots: &'a Slots<T>,
+    written: &'a AtomicU64,
+    next: &'a mut u64,
+}
+
+impl<T> After<'_, T> {
+    #[inline(always)]
+    fn commit(self, len: u64) {
+        self.slots.give_back(*self.next, len);
+        *self.next += len;
+        // Release: the records are written before they are said to be; pairs with the consumer's acquire.
+        self.written.store(*self.next, Ordering::Release);
+    }
+}
+
+/// A slot that is claimed and not yet visible: its record, to be written in place. Dropping it aborts it.
+#[derive(Debug)]
+#[must_use = "a claim that is not committed is aborted"]
+pub struct Claim<'a, T> {
+    record: &'a mut T,
+    after: After<'a, T>,
+}
+
+impl<T> Claim<'_, T> {
+    /// Makes the record visible.
+    #[inline(always)]
+    pub fn commit(self) {
+        self.after.commit(1);
+    }
+}
+
+impl<T> Deref for Claim<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.record
+    }
+}
+
+impl<T> DerefMut for Claim<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.record
+    }
+}
+
+/// Slots in a row that are claimed and not yet visible. Dropping them aborts them.
+#[derive(Debug)]
+#[must_use = "a batch that is not committed is aborted"]
+pub struct Batch<'a, T> {
+    records: &'a mut [T],
+    after: After<'a, T>,
+}
+
+impl<T> Batch<'_, T> {
+    /// Makes all records visible at once.
+    #[inline]
+    pub fn commit(self) {
+        self.after.commit(self.records.len() as u64);
+    }
+
+    /// Makes the first `len` records visible at once, or all if they are fewer; the others were never there.
+    #[inline]
+    pub fn commit_first(self, len: usize) {
+        self.after.commit(len.min(self.records.len()) as u64);
+    }
+}
+
+impl<T> Deref for Batch<'_, T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        self.records
+    }
+}
+
+impl<T> DerefMut for Batch<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.records
+    }
+}
