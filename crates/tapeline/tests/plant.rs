@@ -317,12 +317,7 @@ fn watch_gives_json_lines_in_a_pipe() {
 /// it goes on; the plant has published everything.
 #[test]
 fn a_stopped_subscriber_loses_its_place_and_is_told() {
-    let (Some(file), Some(expected)) =
-        (shared("moldudp64-derived/aapl5000-clean.pcap"), expected("moldudp64-derived/expected.json"))
-    else {
-        return;
-    };
-    drop(expected);
+    let Some(file) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
     let place = Place::new(1);
     let config = place.config("");
     let text = std::fs::read_to_string(&config).unwrap();

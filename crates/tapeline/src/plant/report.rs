@@ -254,7 +254,7 @@ impl PlantReport {
 
 /// Who holds a ring full, for a warning.
 pub(crate) fn slowest(view: &tapeline_ring::Snapshot) -> String {
-    match view.subscribers.iter().max_by_key(|subscriber| subscriber.lag_bytes) {
+    match view.subscribers.iter().filter(|one| !one.evicted).max_by_key(|subscriber| subscriber.lag_bytes) {
         Some(slow) => format!(
             "subscriber {} (process {}) has not released {} bytes; end it, or `tapeline ring stat` shows all",
             slow.label, slow.pid, slow.lag_bytes
