@@ -1,4 +1,5 @@
-//! How fast the ring is, beside what the machine allows: `cargo bench -p tapeline-ring [-- --json] [-- --short]`.
+//! How fast the ring is, in both framings, beside what the machine allows: `cargo bench -p tapeline-ring [-- --json]
+//! [-- --short]`.
 //!
 //! One publisher and one subscriber, each pinned to a core. Latency is from before the claim to the frame in the
 //! subscriber's hands, 32 bytes, on a fixed schedule. The limit beside it is the same without a ring: a stamp stored in a
@@ -8,17 +9,23 @@
 //! where the subscriber has caught up and pulls each line before it is complete, and *backlog*, where it is behind. The
 //! same program flips between them, so both are shown: a publisher that reads the clock for each frame is the slower side
 //! and always contended; one at full speed is mostly not.
+//!
+//! The rows *alone* are one thread's work without another: what a change to the hot paths costs shows there first, because
+//! a publisher that is slower than its subscriber falls into the contended regime and seems far slower than it is.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tapeline_measure::{Clock, Pacer, Recorder, Ticks, Waiting, cores, figures, pin, ticks, ticks_ordered};
-use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber};
+use tapeline_ring::{Framing, Name, Options, Poll, Publisher, Start, Subscriber};
 
 /// Bytes of a frame.
 const THROUGHPUT: [usize; 3] = [32, 100, 1500];
-const RATES: [u64; 2] = [250_000, 1_000_000];
+const RATES: [u64; 3] = [250_000, 1_000_000, 10_000_000];
+const FRAMINGS: [Framing; 2] = [Framing::Packed, Framing::Lines];
+/// Bytes of rings that are compared at full speed.
+const CAPACITIES: [usize; 4] = [256 << 10, 1 << 20, 8 << 20, 64 << 20];
 const TURNS: usize = 5;
 
 fn main() {
@@ -31,26 +38,49 @@ fn main() {
     let (near, far) = (cores[0], cores[cores.len() - 1]);
     let clock = Clock::calibrate();
     let mut rows = Vec::new();
+    let ring = |framing| Options { framing, ..Options::default() };
     for rate in RATES {
         let messages = rate / 5 / scale;
-        let (mut limit, mut ring) = (Vec::new(), Vec::new());
+        let mut turns: [Vec<Recorder>; 3] = Default::default();
         for _ in 0..TURNS {
-            limit.push(visibility(&clock, rate, messages, (near, far)));
-            ring.push(latency(&clock, rate, messages, (near, far)));
+            turns[0].push(visibility(&clock, rate, messages, (near, far)));
+            for (framing, turns) in FRAMINGS.into_iter().zip(&mut turns[1..]) {
+                turns.push(latency(&clock, &ring(framing), rate, messages, (near, far)));
+            }
         }
-        rows.push(latency_row("store to load", rate, &limit));
-        rows.push(latency_row("ring, 32 B", rate, &ring));
+        for (what, turns) in ["store to load", "packed, 32 B", "lines, 32 B"].into_iter().zip(&turns) {
+            rows.push(latency_row(what, rate, turns));
+        }
     }
+    for framing in FRAMINGS {
+        for len in [32, 100] {
+            let messages = 20_000_000 / scale;
+            let [publishing, reading] = alone(&clock, &ring(framing), len, messages, near);
+            rows.push(throughput_row(&format!("{framing}, {len} B, publishing alone"), len, &publishing));
+            rows.push(throughput_row(&format!("{framing}, {len} B, reading alone"), len, &reading));
+        }
+    }
+    let turns_of = |options: &Options, len: usize, pace| {
+        let messages = match pace {
+            Pace::Contended => 4_000_000,
+            Pace::Full => 800_000_000 / (len as u64 + 8),
+        };
+        let one = || throughput(&clock, options, len, messages / scale, pace, (near, far));
+        sorted((0..TURNS).map(|_| one()).collect())
+    };
     for len in THROUGHPUT {
-        for pace in [Pace::Contended, Pace::Full] {
-            let messages = match pace {
-                Pace::Contended => 4_000_000,
-                Pace::Full => 800_000_000 / (len as u64 + 8),
-            } / scale;
-            let mut rates: Vec<f64> =
-                (0..TURNS).map(|_| throughput(&clock, len, messages, pace, (near, far))).collect();
-            rates.sort_by(f64::total_cmp);
-            rows.push(throughput_row(len, pace, &rates));
+        for framing in FRAMINGS {
+            for (pace, regime) in [(Pace::Contended, "stamped (contended)"), (Pace::Full, "full speed")] {
+                let rates = turns_of(&ring(framing), len, pace);
+                rows.push(throughput_row(&format!("{framing}, {len} B, {regime}"), len, &rates));
+            }
+        }
+    }
+    for len in [32, 1500] {
+        for capacity in CAPACITIES {
+            let rates = turns_of(&Options { capacity, ..Options::default() }, len, Pace::Full);
+            let what = format!("packed, {len} B, ring of {} KiB", capacity >> 10);
+            rows.push(throughput_row(&what, len, &rates));
         }
     }
     print(&rows, has("--json"), (near, far));
@@ -83,12 +113,11 @@ fn latency_row(what: &str, rate: u64, turns: &[Recorder]) -> Row {
     Row { what: format!("{what}, {}/s", figures::thousands(rate)), cells }
 }
 
-fn throughput_row(len: usize, pace: Pace, rates: &[f64]) -> Row {
+fn throughput_row(what: &str, len: usize, rates: &[f64]) -> Row {
     let median = rates[rates.len() / 2];
     let cell = |title, value: f64, unit: &str| (title, figures::quantity(value, unit, false), value);
-    let regime = if pace == Pace::Contended { "stamped (contended)" } else { "full speed" };
     Row {
-        what: format!("{len} B, {regime}"),
+        what: what.to_owned(),
         cells: vec![
             cell("median", median, "msg/s"),
             cell("least", rates[0], "msg/s"),
@@ -96,6 +125,11 @@ fn throughput_row(len: usize, pace: Pace, rates: &[f64]) -> Row {
             cell("bytes", median * len as f64, "B/s"),
         ],
     }
+}
+
+fn sorted(mut rates: Vec<f64>) -> Vec<f64> {
+    rates.sort_by(f64::total_cmp);
+    rates
 }
 
 #[expect(clippy::print_stdout, reason = "the bench's result")]
@@ -112,11 +146,11 @@ fn print(rows: &[Row], json: bool, (near, far): (usize, usize)) {
         println!("{{\"cores\":[{near},{far}],\"turns\":{TURNS},\"rows\":[{}]}}", rows.join(","));
         return;
     }
-    println!("cores {near} and {far}, medians of {TURNS} turns, ring of 1 MiB");
+    println!("cores {near} and {far}, medians of {TURNS} turns, rings of 1 MiB unless said");
     for row in rows {
         let cells: Vec<String> =
             row.cells.iter().map(|(title, text, _)| format!("{title} {text:>12}")).collect();
-        println!("{:<28} {}", row.what, cells.join("  "));
+        println!("{:<36} {}", row.what, cells.join("  "));
     }
 }
 
@@ -156,8 +190,14 @@ fn visibility(clock: &Clock, rate: u64, messages: u64, (near, far): (usize, usiz
 }
 
 /// The ring's latency: a stamp in a frame of 32 bytes, until the subscriber has it.
-fn latency(clock: &Clock, rate: u64, messages: u64, (near, far): (usize, usize)) -> Recorder {
-    let (mut publisher, mut subscriber) = pair();
+fn latency(
+    clock: &Clock,
+    options: &Options,
+    rate: u64,
+    messages: u64,
+    (near, far): (usize, usize),
+) -> Recorder {
+    let (mut publisher, mut subscriber) = pair(options);
     let ready = &AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(move || {
@@ -195,8 +235,15 @@ fn latency(clock: &Clock, rate: u64, messages: u64, (near, far): (usize, usize))
 }
 
 /// Messages per second, each visible on its own and copied out.
-fn throughput(clock: &Clock, len: usize, messages: u64, pace: Pace, (near, far): (usize, usize)) -> f64 {
-    let (mut publisher, mut subscriber) = pair();
+fn throughput(
+    clock: &Clock,
+    options: &Options,
+    len: usize,
+    messages: u64,
+    pace: Pace,
+    (near, far): (usize, usize),
+) -> f64 {
+    let (mut publisher, mut subscriber) = pair(options);
     let ready = &AtomicBool::new(false);
     thread::scope(|scope| {
         let reader = scope.spawn(move || {
@@ -249,9 +296,43 @@ fn paced(clock: &Clock, rate: u64, messages: u64, mut send: impl FnMut()) {
     }
 }
 
-fn pair() -> (Publisher, Subscriber) {
+/// Messages per second that one thread publishes into a ring without subscribers, and that it reads from a full ring.
+fn alone(clock: &Clock, options: &Options, len: usize, messages: u64, core: usize) -> [Vec<f64>; 2] {
+    pin_or_tell(core);
+    let message = black_box(vec![7u8; len]);
+    let per_second = |messages: u64, ns: i64| messages as f64 * 1e9 / ns.max(1) as f64;
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..TURNS {
+        let (mut publisher, mut subscriber) = pair(options);
+        let (mut read, mut reading_ns) = (0, 0);
+        while read < messages {
+            let mut filled = 0;
+            while publisher.publish(&message).is_ok() {
+                filled += 1;
+            }
+            let mut copy = [0; 2048];
+            let start = ticks_ordered();
+            while let Poll::Frame(frame) = subscriber.next() {
+                let copied = frame.copy_to(&mut copy);
+                black_box(&copy[..copied]);
+            }
+            reading_ns += clock.ns_between(start, ticks_ordered());
+            read += filled;
+        }
+        drop(subscriber);
+        let start = ticks_ordered();
+        for _ in 0..messages {
+            black_box(publisher.publish(&message).is_ok());
+        }
+        rates[0].push(per_second(messages, clock.ns_between(start, ticks_ordered())));
+        rates[1].push(per_second(read, reading_ns));
+    }
+    rates.map(sorted)
+}
+
+fn pair(options: &Options) -> (Publisher, Subscriber) {
     let name = Name::new(&format!("bench-{}", std::process::id())).expect("a plain name");
-    let publisher = Publisher::open(&name, &Options::default()).expect("1 MiB of shared memory");
+    let publisher = Publisher::open(&name, options).expect("64 MiB of shared memory");
     let subscriber = Subscriber::join(&name, Start::Newest).expect("the ring was just made");
     (publisher, subscriber)
 }
