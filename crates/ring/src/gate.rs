@@ -22,7 +22,7 @@
 //!
 //! In a broadcast ring no subscriber is asked: the limit is gate + capacity. There the same fence stands between the new
 //! gate and the bytes that are written behind it, so a subscriber that has copied a byte of a later lap finds that the
-//! gate has passed it (`broadcast.rs`).
+//! gate has passed it (`broadcast/mod.rs`).
 
 use crate::atomics::{Ordering, fence};
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0            header: magic, layout version, sizes, policy, framing, checksum. Written once, before the name exists
-//! publisher    lines that only the publisher writes: cursor, gate, status, tally, note, evictions
+//! publisher    lines that only the publisher writes: cursor, gate, status, tally, note, orders
 //! subscribers  lines that subscribers write: members, waiters, then 64 slots of 256 bytes
 //! data         frames; a power of two of bytes, mapped twice in a row so that no frame wraps
 //! ```

@@ -40,7 +40,8 @@ pub struct Options {
     /// How frames lie.
     pub framing: Framing,
     /// For how long a live subscriber may hold a full ring without releasing anything; then it is evicted and told so.
-    /// Zero = for ever. Broadcast rings never wait, and take no limit.
+    /// Zero = for ever. It is noticed by claims that find the ring full: five at least, over that time. Broadcast rings
+    /// never wait, and take no limit.
     pub stall_limit: Duration,
     /// Lay the data area on huge pages (of 2 MiB, so the capacity is at least that).
     pub huge_pages: bool,

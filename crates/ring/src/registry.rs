@@ -195,11 +195,11 @@ pub fn inspect(name: &Name) -> Result<Snapshot, Error> {
 
 /// The position behind the newest frame and the number of frames before it: the cursor, and from there over the frames
 /// that it does not cover yet. Nothing keeps the publisher from writing over them meanwhile, so the walk counts only
-/// if the cursor has not moved: then less than a quarter of the ring was written.
+/// if the cursor has not moved: it does before the publisher comes around to it.
 fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
     const TRIES: usize = 8;
     let cursor = &memory.publisher().cursor;
-    let most = segment.shape.capacity / 2;
+    let most = segment.shape.capacity;
     let frames_of = (Grain::of(segment.shape.framing), segment.shape.max_frame);
     for _ in 0..TRIES {
         let start = cursor.position.load(Ordering::Acquire);

@@ -113,7 +113,14 @@ impl Segment {
             let why = format!("it has {} bytes, less than a ring's header", stat.st_size);
             return Err(Error::Foreign { path, why });
         }
-        let shape = Shape::decode(&header, u64::try_from(stat.st_size).unwrap_or(0), &path)?;
+        let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+        let shape = Shape::decode(&header, file_bytes, &path)?;
+        // Blocks are of 512 bytes. A file with holes is no ring's, and touching one is fatal where nothing can fill it.
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        if allocated < file_bytes {
+            let why = format!("of its {file_bytes} bytes only {allocated} are allocated");
+            return Err(Error::Foreign { path, why });
+        }
         Ok(Self { file, path, shape })
     }
 

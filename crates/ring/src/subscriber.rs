@@ -10,7 +10,7 @@ use crate::Error;
 use crate::discipline::{Discipline, Gated};
 use crate::frame::{self, Frame, Grain, Position, committed_len};
 use crate::layout::Policy;
-use crate::lines::{ENDED, EVICTED, Order, Slot, TELL};
+use crate::lines::{ENDED, EVICTED, NO_ORDER, Order, Slot, TELL, order_word};
 use crate::memory::Memory;
 use crate::segment::Segment;
 use crate::waiting::{self, Bed, Deadline, Wait};
@@ -126,6 +126,11 @@ impl SubscriberOf<Gated> {
         }
         if self.published != self.position {
             self.publish();
+            // Who has just caught up lets the publisher get ahead: a look at a line that is being written takes it away
+            // from the publisher, and both wait for it at every frame. One pause (50 ns where it is long) keeps rings at
+            // full speed from falling into that regime: 195 instead of 110 to 195 million a second. At 10 million a
+            // second the next frame is further away than that, and comes no later.
+            spin_loop();
         }
         #[cfg(test)]
         #[cfg(not(loom))]
@@ -217,7 +222,7 @@ impl<D: Discipline> SubscriberOf<D> {
     pub fn is_evicted(&self) -> bool {
         // As in `next`: what was read before is older than the order.
         fence(Ordering::Acquire);
-        self.order().word.load(Ordering::Relaxed) == self.ticket << 2 | EVICTED
+        self.order().word.load(Ordering::Relaxed) == order_word(self.ticket, EVICTED)
     }
 
     fn order(&self) -> &Order {
@@ -230,7 +235,7 @@ impl<D: Discipline> SubscriberOf<D> {
     fn heed(&mut self) -> bool {
         // Acquire: with an eviction comes its position.
         let word = self.order().word.load(Ordering::Acquire);
-        if word >> 2 == self.ticket {
+        if word & !3 == order_word(self.ticket, NO_ORDER) {
             match word & 3 {
                 EVICTED => return true,
                 TELL => {

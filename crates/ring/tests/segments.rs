@@ -302,7 +302,7 @@ fn what_is_no_ring_is_refused() {
     let whole = file.metadata().unwrap().len();
     file.set_len(whole - page() as u64).unwrap();
     refused("its header says");
-    file.set_len(whole).unwrap();
+    file.write_all_at(&vec![0; page()], whole - page() as u64).unwrap();
     file.write_all_at(&[9], 8).unwrap();
     refused("layout 9");
     file.write_all_at(&[2], 8).unwrap();
@@ -310,6 +310,42 @@ fn what_is_no_ring_is_refused() {
     refused("checksum");
     file.write_all_at(&[0], 110).unwrap();
     Publisher::open(&name.0, &small()).unwrap();
+}
+
+/// Touching a page that no memory stands behind is fatal, so who attaches looks first.
+#[test]
+fn a_segment_with_holes_is_refused() {
+    let name = OwnName::new("holes");
+    drop(Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap());
+    let header = fs::read(name.0.path()).unwrap();
+    fs::remove_file(name.0.path()).unwrap();
+    let file = fs::File::create(name.0.path()).unwrap();
+    file.set_len(header.len() as u64).unwrap();
+    file.write_all_at(&header[..page()], 0).unwrap();
+    let error = Subscriber::join(&name.0, Start::Newest).unwrap_err();
+    assert!(error.to_string().contains("are allocated"), "{error}");
+}
+
+/// One subscriber that says it is where no frame can be holds the ring like any that stalls, and spoils it for nobody.
+#[test]
+fn an_impossible_position_does_not_spoil_the_ring() {
+    let name = OwnName::new("lie");
+    let options = Options { keep: true, ..small() };
+    let mut publisher = Publisher::open(&name.0, &options).unwrap();
+    let liar = Subscriber::join(&name.0, Start::Newest).unwrap();
+    for counter in 0..40 {
+        publisher.publish(&message(counter)).unwrap();
+    }
+    let file = fs::File::options().write(true).open(name.0.path()).unwrap();
+    // The position in its slot: behind the header, the publisher's page and the table's first lines.
+    file.write_all_at(&1003u64.to_ne_bytes(), 2 * page() as u64 + 256).unwrap();
+    for counter in 40..400 {
+        let _ = publisher.publish(&message(counter));
+    }
+    Subscriber::join(&name.0, Start::Oldest).unwrap();
+    drop(publisher);
+    Publisher::open(&name.0, &options).unwrap();
+    drop(liar);
 }
 
 /// Publishes and reads for a while; whatever comes, it returns.

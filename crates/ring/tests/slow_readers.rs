@@ -205,3 +205,73 @@ fn broadcast_frames_are_whole_under_load() {
         });
     }
 }
+
+/// A slow reader that inherits the place of one that was asked is asked itself. (A second one stands in the way
+/// meanwhile, so that what was asked is not taken back.)
+#[test]
+fn a_slow_heir_of_a_place_is_not_evicted() {
+    const LIMIT: Duration = Duration::from_millis(200);
+    let name = OwnName::new("heir");
+    let mut publisher = Publisher::open(&name.0, &Options { stall_limit: LIMIT, ..small() }).unwrap();
+    let asked = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let mut sent = 0;
+    let mut publish_for = |time: Duration| {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            if publisher.publish(&message(sent)).is_ok() {
+                sent += 1;
+            }
+        }
+    };
+    publish_for(LIMIT * 45 / 100);
+    let _second = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    publish_for(LIMIT * 20 / 100);
+    drop(asked);
+    let mut heir = Subscriber::join(&name.0, Start::Oldest).unwrap();
+    for _ in 0..48 {
+        publish_for(LIMIT / 4);
+        assert!(!matches!(heir.next(), Poll::Evicted { .. }), "slow is not stalled");
+    }
+}
+
+/// A claim that succeeds because another was evicted was not refused; and the smallest limit is one.
+#[test]
+fn refusals_are_counted_once_and_any_limit_ends() {
+    let name = OwnName::new("tiny");
+    let options = Options { stall_limit: Duration::from_nanos(3), ..small() };
+    let mut publisher = Publisher::open(&name.0, &options).unwrap();
+    let _stalled = Subscriber::join(&name.0, Start::Newest).unwrap();
+    let mut refused = 0;
+    while publisher.evicted() == 0 {
+        refused += u64::from(publisher.publish(b"x").is_err());
+    }
+    assert_eq!(publisher.full(), refused);
+}
+
+/// What was claimed in a batch and not committed was never there: not for who reads closely, nor for who joins, nor for
+/// who looks from outside.
+#[test]
+fn an_aborted_batch_leaves_no_trace() {
+    let name = OwnName::new("aborted");
+    let options = Options { capacity: 1 << 16, ..Options::default() };
+    let mut publisher = broadcast::Publisher::open(&name.0, &options).unwrap();
+    let mut close = broadcast::Subscriber::join(&name.0, Start::Newest).unwrap();
+    for _ in 0..5 {
+        let mut batch = publisher.claim_batch();
+        while batch.claim(100).is_ok() {}
+        drop(batch);
+        for count in 0..2000 {
+            publisher.publish(&[7; 100]).unwrap();
+            assert!(matches!(close.next(), broadcast::Poll::Frame(_)));
+            if count > 600 {
+                let kept = publisher.position().0 - inspect(&name.0).unwrap().oldest.0;
+                assert!(kept > 6 * 65_536 / 8, "{kept} of 65536 bytes can be joined");
+            }
+        }
+    }
+    let mut batch = publisher.claim_batch();
+    while batch.claim(100).is_ok() {}
+    batch.commit();
+    let seen = inspect(&name.0).unwrap().publisher;
+    assert_eq!((seen.frames, seen.position), (publisher.frames(), publisher.position()));
+}

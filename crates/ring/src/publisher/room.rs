@@ -22,16 +22,17 @@ impl<D: Discipline> PublisherOf<D> {
     pub(super) fn make_room(&mut self, end: u64) -> Result<(), Refused> {
         if end > self.mark {
             self.boundaries.remember((self.position, self.frames));
-            self.mark = end + self.part();
+            // From the position: `end` may be a batch's, of which nothing is in the ring if it is aborted.
+            self.mark = self.position + self.part();
             self.publish_cursor();
         }
-        if end > self.limit && !self.raise_limit(end) {
+        let has_room =
+            end <= self.limit || self.raise_limit(end) || (self.clear_the_way(end) && self.raise_limit(end));
+        if !has_room {
             self.full = self.full.wrapping_add(1);
-            if !self.clear_the_way(end) || !self.raise_limit(end) {
-                // Who sleeps through frames that it has not been told of would never make room.
-                waiting::wake_sleepers(&self.memory.subscribers().waiters);
-                return Err(Refused::Full);
-            }
+            // Who sleeps through frames that it has not been told of would never make room.
+            waiting::wake_sleepers(&self.memory.subscribers().waiters);
+            return Err(Refused::Full);
         }
         self.soft_limit = self.limit.min(self.mark);
         Ok(())
@@ -85,7 +86,10 @@ impl<D: Discipline> PublisherOf<D> {
     pub(super) fn lowest_subscriber(&self, none: u64) -> u64 {
         match D::POLICY {
             Policy::Gated => {
-                gate::lowest_subscriber(&self.memory, |slot| self.stalls.is_evicted(&self.memory, slot), none)
+                let excused = |slot| self.stalls.is_evicted(&self.memory, slot);
+                let lowest = gate::lowest_subscriber(&self.memory, excused, none);
+                // Where no frame can stand, no subscriber is: one that says so is taken to be at the gate.
+                if self.grain.is_boundary(lowest) { lowest } else { self.gate.min(lowest) }
             }
             Policy::Broadcast => none,
         }
@@ -110,8 +114,9 @@ impl<D: Discipline> PublisherOf<D> {
             // To have its lock is the proof that it is dead, and keeps a joiner out until the slot is free. A lock that
             // cannot be tried proves nothing, so its slot is left alone.
             if self.segment.lock_slot(slot).unwrap_or(false) {
-                table.members.slots.fetch_and(!(1 << slot), Ordering::AcqRel);
-                self.reclaimed = self.reclaimed.wrapping_add(1);
+                // Who has left in order meanwhile has taken its bit along, and is none of the dead.
+                let before = table.members.slots.fetch_and(!(1 << slot), Ordering::AcqRel);
+                self.reclaimed = self.reclaimed.wrapping_add(before >> slot & 1);
                 found = true;
                 // Given back at the latest when this publisher closes the file.
                 let _ = self.segment.unlock_slot(slot);

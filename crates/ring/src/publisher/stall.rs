@@ -95,7 +95,7 @@ impl Stalls {
             return Patience::Left;
         }
         let since = stall.looked_at.replace(now).map_or(Duration::ZERO, |then| now.duration_since(then));
-        stall.for_long += since.min(self.limit / LOOKS);
+        stall.for_long += since.min((self.limit / LOOKS).max(Duration::from_nanos(1)));
         let order = &memory.publisher().orders[slot];
         if stall.for_long >= self.limit {
             order.position.store(position, Ordering::Relaxed);
@@ -106,8 +106,10 @@ impl Stalls {
             self.evicted = self.evicted.wrapping_add(1);
             return Patience::Over;
         }
-        if stall.for_long >= self.limit / 2 && self.asked_slots >> slot & 1 == 0 {
-            order.word.store(order_word(ticket, TELL), Ordering::Relaxed);
+        // By its ticket: what the slot's holder before was told is not for this one.
+        let tell = order_word(ticket, TELL);
+        if stall.for_long >= self.limit / 2 && order.word.load(Ordering::Relaxed) != tell {
+            order.word.store(tell, Ordering::Relaxed);
             self.asked_slots |= 1 << slot;
         }
         Patience::Left

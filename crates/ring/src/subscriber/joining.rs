@@ -113,9 +113,12 @@ impl SubscriberOf<Gated> {
         // The cursor is published now and then, so what is newest is found by walking. What lies behind it is safe
         // now, and it is less than a quarter of the ring unless the publisher goes on while we walk.
         let most = self.segment.shape.capacity;
-        let end = frame::walk(&self.memory, cursor, (self.grain, self.max_frame), most, |_| {})
-            .map_err(|broken| self.broken(broken))?;
-        self.move_to(end);
+        match frame::walk(&self.memory, cursor, (self.grain, self.max_frame), most, |_| {}) {
+            Ok(end) => self.move_to(end),
+            // Stopped for so long that the publisher has gone on: `next` will say so.
+            Err(_) if self.is_evicted() => {}
+            Err(broken) => return Err(self.broken(broken)),
+        }
         Ok(())
     }
 
