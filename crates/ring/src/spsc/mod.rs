@@ -45,6 +45,20 @@
 //! queue of `Vec<u8>` carries bytes without allocating, when both sides leave the vectors where they are. To move a record
 //! out, take it from the slice with [`std::mem::take`] or [`replace`](std::mem::replace).
 
+//!
+//! # This or the ring
+//!
+//! Take the queue between two threads where records have one size and are read as slices ([`Consumer::take`]): a consumer
+//! that is behind reads the producer's index once for all that is there, and 32 bytes go at the speed of copying. Take the
+//! [ring](crate) for everything else: other processes, several readers, frames of any length, and latency. A frame of
+//! the ring says itself that it is there, in the line that has to be fetched anyway; here the index is a second line, and a
+//! consumer that has caught up waits for both. Where the consumer keeps up, the ring is the faster of the two.
+//!
+//! A flag in each slot would make one line of the two, as in the ring; it took a third of the speed of slices, which cannot
+//! be lent with flags between the records. Publishing the index for each 16th record gained nothing over each one in
+//! backlog, and would hold the others back; a [batch](Producer::claim_batch) is there for who has several anyway.
+//! `make bench-peers ARGS="--only limits,ring,rtrb"` measures both types beside each other, in both regimes.
+
 mod consumer;
 mod producer;
 #[cfg_attr(loom, path = "../models/slots.rs")]
