@@ -8,7 +8,6 @@ mod ring;
 mod rtrb;
 mod slot;
 mod spsc;
-mod variants;
 
 #[cfg(feature = "aeron")]
 mod aeron;
@@ -94,9 +93,6 @@ pub(crate) const SYSTEMS: &[System] = &[
     ring::LINES_LARGE,
     spsc::SINGLE,
     spsc::BATCH,
-    variants::FLAG,
-    variants::SIXTEEN,
-    variants::ALL,
     #[cfg(feature = "boost")]
     boost::SINGLE,
     #[cfg(feature = "boost")]
