@@ -118,7 +118,7 @@ enum tapeline_wait
   : uint32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-    // Polls for some microseconds, then yields, then sleeps.
+    // Polls with the processor's pause for 50 µs, then sleeps until woken.
     TAPELINE_WAIT_ADAPTIVE = 0,
     // Polls without a break: the least latency, a whole core.
     TAPELINE_WAIT_SPIN = 1,

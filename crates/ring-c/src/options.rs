@@ -77,7 +77,7 @@ pub enum tapeline_start {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum tapeline_wait {
-    /// Polls for some microseconds, then yields, then sleeps.
+    /// Polls with the processor's pause for 50 µs, then sleeps until woken.
     TAPELINE_WAIT_ADAPTIVE = 0,
     /// Polls without a break: the least latency, a whole core.
     TAPELINE_WAIT_SPIN = 1,
