@@ -316,7 +316,9 @@ impl<'a, D: Readable> Reader<'a, D> {
                 Look::Lost { frames } => {
                     self.take_batch(&mut sink)?;
                     sink.lost(frames);
-                    self.look(&mut sink)?;
+                    if self.look(&mut sink)? {
+                        break;
+                    }
                 }
                 Look::Evicted { position } => {
                     let text = format!(

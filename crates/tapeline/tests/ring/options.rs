@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tapeline_ring::inspect;
 
-use crate::{OwnName, json, ring, start, text, until};
+use crate::{OwnName, json, ring, start, subscribers, text, until};
 
 /// Publishes with some options and reads with others: what both say.
 fn exchange(publish: &[&str], read: &[&str]) -> (Value, Value) {
@@ -151,6 +151,25 @@ fn an_evicted_subscriber_says_so() {
     assert!(text(&read.stdout).contains("LOSSY"), "{read:?}");
     publisher.signal(Signal::INT);
     assert_eq!(count(&json(&publisher.end()), "evicted"), 1);
+}
+
+/// A subscriber that loses frames again and again never reads enough between two losses to look at the clock for that.
+#[test]
+fn a_subscriber_that_loses_all_the_time_still_ends() {
+    let name = OwnName::new();
+    let policy = ["--policy", "broadcast", "--queue-size", "64KiB"];
+    let publisher = start(&[&["pub", "--name", name.as_str(), "--subscribers", "1"], &policy[..]].concat());
+    until(|| inspect(&name.0).is_ok());
+    let slow = ["sub", "--name", name.as_str(), "--batch", "64", "--spin", "20000"];
+    let timed = start(&[&slow[..], &["--seconds", "300ms"]].concat()).end();
+    assert_eq!(timed.status.code(), Some(3), "{timed:?}");
+
+    let signalled = start(&slow);
+    until(|| subscribers(&name) == 1);
+    signalled.signal(Signal::TERM);
+    assert!(signalled.end().status.code().is_some(), "it ended by itself");
+    publisher.signal(Signal::INT);
+    assert!(publisher.end().status.success());
 }
 
 #[test]
