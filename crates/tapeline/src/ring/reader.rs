@@ -69,6 +69,7 @@ pub(super) trait Sink {
 pub(super) struct Raw<W: Write> {
     pub(super) out: W,
     pub(super) line: String,
+    pub(super) evicted: bool,
 }
 
 impl<W: Write> Sink for Raw<W> {
@@ -95,6 +96,10 @@ impl<W: Write> Sink for Raw<W> {
     fn lost(&mut self, frames: u64) {
         // In the order of the frames, as a comment.
         let _ = writeln!(self.out, "# lost {frames} frames");
+    }
+
+    fn evicted(&mut self) {
+        self.evicted = true;
     }
 
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {

@@ -184,8 +184,9 @@ impl Subscribe {
 
     fn read<D: Readable>(&self, reader: Reader<'_, D>) -> anyhow::Result<ExitCode> {
         if self.raw {
-            reader.read(Raw { out: BufWriter::new(std::io::stdout().lock()), line: String::new() })?;
-            return Ok(ExitCode::SUCCESS);
+            let out = BufWriter::new(std::io::stdout().lock());
+            let (raw, _) = reader.read(Raw { out, line: String::new(), evicted: false })?;
+            return Ok(status(raw.evicted));
         }
         let intervals = self.stats.contains(&Stats::Interval) && !self.count;
         let latency = self.stats.contains(&Stats::Latency) && !self.fast;
@@ -205,16 +206,14 @@ impl Subscribe {
         };
         if self.count {
             output::print(&tally.frames().to_string())?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(status(tally.is_evicted()));
         }
         let summary = tally.summary(note);
         match self.format {
             Format::Table => output::print(&summary.text(latency))?,
             Format::Json => output::print_json(&summary)?,
         }
-        // Nothing may be lost: a gap is a failure of the ring or of its user, and scripts should see it.
-        let lossy = summary.verdict == Some(Verdict::Lossy);
-        Ok(if lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
+        Ok(status(summary.verdict == Some(Verdict::Lossy)))
     }
 
     /// Joins, or waits until that is possible. `None`: it is time to end.
@@ -254,6 +253,11 @@ impl Subscribe {
             None => SubscriberOf::join(&self.name, start),
         }
     }
+}
+
+/// The status to end with. Nothing may be lost: a gap is a failure of the ring or of its user, and scripts should see it.
+fn status(lossy: bool) -> ExitCode {
+    if lossy { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
 /// A subscriber of a ring of either policy.

@@ -195,6 +195,11 @@ impl Tally {
         self.evicted = true;
     }
 
+    /// Whether the publisher has gone on without this subscriber.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.evicted
+    }
+
     /// All has been read and nothing more is there.
     #[inline]
     pub(super) fn caught_up(&mut self) {

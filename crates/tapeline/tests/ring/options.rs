@@ -135,22 +135,25 @@ fn a_slow_subscriber_of_a_broadcast_ring_is_told_what_it_lost() {
 /// A gated ring with a limit goes on without a subscriber that stands still, which is told so.
 #[test]
 fn an_evicted_subscriber_says_so() {
-    let name = OwnName::new();
-    let limit = ["--stall-limit", "20ms", "--queue-size", "4KiB"];
-    let publish = ["pub", "--name", name.as_str(), "--subscribers", "1", "--format", "json"];
-    let publisher = start(&[&publish, &limit[..]].concat());
-    until(|| inspect(&name.0).is_ok());
-    let reader = start(&["sub", "--name", name.as_str(), "--log-level", "error"]);
-    until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.frames > 1000));
-    reader.signal(Signal::STOP);
-    until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.evicted == 1));
-    reader.signal(Signal::CONT);
-    let read = reader.end();
-    assert_eq!(read.status.code(), Some(3));
-    assert!(text(&read.stderr).contains("has evicted this subscriber at position"), "{read:?}");
-    assert!(text(&read.stdout).contains("LOSSY"), "{read:?}");
-    publisher.signal(Signal::INT);
-    assert_eq!(count(&json(&publisher.end()), "evicted"), 1);
+    for (way, summary) in [(&[][..], true), (&["--fast"], true), (&["--count"], false), (&["--raw"], false)] {
+        let name = OwnName::new();
+        let limit = ["--stall-limit", "20ms", "--queue-size", "4KiB"];
+        let publish = ["pub", "--name", name.as_str(), "--subscribers", "1", "--format", "json"];
+        let publisher = start(&[&publish, &limit[..]].concat());
+        until(|| inspect(&name.0).is_ok());
+        let reader = start(&[&["sub", "--name", name.as_str(), "--log-level", "error"], way].concat());
+        until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.frames > 1000));
+        reader.signal(Signal::STOP);
+        until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.evicted == 1));
+        reader.signal(Signal::CONT);
+        let read = reader.end();
+        assert_eq!(read.status.code(), Some(3), "{way:?}");
+        let said = text(&read.stderr);
+        assert!(said.contains("has evicted this subscriber at position"), "{way:?}: {said}");
+        assert_eq!(text(&read.stdout).contains("LOSSY"), summary, "{way:?}");
+        publisher.signal(Signal::INT);
+        assert_eq!(count(&json(&publisher.end()), "evicted"), 1);
+    }
 }
 
 /// A subscriber that loses frames again and again never reads enough between two losses to look at the clock for that.
