@@ -39,8 +39,8 @@ pub(super) struct Summary {
     seconds: f64,
     messages_per_second: f64,
     bytes_per_second: f64,
-    /// Times that a message found the ring full.
-    full: u64,
+    /// Messages that had to wait for room, each counted once however long it waited.
+    held_back_messages: u64,
     /// Messages that were not sent because the ring was full; with --non-blocking only.
     refused: u64,
     /// The share of the time in which a message waited for room.
@@ -80,9 +80,8 @@ pub(super) struct Sender<'a, D: Discipline> {
     refused: u64,
     warm_up: bool,
     warm_up_messages: u64,
+    held_back_messages: u64,
     held_back_ns: u64,
-    /// What the ring had counted when the measured time began.
-    full_before: u64,
     lateness: Recorder,
     upkeep_due: Nanos,
     /// When to end and how much of it is done, for people.
@@ -125,8 +124,8 @@ impl<'a, D: Discipline> Sender<'a, D> {
             refused: 0,
             warm_up: false,
             warm_up_messages: 0,
+            held_back_messages: 0,
             held_back_ns: 0,
-            full_before: 0,
             lateness: Recorder::new(),
             upkeep_due: start + UPKEEP_NS,
             progress,
@@ -185,8 +184,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
     /// Sends: the measured time begins here. Ends after so many messages, or its time, or on a signal.
     pub(super) fn send_all(&mut self, messages: Option<u64>) {
         self.total = messages.unwrap_or(u64::MAX);
-        self.full_before = self.publisher.full();
-        (self.held_back_ns, self.refused) = (0, 0);
+        (self.held_back_messages, self.held_back_ns, self.refused) = (0, 0, 0);
         self.start = self.clock.now();
         self.end = Nanos(self.start.0.saturating_add(self.time_ns));
         self.upkeep_due = self.start + UPKEEP_NS;
@@ -244,6 +242,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
     #[inline]
     fn send(&mut self, due: Option<Nanos>) -> bool {
         let (sequence, warm_up, filled) = (self.publisher.frames(), self.warm_up, self.filled);
+        let mut held_back = false;
         loop {
             match self.publisher.claim(self.len) {
                 Ok(mut claim) => {
@@ -266,6 +265,8 @@ impl<'a, D: Discipline> Sender<'a, D> {
                     return true;
                 }
                 Err(Refused::Full) => {
+                    self.held_back_messages += u64::from(!held_back);
+                    held_back = true;
                     if !self.wait_for_room() {
                         return false;
                     }
@@ -340,7 +341,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
         let seconds = elapsed_ns / 1e9;
         let messages = self.offered - self.refused;
         let publisher = &self.publisher;
-        let (full, epoch) = (publisher.full() - self.full_before, publisher.epoch());
+        let epoch = publisher.epoch();
         let (reclaimed, evicted) = (publisher.reclaimed(), publisher.evicted());
         // Before the percentiles are reckoned: subscribers wait for the end.
         self.publisher.close().map_err(failures::told)?;
@@ -354,7 +355,7 @@ impl<'a, D: Discipline> Sender<'a, D> {
             seconds,
             messages_per_second: messages as f64 / seconds,
             bytes_per_second: messages as f64 * self.len as f64 / seconds,
-            full,
+            held_back_messages: self.held_back_messages,
             refused: self.refused,
             held_back_share: self.held_back_ns as f64 / elapsed_ns,
             reclaimed,
@@ -384,12 +385,13 @@ impl Summary {
         let mut text = format!(
             "sent         {} messages of {} bytes in {:.1} s\n\
              throughput   {}   {}\n\
-             held back    {:.1} % of the time",
+             held back    {} messages, {:.1} % of the time",
             figures::thousands(self.messages),
             self.message_size,
             self.seconds,
             output::rate(self.messages_per_second, "msgs"),
             output::byte_rate(self.bytes_per_second),
+            figures::thousands(self.held_back_messages),
             self.held_back_share * 100.0,
         );
         let mut count = |count: u64, what: &str| {

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tapeline_ring::inspect;
+use tapeline_ring::{Poll, Start, Subscriber, inspect};
 
 use crate::{OwnName, json, ring, start, subscribers, text, until};
 
@@ -173,6 +173,29 @@ fn a_subscriber_that_loses_all_the_time_still_ends() {
     assert!(signalled.end().status.code().is_some(), "it ended by itself");
     publisher.signal(Signal::INT);
     assert!(publisher.end().status.success());
+}
+
+/// However often the publisher looks for room, a message that waits for it is one.
+#[test]
+fn messages_that_waited_are_counted_once_each() {
+    let name = OwnName::new();
+    let few = ["--queue-size", "4KiB", "--messages", "200", "--format", "json"];
+    let publisher = start(&[&["pub", "--name", name.as_str(), "--subscribers", "1"], &few[..]].concat());
+    until(|| inspect(&name.0).is_ok());
+    let mut slow = Subscriber::join(&name.0, Start::Newest).unwrap();
+    until(|| inspect(&name.0).is_ok_and(|ring| ring.publisher.full > 1000));
+    let mut frames = 0;
+    loop {
+        match slow.next() {
+            Poll::Frame(_) => frames += 1,
+            Poll::Empty => std::thread::yield_now(),
+            Poll::Ended => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let sent = json(&publisher.end());
+    assert_eq!((frames, count(&sent, "messages")), (200, 200));
+    assert!((1..=200).contains(&count(&sent, "held_back_messages")), "{sent}");
 }
 
 #[test]
