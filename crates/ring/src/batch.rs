@@ -34,7 +34,7 @@ impl<'a, D: Discipline> Batch<'a, D> {
     /// Claims the next frame of the batch: `len` bytes, to be written in place.
     ///
     /// # Errors
-    /// As [`Publisher::claim`]. What was claimed before can still be committed. A batch that takes nearly the whole
+    /// As [`PublisherOf::claim`]. What was claimed before can still be committed. A batch that takes nearly the whole
     /// ring is refused with [`Refused::Full`] for ever: commit it.
     #[inline]
     pub fn claim(&mut self, len: usize) -> Result<&mut [u8], Refused> {
