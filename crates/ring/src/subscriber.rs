@@ -118,8 +118,9 @@ impl SubscriberOf<Gated> {
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
 
-    /// The rarer half of `next`.
-    #[inline]
+    /// The rarer half of `next`. Out of line: inlined into a loop that polls, it made the subscriber so quick that rings fell
+    /// into the contended regime in nearly every run (see the pause below).
+    #[inline(never)]
     fn nothing(&mut self, header: u64) -> Poll<'_> {
         if header != 0 {
             return Poll::Damaged { position: Position(self.position) };
