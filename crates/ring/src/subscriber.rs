@@ -128,9 +128,9 @@ impl SubscriberOf<Gated> {
         if self.published != self.position {
             self.publish();
             // Who has just caught up lets the publisher get ahead: a look at a line that is being written takes it away
-            // from the publisher, and both wait for it at every frame. One pause (50 ns where it is long) keeps rings at
-            // full speed from falling into that regime: 195 instead of 110 to 195 million a second. At 10 million a
-            // second the next frame is further away than that, and comes no later.
+            // from the publisher, and both wait for it at every frame. One pause (50 ns where it is long), and this
+            // function out of line, keep rings at full speed out of that regime (`docs/adr/0002`). At 10 million a second
+            // the next frame is further away than that, and comes no later.
             spin_loop();
         }
         #[cfg(test)]
