@@ -152,7 +152,7 @@ impl SubscriberOf<Gated> {
 
 impl<D: Discipline> SubscriberOf<D> {
     /// Waits until [`next`](Self::next) gives something other than [`Poll::Empty`]; `false` when `timeout` was first.
-    /// Releases all frames read.
+    /// Releases all frames read, unless the next one is there already.
     ///
     /// A publisher that died has not ended its ring, so nothing comes and the time runs out: see
     /// [`publisher_alive`](Self::publisher_alive).
