@@ -224,14 +224,20 @@ fn newest(segment: &Segment, memory: &Memory) -> (u64, u64) {
 /// [`Error::PublisherAlive`] unless `force`; with `force`, whatever goes by the name is removed. [`Error::NotFound`];
 /// errors of opening, unless `force`.
 pub fn remove(name: &Name, force: bool) -> Result<(), Error> {
-    match Segment::open(name, Purpose::Observe) {
+    let purpose = if force { Purpose::Observe } else { Purpose::TakePart };
+    match Segment::open(name, purpose) {
         Ok(segment) => {
-            if !force && segment.publisher_is_alive()? {
+            // Held until the name is gone: a publisher that comes now is refused, not left with a ring that nobody finds.
+            if !force && !segment.lock_publisher()? {
                 let pid =
                     Memory::map(&segment, Access::Observer)?.publisher().status.pid.load(Ordering::Relaxed);
                 return Err(Error::PublisherAlive { path: segment.path, pid });
             }
-            segment.unlink()
+            let removed = segment.unlink();
+            if !force {
+                segment.unlock_publisher()?;
+            }
+            removed
         }
         Err(error @ Error::NotFound { .. }) => Err(error),
         Err(_) if force => segment::unlink(&name.path()),

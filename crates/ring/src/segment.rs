@@ -140,6 +140,20 @@ impl Segment {
         if self.is_named()? { unlink(&self.path) } else { Ok(()) }
     }
 
+    /// Refuses a file of another user: anybody may put one by that name where everybody may write, and would read along.
+    /// Root's are trusted.
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        let owner = rustix::fs::fstat(&self.file)
+            .map_err(|errno| Error::system(&self.path, "look at", errno))?
+            .st_uid;
+        let us = rustix::process::geteuid().as_raw();
+        if owner == us || owner == 0 {
+            return Ok(());
+        }
+        let why = format!("it belongs to user {owner}, and this program runs as user {us}");
+        Err(Error::Foreign { path: self.path.clone(), why })
+    }
+
     /// Permission bits of the file.
     pub(crate) fn mode(&self) -> Result<u32, Error> {
         rustix::fs::fstat(&self.file)

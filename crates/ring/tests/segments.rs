@@ -219,6 +219,20 @@ fn the_group_is_set_on_request() {
     assert_eq!((file.gid(), file.mode() & 0o777), (group, 0o660));
 }
 
+/// Anybody may put a file where rings live: a publisher does not write what it knows into a stranger's.
+#[test]
+fn a_strangers_ring_is_not_continued() {
+    let name = OwnName::new("stranger");
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can give a file away");
+    }
+    Publisher::open(&name.0, &Options { keep: true, ..small() }).unwrap().close().unwrap();
+    std::os::unix::fs::chown(name.0.path(), Some(65_534), None).unwrap();
+    let refused = Publisher::open(&name.0, &small()).unwrap_err();
+    assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+    assert!(refused.to_string().contains("it belongs to user 65534"), "{refused}");
+}
+
 #[test]
 fn memory_is_locked_on_request() {
     let name = OwnName::new("mlock");

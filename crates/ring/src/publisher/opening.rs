@@ -26,7 +26,7 @@ impl<D: Discipline> PublisherOf<D> {
     /// # Errors
     /// [`Error::PublisherAlive`] if another publisher holds it; [`Error::OtherShape`] or [`Error::OtherPolicy`] if it is
     /// there and not as asked for; [`Error::NoRoom`]; [`Error::NoHugePages`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if what goes by that name
-    /// is no ring that this build can continue.
+    /// is no ring that this build can continue, or is another user's.
     pub fn open(name: &Name, options: &Options) -> Result<Self, Error> {
         let max_frame =
             if options.max_frame == 0 { longest_frame(options.capacity) } else { options.max_frame };
@@ -83,6 +83,7 @@ impl<D: Discipline> PublisherOf<D> {
         if !segment.is_named()? {
             return Ok(None);
         }
+        segment.check_owner()?;
         let there = segment.shape;
         if there.policy != wanted.policy {
             return Err(Error::OtherPolicy {

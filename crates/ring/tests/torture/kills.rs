@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tapeline_ring::{Publisher, inspect};
 
 use crate::players::try_act;
@@ -37,6 +38,36 @@ impl Spans {
     }
 }
 
+/// The publisher's core, and the cores of all others, so that what is timed is the ring and not a wait for a processor.
+struct Cores {
+    publishers: CpuSet,
+    others: CpuSet,
+}
+
+impl Cores {
+    /// The last of those that this process may use; all are for all where there is but one.
+    fn of_this_process() -> Self {
+        let mut others = sched_getaffinity(None).unwrap();
+        let mut publishers = others;
+        if others.count() > 1
+            && let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|core| others.is_set(*core))
+        {
+            publishers = CpuSet::new();
+            publishers.set(last);
+            others.unset(last);
+        }
+        Self { publishers, others }
+    }
+
+    /// What is started by `start` runs elsewhere than the publisher, which is this thread.
+    fn elsewhere<T>(&self, start: impl FnOnce() -> T) -> T {
+        sched_setaffinity(None, &self.others).unwrap();
+        let started = start();
+        sched_setaffinity(None, &self.publishers).unwrap();
+        started
+    }
+}
+
 /// Every time the publisher goes on, and the subscriber that reads all along loses nothing.
 pub(crate) fn torture(seed: u64) {
     // Gated, without a stall limit, small.
@@ -44,7 +75,8 @@ pub(crate) fn torture(seed: u64) {
     let mut stage = Stage::new(0, seed);
     let mut publisher = Publisher::open(&stage.name.0, &options).unwrap();
     let mut dice = Dice::new(seed);
-    let reader = stage.start("reader");
+    let cores = Cores::of_this_process();
+    let reader = cores.elsewhere(|| stage.start("reader"));
     stage.said(reader, "joined");
     let mut waiting: Vec<u64> = Vec::new();
     let mut bytes = vec![0; publisher.max_frame()];
@@ -56,7 +88,7 @@ pub(crate) fn torture(seed: u64) {
     let [mut lock, mut wait, mut from_kill, mut from_wait] = [(); 4].map(|()| Spans::default());
     for kill in 0..KILLS {
         if waiting.is_empty() {
-            waiting.extend((0..TOGETHER).map(|_| stage.start("gate")));
+            cores.elsewhere(|| waiting.extend((0..TOGETHER).map(|_| stage.start("gate"))));
             for gate in &waiting {
                 stage.said(*gate, "waits");
             }
@@ -76,6 +108,7 @@ pub(crate) fn torture(seed: u64) {
         let gate = stage.condemn(gate);
         let (killed, waited, went_on) = std::thread::scope(|scope| {
             let killer = scope.spawn(|| {
+                sched_setaffinity(None, &cores.others).unwrap();
                 let killed = Instant::now();
                 gate.kill();
                 (killed, Instant::now())
