@@ -27,7 +27,7 @@ use tapeline_feed::itch::framing::{Frames, Framing};
 use tapeline_feed::itch::{Code, Locate, MatchNumber, Message, OrderRef, Price4, Price8, Text, decode};
 use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, Session};
-use tapeline_feed::normalise::Normaliser;
+use tapeline_feed::normalise::{Itch, Normaliser};
 use tapeline_feed::simulate::{self, Exchange};
 use tapeline_measure::{Clock, Nanos, cores, pin, ticks_ordered};
 
@@ -472,7 +472,7 @@ impl Sink for Taken {
 
     fn end_of_session(&mut self, _next: u64) {}
 
-    fn reset(&mut self, _session: Session) {}
+    fn reset(&mut self, _session: line::Session) {}
 }
 
 fn channel(packets: &[u8], lines: &[Line], arbiter: &mut Arbiter, taken: &mut Taken) -> u64 {
@@ -551,7 +551,7 @@ fn main() {
     bench.rounds(&file, &[("framing", framing), ("switch", switch), ("decode", decode_all), ("copy", copy)]);
     assert_eq!(bench.sum("switch"), bench.sum("decode"), "both read the same fields");
     bench.row("books", || Books::new(book_settings(&options)), |state| books(&file, state));
-    let normaliser = || Normaliser::new(book_settings(&options), Nanos(0));
+    let normaliser = || Normaliser::Itch(Itch::new(book_settings(&options), Nanos(0)));
     bench.row("normalise", normaliser, |state| normalise(&file, state));
     let settings = line::Settings::default();
     let alone = || (Arbiter::new(settings), Taken { sum: 0, gaps: 0, normaliser: None });

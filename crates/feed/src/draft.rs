@@ -3,9 +3,6 @@
 use tapeline_omm::rwf::UpdateType;
 use tapeline_omm::{Fid, FieldListEncoder, Full, Real, fid, rwf::Time};
 
-use crate::book::{Print, Quote, Top};
-use crate::itch::{Code, Locate, Symbol, Text};
-
 /// Which fields of a draft changed. The values of the others are the present ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
@@ -49,65 +46,133 @@ impl Changed {
     }
 }
 
-/// An update of one item, of fixed size.
+/// A price: `mantissa` × 10^−`decimals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Price {
+    /// The number without its point.
+    pub mantissa: i64,
+    /// Decimals, 0 to 14: what a REAL can carry.
+    pub decimals: u8,
+}
+
+/// The best price of a side and what is offered at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quote {
+    /// Price.
+    pub price: Price,
+    /// Size of all that is offered at that price, in units such as shares.
+    pub size: u64,
+}
+
+/// A trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Trade {
+    /// Price.
+    pub price: Price,
+    /// Size, in units such as shares.
+    pub size: u64,
+    /// The exchange's number of it, 0 where there is none.
+    pub id: u64,
+}
+
+/// A value of TRD_STATUS. Source: the standard enumeration of field 6614.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TradingStatus(pub u16);
+
+impl TradingStatus {
+    /// Nothing has been said.
+    pub const UNDEFINED: Self = Self(0);
+    /// It trades.
+    pub const NORMAL: Self = Self(1);
+    /// It is halted or paused.
+    pub const HALTED: Self = Self(2);
+    /// Restricted, such as to quotations.
+    pub const RESTRICTED: Self = Self(5);
+}
+
+/// Why trading is halted, as the exchange's code: up to eight characters of ASCII.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reason([u8; 8]);
+
+impl Reason {
+    /// The first eight characters of `text`, up to the first that is not ASCII or is NUL.
+    #[inline]
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(text.bytes().take_while(|byte| byte.is_ascii() && *byte != 0))
+        {
+            *to = from;
+        }
+        Self(bytes)
+    }
+
+    /// The text; empty where no reason was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        // ASCII is UTF-8, so this does not fail.
+        std::str::from_utf8(&self.0[..length]).unwrap_or_default()
+    }
+}
+
+/// An update of one item, of fixed size. The item's name is the [normaliser's](crate::normalise::Normaliser::name).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// The item's name at the exchange.
-    pub symbol: Symbol,
-    /// The stock's number of the day.
-    pub locate: Locate,
     /// What kind of update it is.
     pub update: UpdateType,
     /// Which fields changed.
     pub changed: Changed,
-    /// Best bid and ask; an empty side is written as blank fields.
-    pub top: Top,
+    /// Best bid; without one its fields are blank.
+    pub bid: Option<Quote>,
+    /// Best ask; without one its fields are blank.
+    pub ask: Option<Quote>,
     /// When the best bid or ask last changed: ns since midnight, GMT.
     pub quote_ns: Option<u64>,
     /// The last trade that counts as volume.
-    pub trade: Option<Print>,
+    pub trade: Option<Trade>,
     /// When it took place: ns since midnight, GMT.
     pub trade_ns: Option<u64>,
-    /// Shares traded today.
-    pub volume_shares: u64,
+    /// Traded today.
+    pub volume: u64,
     /// Trades of today.
     pub trades: u64,
-    /// Trading state as received: `T`, `H`, `P`, `Q`; code 0 before any was.
-    pub status: Code,
-    /// Its reason as received.
-    pub reason: Text<4>,
+    /// Whether it trades.
+    pub status: TradingStatus,
+    /// Why it does not.
+    pub reason: Reason,
 }
 
 impl Draft {
     /// The most bytes that [`encode`](Self::encode) writes, with the list's own header.
-    pub const MAX_BYTES: usize = 128;
+    pub const MAX_BYTES: usize = 160;
 
-    /// Writes the fields that changed, in ascending order of their ids. Prices are REAL of four decimals, sizes and
+    /// Writes the fields that changed, in ascending order of their ids. Prices are REAL with their decimals, sizes and
     /// volumes REAL of none, times TIME in GMT.
     ///
     /// # Errors
     /// [`Full`]: the buffer is too short.
     pub fn encode(&self, fields: &mut FieldListEncoder<'_>) -> Result<(), Full> {
-        let Self { changed, top, .. } = self;
+        let Self { changed, .. } = self;
         if changed.trade {
-            price(fields, fid::TRDPRC_1, self.trade.map(|trade| trade.price.0))?;
+            price(fields, fid::TRDPRC_1, self.trade.map(|trade| trade.price))?;
         }
         if changed.bid {
-            price(fields, fid::BID, top.bid.map(|quote| quote.price.0))?;
+            price(fields, fid::BID, self.bid.map(|quote| quote.price))?;
         }
         if changed.ask {
-            price(fields, fid::ASK, top.ask.map(|quote| quote.price.0))?;
+            price(fields, fid::ASK, self.ask.map(|quote| quote.price))?;
         }
         if changed.bid_size {
-            size(fields, fid::BIDSIZE, top.bid.map(shares))?;
+            size(fields, fid::BIDSIZE, self.bid.map(|quote| quote.size))?;
         }
         if changed.ask_size {
-            size(fields, fid::ASKSIZE, top.ask.map(shares))?;
+            size(fields, fid::ASKSIZE, self.ask.map(|quote| quote.size))?;
         }
         if changed.trade {
-            size(fields, fid::ACVOL_1, Some(self.volume_shares))?;
+            size(fields, fid::ACVOL_1, Some(self.volume))?;
             size(fields, fid::NUM_MOVES, Some(self.trades))?;
-            size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.shares))?;
+            size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.size))?;
         }
         if changed.status {
             let reason = self.reason.as_str();
@@ -116,7 +181,7 @@ impl Draft {
             } else {
                 fields.rmtes(fid::HALT_REASN, reason.as_bytes())?;
             }
-            fields.enumeration(fid::TRD_STATUS, trading_status(self.status))?;
+            fields.enumeration(fid::TRD_STATUS, self.status.0)?;
         }
         if changed.is_quote() {
             time(fields, fid::QUOTIM_NS, self.quote_ns)?;
@@ -128,26 +193,10 @@ impl Draft {
     }
 }
 
-const fn shares(quote: Quote) -> u64 {
-    quote.shares
-}
-
-/// TRD_STATUS of a trading state: 1 normal, 2 halted (paused stocks too: the reason tells), 5 restricted (to
-/// quotations), 0 undefined. Source: the standard enumeration of field 6614.
-#[must_use]
-pub const fn trading_status(state: Code) -> u16 {
-    match state.0 {
-        b'T' => 1,
-        b'H' | b'P' => 2,
-        b'Q' => 5,
-        _ => 0,
-    }
-}
-
 #[inline]
-fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<u32>) -> Result<(), Full> {
+fn price(fields: &mut FieldListEncoder<'_>, fid: Fid, value: Option<Price>) -> Result<(), Full> {
     match value {
-        Some(value) => fields.real(fid, Real::decimal(i64::from(value), 4)),
+        Some(Price { mantissa, decimals }) => fields.real(fid, Real::decimal(mantissa, decimals)),
         None => fields.blank(fid),
     }
 }

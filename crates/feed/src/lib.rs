@@ -4,6 +4,7 @@
 //! with the time at which they were received; what is found in them goes out through values and small traits.
 //!
 //! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written;
+//! * [`framing`]: what one datagram is, whatever protocol carries it;
 //! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
@@ -34,15 +35,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod book;
 pub mod capture;
 pub mod draft;
+pub mod framing;
 pub mod itch;
 pub mod line;
 pub mod moldudp64;
 pub mod normalise;
+mod protocol;
 pub mod simulate;
 pub mod summary;
+
+pub use framing::Framing;
+pub use protocol::{Protocol, UnknownProtocol};
 
 /// The example in the README is a test too.
 #[cfg(doctest)]

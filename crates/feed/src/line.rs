@@ -30,9 +30,9 @@ pub use arbiter::Arbiter;
 pub use settings::{Jump, Settings, Start};
 pub use statistics::{LineStatistics, Skew, Statistics};
 
-use tapeline_measure::Nanos;
+pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
-use crate::moldudp64::Session;
+use tapeline_measure::Nanos;
 
 /// The most lines that a channel can have.
 pub const MAX_LINES: usize = 8;

@@ -12,7 +12,9 @@ mod packet;
 mod request;
 
 pub use builder::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, end_of_session, heartbeat};
-pub use packet::{Data, Malformed, Messages, Packet, parse};
+pub use packet::{Data, Malformed, Packet, parse};
+
+pub use crate::blocks::Messages;
 pub use request::Request;
 
 use std::fmt;

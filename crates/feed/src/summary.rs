@@ -3,10 +3,9 @@
 use tapeline_measure::Nanos;
 
 use crate::book::{self, Books};
-use crate::itch::{ByType, Code, Message, decode};
-use crate::line::Sink;
-use crate::moldudp64::Session;
-use crate::normalise::{Counters, Normaliser};
+use crate::itch::{ByType, Code, Message, MessageType, decode};
+use crate::line::{Session, Sink};
+use crate::normalise::{Counters, Itch};
 
 /// How many sessions and system events are listed; more are only counted.
 const MAX_LISTED: usize = 64;
@@ -20,7 +19,7 @@ const MAX_GAPS: usize = 10_000;
 /// A new session clears the books, as it does in a plant; all other figures go on.
 #[derive(Debug)]
 pub struct Summary {
-    normaliser: Normaliser,
+    normaliser: Itch,
     messages: u64,
     message_bytes: u64,
     first_ns: Option<u64>,
@@ -41,7 +40,7 @@ impl Summary {
     #[must_use]
     pub fn new(settings: book::Settings) -> Self {
         Self {
-            normaliser: Normaliser::new(settings, Nanos(0)),
+            normaliser: Itch::new(settings, Nanos(0)),
             messages: 0,
             message_bytes: 0,
             first_ns: None,
@@ -65,10 +64,11 @@ impl Summary {
         // Malformed ones are in the counters now.
         let Ok(applied) = self.normaliser.apply(bytes) else { return };
         // A type that is not known need not have a time.
-        if applied.kind.known().is_none() {
+        if MessageType::of(applied.letter).is_none() {
             return;
         }
-        let ns = applied.event_ns_of_day;
+        // Midnight is 0 here.
+        let ns = applied.event.0;
         self.first_ns.get_or_insert(ns);
         self.going_back += u64::from(self.last_ns.is_some_and(|last| ns < last));
         self.last_ns = Some(ns);

@@ -5,10 +5,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tapeline_feed::line::{Arbiter, Jump, Line, Settings, Sink, Start};
-use tapeline_feed::moldudp64::{
-    DEFAULT_PACKET_BYTES, Malformed, PacketBuilder, Session, end_of_session, heartbeat,
-};
+use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Settings, Sink, Start};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session, end_of_session, heartbeat};
 use tapeline_measure::Nanos;
 
 const SESSION: Session = Session(*b"SESSION-01");
@@ -45,7 +43,8 @@ impl Sink for Log {
         self.0.push(End(next));
     }
 
-    fn reset(&mut self, session: Session) {
+    fn reset(&mut self, session: line::Session) {
+        let line::Session::MoldUdp64(session) = session else { panic!("{session:?}") };
         self.0.push(Reset(session));
     }
 }
@@ -381,7 +380,7 @@ impl Sink for Unchecked {
 
     fn end_of_session(&mut self, _: u64) {}
 
-    fn reset(&mut self, _: Session) {}
+    fn reset(&mut self, _: line::Session) {}
 }
 
 /// An arbiter with its log, and a clock in ms.

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use tapeline_feed::book::{Print, Quote, Settings, Top};
-use tapeline_feed::draft::{Changed, Draft};
+use tapeline_feed::book::Settings;
+use tapeline_feed::draft::{Changed, Draft, Price, Quote, Reason, Trade, TradingStatus};
+use tapeline_feed::itch::Malformed;
 use tapeline_feed::itch::encode::{self, Prefix, text};
-use tapeline_feed::itch::{Code, Kind, Locate, Malformed, MatchNumber, Price4, Text};
-use tapeline_feed::normalise::Normaliser;
+use tapeline_feed::normalise::{Instrument, Itch};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::UpdateType;
 use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
@@ -17,7 +17,7 @@ const MIDNIGHT: Nanos = Nanos(20_000 * 86_400_000_000_000 + 5 * 3_600_000_000_00
 /// 09:30:00.000000001 in New York.
 const OPENING: u64 = (9 * 3_600 + 30 * 60) * 1_000_000_000 + 1;
 
-struct Rig(Normaliser);
+struct Rig(Itch);
 
 macro_rules! apply {
     ($rig:expr, $message:expr) => {{
@@ -29,7 +29,7 @@ macro_rules! apply {
 
 impl Rig {
     fn new() -> Self {
-        Self(Normaliser::new(Settings::default(), MIDNIGHT))
+        Self(Itch::new(Settings::default(), MIDNIGHT))
     }
 }
 
@@ -50,7 +50,7 @@ fn add(reference: u64, side: u8, shares: u32, price: u32) -> encode::AddOrder {
 fn each_change_becomes_its_kind_of_update() {
     let mut rig = Rig::new();
     let draft = apply!(rig, add(1, b'B', 100, 3_214_000)).unwrap();
-    assert_eq!((draft.update, draft.symbol.as_str(), draft.locate), (UpdateType::QUOTE, "AAPL", Locate(13)));
+    assert_eq!((draft.update, rig.0.name(Instrument(13))), (UpdateType::QUOTE, Some("AAPL")));
     assert_eq!(fields(&draft), "BID=321.4000 BIDSIZE=100 QUOTIM_NS=14:30:00.000000001");
 
     // Behind the best: nothing that is published changes.
@@ -83,7 +83,7 @@ fn each_change_becomes_its_kind_of_update() {
     );
 
     let draft = apply!(rig, encode::OrderDelete { reference: 3 }).unwrap();
-    assert_eq!((draft.update, draft.top.ask), (UpdateType::QUOTE, None));
+    assert_eq!((draft.update, draft.ask), (UpdateType::QUOTE, None));
     // An emptied side is written as fields without a value.
     let emptied = fields(&draft);
     assert!(emptied.starts_with("ASK=") && !emptied.contains("321") && !emptied.contains('7'), "{emptied}");
@@ -93,43 +93,42 @@ fn each_change_becomes_its_kind_of_update() {
     let draft = apply!(rig, halt).unwrap();
     assert_eq!(
         (draft.update, draft.status, draft.reason),
-        (UpdateType::UNSPECIFIED, Code(b'P'), Text(*b"LUDP"))
+        (UpdateType::UNSPECIFIED, TradingStatus::HALTED, Reason::new("LUDP"))
     );
     assert!(fields(&draft).contains("HALT_REASN=LUDP"), "{}", fields(&draft));
     assert!(fields(&draft).contains("TRD_STATUS"), "{}", fields(&draft));
     assert_eq!(apply!(rig, halt), None);
 
-    let image = rig.0.image(Locate(13)).unwrap();
+    let image = rig.0.image(Instrument(13)).unwrap();
     assert_eq!(image.changed, Changed::ALL);
-    assert_eq!((image.trades, image.volume_shares), (2, 45));
-    assert_eq!(rig.0.image(Locate(14)), None);
+    assert_eq!((image.trades, image.volume), (2, 45));
+    assert_eq!(rig.0.image(Instrument(14)), None);
+    // No locate has such a number.
+    assert_eq!(rig.0.image(Instrument(65_536 + 13)), None);
+    assert_eq!(rig.0.instruments().collect::<Vec<_>>(), [Instrument(13)]);
 }
 
 #[test]
 fn the_largest_draft_fits_its_stated_size() {
-    let quote = Some(Quote { price: Price4(u32::MAX), shares: u64::MAX });
+    let price = Price { mantissa: i64::MIN, decimals: 14 };
+    let quote = Some(Quote { price, size: u64::MAX });
     let draft = Draft {
-        symbol: text_of("AAPL"),
-        locate: Locate(1),
         update: UpdateType::UNSPECIFIED,
         changed: Changed::ALL,
-        top: Top { bid: quote, ask: quote },
+        bid: quote,
+        ask: quote,
         quote_ns: Some(86_399_999_999_999),
-        trade: Some(Print { price: Price4(u32::MAX), shares: u64::MAX, match_number: MatchNumber(u64::MAX) }),
+        trade: Some(Trade { price, size: u64::MAX, id: u64::MAX }),
         trade_ns: Some(86_399_999_999_999),
-        volume_shares: u64::MAX,
+        volume: u64::MAX,
         trades: u64::MAX,
-        status: Code(b'Q'),
-        reason: Text(*b"ABCD"),
+        status: TradingStatus(u16::MAX),
+        reason: Reason::new("ABCDEFGH"),
     };
     assert!(!fields(&draft).is_empty());
     let mut short = [0; 40];
     let mut list = FieldListEncoder::new(&mut short).unwrap();
     assert!(draft.encode(&mut list).is_err());
-}
-
-fn text_of(text: &str) -> tapeline_feed::itch::Symbol {
-    Text::new(text)
 }
 
 #[test]
@@ -138,7 +137,7 @@ fn odd_messages_are_counted_and_change_nothing() {
     assert_eq!(rig.0.apply(&[]), Err(Malformed::Empty));
     assert!(rig.0.apply(b"A too short").is_err());
     let unknown = rig.0.apply(b"zz").unwrap();
-    assert_eq!((unknown.kind, unknown.locate, unknown.change), (Kind::Unknown(b'z'), Locate(0), None));
+    assert_eq!((unknown.letter, unknown.instrument, unknown.change), (b'z', Instrument(0), None));
     let mut longer = [0; 30];
     encode::OrderDelete { reference: 5 }.encode(Prefix::default(), &mut longer).unwrap();
     assert_eq!(rig.0.apply(&longer).unwrap().change, None);

@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 use shared_data::{bytes, expected};
 use tapeline_feed::book;
 use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::line::{Arbiter, Line, Settings, Sink, Start};
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::line::{Arbiter, Line, Session, Settings, Sink, Start};
 use tapeline_feed::summary::Summary;
 use tapeline_measure::Nanos;
 

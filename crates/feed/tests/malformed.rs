@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_feed::itch::framing::{End, Frames, Framing};
 use tapeline_feed::itch::{self, Kind, Message, MessageType};
+use tapeline_feed::line;
 use tapeline_feed::moldudp64::{
     self, HEADER_BYTES, Malformed, Packet, PacketBuilder, Refused, Request, Session,
 };
@@ -87,7 +88,8 @@ proptest! {
             Err(Malformed::ShortHeader) => prop_assert!(bytes.len() < HEADER_BYTES),
             Err(malformed) => {
                 prop_assert!(bytes.len() >= HEADER_BYTES);
-                prop_assert_eq!(Malformed::ALL[malformed.index()].reason(), malformed.reason());
+                let reason = line::Malformed::from(malformed);
+                prop_assert_eq!(line::Malformed::ALL[reason.index()], reason);
             }
         }
         prop_assert_eq!(Request::decode(&bytes).is_ok(), bytes.len() >= HEADER_BYTES);
@@ -159,7 +161,7 @@ fn each_reason_has_its_datagram() {
     ];
     for (bytes, reason, label) in cases {
         assert_eq!(moldudp64::parse(bytes), Err(reason));
-        assert_eq!(reason.reason(), label);
+        assert_eq!(line::Malformed::from(reason).reason(), label);
     }
     assert_eq!(moldudp64::parse(&packet(2, &[0, 0, 0, 0])).unwrap().trailing(), 0);
 }

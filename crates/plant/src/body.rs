@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use tapeline_feed::draft::Draft;
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::line::Session;
 use tapeline_omm::FieldListEncoder;
 use tapeline_omm::rwf::{
     self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState,

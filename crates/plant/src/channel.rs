@@ -1,11 +1,8 @@
 //! One feed's whole way: datagrams in, ticks out.
 
-use tapeline_feed::book;
-use tapeline_feed::draft::Draft;
-use tapeline_feed::itch::{Kind as MessageKind, Locate, MessageType, Symbol};
-use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Sink};
-use tapeline_feed::moldudp64::Session;
-use tapeline_feed::normalise::Normaliser;
+use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Session, Sink};
+use tapeline_feed::normalise::{Instrument, Normaliser};
+use tapeline_feed::{Protocol, book};
 use tapeline_measure::Nanos;
 
 use crate::ItemId;
@@ -29,11 +26,13 @@ pub enum PublishPolicy {
 pub struct ChannelSettings {
     /// The channel's number in the plant.
     pub number: u16,
+    /// What the feed speaks.
+    pub protocol: Protocol,
     /// Midnight in New York of the trading day.
     pub midnight: Nanos,
     /// Which messages become ticks.
     pub publish: PublishPolicy,
-    /// Bounds and policies of arbitration.
+    /// Bounds and policies of arbitration; the protocol's framing takes the place of the one in it.
     pub arbitration: line::Settings,
     /// Bounds of the books.
     pub books: book::Settings,
@@ -77,8 +76,8 @@ struct Stage {
     number: u16,
     publish: PublishPolicy,
     normaliser: Normaliser,
-    /// The item of each stock and its name, by locate: `ItemId(0)` where it has not been named yet.
-    items: Vec<(ItemId, Symbol)>,
+    /// The item of each instrument: `ItemId(0)` where it has not been numbered yet.
+    items: Vec<ItemId>,
     counters: ChannelCounters,
 }
 
@@ -87,11 +86,14 @@ impl Channel {
     #[must_use]
     pub fn new(settings: ChannelSettings) -> Self {
         Self {
-            arbiter: Arbiter::new(settings.arbitration),
+            arbiter: Arbiter::new(line::Settings {
+                framing: settings.protocol.framing(),
+                ..settings.arbitration
+            }),
             stage: Stage {
                 number: settings.number,
                 publish: settings.publish,
-                normaliser: Normaliser::new(settings.books, settings.midnight),
+                normaliser: settings.protocol.normaliser(settings.books, settings.midnight),
                 items: Vec::new(),
                 counters: ChannelCounters::default(),
             },
@@ -221,24 +223,22 @@ impl Stage {
                 PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
             };
         };
-        let stamps =
-            Stamps { event: self.normaliser.instant(applied.event_ns_of_day), wire, decoded: time.now() };
+        let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         let every = self.publish == PublishPolicy::EveryMessage;
-        let new_stock = applied.kind == MessageKind::Known(MessageType::StockDirectory);
-        let image = if new_stock { self.normaliser.image(applied.locate) } else { None };
+        let image = if applied.image { self.normaliser.image(applied.instrument) } else { None };
         let draft = image.as_ref().or(applied.change.as_ref());
         if draft.is_none() && !every {
             return Ok(());
         }
-        if new_stock && let Some(known) = self.items.get_mut(usize::from(applied.locate.0)) {
-            // The number may stand for another stock now.
-            *known = (ItemId(0), Symbol::BLANK);
+        if applied.image {
+            // The number may stand for another instrument now.
+            self.forget_item(applied.instrument);
         }
-        let (item, symbol) = self.item(applied.locate, draft, to);
+        let item = self.item(applied.instrument, to);
         let origin = Origin {
             channel: self.number,
             item,
-            name: symbol.as_str(),
+            name: self.normaliser.name(applied.instrument).unwrap_or_default(),
             feed_seq: sequence,
             source_type: bytes.first().copied().unwrap_or(0),
             source: if every { bytes } else { &[] },
@@ -287,35 +287,36 @@ impl Stage {
         Ok(())
     }
 
-    /// The item of a stock, given a number when its name is first known. Item 0 without a name is for messages about
-    /// no stock, and for those about a stock that has not been named yet.
-    fn item<P: Publish>(
-        &mut self,
-        locate: Locate,
-        draft: Option<&Draft>,
-        to: &mut Sequencer<P>,
-    ) -> (ItemId, Symbol) {
-        let at = usize::from(locate.0);
-        if let Some(known) = self.items.get(at).filter(|(item, _)| *item != ItemId(0)) {
-            return *known;
+    /// The item of an instrument, given a number when its name is first known. Item 0 is for messages about no
+    /// instrument, for those about one that has not been named yet, and for those that find no room.
+    #[inline]
+    fn item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
+        match self.items.get(instrument.0 as usize) {
+            Some(known) if *known != ItemId(0) => *known,
+            _ => self.new_item(instrument, to),
         }
-        let symbol = match draft {
-            Some(draft) => draft.symbol,
-            None => self.normaliser.books().book(locate).map_or(Symbol::BLANK, book::Book::symbol),
-        };
-        if symbol.is_blank() {
-            return (ItemId(0), Symbol::BLANK);
-        }
-        let Ok(item) = to.item(symbol.as_str()) else {
+    }
+
+    #[cold]
+    fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
+        let Some(name) = self.normaliser.name(instrument) else { return ItemId(0) };
+        let Ok(item) = to.item(name) else {
             self.counters.items_refused += 1;
-            return (ItemId(0), symbol);
+            return ItemId(0);
         };
+        let at = instrument.0 as usize;
         if self.items.len() <= at {
-            // At most 65,536 entries: a locate is a u16.
-            self.items.resize(at + 1, (ItemId(0), Symbol::BLANK));
+            // The normaliser's numbers are dense and bounded: those of ITCH are 16 bits wide.
+            self.items.resize(at + 1, ItemId(0));
         }
-        self.items[at] = (item, symbol);
-        (item, symbol)
+        self.items[at] = item;
+        item
+    }
+
+    fn forget_item(&mut self, instrument: Instrument) {
+        if let Some(known) = self.items.get_mut(instrument.0 as usize) {
+            *known = ItemId(0);
+        }
     }
 
     fn gap<P: Publish>(

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tapeline_feed::itch::encode::{AddOrder, OrderDelete, Prefix, StockDirectory, text};
 use tapeline_feed::line::Line;
 use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session};
-use tapeline_feed::{book, line};
+use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Header, MessageClass, MessageView, StateCode};
 use tapeline_omm::{FieldList, Real, fid};
@@ -58,6 +58,7 @@ impl Bench {
     fn new(publish: PublishPolicy) -> Self {
         let settings = ChannelSettings {
             number: 3,
+            protocol: Protocol::ItchMoldUdp64,
             midnight: MIDNIGHT,
             publish,
             arbitration: line::Settings { window_age_ns: 1_000, ..line::Settings::default() },
@@ -192,7 +193,7 @@ fn every_message_is_one_tick_that_carries_it() {
         assert!(MessageView::parse(tick.body).is_ok());
     }
     assert_eq!(bench.channel.counters().malformed_messages, 1);
-    assert_eq!(bench.channel.normaliser().books().live_orders(), 0);
+    assert_eq!(bench.channel.normaliser().live_orders(), 0);
 }
 
 #[test]

@@ -150,6 +150,13 @@ impl Book {
         self.symbol
     }
 
+    /// The symbol as text, empty while no message has told it.
+    #[inline]
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.symbol.as_str()
+    }
+
     /// Whether its directory entry has come.
     #[must_use]
     pub fn is_listed(&self) -> bool {

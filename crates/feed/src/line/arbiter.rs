@@ -6,7 +6,7 @@ use super::arrivals::Arrivals;
 use super::held::{Held, Insert, MAX_WINDOW};
 use super::seen::Seen;
 use super::{Jump, Line, LineStatistics, MAX_LINES, Settings, Sink, Start, Statistics};
-use crate::moldudp64::{Data, Malformed, Packet, Session, parse};
+use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
 /// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
 ///
@@ -102,7 +102,7 @@ impl Arbiter {
         received: Nanos,
         sink: &mut impl Sink,
     ) -> Result<(), Malformed> {
-        let parsed = parse(datagram);
+        let parsed = self.settings.framing.parse(datagram);
         let statistics = &mut self.lines[line.number()].statistics;
         statistics.bytes += datagram.len() as u64;
         match parsed {
@@ -122,26 +122,18 @@ impl Arbiter {
     pub fn packet(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let statistics = &mut self.lines[line.number()].statistics;
         statistics.datagrams += 1;
-        statistics.trailing_bytes += packet.trailing() as u64;
-        let (from, to) = match packet {
-            Packet::Data(data) => {
-                statistics.data_packets += 1;
-                (data.sequence(), data.end())
-            }
-            Packet::Heartbeat { next, .. } => {
-                statistics.heartbeats += 1;
-                (*next, *next)
-            }
-            Packet::EndOfSession { next, .. } => {
-                statistics.ends_of_session += 1;
-                (*next, *next)
-            }
-        };
+        statistics.trailing_bytes += packet.trailing as u64;
+        match packet.kind {
+            Kind::Data { .. } => statistics.data_packets += 1,
+            Kind::Heartbeat { .. } => statistics.heartbeats += 1,
+            Kind::EndOfSession { .. } => statistics.ends_of_session += 1,
+        }
+        let (from, to) = packet.kind.sequences();
         if from == 0 {
             statistics.absurd += 1;
             return;
         }
-        if !self.enter(packet.session(), from, received, sink) {
+        if !self.enter(packet.session, from, received, sink) {
             self.lines[line.number()].statistics.stale_session += 1;
             return;
         }
@@ -152,10 +144,10 @@ impl Arbiter {
         }
         let before = self.next;
         self.lines[line.number()].count(from, to);
-        match packet {
-            Packet::Data(data) => self.data(line, data, received, sink),
-            Packet::Heartbeat { next, .. } => self.knows(*next, received),
-            Packet::EndOfSession { next, .. } => self.announce(line, *next, received, sink),
+        match packet.kind {
+            Kind::Data { messages, .. } => self.data(line, messages, received, sink),
+            Kind::Heartbeat { next } => self.knows(next, received),
+            Kind::EndOfSession { next } => self.announce(line, next, received, sink),
         }
         self.settle(before, received);
         self.finish(sink);
@@ -324,8 +316,8 @@ impl Arbiter {
     }
 
     #[inline]
-    fn data(&mut self, line: Line, data: &Data<'_>, received: Nanos, sink: &mut impl Sink) {
-        let (from, to) = (data.sequence(), data.end());
+    fn data(&mut self, line: Line, mut messages: Messages<'_>, received: Nanos, sink: &mut impl Sink) {
+        let (from, to) = (messages.sequence(), messages.end());
         if self.end != End::Open && to > self.known_end {
             let beyond = to - from.max(self.known_end);
             self.lines[line.number()].statistics.after_end += beyond;
@@ -338,7 +330,6 @@ impl Arbiter {
         if to <= self.next {
             return;
         }
-        let mut messages = data.messages();
         if let Some(passed) = self.next.checked_sub(from) {
             // Cannot cut: less than the packet's count of 16 bits.
             messages.pass(passed as u16);

@@ -1,5 +1,7 @@
 //! Bounds and policies.
 
+use crate::framing::Framing;
+
 /// Where delivery starts in the first session that a channel meets. Later sessions start at 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
@@ -26,6 +28,8 @@ pub enum Jump {
 /// The bounds and policies of an arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// The transport of the datagrams.
+    pub framing: Framing,
     /// How far ahead of the next message one can be and be held, in messages (at most 2²⁴). 40 bytes are taken for
     /// each at the start. With 0 nothing is held: whatever is missing is declared at once.
     pub window_messages: usize,
@@ -49,10 +53,11 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than what a reader of
+    /// MoldUDP64; 16,384 messages, 512 KiB, 20 ms: more than the difference between an exchange's lines, less than what a reader of
     /// quotes would take for an outage.
     fn default() -> Self {
         Self {
+            framing: Framing::MoldUdp64,
             window_messages: 16_384,
             window_bytes: 512 << 10,
             window_age_ns: 20_000_000,

@@ -1,6 +1,6 @@
 //! What an arbiter counts.
 
-use crate::moldudp64::Malformed;
+use crate::framing::Malformed;
 
 /// What one line did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

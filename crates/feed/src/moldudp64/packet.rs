@@ -1,6 +1,7 @@
 //! Reading a packet.
 
 use super::{END_OF_SESSION, HEADER_BYTES, HEARTBEAT, Session, fields};
+use crate::blocks::{Cut, Messages};
 
 /// Why a datagram is not a MoldUDP64 packet. Whoever sent it is at fault, or the way it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -20,25 +21,11 @@ pub enum Malformed {
     SequenceOverflow,
 }
 
-impl Malformed {
-    /// Every reason, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 4] =
-        [Self::ShortHeader, Self::MissingLength, Self::BlockPastEnd, Self::SequenceOverflow];
-
-    /// A dense number for an array of counters.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// A stable label for reports and counters.
-    #[must_use]
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::ShortHeader => "short-header",
-            Self::MissingLength => "missing-length",
-            Self::BlockPastEnd => "block-past-end",
-            Self::SequenceOverflow => "sequence-overflow",
+impl From<Cut> for Malformed {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::MissingLength => Self::MissingLength,
+            Cut::PastEnd => Self::BlockPastEnd,
         }
     }
 }
@@ -94,10 +81,8 @@ impl Packet<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
     session: Session,
-    sequence: u64,
-    count: u16,
     trailing: usize,
-    blocks: &'a [u8],
+    messages: Messages<'a>,
 }
 
 impl<'a> Data<'a> {
@@ -110,19 +95,20 @@ impl<'a> Data<'a> {
     /// Sequence of the first message.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
-        self.sequence
+        self.messages.sequence()
     }
 
     /// How many messages there are, at least 1.
     #[must_use]
-    pub const fn count(&self) -> u16 {
-        self.count
+    pub fn count(&self) -> u16 {
+        // Cannot cut: as many as the header's 16 bits announce.
+        self.messages.len() as u16
     }
 
     /// The sequence after the last message's. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn end(&self) -> u64 {
-        self.sequence + self.count as u64
+        self.messages.end()
     }
 
     /// Bytes behind the last message.
@@ -134,52 +120,8 @@ impl<'a> Data<'a> {
     /// The messages with their sequences.
     #[must_use]
     pub const fn messages(&self) -> Messages<'a> {
-        Messages { blocks: self.blocks, sequence: self.sequence, left: self.count }
+        self.messages
     }
-}
-
-/// The messages of a packet, in order, each with its sequence.
-#[derive(Clone, Debug)]
-pub struct Messages<'a> {
-    blocks: &'a [u8],
-    sequence: u64,
-    left: u16,
-}
-
-impl Messages<'_> {
-    /// Leaves out the next `count` messages.
-    pub(crate) fn pass(&mut self, count: u16) {
-        for _ in 0..count {
-            let _ = self.next();
-        }
-    }
-}
-
-impl<'a> Iterator for Messages<'a> {
-    type Item = (u64, &'a [u8]);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let (message, rest) = block(self.blocks).ok()?;
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.blocks = rest;
-        Some((sequence, message))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (usize::from(self.left), Some(usize::from(self.left)))
-    }
-}
-
-impl ExactSizeIterator for Messages<'_> {}
-
-/// Takes one block off the front: its data and what follows.
-#[inline]
-fn block(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
-    let (length, rest) = bytes.split_first_chunk().ok_or(Malformed::MissingLength)?;
-    rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(Malformed::BlockPastEnd)
 }
 
 /// Reads a datagram as a packet and checks that every announced message is there.
@@ -198,11 +140,6 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, Malformed> {
     if sequence.checked_add(u64::from(count)).is_none() {
         return Err(Malformed::SequenceOverflow);
     }
-    let mut after = rest;
-    for _ in 0..count {
-        (_, after) = block(after)?;
-    }
-    let trailing = after.len();
-    let blocks = &rest[..rest.len() - trailing];
-    Ok(Packet::Data(Data { session, sequence, count, trailing, blocks }))
+    let (messages, after) = Messages::split(rest, sequence, count, false)?;
+    Ok(Packet::Data(Data { session, trailing: after.len(), messages }))
 }

@@ -2,8 +2,7 @@
 
 use tapeline_feed::book;
 use tapeline_feed::itch::Locate;
-use tapeline_feed::line::Sink;
-use tapeline_feed::moldudp64::Session;
+use tapeline_feed::line::{Session, Sink};
 use tapeline_feed::summary::Summary;
 use tapeline_measure::Nanos;
 

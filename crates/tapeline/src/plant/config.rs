@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::civil::Date;
 use serde::Deserialize;
+use tapeline_feed::Protocol;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::PublishPolicy;
 use tapeline_wire::udp::MAX_WAIT;
@@ -52,6 +53,8 @@ pub(crate) struct Config {
 pub(crate) struct Feed {
     /// The feed's name, in counters and complaints.
     pub(crate) name: String,
+    /// What it speaks.
+    pub(crate) protocol: Protocol,
     /// Midnight in New York of the trading day: the feed's stamps count from it.
     pub(crate) midnight: Nanos,
     /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
@@ -279,11 +282,12 @@ impl Source<'_> {
     }
 
     fn feed(&self, raw: RawFeed) -> anyhow::Result<Feed> {
-        if raw.protocol.get_ref() != "nasdaq-itch-5.0" {
+        let protocol = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
             let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
-            let hint = "\"nasdaq-itch-5.0\" (in MoldUDP64) is the one that this version reads";
-            return Err(self.wrong(raw.protocol.span(), what, hint));
-        }
+            let known: Vec<_> =
+                Protocol::ALL.iter().map(|protocol| format!("\"{}\"", protocol.name())).collect();
+            self.wrong(raw.protocol.span(), what, format!("this version reads {}", known.join(", ")))
+        })?;
         let from_one = match raw.start.as_ref().map(|s| s.get_ref().as_str()) {
             None | Some("first-seen") => false,
             Some("from-one") => true,
@@ -339,6 +343,7 @@ impl Source<'_> {
             .map(|(at, line)| self.line(at, line))
             .collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Feed {
+            protocol,
             midnight,
             from_one,
             reorder_messages,

@@ -55,6 +55,7 @@ pub(crate) struct PlantReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FeedReport {
     pub(crate) name: String,
+    pub(crate) protocol: String,
     pub(crate) session: Option<String>,
     pub(crate) ended: bool,
     pub(crate) next_sequence: Option<u64>,
@@ -117,6 +118,7 @@ impl PlantReport {
                     let counters = channel.counters();
                     FeedReport {
                         name: feed.name.clone(),
+                        protocol: feed.protocol.name().to_owned(),
                         session: channel.arbiter().session().map(|session| session.to_string()),
                         ended: counters.ended,
                         next_sequence: channel.arbiter().next_sequence(),
@@ -127,7 +129,7 @@ impl PlantReport {
                         gaps: counters.gaps,
                         malformed_messages: counters.malformed_messages,
                         items_refused: counters.items_refused,
-                        live_orders: channel.normaliser().books().live_orders(),
+                        live_orders: channel.normaliser().live_orders(),
                         lines: feed
                             .lines
                             .iter()

@@ -308,6 +308,7 @@ impl Inlet {
         };
         let channel = Channel::new(ChannelSettings {
             number,
+            protocol: feed.protocol,
             midnight: feed.midnight,
             publish: config.publish,
             arbitration,

@@ -139,7 +139,7 @@ impl TallyArgs {
                     tally.message(tick.source);
                 } else if tick.header.flags.contains(Flags::RESET) {
                     // The books begin again; the session's name is in the status' text.
-                    Sink::reset(&mut tally.summary, Session::new(""));
+                    Sink::reset(&mut tally.summary, Session::new("").into());
                     sequences.next = None;
                 } else {
                     // A gap's last message, or the session's: all up to it should have come.

@@ -1,0 +1,209 @@
+//! NASDAQ TotalView-ITCH 5.0: books, trades and trading states to drafts.
+//!
+//! The books are kept along the way. An update is drafted when a published field changes: price or size of the best bid or
+//! ask, a trade that counts as volume, the trading state. Everything else only goes into books and counters.
+//!
+//! Not drafted: a broken trade (`B`) is counted, and volume that was published stays; an operational halt of one market
+//! (`h`) does not change the trading state; executions that must not be printed change quotes, not volume.
+
+use tapeline_measure::Nanos;
+
+use super::{Applied, Instrument};
+use crate::book::{self, Book, Books, Change};
+use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
+use crate::itch::{ByType, Code, Locate, Malformed, Message, MessageType, Prefix, decode};
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Decimals of ITCH's prices.
+const DECIMALS: u8 = 4;
+
+/// What a normaliser counts, beside what [the books](book::Counters) do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Messages by type, unknown types included, malformed ones not.
+    pub messages: ByType,
+    /// Messages shorter than their type, by type.
+    pub short: ByType,
+    /// Messages of no byte.
+    pub empty: u64,
+    /// Messages with bytes behind their known fields, by type.
+    pub longer: ByType,
+    /// Trades that were broken: the volume that was published is not corrected.
+    pub broken_trades: u64,
+}
+
+/// Keeps the books of an ITCH feed, and drafts an update whenever a published field changes.
+#[derive(Debug)]
+pub struct Itch {
+    books: Books,
+    midnight: Nanos,
+    counters: Counters,
+}
+
+impl Itch {
+    /// A normaliser for the day that begins at `midnight`, the instant at which it is midnight in New York.
+    #[must_use]
+    pub fn new(settings: book::Settings, midnight: Nanos) -> Self {
+        Self { books: Books::new(settings), midnight, counters: Counters::default() }
+    }
+
+    /// Applies one message. Allocates only where a book gets deeper, or a stock or more orders than ever appear.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it was counted, and nothing else has changed.
+    #[inline]
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+        let message = match decode(bytes) {
+            Ok(message) => message,
+            Err(malformed) => return Err(self.malformed(malformed)),
+        };
+        let letter = message.kind().letter();
+        self.counters.messages.count(letter);
+        if message.extra_bytes(bytes) > 0 {
+            self.counters.longer.count(letter);
+        }
+        if let Message::BrokenTrade(_) = message {
+            self.counters.broken_trades += 1;
+        }
+        let change = self.books.apply(&message);
+        let event = self.instant(message.prefix().map_or(0, Prefix::ts_ns));
+        let draft = if change.is_any() { self.draft(&change) } else { None };
+        let image = letter == MessageType::StockDirectory as u8;
+        Ok(Applied { instrument: change.locate.into(), letter, event, change: draft, image })
+    }
+
+    #[cold]
+    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+        match malformed {
+            Malformed::Empty => self.counters.empty += 1,
+            Malformed::Short { kind, .. } => self.counters.short.count(kind.letter()),
+        }
+        malformed
+    }
+
+    /// The instant of an event of the day.
+    #[inline]
+    #[must_use]
+    pub fn instant(&self, ns_of_day: u64) -> Nanos {
+        self.midnight + ns_of_day
+    }
+
+    /// Everything that is known of a stock, all fields marked as changed; `None` for one without a name.
+    #[must_use]
+    pub fn image(&self, instrument: Instrument) -> Option<Draft> {
+        let book = self.books.book(locate(instrument)?).filter(|book| !book.symbol().is_blank())?;
+        Some(self.draft_of(book, Changed::ALL))
+    }
+
+    /// A stock's symbol; `None` while no message has told it.
+    #[inline]
+    #[must_use]
+    pub fn name(&self, instrument: Instrument) -> Option<&str> {
+        self.books.book(locate(instrument)?).map(Book::name).filter(|name| !name.is_empty())
+    }
+
+    /// Every stock with a symbol, by locate.
+    pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
+        let named = self.books.iter().filter(|(_, book)| !book.name().is_empty());
+        named.map(|(locate, _)| locate.into())
+    }
+
+    /// The draft of a change; `None` where the stock has no name, so that nobody could have asked for it.
+    #[inline]
+    fn draft(&self, change: &Change) -> Option<Draft> {
+        let book = self.books.book(change.locate).filter(|book| !book.symbol().is_blank())?;
+        let changed = Changed {
+            bid: change.bid,
+            bid_size: change.bid_size,
+            ask: change.ask,
+            ask_size: change.ask_size,
+            trade: change.print.is_some(),
+            status: change.status,
+        };
+        Some(self.draft_of(book, changed))
+    }
+
+    #[inline]
+    fn draft_of(&self, book: &Book, changed: Changed) -> Draft {
+        let (top, volume) = (book.top(), book.volume());
+        Draft {
+            update: changed.update_type(),
+            changed,
+            bid: top.bid.map(quote),
+            ask: top.ask.map(quote),
+            quote_ns: book.quoted_ts_ns().map(|ns| self.gmt(ns)),
+            trade: volume.last.map(|last| Trade {
+                price: price(last.price.0),
+                size: last.shares,
+                id: last.match_number.0,
+            }),
+            trade_ns: volume.last.map(|last| self.gmt(last.ts_ns)),
+            volume: volume.traded_shares,
+            trades: volume.trades,
+            status: trading_status(book.trading_state()),
+            reason: Reason::new(book.reason().as_str()),
+        }
+    }
+
+    /// Time of day in GMT, ns, of a time of day in New York.
+    #[inline]
+    fn gmt(&self, ns_of_day: u64) -> u64 {
+        self.instant(ns_of_day).0 % DAY_NS
+    }
+
+    /// The books.
+    #[must_use]
+    pub const fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Forgets the books: a session begins. The counters stay.
+    pub fn reset(&mut self) {
+        self.books.clear();
+    }
+
+    /// Events count from `midnight` on: another trading day begins.
+    pub fn begin_day(&mut self, midnight: Nanos) {
+        self.midnight = midnight;
+    }
+}
+
+impl From<Locate> for Instrument {
+    fn from(locate: Locate) -> Self {
+        Self(u32::from(locate.0))
+    }
+}
+
+/// The locate of an instrument; `None` for a number that no locate has.
+#[inline]
+fn locate(instrument: Instrument) -> Option<Locate> {
+    u16::try_from(instrument.0).ok().map(Locate)
+}
+
+#[inline]
+fn price(ten_thousandths: u32) -> Price {
+    Price { mantissa: i64::from(ten_thousandths), decimals: DECIMALS }
+}
+
+#[inline]
+fn quote(quote: book::Quote) -> draft::Quote {
+    draft::Quote { price: price(quote.price.0), size: quote.shares }
+}
+
+/// The status of a trading state: paused stocks are halted too, the reason tells.
+const fn trading_status(state: Code) -> TradingStatus {
+    match state.0 {
+        b'T' => TradingStatus::NORMAL,
+        b'H' | b'P' => TradingStatus::HALTED,
+        b'Q' => TradingStatus::RESTRICTED,
+        _ => TradingStatus::UNDEFINED,
+    }
+}

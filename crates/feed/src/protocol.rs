@@ -1,0 +1,90 @@
+//! The protocols that a feed can speak: a transport and the messages in it.
+
+use tapeline_measure::Nanos;
+
+use crate::book;
+use crate::framing::Framing;
+use crate::normalise::{Itch, Normaliser};
+
+/// What a feed speaks, from its datagrams to its messages.
+///
+/// Another protocol is a variant here with its names, its [`Framing`] and its [`Normaliser`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// NASDAQ TotalView-ITCH 5.0 in MoldUDP64.
+    ItchMoldUdp64,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub const ALL: [Self; 1] = [Self::ItchMoldUdp64];
+
+    /// The name in configurations and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ItchMoldUdp64 => "itch50-moldudp64",
+        }
+    }
+
+    /// Other spellings of the name.
+    #[must_use]
+    pub const fn other_names(self) -> &'static [&'static str] {
+        match self {
+            Self::ItchMoldUdp64 => &["nasdaq-itch-5.0"],
+        }
+    }
+
+    /// The protocol of a name, in any of its spellings.
+    ///
+    /// # Errors
+    /// [`UnknownProtocol`].
+    pub fn named(name: &str) -> Result<Self, UnknownProtocol> {
+        let is = |protocol: &Self| protocol.name() == name || protocol.other_names().contains(&name);
+        Self::ALL.into_iter().find(is).ok_or(UnknownProtocol)
+    }
+
+    /// The transport.
+    #[must_use]
+    pub const fn framing(self) -> Framing {
+        match self {
+            Self::ItchMoldUdp64 => Framing::MoldUdp64,
+        }
+    }
+
+    /// A normaliser of its messages that has seen nothing. `midnight` is the instant at which the trading day began, for
+    /// protocols that count time from it.
+    #[must_use]
+    pub fn normaliser(self, books: book::Settings, midnight: Nanos) -> Normaliser {
+        match self {
+            Self::ItchMoldUdp64 => Normaliser::Itch(Itch::new(books, midnight)),
+        }
+    }
+}
+
+/// A name that no protocol has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no protocol has this name")]
+pub struct UnknownProtocol;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_names_its_protocol_alone() {
+        let mut names = Vec::new();
+        for protocol in Protocol::ALL {
+            for name in protocol.other_names().iter().chain([&protocol.name()]) {
+                assert_eq!(Protocol::named(name), Ok(protocol));
+                names.push(*name);
+            }
+        }
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        assert_eq!(Protocol::named("itch"), Err(UnknownProtocol));
+    }
+}
