@@ -14,6 +14,8 @@ mod field_list_encoder;
 pub mod flags;
 mod header;
 mod key;
+mod map;
+mod map_encoder;
 mod message;
 mod number;
 mod qos;
@@ -27,8 +29,8 @@ mod wire;
 
 pub use array::{Array, ArrayEncoder, Items};
 pub use code::{
-    DataState, DataType, Domain, MessageClass, NakCode, NameType, Rate, StateCode, StreamState, Timeliness,
-    UpdateType,
+    DataState, DataType, Domain, MapAction, MessageClass, NakCode, NameType, Rate, StateCode, StreamState,
+    Timeliness, UpdateType,
 };
 pub use field_list::{Field, FieldList, Fields, Info, SetData};
 pub use field_list_encoder::FieldListEncoder;
@@ -38,11 +40,13 @@ pub use header::{
     RefreshHeader, RequestHeader, StatusHeader, UpdateHeader,
 };
 pub use key::{Attributes, Key};
+pub use map::{Map, MapEntries, MapEntry, MapHead};
+pub use map_encoder::MapEncoder;
 pub use message::{MessageView, patch_stream_id, update_header};
 pub use number::{decode_double, decode_enum, decode_float, decode_int, decode_uint};
 pub use qos::Qos;
 pub use real::{Hint, Real};
-pub use render::{NamedValue, NamedValues, Rendered};
+pub use render::{NamedValue, NamedValues, Rendered, RenderedMap};
 pub use rmtes::{Rmtes, Text};
 pub use state::State;
 pub use time::{Date, DateTime, Time};

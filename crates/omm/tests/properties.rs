@@ -5,12 +5,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_omm::rwf::{
     AckHeader, Array, ArrayEncoder, Attributes, CloseHeader, Conflation, Cursor, DataState, DataType, Domain,
-    Flags, GenericHeader, Header, Hint, Key, MessageView, NakCode, NameType, PostHeader, PostUserInfo,
-    Priority, Rate, RefreshHeader, RequestHeader, Rmtes, StateCode, StatusHeader, StreamState, Timeliness,
-    UpdateHeader, UpdateType, Writer,
+    Flags, GenericHeader, Header, Hint, Key, Map, MapAction, MapEncoder, MapEntry, MapHead, MessageView,
+    NakCode, NameType, PostHeader, PostUserInfo, Priority, Rate, RefreshHeader, RequestHeader, Rmtes,
+    StateCode, StatusHeader, StreamState, Timeliness, UpdateHeader, UpdateType, Writer,
 };
 use tapeline_omm::{
-    Date, DateTime, Dictionary, Fid, FieldList, FieldListEncoder, Qos, Real, State, Time, Value,
+    Date, DateTime, Dictionary, Fid, FieldList, FieldListEncoder, Full, Qos, Real, State, Time, Value,
 };
 
 const PRIMITIVES: [DataType; 16] = [
@@ -161,6 +161,62 @@ proptest! {
                 prop_assert!(whole.len() <= written);
                 prop_assert!(cut == 0 || whole.len() < written);
                 prop_assert!(whole.iter().zip(list.iter()).all(|(a, b)| *a == b.unwrap()));
+            }
+        }
+    }
+
+    /// Whatever part of a map has room goes in and reads back, in both forms of its lengths; cut off anywhere it is a fault
+    /// or shorter.
+    #[test]
+    fn maps_read_back(
+        (key_type, container) in (any::<u8>(), any::<u8>()),
+        (key_fid, hint, parts) in (any::<i16>(), 0_u32..1 << 30, any::<u8>()),
+        entries in vec((0_u8..16, any::<bool>(), text(), text()), 0..12),
+        (summary, permission) in (text(), text()),
+        room in 3_usize..8_000,
+        in_place in any::<bool>(),
+    ) {
+        let has = |bit: u32| parts >> bit & 1 == 1;
+        let head = MapHead {
+            key_fid: has(0).then_some(Fid(key_fid)),
+            set_definitions: has(1).then_some(permission),
+            summary: has(2).then_some(summary),
+            count_hint: has(3).then_some(hint),
+            permission_data: has(4),
+            ..MapHead::new(DataType(key_type), DataType(container | 0x80))
+        };
+        let entries: Vec<_> = entries.into_iter().map(|(action, is_permitted, key, data)| MapEntry {
+            action: MapAction(action),
+            permission_data: (has(4) && is_permitted).then_some(permission),
+            key,
+            data: if MapAction(action) == MapAction::DELETE || container & 0x7F == 0 { &[] } else { data },
+        }).collect();
+        let mut out = vec![0xEE; room];
+        let Ok(mut map) = MapEncoder::new(&mut out, &head) else {
+            prop_assert!(room < 16 + 2 * TEXT.len());
+            return Ok(());
+        };
+        let append = |entry: &&MapEntry<'_>| {
+            if !in_place {
+                return map.entry(entry).is_ok();
+            }
+            map.entry_in_place(entry.action, entry.key, entry.permission_data, |room| {
+                room.get_mut(..entry.data.len()).ok_or(Full)?.copy_from_slice(entry.data);
+                Ok(entry.data.len())
+            })
+            .is_ok()
+        };
+        let written = entries.iter().take_while(append).count();
+        let len = map.finish();
+        let map = Map::parse(&out[..len]).unwrap();
+        prop_assert_eq!(*map.head(), head);
+        prop_assert_eq!(map.len(), written);
+        let found: Vec<_> = map.iter().map(Result::unwrap).collect();
+        prop_assert_eq!(&found, &entries[..written]);
+        for cut in 0..len {
+            if let Ok(short) = Map::parse(&out[..cut]) {
+                let whole: Vec<_> = short.iter().map_while(Result::ok).collect();
+                prop_assert!(whole.len() < written && whole == entries[..whole.len()]);
             }
         }
     }
@@ -399,6 +455,27 @@ fn read_all(bytes: &[u8], data_type: DataType) {
         }
         Err(fault) => faults.push(fault),
     }
+    match Map::parse(bytes) {
+        Ok(map) => {
+            let entries: Vec<_> = map.iter().collect();
+            assert!(entries.iter().rev().skip(1).all(Result::is_ok));
+            // What was understood is written again and reads the same.
+            let mut out = vec![0; 2 * bytes.len() + 16];
+            let mut again = MapEncoder::new(&mut out, map.head()).unwrap();
+            for entry in &entries {
+                match entry {
+                    Ok(entry) => again.entry(entry).unwrap(),
+                    Err(fault) => faults.push(*fault),
+                }
+            }
+            let len = again.finish();
+            let again = Map::parse(&out[..len]).unwrap();
+            assert_eq!(again.head(), map.head());
+            assert!(again.iter().map(Result::unwrap).eq(map.iter().map_while(Result::ok)));
+            let _ = (map.render(dictionary).to_string(), format!("{:#}", map.render(dictionary)));
+        }
+        Err(fault) => faults.push(fault),
+    }
     for data_type in PRIMITIVES.into_iter().chain([data_type]) {
         match Value::decode(data_type, bytes) {
             Ok(value) => {
@@ -424,5 +501,5 @@ fn the_corpus_reads_as_it_did() {
         assert_eq!(out[..len], bytes[..len], "{line}");
         read += 1;
     }
-    assert_eq!(read, 10);
+    assert_eq!(read, 11);
 }

@@ -112,6 +112,13 @@ codes! {
         JSON = 142 "JSON",
     }
 
+    /// What is done with an entry of a map. Four bits on the wire.
+    MapAction {
+        UPDATE = 1 "UPDATE",
+        ADD = 2 "ADD",
+        DELETE = 3 "DELETE",
+    }
+
     /// Stream state: whether the stream is open. Five bits on the wire.
     StreamState {
         UNSPECIFIED = 0 "UNSPECIFIED",

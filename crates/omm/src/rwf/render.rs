@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Field, FieldList, Fields, Value};
+use super::{DataType, Field, FieldList, Fields, Map, MapEntry, Value};
 use crate::dictionary::{Dictionary, FieldDefinition};
 use crate::{Fid, Malformed};
 
@@ -129,9 +129,71 @@ impl fmt::Display for Rendered<'_, '_> {
     }
 }
 
+/// A map that can be formatted: the summary in square brackets, then each entry as its action, its key and its data,
+/// separated by `; `, or each on its own line with `{:#}`. Data other than field lists shows by its type and size.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderedMap<'a, 'd> {
+    map: Map<'a>,
+    dictionary: &'d Dictionary,
+}
+
+impl<'a, 'd> RenderedMap<'a, 'd> {
+    pub(crate) const fn new(map: Map<'a>, dictionary: &'d Dictionary) -> Self {
+        Self { map, dictionary }
+    }
+
+    fn data(&self, f: &mut fmt::Formatter<'_>, data: &[u8]) -> fmt::Result {
+        match self.map.head().container {
+            DataType::NO_DATA => Ok(()),
+            DataType::FIELD_LIST => match FieldList::parse(data) {
+                Ok(list) => write!(f, "{}", list.render(self.dictionary)),
+                Err(fault) => write!(f, "<{fault}>"),
+            },
+            other => write!(f, "<{} bytes of {other}>", data.len()),
+        }
+    }
+
+    fn entry(&self, f: &mut fmt::Formatter<'_>, entry: &MapEntry<'_>) -> fmt::Result {
+        write!(f, "{} ", entry.action)?;
+        match (entry.key_value(self.map.head().key_type), std::str::from_utf8(entry.key)) {
+            // Keys of orders are text in buffers.
+            (Ok(Value::Buffer(_)), Ok(text)) if text.chars().all(|c| !c.is_control()) => f.write_str(text)?,
+            (Ok(value), _) => fmt::Display::fmt(&value, f)?,
+            (Err(fault), _) => write!(f, "<{fault}>")?,
+        }
+        if entry.data.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" ")?;
+        self.data(f, entry.data)
+    }
+}
+
+impl fmt::Display for RenderedMap<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (beside, between) = if f.alternate() { ("\n", "\n") } else { (" ", "; ") };
+        let mut before = "";
+        if let Some(summary) = self.map.head().summary {
+            f.write_str("[")?;
+            self.data(f, summary)?;
+            f.write_str("]")?;
+            before = beside;
+        }
+        for entry in self.map.iter() {
+            f.write_str(before)?;
+            before = between;
+            match entry {
+                Ok(entry) => self.entry(f, &entry)?,
+                Err(fault) => write!(f, "<{fault}>")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{FieldListEncoder, Time};
+    use super::super::{FieldListEncoder, MapAction, MapEncoder, MapHead, Time};
     use super::*;
     use crate::{Real, fid};
 
@@ -159,5 +221,27 @@ mod tests {
         assert!(cut.ends_with("-7=ab01 <malformed field value at byte 33>"), "{cut}");
         let set = FieldList::parse(&[0x06, 3, 1, 2]).unwrap().render(Dictionary::builtin()).to_string();
         assert_eq!(set, "<2 bytes by set definition 3>");
+    }
+
+    #[test]
+    fn maps_show_summary_actions_and_keys() {
+        let mut out = [0; 128];
+        let head =
+            MapHead { summary: Some(&[8, 0, 0]), ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) };
+        let mut map = MapEncoder::new(&mut out, &head).unwrap();
+        map.entry_in_place(MapAction::ADD, b"1234", None, |room| {
+            let mut list = FieldListEncoder::new(room)?;
+            list.real(fid::BID, Real::decimal(4000, 2))?;
+            list.real(fid::BIDSIZE, Real::integer(100))?;
+            Ok(list.finish())
+        })
+        .unwrap();
+        map.delete(&[0, 7]).unwrap();
+        let len = map.finish();
+        let rendered = Map::parse(&out[..len]).unwrap().render(Dictionary::builtin());
+        assert_eq!(rendered.to_string(), "[] ADD 1234 BID=40.00 BIDSIZE=100; DELETE 0007");
+        assert_eq!(format!("{rendered:#}").lines().count(), 3);
+        let cut = Map::parse(&out[..len - 1]).unwrap().render(Dictionary::builtin()).to_string();
+        assert!(cut.ends_with("; <malformed map key at byte 33>"), "{cut}");
     }
 }

@@ -315,6 +315,21 @@ impl<'a> Writer<'a> {
         Ok(place)
     }
 
+    /// Lets `write` fill the room that is left; it returns the length of what it wrote, which this gives back.
+    #[inline]
+    pub(crate) fn in_place(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<usize, Refused> {
+        let room = self.out.get_mut(self.at..).ok_or(Full)?;
+        let len = write(room)?;
+        if len > room.len() {
+            return Err(Refused::Full);
+        }
+        self.at += len;
+        Ok(len)
+    }
+
     /// Fills what [`Self::reserve_u16`] left.
     #[inline]
     pub(crate) fn fill_u16(&mut self, place: usize, value: u16) {

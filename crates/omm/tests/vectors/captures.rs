@@ -1,11 +1,12 @@
-//! Every message of the captures between real clients and servers: header, and field list where that is the payload.
+//! Every message of the captures between real clients and servers: header, and field list or map where that is the
+//! payload.
 
 use serde_json::Value as Json;
-use tapeline_omm::rwf::{DataType, MessageView};
+use tapeline_omm::rwf::{DataType, Domain, Map, MessageView};
 use tapeline_omm::{Dictionary, FieldList};
 
 use super::shared_data::{shared, shared_text};
-use super::{check_fields, encode_header_again, headers, unhex};
+use super::{check_fields, encode_header_again, headers, maps, unhex};
 
 /// Bytes of an RSSL frame before its message.
 const FRAME_HEADER: usize = 3;
@@ -16,6 +17,7 @@ fn captures() {
     let text = shared_text("protocol/dictionary/RDMFieldDictionary").unwrap();
     let dictionary = Dictionary::parse(&text).unwrap();
     let (mut cut, mut unknown, mut messages, mut same, mut lists, mut fields) = (0, 0, 0, 0, 0, 0);
+    let (mut orders, mut orders_same, mut entries, mut order_fields, mut other_maps) = (0, 0, 0, 0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -48,6 +50,19 @@ fn captures() {
                 assert_eq!(second.header(), message.header(), "{place}");
                 assert_eq!(second.payload(), message.payload(), "{place}");
                 same += usize::from(again == bytes);
+                if message.container() == DataType::MAP {
+                    let map = Map::parse(message.payload()).unwrap();
+                    let (map_entries, map_fields) =
+                        maps::check(&place, &map, &decoded["payload"], &dictionary);
+                    assert!(maps::reads_alike(&map), "{place}");
+                    if message.domain() == Domain::MARKET_BY_ORDER {
+                        orders += 1;
+                        orders_same += usize::from(maps::is_same(&map, message.payload()));
+                        (entries, order_fields) = (entries + map_entries, order_fields + map_fields);
+                    } else {
+                        other_maps += 1;
+                    }
+                }
                 let listed = decoded["payload"]["fields"].as_array();
                 if message.container() == DataType::FIELD_LIST
                     && let Some(listed) = listed
@@ -61,6 +76,8 @@ fn captures() {
             }
         }
     }
+    // Market by order to the byte; what differs in the others is the long form of lengths.
+    assert_eq!((orders, orders_same, entries, order_fields, other_maps), (27, 27, 36, 196, 116));
     // The others differ in long forms of lengths alone: their headers read alike.
     assert_eq!((cut, unknown, messages, same, lists, fields), (7, 1, 1_099, 1_023, 568, 2_499));
 }

@@ -1,0 +1,272 @@
+//! MAP, read (RWF chapter 4).
+
+use super::{Cursor, DataType, MapAction, RenderedMap};
+use crate::{Dictionary, Fid, Malformed, Value};
+
+/// Set in a map's first byte: set definitions follow.
+pub(super) const HAS_SET_DEFINITIONS: u8 = 1;
+/// Data that all entries share follows.
+pub(super) const HAS_SUMMARY: u8 = 2;
+/// Entries may carry permission data; without it an entry's own flag does not count.
+pub(super) const HAS_PERMISSION_DATA: u8 = 4;
+/// How many entries there are in all parts follows.
+pub(super) const HAS_COUNT_HINT: u8 = 8;
+/// Which field the keys are follows.
+pub(super) const HAS_KEY_FID: u8 = 16;
+/// Set in an entry's first byte, above the action: permission data follows.
+pub(super) const ENTRY_HAS_PERMISSION_DATA: u8 = 1;
+
+/// What a map says before its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapHead<'a> {
+    /// Type of the keys: a primitive, not ARRAY.
+    pub key_type: DataType,
+    /// Type of the summary and of every entry's data.
+    pub container: DataType,
+    /// The field that the keys are, such as ORDER_ID.
+    pub key_fid: Option<Fid>,
+    /// Set definitions as they are on the wire, at most 32,767 bytes. They are handed on, not taken apart: a list with
+    /// set data shows that part undecoded (see [`FieldList::set_data`](super::FieldList::set_data)).
+    pub set_definitions: Option<&'a [u8]>,
+    /// What all entries share, at most 32,767 bytes.
+    pub summary: Option<&'a [u8]>,
+    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    pub count_hint: Option<u32>,
+    /// Whether entries may carry permission data.
+    pub permission_data: bool,
+}
+
+impl<'a> MapHead<'a> {
+    /// A map without any optional part.
+    #[must_use]
+    pub const fn new(key_type: DataType, container: DataType) -> Self {
+        Self {
+            key_type,
+            container,
+            key_fid: None,
+            set_definitions: None,
+            summary: None,
+            count_hint: None,
+            permission_data: false,
+        }
+    }
+
+    /// Whether an entry of this action has data.
+    #[inline]
+    pub(super) fn has_data(&self, action: MapAction) -> bool {
+        action != MapAction::DELETE && self.container != DataType::NO_DATA
+    }
+
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let flags = cursor.u8("map flags")?;
+        let mut head = Self::new(
+            DataType(cursor.u8("map key type")?),
+            DataType::from_container_byte(cursor.u8("map container type")?),
+        );
+        head.permission_data = flags & HAS_PERMISSION_DATA != 0;
+        if flags & HAS_KEY_FID != 0 {
+            head.key_fid = Some(Fid(cursor.i16("map key field id")?));
+        }
+        if flags & HAS_SET_DEFINITIONS != 0 {
+            head.set_definitions = Some(cursor.b15("map set definitions")?);
+        }
+        if flags & HAS_SUMMARY != 0 {
+            head.summary = Some(cursor.b15("map summary")?);
+        }
+        if flags & HAS_COUNT_HINT != 0 {
+            head.count_hint = Some(cursor.u30("map count hint")?);
+        }
+        Ok(head)
+    }
+}
+
+/// One entry of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapEntry<'a> {
+    /// What is done with it.
+    pub action: MapAction,
+    /// Permission data of this entry alone, at most 32,767 bytes; only in a map whose head allows it.
+    pub permission_data: Option<&'a [u8]>,
+    /// The key's bytes, at most 32,767, of the head's key type.
+    pub key: &'a [u8],
+    /// The container's bytes, at most 65,535. There are none in a DELETE, nor in a map of NO_DATA.
+    pub data: &'a [u8],
+}
+
+impl<'a> MapEntry<'a> {
+    /// The key as a value of the type that the map's head gives.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that no value of that type has.
+    pub fn key_value(&self, key_type: DataType) -> Result<Value<'a>, Malformed> {
+        Value::decode(key_type, self.key)
+    }
+}
+
+/// A map, borrowed from the message that it came in.
+///
+/// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
+#[derive(Debug, Clone, Copy)]
+pub struct Map<'a> {
+    head: MapHead<'a>,
+    count: u16,
+    entries: &'a [u8],
+    /// Length of the whole map: offsets of faults count from its start.
+    end: usize,
+}
+
+impl<'a> Map<'a> {
+    /// Reads the head of a map that takes up all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes);
+        let head = MapHead::read(&mut cursor)?;
+        let count = cursor.u16("map entry count")?;
+        Ok(Self { head, count, entries: cursor.rest(), end: bytes.len() })
+    }
+
+    /// What stands before the entries.
+    #[inline]
+    #[must_use]
+    pub const fn head(&self) -> &MapHead<'a> {
+        &self.head
+    }
+
+    /// As many entries as the map says that it has.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is no entry.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The entries in order. After a fault there are no more.
+    #[inline]
+    #[must_use]
+    pub const fn iter(&self) -> MapEntries<'a> {
+        MapEntries { head: self.head, rest: self.entries, left: self.count, end: self.end }
+    }
+
+    /// The map for people, with the names and types of `dictionary`.
+    #[must_use]
+    pub const fn render<'d>(&self, dictionary: &'d Dictionary) -> RenderedMap<'a, 'd> {
+        RenderedMap::new(*self, dictionary)
+    }
+}
+
+impl<'a> IntoIterator for Map<'a> {
+    type Item = Result<MapEntry<'a>, Malformed>;
+    type IntoIter = MapEntries<'a>;
+
+    #[inline]
+    fn into_iter(self) -> MapEntries<'a> {
+        self.iter()
+    }
+}
+
+/// The entries of a [`Map`] in order. After a fault there are no more.
+#[derive(Debug, Clone)]
+pub struct MapEntries<'a> {
+    head: MapHead<'a>,
+    rest: &'a [u8],
+    left: u16,
+    end: usize,
+}
+
+impl<'a> MapEntries<'a> {
+    fn read(&self, cursor: &mut Cursor<'a>) -> Result<MapEntry<'a>, Malformed> {
+        let first = cursor.u8("map entry")?;
+        let action = MapAction(first & 0x0F);
+        let has_permission_data = self.head.permission_data && first >> 4 & ENTRY_HAS_PERMISSION_DATA != 0;
+        let permission_data =
+            if has_permission_data { Some(cursor.b15("map entry permission data")?) } else { None };
+        let key = cursor.b15("map key")?;
+        let data = if self.head.has_data(action) { cursor.b16("map entry data")? } else { &[] };
+        Ok(MapEntry { action, permission_data, key, data })
+    }
+}
+
+impl<'a> Iterator for MapEntries<'a> {
+    type Item = Result<MapEntry<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let mut cursor = Cursor::new(self.rest);
+        let entry = self.read(&mut cursor);
+        match entry {
+            Ok(entry) => {
+                self.rest = cursor.rest();
+                Some(Ok(entry))
+            }
+            Err(fault) => {
+                self.left = 0;
+                Some(Err(fault.within(self.end - self.rest.len())))
+            }
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(usize::from(self.left)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The market by order refresh of the format's page, its first entry.
+    const REFRESH: &[u8] = &[
+        0x1A, 0x10, 0x04, 0x0D, 0x62, 0x10, 0x08, 0, 3, 0, 0x0F, 2, 3, 0x48, 0, 0x35, 1, 2, 3, 0xFD, 1, 0, 4,
+        0, 1, 2, 9, b'O', b'R', b'D', b'1', b'0', b'0', b'0', b'0', b'0', 4, 8, 0, 0, 0,
+    ];
+
+    #[test]
+    fn a_market_by_order_refresh() {
+        let map = Map::parse(REFRESH).unwrap();
+        let head = map.head();
+        assert_eq!((head.key_type, head.container), (DataType::BUFFER, DataType::FIELD_LIST));
+        assert_eq!((head.key_fid, head.count_hint), (Some(Fid(3426)), Some(4)));
+        assert_eq!(head.summary.map(<[u8]>::len), Some(16));
+        let entries: Result<Vec<_>, _> = map.iter().collect();
+        let entries = entries.unwrap();
+        assert_eq!((entries[0].action, entries[0].key), (MapAction::ADD, &b"ORD100000"[..]));
+        assert_eq!(entries[0].data, [8, 0, 0, 0]);
+        assert_eq!(entries[0].key_value(head.key_type), Ok(Value::Buffer(b"ORD100000")));
+    }
+
+    #[test]
+    fn a_cut_is_a_fault_that_says_where() {
+        for cut in 0..REFRESH.len() {
+            match Map::parse(&REFRESH[..cut]) {
+                Err(fault) => assert!(fault.offset <= cut && cut < 25, "cut at {cut}: {fault}"),
+                Ok(map) => {
+                    let faults: Vec<_> = map.iter().filter_map(Result::err).collect();
+                    assert_eq!(faults.len(), 1, "cut at {cut}");
+                    assert!((25..=cut).contains(&faults[0].offset), "cut at {cut}: {}", faults[0]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn permission_data_counts_only_where_the_head_allows_it() {
+        let with = Map::parse(&[4, 4, 0, 0, 1, 0x12, 1, 0xEE, 1, 5]).unwrap();
+        let entry = with.iter().next().unwrap().unwrap();
+        assert_eq!((entry.permission_data, entry.key), (Some(&[0xEE][..]), &[5][..]));
+        let without = Map::parse(&[0, 4, 0, 0, 1, 0x12, 1, 5]).unwrap();
+        let entry = without.iter().next().unwrap().unwrap();
+        assert_eq!((entry.permission_data, entry.key), (None, &[5][..]));
+    }
+}
