@@ -7,6 +7,7 @@
 //! * [`framing`]: what one datagram is, whatever protocol carries it;
 //! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
+//! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
 //! * [`summary`]: what a feed held, for people;
@@ -40,6 +41,7 @@ pub mod book;
 pub mod capture;
 pub mod draft;
 pub mod framing;
+pub mod iex;
 pub mod itch;
 pub mod line;
 pub mod moldudp64;

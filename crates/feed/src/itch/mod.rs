@@ -9,7 +9,7 @@
 //! its known fields, an unknown type is [`Message::Unknown`], an unknown code comes out as it is.
 
 pub mod encode;
-mod field;
+pub(crate) mod field;
 pub mod framing;
 mod message;
 mod message_type;

@@ -1,0 +1,412 @@
+//! The books of all symbols, and what each message does to them.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
+use super::ladder::{Ladder, Set};
+use super::{LastTrade, Level, Listing, Message, Price, PriceLevel, Volume};
+use crate::itch::{Side, Symbol};
+
+/// Bounds of the books.
+///
+/// Memory: 16 bytes a price level, so at most 32 KiB for each symbol's book of 1,024 levels a side, and under 500 bytes
+/// for each symbol beside that. A busy symbol has a hundred levels on a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Symbols that are kept. Messages about further ones are counted and left out.
+    pub max_symbols: usize,
+    /// Price levels of one side of one symbol. At the limit the worst level gives way to a better one, a worse one is left out; both
+    /// are counted.
+    pub max_levels: usize,
+}
+
+impl Default for Settings {
+    /// 16,384 symbols, twice those listed on a busy day, and 1,024 levels a side.
+    fn default() -> Self {
+        Self { max_symbols: 16_384, max_levels: 1_024 }
+    }
+}
+
+/// The number of a symbol: dense, from 0, in the order of appearance. It is kept when the books are cleared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instrument(pub u32);
+
+/// A best price and the shares at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Quote {
+    /// Price; 0 where there is no quote.
+    pub price: Price,
+    /// Shares; 0 where there is no quote.
+    pub size: u32,
+}
+
+impl Quote {
+    /// No quote.
+    pub const NONE: Self = Self { price: Price(0), size: 0 };
+
+    /// Whether there is one.
+    #[inline]
+    #[must_use]
+    pub const fn is_some(self) -> bool {
+        self.size != 0
+    }
+
+    /// A quote as TOPS sends it: no shares are no quote, whatever the price.
+    #[inline]
+    const fn new(price: Price, size: u32) -> Self {
+        if size == 0 { Self::NONE } else { Self { price, size } }
+    }
+}
+
+/// The best of both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Top {
+    /// Highest bid.
+    pub bid: Quote,
+    /// Lowest ask.
+    pub ask: Quote,
+}
+
+/// What a message changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Change {
+    /// Whose book; `None` where the message is about no symbol, or about one that there is no room for.
+    pub instrument: Option<Instrument>,
+    /// The symbol appears for the first time.
+    pub new: bool,
+    /// The best bid has another price, or there is none any more, or one again.
+    pub bid: bool,
+    /// The best bid has another size.
+    pub bid_size: bool,
+    /// The best ask has another price, or there is none any more, or one again.
+    pub ask: bool,
+    /// The best ask has another size.
+    pub ask_size: bool,
+    /// Trading status, its reason or the operational halt is another.
+    pub status: bool,
+    /// There was a trade: [`Volume::last`].
+    pub trade: bool,
+    /// A trade was broken, and is no longer in the volume.
+    pub correction: bool,
+}
+
+impl Change {
+    /// Whether the best of a side changed in any way.
+    #[inline]
+    #[must_use]
+    pub const fn is_quote(&self) -> bool {
+        self.bid | self.bid_size | self.ask | self.ask_size
+    }
+
+    /// Whether anything changed that is worth an update.
+    #[inline]
+    #[must_use]
+    pub const fn is_any(&self) -> bool {
+        self.is_quote() | self.status | self.trade | self.correction
+    }
+}
+
+/// What could not be applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Updates to no shares of a price that had none.
+    pub no_level: u64,
+    /// Levels that were left out or gave way: [`Settings::max_levels`].
+    pub full_side: u64,
+    /// Messages about a symbol beyond [`Settings::max_symbols`].
+    pub refused: u64,
+    /// Messages whose symbol is blank.
+    pub unnamed: u64,
+}
+
+/// All books of a feed.
+#[derive(Debug)]
+pub struct Books {
+    settings: Settings,
+    /// Symbols come from outside, so the hash is seeded anew in each process.
+    index: HashMap<u64, u32, RandomState>,
+    /// The symbol of the message before, and its number: a trade and the levels that it changed follow one another.
+    latest: (u64, u32),
+    books: Vec<Book>,
+    listings: Vec<Listing>,
+    counters: Counters,
+}
+
+/// The book of one symbol.
+#[derive(Clone, Debug)]
+pub struct Book {
+    bids: Ladder,
+    asks: Ladder,
+    top: Top,
+    symbol: Symbol,
+    quoted_ts_ns: Option<u64>,
+    /// Levels have changed, and the event is not complete yet.
+    unsettled: bool,
+    volume: Volume,
+}
+
+impl Books {
+    /// Empty books.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        // 0 is not the number of a symbol: it is all zeros and not padded with spaces.
+        Self {
+            settings,
+            index: HashMap::default(),
+            latest: (0, u32::MAX),
+            books: Vec::new(),
+            listings: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Applies a message. One of an unknown type, or about the whole market, changes nothing.
+    ///
+    /// Costs a look into the table of symbols and a search near the best level (`benches/iex.rs`). Allocates only where a side
+    /// gets deeper than it ever was, or a symbol is new.
+    #[inline]
+    pub fn apply(&mut self, message: &Message<'_>) -> Change {
+        match message {
+            Message::PriceLevel(m) => self.level(m),
+            Message::QuoteUpdate(m) => {
+                let top =
+                    Top { bid: Quote::new(m.bid(), m.bid_size()), ask: Quote::new(m.ask(), m.ask_size()) };
+                let Some((at, mut change)) = self.open(m.symbol()) else { return Change::default() };
+                let listing = &mut self.listings[at];
+                (listing.quote_flags, listing.quote_ts_ns) = (m.flags(), m.ts_ns());
+                self.books[at].publish(top, m.ts_ns(), &mut change);
+                change
+            }
+            Message::TradeReport(m) => {
+                let trade = LastTrade {
+                    price: m.price(),
+                    size: m.size(),
+                    flags: m.flags(),
+                    ts_ns: m.ts_ns(),
+                    trade: m.trade(),
+                };
+                let Some((at, change)) = self.open(m.symbol()) else { return Change::default() };
+                self.books[at].volume.add(trade);
+                Change { trade: true, ..change }
+            }
+            rare => self.rare(rare),
+        }
+    }
+
+    #[inline]
+    fn level(&mut self, m: &PriceLevel<'_>) -> Change {
+        let Some((at, mut change)) = self.open(m.symbol()) else { return Change::default() };
+        let book = &mut self.books[at];
+        let side = match m.side() {
+            Side::Bid => &mut book.bids,
+            Side::Ask => &mut book.asks,
+        };
+        match side.set(m.price(), m.size(), self.settings.max_levels) {
+            Set::Done => {}
+            Set::NotThere => self.counters.no_level += 1,
+            Set::Full => self.counters.full_side += 1,
+        }
+        book.unsettled = !m.completes_event();
+        if m.completes_event() {
+            let top = Top { bid: book.bids.best(), ask: book.asks.best() };
+            book.publish(top, m.ts_ns(), &mut change);
+        }
+        change
+    }
+
+    fn rare(&mut self, message: &Message<'_>) -> Change {
+        let Some((at, mut change)) = message.symbol().and_then(|symbol| self.open(symbol)) else {
+            return Change::default();
+        };
+        if let Message::TradeBreak(m) = message {
+            let broken = LastTrade {
+                price: m.price(),
+                size: m.size(),
+                flags: m.flags(),
+                ts_ns: m.ts_ns(),
+                trade: m.trade(),
+            };
+            self.books[at].volume.take_back(broken);
+            change.correction = true;
+        } else {
+            change.status = self.listings[at].apply(message);
+        }
+        change
+    }
+
+    /// The place of a symbol's book, made if need be, and a change of nothing so far.
+    #[inline]
+    fn open(&mut self, symbol: Symbol) -> Option<(usize, Change)> {
+        let key = u64::from_le_bytes(symbol.0);
+        if key == self.latest.0 {
+            let at = self.latest.1;
+            return Some((at as usize, Change { instrument: Some(Instrument(at)), ..Change::default() }));
+        }
+        let (at, new) = match self.index.get(&key) {
+            Some(at) => (*at, false),
+            None => (self.list(symbol)?, true),
+        };
+        self.latest = (key, at);
+        Some((at as usize, Change { instrument: Some(Instrument(at)), new, ..Change::default() }))
+    }
+
+    #[cold]
+    fn list(&mut self, symbol: Symbol) -> Option<u32> {
+        if symbol.is_blank() || symbol.0 == [0; 8] {
+            self.counters.unnamed += 1;
+            return None;
+        }
+        let Some(at) =
+            u32::try_from(self.books.len()).ok().filter(|_| self.books.len() < self.settings.max_symbols)
+        else {
+            self.counters.refused += 1;
+            return None;
+        };
+        if let Entry::Vacant(place) = self.index.entry(u64::from_le_bytes(symbol.0)) {
+            place.insert(at);
+        }
+        self.books.push(Book::new(symbol));
+        self.listings.push(Listing::default());
+        Some(at)
+    }
+
+    /// The number of a symbol.
+    #[must_use]
+    pub fn find(&self, symbol: Symbol) -> Option<Instrument> {
+        self.index.get(&u64::from_le_bytes(symbol.0)).map(|at| Instrument(*at))
+    }
+
+    /// The book of an instrument.
+    #[must_use]
+    pub fn book(&self, instrument: Instrument) -> Option<&Book> {
+        self.books.get(instrument.0 as usize)
+    }
+
+    /// What is known of an instrument beside its book.
+    #[must_use]
+    pub fn listing(&self, instrument: Instrument) -> Option<&Listing> {
+        self.listings.get(instrument.0 as usize)
+    }
+
+    /// Every instrument that a message has been about, in the order of appearance.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Instrument, &Book, &Listing)> {
+        let both = self.books.iter().zip(&self.listings).enumerate();
+        // Cannot cut: there are fewer than 2³².
+        both.map(|(at, (book, listing))| (Instrument(at as u32), book, listing))
+    }
+
+    /// What could not be applied.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Forgets everything but the symbols and their numbers: a session begins. The counters stay.
+    pub fn clear(&mut self) {
+        for book in &mut self.books {
+            book.clear();
+        }
+        self.listings.fill(Listing::default());
+    }
+}
+
+impl Book {
+    const fn new(symbol: Symbol) -> Self {
+        Self {
+            bids: Ladder::new(Side::Bid),
+            asks: Ladder::new(Side::Ask),
+            top: Top { bid: Quote::NONE, ask: Quote::NONE },
+            symbol,
+            quoted_ts_ns: None,
+            unsettled: false,
+            volume: Volume {
+                shares: 0,
+                trades: 0,
+                notional: 0,
+                broken_shares: 0,
+                broken_trades: 0,
+                last: None,
+                high: None,
+                low: None,
+            },
+        }
+    }
+
+    fn clear(&mut self) {
+        let Self { mut bids, mut asks, symbol, .. } = std::mem::replace(self, Self::new(self.symbol));
+        // Their memory is kept: the same levels will come again.
+        bids.clear();
+        asks.clear();
+        *self = Self { bids, asks, ..Self::new(symbol) };
+    }
+
+    /// Takes over the best of both sides, and notes what is another.
+    #[inline]
+    fn publish(&mut self, top: Top, ts_ns: u64, change: &mut Change) {
+        let before = self.top;
+        change.bid = before.bid.price != top.bid.price || before.bid.is_some() != top.bid.is_some();
+        change.bid_size = before.bid.size != top.bid.size;
+        change.ask = before.ask.price != top.ask.price || before.ask.is_some() != top.ask.is_some();
+        change.ask_size = before.ask.size != top.ask.size;
+        self.top = top;
+        if change.is_quote() {
+            self.quoted_ts_ns = Some(ts_ns);
+        }
+    }
+
+    /// The symbol.
+    #[must_use]
+    pub const fn symbol(&self) -> Symbol {
+        self.symbol
+    }
+
+    /// The best of both sides, as it was when the last event was complete; as last sent, in TOPS.
+    #[inline]
+    #[must_use]
+    pub const fn top(&self) -> Top {
+        self.top
+    }
+
+    /// The levels of a side, best first; `take(n)` gives the best `n`. Within an event they are ahead of [`top`](Self::top).
+    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
+        match side {
+            Side::Bid => &self.bids,
+            Side::Ask => &self.asks,
+        }
+        .iter()
+    }
+
+    /// Whether the last event about its levels is complete.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        !self.unsettled
+    }
+
+    /// When the best bid or ask last changed, ns since 1970 in UTC.
+    #[must_use]
+    pub const fn quoted_ts_ns(&self) -> Option<u64> {
+        self.quoted_ts_ns
+    }
+
+    /// What was traded.
+    #[must_use]
+    pub const fn volume(&self) -> &Volume {
+        &self.volume
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_takes_what_is_stated() {
+        // The table of symbols: 16 bytes an entry, at most twice as many as there are symbols, and a byte of control each.
+        let each = size_of::<Book>() + size_of::<Listing>() + 2 * 17;
+        assert!(each < 500, "{each}");
+        let levels = Settings::default().max_levels;
+        assert!(levels.is_power_of_two(), "so that growing by doubling ends at the limit");
+    }
+}

@@ -1,0 +1,128 @@
+//! What is known of a security beside its quotes and trades.
+
+use super::{AuctionInformation, Message, Price};
+use crate::itch::{Code, Text};
+
+/// What the last messages about a security said; codes are 0 before any was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Its directory entry.
+    pub directory: Option<Directory>,
+    /// Trading status: `H` halted, `O` accepts orders, `P` paused, `T` trades. It says nothing of an operational halt.
+    pub trading: Code,
+    /// The reason of the trading status.
+    pub reason: Text<4>,
+    /// `O` where IEX alone has halted it, `N` where not.
+    pub operational: Code,
+    /// Whether the short-sale price test is in effect.
+    pub short_sale: Option<bool>,
+    /// Why: space none, `A` activated, `C` continued, `D` deactivated, `N` not available.
+    pub short_sale_detail: Code,
+    /// The last process that is complete: `O` opening, `C` closing.
+    pub event: Code,
+    /// Interest of retail orders: space none, `A` buy, `B` sell, `C` both.
+    pub retail: Code,
+    /// Flags of the last quote update: 0x80 not available, 0x40 outside regular hours.
+    pub quote_flags: u8,
+    /// When that was sent, ns since 1970 in UTC; 0 before any.
+    pub quote_ts_ns: u64,
+    /// Official opening price.
+    pub official_open: Option<Price>,
+    /// Official closing price.
+    pub official_close: Option<Price>,
+    /// The last auction information.
+    pub auction: Option<Auction>,
+}
+
+/// A security's directory entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// 0x80 test security, 0x40 when issued, 0x20 exchange-traded product.
+    pub flags: u8,
+    /// Shares in a round lot.
+    pub round_lot: u32,
+    /// Previous official close, adjusted.
+    pub previous_close: Price,
+    /// Tier of limit up, limit down: 0 not applicable, 1 or 2.
+    pub luld_tier: u8,
+}
+
+/// State of an auction before it takes place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auction {
+    /// `O` opening, `C` closing, `I` new issue, `H` after a halt, `V` after volatility.
+    pub kind: Code,
+    /// Shares that would match.
+    pub paired: u32,
+    /// Shares that would not.
+    pub imbalance: u32,
+    /// Side of those: `B`, `S` or `N`.
+    pub side: Code,
+    /// How often the auction was extended.
+    pub extensions: u8,
+    /// When it is due, seconds since 1970 in UTC.
+    pub scheduled_s: u32,
+    /// Reference price.
+    pub reference: Price,
+    /// Price at which the auction would clear.
+    pub indicative: Price,
+    /// Price at which the orders for the auction alone would clear.
+    pub book_clearing: Price,
+    /// Lower and upper collar.
+    pub collars: (Price, Price),
+}
+
+impl Auction {
+    fn of(message: &AuctionInformation<'_>) -> Self {
+        Self {
+            kind: message.kind(),
+            paired: message.paired(),
+            imbalance: message.imbalance(),
+            side: message.side(),
+            extensions: message.extensions(),
+            scheduled_s: message.scheduled_s(),
+            reference: message.reference(),
+            indicative: message.indicative(),
+            book_clearing: message.book_clearing(),
+            collars: (message.lower(), message.upper()),
+        }
+    }
+}
+
+impl Listing {
+    /// Takes over what a message says; whether the trading status, its reason or the operational halt changed.
+    pub(super) fn apply(&mut self, message: &Message<'_>) -> bool {
+        let before = (self.trading, self.reason, self.operational);
+        match message {
+            Message::TradingStatus(m) => (self.trading, self.reason) = (m.status(), m.reason()),
+            Message::OperationalHalt(m) => self.operational = m.status(),
+            Message::ShortSale(m) => {
+                (self.short_sale, self.short_sale_detail) = (Some(m.in_effect() != 0), m.detail());
+            }
+            Message::SecurityDirectory(m) => {
+                self.directory = Some(Directory {
+                    flags: m.flags(),
+                    round_lot: m.round_lot(),
+                    previous_close: m.previous_close(),
+                    luld_tier: m.luld_tier(),
+                });
+            }
+            Message::OfficialPrice(m) => match m.kind().0 {
+                b'Q' => self.official_open = Some(m.price()),
+                b'M' => self.official_close = Some(m.price()),
+                _ => {}
+            },
+            Message::AuctionInformation(m) => self.auction = Some(Auction::of(m)),
+            Message::SecurityEvent(m) => self.event = m.event(),
+            Message::RetailLiquidity(m) => self.retail = m.indicator(),
+            _ => {}
+        }
+        before != (self.trading, self.reason, self.operational)
+    }
+
+    /// Whether IEX alone has halted it.
+    #[must_use]
+    pub const fn is_halted_operationally(&self) -> bool {
+        self.operational.0 == b'O'
+    }
+}

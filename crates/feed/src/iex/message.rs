@@ -1,0 +1,337 @@
+//! The views: one for each kind of message, all fields at their fixed places.
+
+use super::field::Wire;
+use super::{Malformed, MessageType, Price};
+use crate::itch::field::chunk;
+use crate::itch::{Code, Side, Symbol, Text};
+
+/// Bytes of the prefix that every message begins with: type, flag or code, time.
+pub const PREFIX_BYTES: usize = 10;
+
+/// Bytes up to the end of the symbol, which every message but a system event has.
+const SYMBOL_END: usize = PREFIX_BYTES + 8;
+
+/// Declares the views. Places are those of the specifications' tables, and each has to lie within the length.
+macro_rules! messages {
+    ($( $(#[$about:meta])* $name:ident [$($kind:ident)+] $length:literal {
+        $( $(#[$meaning:meta])* $field:ident: $type:ty = $at:literal, )*
+    } )*) => {
+        $(
+            $(#[$about])*
+            #[repr(transparent)]
+            #[derive(Clone, Copy, PartialEq, Eq)]
+            pub struct $name<'a>(&'a [u8; $length]);
+
+            impl<'a> $name<'a> {
+                /// Bytes of the message, without framing.
+                pub const LENGTH: usize = $length;
+
+                /// The message's bytes, without any that it may have beyond the known fields.
+                #[inline(always)]
+                #[must_use]
+                pub const fn bytes(self) -> &'a [u8; $length] {
+                    self.0
+                }
+
+                /// Nanoseconds since 1970 in UTC.
+                #[inline(always)]
+                #[must_use]
+                pub fn ts_ns(self) -> u64 {
+                    u64::from_wire(chunk::<2, 8, $length>(self.0))
+                }
+
+                $(
+                    $(#[$meaning])*
+                    #[inline(always)]
+                    #[must_use]
+                    pub fn $field(self) -> $type {
+                        <$type>::from_wire(chunk::<$at, _, $length>(self.0))
+                    }
+                )*
+            }
+
+            impl std::fmt::Debug for $name<'_> {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.debug_struct(stringify!($name))
+                        .field("ts_ns", &self.ts_ns())
+                        $(.field(stringify!($field), &self.$field()))*
+                        .finish()
+                }
+            }
+
+            $(const _: () = assert!(MessageType::$kind.length() == $length);)+
+        )*
+
+        /// A message: a view over received bytes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Message<'a> {
+            $( $(#[$about])* $name($name<'a>), )*
+            /// A message of a type that this crate does not know: at least one byte.
+            Unknown(&'a [u8]),
+        }
+
+        impl<'a> Message<'a> {
+            /// The bytes of the known fields; all bytes of a message of unknown type.
+            #[inline]
+            #[must_use]
+            pub const fn bytes(self) -> &'a [u8] {
+                match self {
+                    $( Self::$name(message) => message.0, )*
+                    Self::Unknown(bytes) => bytes,
+                }
+            }
+        }
+
+        /// Reads a message.
+        ///
+        /// Costs a look at the type, which the processor has to predict, and one comparison of lengths
+        /// (`benches/iex.rs`). Bytes beyond the type's fields are ignored: [`Message::extra_bytes`] says how many.
+        ///
+        /// # Errors
+        /// [`Malformed`] where there is no type, or fewer bytes than the type has.
+        #[inline(always)]
+        pub fn decode(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
+            let Some(letter) = bytes.first() else { return Err(Malformed::Empty) };
+            match MessageType::of(*letter) {
+                $($( Some(kind @ MessageType::$kind) => match bytes.first_chunk() {
+                    Some(message) => Ok(Message::$name($name(message))),
+                    None => Err(Malformed::Short { kind, length: bytes.len() }),
+                }, )+)*
+                None => Ok(Message::Unknown(bytes)),
+            }
+        }
+    };
+}
+
+messages! {
+    /// `8`, `5`: the size that is now displayed at a price; 0 where there is none any more.
+    PriceLevel [BuyLevel SellLevel] 30 {
+        /// `8` for the buy side, `5` for the sell side.
+        letter: u8 = 0,
+        /// Bit 0 is set where the event is complete with this message.
+        flags: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// All shares displayed at the price.
+        size: u32 = 18,
+        /// The price.
+        price: Price = 22,
+    }
+    /// `Q`: best bid and ask.
+    QuoteUpdate [QuoteUpdate] 42 {
+        /// 0x80 where the security is not available, 0x40 outside regular hours.
+        flags: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Shares at the best bid; 0 without a bid.
+        bid_size: u32 = 18,
+        /// Best bid.
+        bid: Price = 22,
+        /// Best ask.
+        ask: Price = 30,
+        /// Shares at the best ask; 0 without an ask.
+        ask_size: u32 = 38,
+    }
+    /// `T`: a trade on IEX.
+    TradeReport [TradeReport] 38 {
+        /// Sale conditions: 0x80 intermarket sweep, 0x40 extended hours, 0x20 odd lot, 0x10 trade-through exempt, 0x08 single-price cross.
+        flags: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Shares.
+        size: u32 = 18,
+        /// Price.
+        price: Price = 22,
+        /// IEX's number of the trade, unique for the day.
+        trade: u64 = 30,
+    }
+    /// `B`: a trade was broken.
+    TradeBreak [TradeBreak] 38 {
+        /// Sale conditions of the trade.
+        flags: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Shares of the trade.
+        size: u32 = 18,
+        /// Price of the trade.
+        price: Price = 22,
+        /// The trade's number.
+        trade: u64 = 30,
+    }
+    /// `S`: start or end of messages, system hours or regular hours.
+    SystemEvent [SystemEvent] 10 {
+        /// `O` and `C` start and end of messages, `S` and `E` of system hours, `R` and `M` of regular hours.
+        event: Code = 1,
+    }
+    /// `D`: a security and its properties.
+    SecurityDirectory [SecurityDirectory] 31 {
+        /// 0x80 test security, 0x40 when issued, 0x20 exchange-traded product.
+        flags: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Shares in a round lot.
+        round_lot: u32 = 18,
+        /// Previous official close, adjusted for corporate actions.
+        previous_close: Price = 22,
+        /// Tier of limit up, limit down: 0 not applicable, 1 or 2.
+        luld_tier: u8 = 30,
+    }
+    /// `H`: a security is halted, paused, accepts orders, or trades.
+    TradingStatus [TradingStatus] 22 {
+        /// `H` halted, `O` accepts orders, `P` paused and accepts orders, `T` trades.
+        status: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Reason code.
+        reason: Text<4> = 18,
+    }
+    /// `O`: IEX alone has halted a security, or no longer.
+    OperationalHalt [OperationalHalt] 18 {
+        /// `O` halted on IEX, `N` not.
+        status: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+    }
+    /// `P`: short-sale price test.
+    ShortSale [ShortSale] 19 {
+        /// 1 where the test is in effect, 0 where not.
+        in_effect: u8 = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Space none, `A` activated, `C` continued, `D` deactivated, `N` not available.
+        detail: Code = 18,
+    }
+    /// `X`: official opening or closing price.
+    OfficialPrice [OfficialPrice] 26 {
+        /// `Q` opening, `M` closing.
+        kind: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// The price.
+        price: Price = 18,
+    }
+    /// `A`: state of an auction before it takes place.
+    AuctionInformation [AuctionInformation] 80 {
+        /// `O` opening, `C` closing, `I` new issue, `H` after a halt, `V` after volatility.
+        kind: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+        /// Shares that would match.
+        paired: u32 = 18,
+        /// Reference price.
+        reference: Price = 22,
+        /// Price at which the auction would clear.
+        indicative: Price = 30,
+        /// Shares that would not match.
+        imbalance: u32 = 38,
+        /// Side of those: `B`, `S`, or `N` for none.
+        side: Code = 42,
+        /// How often the auction was extended.
+        extensions: u8 = 43,
+        /// When it is due, seconds since 1970 in UTC.
+        scheduled_s: u32 = 44,
+        /// Price at which the orders for the auction alone would clear.
+        book_clearing: Price = 48,
+        /// Reference of the collars.
+        collar: Price = 56,
+        /// Lower collar.
+        lower: Price = 64,
+        /// Upper collar.
+        upper: Price = 72,
+    }
+    /// `E`: opening or closing process of a security is complete.
+    SecurityEvent [SecurityEvent] 18 {
+        /// `O` opening, `C` closing.
+        event: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+    }
+    /// `I`: interest of retail orders.
+    RetailLiquidity [RetailLiquidity] 18 {
+        /// Space none, `A` buy, `B` sell, `C` both.
+        indicator: Code = 1,
+        /// Symbol.
+        symbol: Symbol = 10,
+    }
+}
+
+impl PriceLevel<'_> {
+    /// The side, from the type's letter.
+    #[inline(always)]
+    #[must_use]
+    pub fn side(self) -> Side {
+        if self.letter() == MessageType::BuyLevel.letter() { Side::Bid } else { Side::Ask }
+    }
+
+    /// Whether the event is complete with this message: before that, the best prices may be fleeting.
+    #[inline(always)]
+    #[must_use]
+    pub fn completes_event(self) -> bool {
+        self.flags() & 1 != 0
+    }
+}
+
+/// Whether a trade of such sale conditions counts as the last sale, the high or the low of the day: neither outside regular
+/// hours (0x40) nor an odd lot (0x20). Source: TOPS 1.6, appendix on sale conditions. All trades count as volume.
+#[inline]
+#[must_use]
+pub const fn is_last_sale(flags: u8) -> bool {
+    flags & 0x60 == 0
+}
+
+/// The symbol of a message that has not been decoded, where there is one: it stands at the same place in all types but
+/// the system event. For a filter that is asked before [`decode`].
+#[inline]
+#[must_use]
+pub fn symbol(bytes: &[u8]) -> Option<Symbol> {
+    match bytes.first_chunk::<SYMBOL_END>() {
+        Some(start) if start[0] != MessageType::SystemEvent.letter() => {
+            Some(Text(chunk::<PREFIX_BYTES, 8, SYMBOL_END>(start)))
+        }
+        _ => None,
+    }
+}
+
+impl Message<'_> {
+    /// The first byte.
+    #[inline]
+    #[must_use]
+    pub fn letter(&self) -> u8 {
+        self.bytes().first().copied().unwrap_or_default()
+    }
+
+    /// The type, where it is known.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> Option<MessageType> {
+        MessageType::of(self.letter())
+    }
+
+    /// When it happened, ns since 1970 in UTC; `None` only for a message of unknown type, of which that is not known.
+    #[inline]
+    #[must_use]
+    pub fn ts_ns(&self) -> Option<u64> {
+        match self {
+            Self::Unknown(_) => None,
+            known => known.bytes().get(2..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)),
+        }
+    }
+
+    /// The symbol of what the message is about; `None` for system events and unknown types.
+    #[inline]
+    #[must_use]
+    pub fn symbol(&self) -> Option<Symbol> {
+        match self {
+            Self::Unknown(_) => None,
+            known => symbol(known.bytes()),
+        }
+    }
+
+    /// How many of `received`, the bytes that were decoded, lie behind the known fields: a newer edition of the
+    /// specification may have added some.
+    #[inline]
+    #[must_use]
+    pub const fn extra_bytes(&self, received: &[u8]) -> usize {
+        received.len().saturating_sub(self.bytes().len())
+    }
+}

@@ -1,0 +1,68 @@
+//! IEX's feeds: TOPS 1.6 (best quotes and trades) and DEEP 1.0 (price levels and trades) in IEX-TP.
+//!
+//! Sources: IEX TOPS Specification 1.6 and IEX DEEP Specification 1.0 (message formats), IEX Transport Specification 1
+//! ([`tp`]). Numbers are little-endian, text is ASCII, left-justified, padded with spaces. Every message begins with the
+//! same ten bytes: type, a flag or code, nanoseconds since 1970 in UTC; then, but for system events, the symbol.
+//!
+//! The two protocols share nine types, byte for byte, and the letters of the others do not collide, so one [`decode`] and one
+//! kind of [`Books`] serve both. What a later edition adds is no error: a longer message keeps its known fields, an unknown type
+//! is [`Message::Unknown`], an unknown code comes out as it is.
+
+mod books;
+pub mod encode;
+mod field;
+mod ladder;
+mod listing;
+mod message;
+mod message_type;
+mod stream;
+mod summary;
+pub mod tp;
+mod volume;
+
+pub use books::{Book, Books, Change, Counters, Instrument, Quote, Settings, Top};
+pub use field::Price;
+pub use ladder::Level;
+pub use listing::{Auction, Directory, Listing};
+pub use message::*;
+pub use message_type::MessageType;
+pub use stream::{Epoch, Stream};
+pub use summary::{Counts, PerSymbol, Summary};
+pub use volume::{LastTrade, Volume};
+
+/// Why bytes are not a message of IEX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// No byte, so not even a type.
+    #[error("an empty message")]
+    Empty,
+    /// Fewer bytes than the type has.
+    #[error("message type {} ({}) has {} bytes, {length} received", *kind as u8 as char, kind.name(), kind.length())]
+    Short {
+        /// The type.
+        kind: MessageType,
+        /// Bytes received.
+        length: usize,
+    },
+}
+
+impl Malformed {
+    /// The labels of all reasons, in the order of [`index`](Self::index).
+    pub const REASONS: [&str; 2] = ["empty-message", "short-message"];
+
+    /// A dense number for an array of counters.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Short { .. } => 1,
+        }
+    }
+
+    /// A stable label for reports and counters.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        Self::REASONS[self.index()]
+    }
+}

@@ -1,0 +1,162 @@
+//! What messages amounted to, for people.
+
+use super::{Books, Change, Malformed, Message, Settings, decode};
+use crate::itch::{ByType, Code};
+
+/// How many system events are listed; more are only counted by type.
+const MAX_EVENTS: usize = 64;
+
+/// Messages by type and by their flags.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Messages, malformed ones included.
+    pub messages: u64,
+    /// Bytes of them, without framing.
+    pub message_bytes: u64,
+    /// Messages by their first byte, unknown types included, malformed ones not.
+    pub by_type: ByType,
+    /// Messages shorter than their type, by type.
+    pub short: ByType,
+    /// Messages with bytes behind their known fields, by type.
+    pub longer: ByType,
+    /// Messages of no byte.
+    pub empty: u64,
+    /// Earliest and latest time of an event, ns since 1970 in UTC.
+    pub ts_ns: Option<(u64, u64)>,
+    /// System events with their times; the first 64 of them.
+    pub events: Vec<(Code, u64)>,
+    /// Quote updates by their flags.
+    pub quote_flags: [u64; 256],
+    /// Trades by their sale conditions.
+    pub sale_flags: [u64; 256],
+    /// Price level updates by their event flags.
+    pub level_flags: [u64; 256],
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            messages: 0,
+            message_bytes: 0,
+            by_type: ByType::new(),
+            short: ByType::new(),
+            longer: ByType::new(),
+            empty: 0,
+            ts_ns: None,
+            events: Vec::new(),
+            quote_flags: [0; 256],
+            sale_flags: [0; 256],
+            level_flags: [0; 256],
+        }
+    }
+}
+
+impl Counts {
+    /// Counts a message without framing, and gives it decoded.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it was counted as such.
+    pub fn message<'a>(&mut self, bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
+        self.messages += 1;
+        self.message_bytes += bytes.len() as u64;
+        let message = decode(bytes).inspect_err(|malformed| match malformed {
+            Malformed::Empty => self.empty += 1,
+            Malformed::Short { kind, .. } => self.short.count(kind.letter()),
+        })?;
+        self.by_type.count(message.letter());
+        if message.extra_bytes(bytes) > 0 {
+            self.longer.count(message.letter());
+        }
+        if let Some(ts_ns) = message.ts_ns() {
+            let (earliest, latest) = self.ts_ns.unwrap_or((ts_ns, ts_ns));
+            self.ts_ns = Some((earliest.min(ts_ns), latest.max(ts_ns)));
+        }
+        match message {
+            Message::SystemEvent(m) if self.events.len() < MAX_EVENTS => {
+                self.events.push((m.event(), m.ts_ns()));
+            }
+            Message::QuoteUpdate(m) => self.quote_flags[usize::from(m.flags())] += 1,
+            Message::TradeReport(m) => self.sale_flags[usize::from(m.flags())] += 1,
+            Message::PriceLevel(m) => self.level_flags[usize::from(m.flags())] += 1,
+            _ => {}
+        }
+        Ok(message)
+    }
+}
+
+/// Messages about one symbol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerSymbol {
+    /// All of them.
+    pub messages: u64,
+    /// Quote updates.
+    pub quotes: u64,
+    /// Price level updates.
+    pub levels: u64,
+    /// Auction informations.
+    pub auctions: u64,
+    /// How often price or size of the best bid or ask changed.
+    pub top_changes: u64,
+}
+
+/// Counts and books of the messages since the last [`reset`](Self::reset).
+#[derive(Debug)]
+pub struct Summary {
+    counts: Counts,
+    books: Books,
+    per_symbol: Vec<PerSymbol>,
+}
+
+impl Summary {
+    /// Nothing so far.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { counts: Counts::default(), books: Books::new(settings), per_symbol: Vec::new() }
+    }
+
+    /// Adds a message without framing.
+    pub fn message(&mut self, bytes: &[u8]) {
+        // Malformed ones are in the counts now.
+        let Ok(message) = self.counts.message(bytes) else { return };
+        let change = self.books.apply(&message);
+        let Change { instrument: Some(instrument), .. } = change else { return };
+        let at = instrument.0 as usize;
+        if at >= self.per_symbol.len() {
+            self.per_symbol.resize(at + 1, PerSymbol::default());
+        }
+        let symbol = &mut self.per_symbol[at];
+        symbol.messages += 1;
+        symbol.top_changes += u64::from(change.is_quote());
+        match message {
+            Message::QuoteUpdate(_) => symbol.quotes += 1,
+            Message::PriceLevel(_) => symbol.levels += 1,
+            Message::AuctionInformation(_) => symbol.auctions += 1,
+            _ => {}
+        }
+    }
+
+    /// A session begins, or begins anew: counts and books start from nothing. Symbols keep their numbers.
+    pub fn reset(&mut self) {
+        self.counts = Counts::default();
+        self.books.clear();
+        self.per_symbol.fill(PerSymbol::default());
+    }
+
+    /// Messages by type and flags.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The books.
+    #[must_use]
+    pub const fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Messages by instrument, in the order of [`Books::iter`].
+    #[must_use]
+    pub fn per_symbol(&self) -> &[PerSymbol] {
+        &self.per_symbol
+    }
+}

@@ -1,0 +1,396 @@
+//! IEX-TP, the transport of TOPS and DEEP: segments read and written.
+//!
+//! Source: IEX Transport Specification 1 (outbound segment header, message blocks, heartbeats). A datagram is one segment: a
+//! header of 40 bytes and then message blocks, each behind a length of two bytes; everything is little-endian. A message is
+//! known by protocol, channel, session and sequence; lines A and B carry the same messages, not the same segments.
+//!
+//! A sender that is restarted may keep its session's number and begin again with sequence 1 and stream offset 0:
+//! [`Segment::is_start`] tells. Who looks at session and sequence only takes all that follows for duplicates.
+//!
+//! ```
+//! use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder, Session};
+//!
+//! let session = Session { protocol: Protocol::TOPS_1_6, channel: 1, number: 77 };
+//! let mut buffer = [0; 1400];
+//! let mut segment = SegmentBuilder::new(&mut buffer, session, 5, 120)?;
+//! segment.push(b"one")?;
+//! let length = segment.finish(1_499_697_138_000_000_000);
+//! let segment = tp::parse(&buffer[..length])?;
+//! assert_eq!((segment.session(), segment.first(), segment.next()), (session, 5, 6));
+//! assert!(segment.messages().eq([(5, &b"one"[..])]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod builder;
+
+use std::fmt;
+
+use tapeline_measure::Nanos;
+
+pub use builder::{DEFAULT_SEGMENT_BYTES, Refused, SegmentBuilder, heartbeat};
+
+/// Bytes of a segment's header.
+pub const HEADER_BYTES: usize = 40;
+
+/// The only version that there is.
+pub const VERSION: u8 = 1;
+
+/// What the messages of a session are: the number of a message protocol.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol(pub u16);
+
+impl Protocol {
+    /// TOPS 1.5.
+    pub const TOPS_1_5: Self = Self(0x8002);
+    /// TOPS 1.6.
+    pub const TOPS_1_6: Self = Self(0x8003);
+    /// DEEP 1.0.
+    pub const DEEP_1_0: Self = Self(0x8004);
+    /// DEEP+, order by order.
+    pub const DEEP_PLUS: Self = Self(0x8005);
+
+    /// Its name, where it is known.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::TOPS_1_5 => Some("TOPS 1.5"),
+            Self::TOPS_1_6 => Some("TOPS 1.6"),
+            Self::DEEP_1_0 => Some("DEEP 1.0"),
+            Self::DEEP_PLUS => Some("DEEP+"),
+            _ => None,
+        }
+    }
+
+    /// Whether [`iex::decode`](super::decode) reads its messages.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::TOPS_1_6 | Self::DEEP_1_0)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.pad(name),
+            None => write!(f, "protocol 0x{:04x}", self.0),
+        }
+    }
+}
+
+/// A session: sequences count within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session {
+    /// The message protocol.
+    pub protocol: Protocol,
+    /// The channel.
+    pub channel: u32,
+    /// The session's number.
+    pub number: u32,
+}
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.protocol, self.channel, self.number)
+    }
+}
+
+/// Why a datagram is not a segment. Whoever sent it is at fault, or the way it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer bytes than a header has.
+    #[error("shorter than the header of 40 bytes")]
+    ShortHeader,
+    /// Another version than 1.
+    #[error("another version than 1")]
+    Version,
+    /// The datagram ends before the payload that the header announces.
+    #[error("shorter than the payload that it announces")]
+    ShortPayload,
+    /// The payload ends before or within a block's length.
+    #[error("the length of an announced message is missing")]
+    MissingLength,
+    /// A block announces more bytes than the payload has.
+    #[error("a message runs past the end of the payload")]
+    BlockPastEnd,
+    /// The payload goes on behind the announced messages.
+    #[error("bytes of the payload belong to no message")]
+    Uncounted,
+    /// Sequence or stream offset is negative, or exceeds 63 bits behind the segment.
+    #[error("sequence or stream offset exceed 63 bits")]
+    SequenceOverflow,
+}
+
+impl Malformed {
+    /// Every reason, in the order of [`index`](Self::index).
+    pub const ALL: [Self; 7] = [
+        Self::ShortHeader,
+        Self::Version,
+        Self::ShortPayload,
+        Self::MissingLength,
+        Self::BlockPastEnd,
+        Self::Uncounted,
+        Self::SequenceOverflow,
+    ];
+
+    /// A dense number for an array of counters.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// A stable label for reports and counters.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::ShortHeader => "short-header",
+            Self::Version => "wrong-version",
+            Self::ShortPayload => "short-payload",
+            Self::MissingLength => "missing-length",
+            Self::BlockPastEnd => "block-past-end",
+            Self::Uncounted => "uncounted-bytes",
+            Self::SequenceOverflow => "sequence-overflow",
+        }
+    }
+}
+
+/// A well-formed segment; all of its blocks have been checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    session: Session,
+    offset: u64,
+    first: u64,
+    sent: Nanos,
+    count: u16,
+    trailing: usize,
+    blocks: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// The session.
+    #[must_use]
+    pub const fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Where the payload stands in the session's stream, in bytes.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Where the next segment's payload will stand. Does not overflow: [`parse`] has checked it.
+    #[must_use]
+    pub const fn next_offset(&self) -> u64 {
+        self.offset + self.blocks.len() as u64
+    }
+
+    /// Sequence of the first message; of the next one, in a heartbeat.
+    #[must_use]
+    pub const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The sequence after the last message's. Does not overflow: [`parse`] has checked it.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.first + self.count as u64
+    }
+
+    /// When it was sent, by IEX's clock.
+    #[must_use]
+    pub const fn sent(&self) -> Nanos {
+        self.sent
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub const fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Whether there is no message: the sender is alive, and has sent everything before [`first`](Self::first).
+    #[must_use]
+    pub const fn is_heartbeat(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether it stands at the very beginning of a session: sequence 1 and stream offset 0. Where more was there already, the
+    /// sender has been restarted.
+    #[must_use]
+    pub const fn is_start(&self) -> bool {
+        self.first == 1 && self.offset == 0
+    }
+
+    /// Bytes of the payload.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Bytes behind the payload: ignored, but to be counted.
+    #[must_use]
+    pub const fn trailing(&self) -> usize {
+        self.trailing
+    }
+
+    /// The messages with their sequences.
+    #[must_use]
+    pub const fn messages(&self) -> Messages<'a> {
+        Messages { blocks: self.blocks, sequence: self.first, left: self.count }
+    }
+
+    /// The blocks as they lie in the datagram, one behind the other: each a length of two bytes and the message.
+    #[must_use]
+    pub const fn blocks(&self) -> &'a [u8] {
+        self.blocks
+    }
+}
+
+/// The messages of a segment, in order, each with its sequence.
+#[derive(Clone, Debug)]
+pub struct Messages<'a> {
+    blocks: &'a [u8],
+    sequence: u64,
+    left: u16,
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = (u64, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let (message, rest) = block(self.blocks).ok()?;
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.blocks = rest;
+        Some((sequence, message))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::from(self.left), Some(usize::from(self.left)))
+    }
+}
+
+impl ExactSizeIterator for Messages<'_> {}
+
+/// Takes one block off the front: its data and what follows.
+#[inline]
+fn block(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let (length, rest) = bytes.split_first_chunk().ok_or(Malformed::MissingLength)?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or(Malformed::BlockPastEnd)
+}
+
+/// `N` bytes of the header from place `at` on.
+#[inline(always)]
+fn field<const AT: usize, const N: usize>(header: &[u8; HEADER_BYTES]) -> [u8; N] {
+    crate::itch::field::chunk::<AT, N, HEADER_BYTES>(header)
+}
+
+/// Reads a datagram as a segment and checks that its messages add up to its payload.
+///
+/// # Errors
+/// [`Malformed`], with nothing delivered. Bytes behind the payload are no error; they are counted in the segment.
+#[inline]
+pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
+    let (header, rest) = datagram.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::ShortHeader)?;
+    if header[0] != VERSION {
+        return Err(Malformed::Version);
+    }
+    let payload = usize::from(u16::from_le_bytes(field::<12, 2>(header)));
+    let count = u16::from_le_bytes(field::<14, 2>(header));
+    let (blocks, behind) = rest.split_at_checked(payload).ok_or(Malformed::ShortPayload)?;
+    // Signed on the wire; as unsigned numbers, negative ones are too large.
+    let offset = u64::from_le_bytes(field::<16, 8>(header));
+    let first = u64::from_le_bytes(field::<24, 8>(header));
+    const MOST: u64 = i64::MAX as u64;
+    if offset > MOST - payload as u64 || first > MOST - u64::from(count) {
+        return Err(Malformed::SequenceOverflow);
+    }
+    let mut after = blocks;
+    for _ in 0..count {
+        (_, after) = block(after)?;
+    }
+    if !after.is_empty() {
+        return Err(Malformed::Uncounted);
+    }
+    let session = Session {
+        protocol: Protocol(u16::from_le_bytes(field::<2, 2>(header))),
+        channel: u32::from_le_bytes(field::<4, 4>(header)),
+        number: u32::from_le_bytes(field::<8, 4>(header)),
+    };
+    let sent = Nanos(u64::from_le_bytes(field::<32, 8>(header)));
+    Ok(Segment { session, offset, first, sent, count, trailing: behind.len(), blocks })
+}
+
+/// Whether a datagram looks like a segment of a protocol that IEX has, and nothing else: for telling protocols apart in captures.
+#[must_use]
+pub fn is_likely(datagram: &[u8]) -> bool {
+    datagram.get(1) == Some(&0)
+        && parse(datagram)
+            .is_ok_and(|segment| segment.trailing == 0 && segment.session.protocol.name().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: Session = Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 0x4380_0000 };
+
+    #[test]
+    fn a_segment_is_laid_out_as_specified() {
+        let mut buffer = [0xEE; 64];
+        let mut segment = SegmentBuilder::new(&mut buffer, SESSION, 0x0102, 0x0304).unwrap();
+        segment.push(b"xyz").unwrap();
+        segment.push(b"").unwrap();
+        assert_eq!(segment.next(), (0x0104, 0x030B));
+        assert_eq!(segment.finish(5), 47);
+        let mut expected = vec![1, 0, 0x04, 0x80, 1, 0, 0, 0, 0, 0, 0x80, 0x43, 7, 0, 2, 0];
+        expected.extend([4, 3, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+        expected.extend([3, 0, b'x', b'y', b'z', 0, 0]);
+        assert_eq!(buffer[..47], expected);
+    }
+
+    #[test]
+    fn each_reason_has_its_datagram() {
+        let mut buffer = [0; 64];
+        let mut segment = SegmentBuilder::new(&mut buffer, SESSION, 1, 0).unwrap();
+        segment.push(b"xyz").unwrap();
+        let length = segment.finish(5);
+        let good = buffer[..length].to_vec();
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        for (bytes, reason) in [
+            (Vec::new(), Malformed::ShortHeader),
+            (good[..39].to_vec(), Malformed::ShortHeader),
+            (with(0, 2), Malformed::Version),
+            (good[..44].to_vec(), Malformed::ShortPayload),
+            (with(14, 2), Malformed::MissingLength),
+            (with(40, 4), Malformed::BlockPastEnd),
+            (with(40, 2), Malformed::Uncounted),
+            (with(14, 0), Malformed::Uncounted),
+            (with(23, 0x80), Malformed::SequenceOverflow),
+            (with(31, 0x80), Malformed::SequenceOverflow),
+        ] {
+            assert_eq!(parse(&bytes), Err(reason), "{bytes:?}");
+            assert_eq!(Malformed::ALL[reason.index()], reason);
+        }
+        assert!(parse(&good).is_ok() && is_likely(&good));
+        assert!(!is_likely(&with(1, 1)) && !is_likely(&with(2, 9)));
+        assert_eq!(parse(&[&good[..], b"more"].concat()).unwrap().trailing(), 4);
+    }
+
+    #[test]
+    fn a_heartbeat_says_what_comes_next() {
+        let bytes = heartbeat(SESSION, 1, 0, 9);
+        let segment = parse(&bytes).unwrap();
+        assert!(segment.is_heartbeat() && segment.is_start());
+        assert_eq!((segment.next(), segment.sent(), segment.messages().len()), (1, Nanos(9), 0));
+        assert_eq!(segment.session().to_string(), "DEEP 1.0/1/1132462080");
+    }
+}

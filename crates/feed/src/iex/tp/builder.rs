@@ -1,0 +1,111 @@
+//! Writing segments.
+
+use super::{HEADER_BYTES, Session, VERSION};
+
+/// How long a segment gets at most unless the caller says otherwise: it fits, with the headers of IPv4 and UDP, in an
+/// Ethernet frame of 1,500 bytes, and leaves room for tunnels.
+pub const DEFAULT_SEGMENT_BYTES: usize = 1_400;
+
+/// Why a segment did not take a message, or a buffer a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The segment has no room for it now: send it and begin the next one.
+    #[error("the segment is full")]
+    Full,
+    /// Not even an empty segment of this size can hold it.
+    #[error("the message is longer than a segment of this size can hold")]
+    TooLong,
+    /// The buffer cannot hold a header.
+    #[error("the buffer is shorter than the header of 40 bytes")]
+    ShortBuffer,
+}
+
+/// Packs messages into one segment, written in place in the caller's buffer.
+#[derive(Debug)]
+pub struct SegmentBuilder<'b> {
+    buffer: &'b mut [u8],
+    session: Session,
+    first: u64,
+    offset: u64,
+    count: u16,
+    used: usize,
+}
+
+impl<'b> SegmentBuilder<'b> {
+    /// Begins a segment whose first message will be number `first` and whose payload stands at `offset` of the
+    /// stream, of at most [`DEFAULT_SEGMENT_BYTES`] or the length of the buffer, whichever is less.
+    ///
+    /// # Errors
+    /// [`Refused::ShortBuffer`].
+    pub fn new(buffer: &'b mut [u8], session: Session, first: u64, offset: u64) -> Result<Self, Refused> {
+        // A payload's length has 16 bits.
+        let limit = DEFAULT_SEGMENT_BYTES.min(buffer.len());
+        if limit < HEADER_BYTES {
+            return Err(Refused::ShortBuffer);
+        }
+        Ok(Self { buffer: &mut buffer[..limit], session, first, offset, count: 0, used: HEADER_BYTES })
+    }
+
+    /// Adds a message.
+    ///
+    /// # Errors
+    /// [`Refused`]; the segment stays as it was.
+    #[inline]
+    pub fn push(&mut self, message: &[u8]) -> Result<(), Refused> {
+        let block = 2 + message.len();
+        if HEADER_BYTES + block > self.buffer.len() {
+            return Err(Refused::TooLong);
+        }
+        let Some(room) = self.buffer.get_mut(self.used..self.used + block) else { return Err(Refused::Full) };
+        let (prefix, data) = room.split_at_mut(2);
+        // Cannot cut: the segment is shorter than 2¹⁶ bytes.
+        prefix.copy_from_slice(&(message.len() as u16).to_le_bytes());
+        data.copy_from_slice(message);
+        self.count += 1;
+        self.used += block;
+        Ok(())
+    }
+
+    /// Sequence and stream offset that the following segment begins with.
+    #[must_use]
+    pub const fn next(&self) -> (u64, u64) {
+        (self.first + self.count as u64, self.offset + (self.used - HEADER_BYTES) as u64)
+    }
+
+    /// Writes the header, sent at `sent_ns` since 1970, and gives the segment's length. Without a message it is a heartbeat.
+    #[must_use]
+    pub fn finish(self, sent_ns: u64) -> usize {
+        let payload = (self.used - HEADER_BYTES) as u16;
+        let header = header(self.session, payload, self.count, self.offset, self.first, sent_ns);
+        self.buffer[..HEADER_BYTES].copy_from_slice(&header);
+        self.used
+    }
+}
+
+/// A heartbeat: what comes next is number `next`, at `offset` of the stream.
+#[must_use]
+pub fn heartbeat(session: Session, next: u64, offset: u64, sent_ns: u64) -> [u8; HEADER_BYTES] {
+    header(session, 0, 0, offset, next, sent_ns)
+}
+
+fn header(
+    session: Session,
+    payload: u16,
+    count: u16,
+    offset: u64,
+    first: u64,
+    sent_ns: u64,
+) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[0] = VERSION;
+    header[2..4].copy_from_slice(&session.protocol.0.to_le_bytes());
+    header[4..8].copy_from_slice(&session.channel.to_le_bytes());
+    header[8..12].copy_from_slice(&session.number.to_le_bytes());
+    header[12..14].copy_from_slice(&payload.to_le_bytes());
+    header[14..16].copy_from_slice(&count.to_le_bytes());
+    header[16..24].copy_from_slice(&offset.to_le_bytes());
+    header[24..32].copy_from_slice(&first.to_le_bytes());
+    header[32..].copy_from_slice(&sent_ns.to_le_bytes());
+    header
+}

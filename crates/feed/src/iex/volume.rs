@@ -1,0 +1,69 @@
+//! What was traded.
+
+use super::Price;
+
+/// The trades of one security so far, less those that were broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// Shares.
+    pub shares: u64,
+    /// Trades.
+    pub trades: u64,
+    /// Sum of price × shares, in ten-thousandths of a dollar.
+    pub notional: i128,
+    /// Shares of trades that were broken.
+    pub broken_shares: u64,
+    /// Trades that were broken.
+    pub broken_trades: u64,
+    /// The last trade, whatever its conditions: [`is_last_sale`](super::is_last_sale) tells of them. A break leaves it there, as it
+    /// does high and low: nothing says what they would be without.
+    pub last: Option<LastTrade>,
+    /// The highest price of all trades, whatever their conditions.
+    pub high: Option<Price>,
+    /// The lowest price of all trades.
+    pub low: Option<Price>,
+}
+
+/// A trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastTrade {
+    /// Price.
+    pub price: Price,
+    /// Shares.
+    pub size: u32,
+    /// Sale conditions: [`is_last_sale`](super::is_last_sale).
+    pub flags: u8,
+    /// When, ns since 1970 in UTC.
+    pub ts_ns: u64,
+    /// IEX's number of it.
+    pub trade: u64,
+}
+
+impl LastTrade {
+    fn notional(&self) -> i128 {
+        i128::from(self.price.0) * i128::from(self.size)
+    }
+}
+
+impl Volume {
+    /// Counts a trade. Sums stop at the largest number: a hostile feed makes them wrong, not the process stop.
+    #[inline]
+    pub(super) fn add(&mut self, trade: LastTrade) {
+        self.shares = self.shares.saturating_add(u64::from(trade.size));
+        self.trades += 1;
+        self.notional = self.notional.saturating_add(trade.notional());
+        self.last = Some(trade);
+        self.high = Some(self.high.map_or(trade.price, |high| high.max(trade.price)));
+        self.low = Some(self.low.map_or(trade.price, |low| low.min(trade.price)));
+    }
+
+    /// Takes a trade back, in the broken trade's own price and size. One that was never seen, because it came before us, takes
+    /// nothing below zero.
+    pub(super) fn take_back(&mut self, broken: LastTrade) {
+        self.shares = self.shares.saturating_sub(u64::from(broken.size));
+        self.trades = self.trades.saturating_sub(1);
+        self.notional = self.notional.saturating_sub(broken.notional());
+        self.broken_shares = self.broken_shares.saturating_add(u64::from(broken.size));
+        self.broken_trades += 1;
+    }
+}
