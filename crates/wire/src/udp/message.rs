@@ -1,9 +1,9 @@
 //! `recvmmsg(2)` and `sendmmsg(2)` over arrays that are made once. With `option.rs` the only `unsafe` of
 //! [`crate::udp`].
 //!
-//! A message header is a handful of pointers into other arrays. [`Incoming`] owns everything that its headers
-//! point to, so they are set once; [`Outgoing`] lends its headers the caller's bytes for the length of one
-//! call.
+//! A message header is a handful of pointers into other arrays. [`Envelopes`] own all of them but the memory of the
+//! datagrams, which whoever receives into it answers for. [`Incoming`] has that too, so its headers are set once;
+//! [`Outgoing`] lends its headers the caller's bytes for the length of one call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -13,7 +13,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use rustix::io::Errno;
+use tapeline_measure::Nanos;
 
+use super::control;
 use super::option::last_errno;
 
 /// Room for the control messages of one datagram: a stamp (32 bytes) and a drop count (24 bytes).
@@ -24,33 +26,161 @@ pub(super) const CONTROL_BYTES: usize = 64;
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// The memory that one `recvmmsg` fills.
-pub(super) struct Incoming {
-    stride: usize,
-    bytes: Vec<u8>,
+/// The headers of one `recvmmsg` and all that they point to, except for the memory of the datagrams themselves.
+pub(crate) struct Envelopes {
     controls: Vec<Control>,
     names: Vec<libc::sockaddr_in>,
     // Read by the kernel only, through `headers`.
-    _vectors: Vec<libc::iovec>,
+    vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
     filled: usize,
 }
 
-// SAFETY: the pointers in `_vectors` and `headers` lead into the other vectors' heap memory, which moves to
-// the other thread together with them and is shared with nobody. Test:
-// `a_batch_can_be_filled_again_and_moves_between_threads`.
-unsafe impl Send for Incoming {}
-// SAFETY: through `&Incoming` everything is only read, and the pointers are not followed at all.
+// SAFETY: the pointers in `vectors` and `headers` lead into the other vectors' heap memory, which moves to the
+// other thread together with them and is shared with nobody, and into the datagrams' memory, which whoever
+// addresses an envelope answers for. Test: `a_batch_can_be_filled_again_and_moves_between_threads`.
+unsafe impl Send for Envelopes {}
+// SAFETY: through `&Envelopes` everything is only read, and the pointers are not followed at all.
 // Test: as above.
-unsafe impl Sync for Incoming {}
+unsafe impl Sync for Envelopes {}
+
+/// What the kernel said of one datagram.
+pub(crate) struct Envelope<'a> {
+    /// Bytes of the datagram that were written.
+    pub(crate) length: usize,
+    control: &'a [u8],
+    flags: c_int,
+    /// Who sent it.
+    pub(super) source: SocketAddrV4,
+}
+
+impl Envelope<'_> {
+    /// When the kernel received it, where the socket has stamps.
+    #[inline]
+    pub(crate) fn received(&self) -> Option<Nanos> {
+        control::stamp(self.control)
+    }
+
+    /// The kernel's drop count when it was queued; absent while that is 0.
+    #[inline]
+    pub(crate) fn dropped(&self) -> Option<u32> {
+        control::dropped(self.control)
+    }
+
+    /// Whether it was longer than its memory.
+    #[inline]
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.flags & libc::MSG_TRUNC != 0
+    }
+}
+
+impl Envelopes {
+    /// Envelopes without an address.
+    pub(crate) fn new(count: usize) -> Self {
+        let mut controls = vec![Control([0; CONTROL_BYTES]); count];
+        // SAFETY: all three are plain C structures for which all zeroes is a valid value (null pointers,
+        // length 0). Test: every receive.
+        let (name, vector, header) = unsafe {
+            (mem::zeroed::<libc::sockaddr_in>(), mem::zeroed::<libc::iovec>(), mem::zeroed::<libc::mmsghdr>())
+        };
+        let mut names = vec![name; count];
+        let mut vectors = vec![vector; count];
+        let mut headers = vec![header; count];
+        let first_control = controls.as_mut_ptr();
+        let (first_name, first_vector) = (names.as_mut_ptr(), vectors.as_mut_ptr());
+        for (i, header) in headers.iter_mut().enumerate() {
+            // SAFETY: `i < count`, the length of each of the three vectors, so every offset stays inside its own
+            // allocation. The vectors are never grown, so the pointers stay true when `self` moves.
+            // Test: `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
+            unsafe {
+                header.msg_hdr.msg_iov = first_vector.add(i);
+                header.msg_hdr.msg_name = first_name.add(i).cast();
+                header.msg_hdr.msg_control = first_control.add(i).cast();
+            }
+            header.msg_hdr.msg_iovlen = 1;
+            reset(&mut header.msg_hdr);
+        }
+        Self { controls, names, vectors, headers, filled: 0 }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// How many datagrams the last [`receive`](Self::receive) left.
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// Says where datagram `i` of the next receive goes. Following the pointer is the receive's affair.
+    #[inline]
+    pub(crate) fn address(&mut self, i: usize, start: *mut u8, length: usize) {
+        self.vectors[i] = libc::iovec { iov_base: start.cast(), iov_len: length };
+    }
+
+    /// Takes what is there, up to `most` datagrams, without waiting. Costs one system call.
+    ///
+    /// # Safety
+    /// The first `most` envelopes are addressed to memory that may be written for the length given with it, and that
+    /// nobody else touches during the call.
+    pub(crate) unsafe fn receive(&mut self, fd: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
+        // The kernel shortened these lengths to what it wrote.
+        for header in self.headers.iter_mut().take(self.filled) {
+            reset(&mut header.msg_hdr);
+        }
+        self.filled = 0;
+        let most = most.min(self.headers.len());
+        // SAFETY: `headers` holds as many headers as the call is told, each with arrays of `self` of their true length
+        // (see `new`) and with an address that the caller answers for. A null time-out means none, and with
+        // MSG_DONTWAIT the call does not wait. Test: `a_long_datagram_is_cut_and_flagged` checks that nothing is
+        // written behind a slot.
+        let count = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                most as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        };
+        // Negative means errno; the kernel never answers with more than it was given, and `envelope` checks again.
+        self.filled = usize::try_from(count).map_err(|_| last_errno())?.min(most);
+        Ok(self.filled)
+    }
+
+    /// What came with datagram `i` of the last receive.
+    #[inline]
+    pub(crate) fn envelope(&self, i: usize) -> Option<Envelope<'_>> {
+        if i >= self.filled {
+            return None;
+        }
+        let header = &self.headers[i];
+        let control_length = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
+        let name = &self.names[i];
+        Some(Envelope {
+            length: (header.msg_len as usize).min(self.vectors[i].iov_len),
+            control: &self.controls[i].0[..control_length],
+            flags: header.msg_hdr.msg_flags,
+            source: SocketAddrV4::new(
+                Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)),
+                u16::from_be(name.sin_port),
+            ),
+        })
+    }
+}
+
+/// The memory that one `recvmmsg` fills.
+pub(super) struct Incoming {
+    stride: usize,
+    bytes: Vec<u8>,
+    envelopes: Envelopes,
+}
 
 /// One datagram as the kernel left it.
 pub(super) struct Slot<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) padded: &'a [u8],
-    pub(super) control: &'a [u8],
-    pub(super) flags: c_int,
-    pub(super) source: SocketAddrV4,
+    pub(super) envelope: Envelope<'a>,
 }
 
 impl Incoming {
@@ -59,88 +189,34 @@ impl Incoming {
     pub(super) fn new(slots: usize, slot_bytes: usize, spare_bytes: usize) -> Self {
         let stride = slot_bytes + spare_bytes;
         let mut bytes = vec![0u8; slots * stride];
-        let mut controls = vec![Control([0; CONTROL_BYTES]); slots];
-        // SAFETY: all three are plain C structures for which all zeroes is a valid value (null pointers,
-        // length 0). Test: every receive.
-        let (name, vector, header) = unsafe {
-            (mem::zeroed::<libc::sockaddr_in>(), mem::zeroed::<libc::iovec>(), mem::zeroed::<libc::mmsghdr>())
-        };
-        let mut names = vec![name; slots];
-        let mut vectors = vec![vector; slots];
-        let mut headers = vec![header; slots];
-        let (first_byte, first_control) = (bytes.as_mut_ptr(), controls.as_mut_ptr());
-        let (first_name, first_vector) = (names.as_mut_ptr(), vectors.as_mut_ptr());
-        for (i, header) in headers.iter_mut().enumerate() {
-            // SAFETY: `i < slots`, the length of each of the four vectors (`stride` times that for `bytes`),
-            // so every offset stays inside its own allocation. The vectors are never grown, so the pointers
-            // stay true when `self` moves. Test: `mixed_sizes_arrive_in_order_in_one_batch` fills every slot.
-            unsafe {
-                *first_vector.add(i) =
-                    libc::iovec { iov_base: first_byte.add(i * stride).cast(), iov_len: slot_bytes };
-                header.msg_hdr.msg_iov = first_vector.add(i);
-                header.msg_hdr.msg_name = first_name.add(i).cast();
-                header.msg_hdr.msg_control = first_control.add(i).cast();
-            }
-            header.msg_hdr.msg_iovlen = 1;
-            reset(&mut header.msg_hdr);
+        let mut envelopes = Envelopes::new(slots);
+        for (i, slot) in bytes.chunks_exact_mut(stride).enumerate() {
+            envelopes.address(i, slot.as_mut_ptr(), slot_bytes);
         }
-        Self { stride, bytes, controls, names, _vectors: vectors, headers, filled: 0 }
+        Self { stride, bytes, envelopes }
     }
 
     pub(super) fn slots(&self) -> usize {
-        self.headers.len()
+        self.envelopes.count()
     }
 
     /// How many datagrams the last [`fill`](Self::fill) left.
     pub(super) fn filled(&self) -> usize {
-        self.filled
+        self.envelopes.filled()
     }
 
     /// Takes what is there, up to one datagram a slot, without waiting. Costs one system call.
     pub(super) fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
-        // The kernel shortened these lengths to what it wrote.
-        for header in self.headers.iter_mut().take(self.filled) {
-            reset(&mut header.msg_hdr);
-        }
-        self.filled = 0;
-        // SAFETY: `headers` holds as many headers as the call is told, and each points to memory of `self`
-        // with its true length (see `new`); `&mut self` keeps every view of that memory away. A null time-out
-        // means none, and with MSG_DONTWAIT the call does not wait. Test:
-        // `a_long_datagram_is_cut_and_flagged` checks that nothing is written behind a slot.
-        let count = unsafe {
-            libc::recvmmsg(
-                fd.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                self.headers.len() as libc::c_uint,
-                libc::MSG_DONTWAIT as _,
-                ptr::null_mut(),
-            )
-        };
-        // Negative means errno; the kernel never answers with more than it was given, and `slot` checks again.
-        self.filled = usize::try_from(count).map_err(|_| last_errno())?.min(self.headers.len());
-        Ok(self.filled)
+        // SAFETY: every envelope is addressed to a slot of its own within `bytes`, which is never grown and of which
+        // `&mut self` keeps every view away. Test: `a_long_datagram_is_cut_and_flagged`.
+        unsafe { self.envelopes.receive(fd, self.envelopes.count()) }
     }
 
     /// Datagram `i` of the last fill.
     pub(super) fn slot(&self, i: usize) -> Option<Slot<'_>> {
-        if i >= self.filled {
-            return None;
-        }
-        let header = &self.headers[i];
+        let envelope = self.envelopes.envelope(i)?;
         let whole = &self.bytes[i * self.stride..][..self.stride];
-        let length = (header.msg_len as usize).min(self.stride);
-        let control_length = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
-        let name = &self.names[i];
-        Some(Slot {
-            bytes: &whole[..length],
-            padded: whole,
-            control: &self.controls[i].0[..control_length],
-            flags: header.msg_hdr.msg_flags,
-            source: SocketAddrV4::new(
-                Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr)),
-                u16::from_be(name.sin_port),
-            ),
-        })
+        Some(Slot { bytes: &whole[..envelope.length], padded: whole, envelope })
     }
 }
 

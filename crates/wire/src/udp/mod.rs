@@ -5,16 +5,19 @@
 //! | `receiver.rs` | a bound socket: groups, stamps, the kernel's drop counter, waiting |
 //! | `batch.rs` | the memory that a receive call fills, and the view of each datagram |
 //! | `sender.rs` | a connected socket: batches out, back pressure as an outcome |
+//! | `control.rs` | the stamp and the drop count that come with a datagram |
 //! | `message.rs` | `recvmmsg(2)`, `sendmmsg(2)` and their arrays: `unsafe` |
 //! | `option.rs` | the socket options that no safe wrapper offers: `unsafe` |
 
 mod batch;
+mod control;
 mod message;
 mod option;
 mod receiver;
 mod sender;
 
 pub use batch::{Batch, Datagram, MAX_SLOTS, SPARE_BYTES};
+pub(crate) use message::Envelopes;
 pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any};
 pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
 

@@ -135,10 +135,21 @@ impl Receiver {
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for an interface that went away.
     pub fn receive(&mut self, batch: &mut Batch) -> Result<usize, Error> {
+        self.receive_with(|fd| {
+            let count = batch.fill(fd)?;
+            Ok((count, batch.dropped()))
+        })
+    }
+
+    /// Receives with `fill`, which gives how many datagrams it took and the kernel's drop count if it came with them.
+    pub(crate) fn receive_with(
+        &mut self,
+        mut fill: impl FnMut(BorrowedFd<'_>) -> Result<(usize, Option<u32>), Errno>,
+    ) -> Result<usize, Error> {
         for _ in 0..NETWORK_ERRORS_A_CALL {
-            match batch.fill(self.socket.as_fd()) {
-                Ok(count) => {
-                    if let Some(dropped) = batch.dropped() {
+            match fill(self.socket.as_fd()) {
+                Ok((count, dropped)) => {
+                    if let Some(dropped) = dropped {
                         self.drops.observe(dropped);
                     }
                     return Ok(count);
