@@ -65,6 +65,14 @@ pub enum Error {
         /// What the system said.
         cause: io::Error,
     },
+    /// The machine refused memory for a pool of datagrams.
+    #[error("cannot get {bytes} bytes for a pool of datagrams: {cause}")]
+    Memory {
+        /// How much was asked for.
+        bytes: usize,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// The caller gave a datagram that is longer than the path or the protocol carries.
     #[error("a datagram of {length} bytes is too long for {address}")]
     TooLong {
@@ -121,6 +129,7 @@ impl Error {
             Self::TooLong { .. } => {
                 Some("UDP over IPv4 carries 65507 bytes; exchanges keep to about 1400".to_owned())
             }
+            Self::Memory { .. } => Some("ask for fewer slots, of about 2 KiB each".to_owned()),
             Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
             Self::Option { .. } | Self::Interfaces { .. } => None,
         }

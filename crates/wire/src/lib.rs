@@ -2,7 +2,7 @@
 //!
 //! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
 //! stamps and its count of drops, and sends them in batches. [`interface`] finds a network interface by name
-//! or address.
+//! or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
 //!
 //! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
 //! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
@@ -28,6 +28,7 @@
 
 mod error;
 pub mod interface;
+pub mod pool;
 pub mod udp;
 
 pub use error::Error;

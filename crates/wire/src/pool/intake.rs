@@ -1,0 +1,289 @@
+//! The receiving thread's end of a pool.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tapeline_measure::Nanos;
+use tapeline_ring::spsc::{Producer, Refused};
+
+use super::loaded::Loaded;
+use super::memory::{Pages, Slot};
+use super::stock::Stock;
+use super::{Datagram, Policy, Returned, Settings};
+use crate::Error;
+use crate::udp::{Batch, Receiver};
+
+/// The end of the thread that receives: takes datagrams from sockets into slots and hands them to the
+/// [`Outlet`](super::Outlet). Dropping it ends the way: the outlet gets what was delivered, and then is told.
+pub struct Intake {
+    loaded: Loaded,
+    stock: Stock,
+    /// Received, and not yet handed over.
+    staged: VecDeque<Datagram>,
+    filled: Producer<Option<Datagram>>,
+    returned: Arc<Returned>,
+    /// Slots that were taken from the stock or the heap since the beginning.
+    taken: u64,
+    /// Slots that were given back, as last seen.
+    seen_returned: u64,
+    slots: u64,
+    policy: Policy,
+    /// For what is thrown away.
+    scratch: Option<Batch>,
+    dry: bool,
+    pages: Pages,
+    counters: Counters,
+}
+
+/// What a pool has given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Slots that the pool had when one was needed.
+    pub hits: u64,
+    /// Slots that it did not have: from the heap, or of datagrams that were dropped.
+    pub misses: u64,
+    /// Times at which all slots were taken, so that the policy decided.
+    pub exhaustions: u64,
+    /// Datagrams that were thrown away ([`Policy::DropNewest`]).
+    pub dropped: u64,
+    /// The most slots that held datagrams at once.
+    pub high_water: u64,
+}
+
+/// What came of a receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Received {
+    /// Datagrams in slots, staged to be delivered.
+    pub count: usize,
+    /// Datagrams that were thrown away, because no slot was free.
+    pub dropped: usize,
+    /// Whether no slot was free, so that the socket was not asked: slots must come back first ([`Policy::Block`]).
+    pub exhausted: bool,
+}
+
+/// The outlet has gone: nobody takes what is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the decoder has gone")]
+pub struct Closed;
+
+impl Intake {
+    pub(super) fn new(
+        settings: &Settings,
+        slots: usize,
+        pages: Pages,
+        stock: Stock,
+        filled: Producer<Option<Datagram>>,
+        returned: Arc<Returned>,
+    ) -> Self {
+        let batch = settings.batch.clamp(1, crate::udp::MAX_SLOTS);
+        Self {
+            loaded: Loaded::new(batch),
+            stock,
+            staged: VecDeque::with_capacity(2 * slots),
+            filled,
+            returned,
+            taken: 0,
+            seen_returned: 0,
+            slots: slots as u64,
+            policy: settings.policy,
+            scratch: (settings.policy == Policy::DropNewest).then(|| Batch::new(batch, 1)),
+            dry: false,
+            pages,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes what is in the socket, up to a batch, straight into slots, without waiting. They are staged: the decoder gets
+    /// them by [`deliver`](Self::deliver).
+    ///
+    /// One system call; no lock and no allocation with [`Kind::Spsc`](super::Kind::Spsc) while slots are free.
+    ///
+    /// # Errors
+    /// As of [`Receiver::receive`].
+    pub fn receive(&mut self, receiver: &mut Receiver, line: u8) -> Result<Received, Error> {
+        self.load();
+        if self.loaded.len() == 0 {
+            return self.without_slots(receiver);
+        }
+        let loaded = &mut self.loaded;
+        let count = receiver.receive_with(|fd| loaded.fill(fd))?;
+        // After an error of the network nothing is filled.
+        if count > 0 {
+            let staged = &mut self.staged;
+            loaded.unload(|arrival| {
+                staged.push_back(Datagram {
+                    slot: arrival.slot,
+                    received: arrival.received,
+                    // Cannot cut: a slot is shorter.
+                    length: arrival.length as u16,
+                    line,
+                    truncated: arrival.truncated,
+                });
+            });
+            self.note_high_water();
+        }
+        Ok(Received { count, ..Received::default() })
+    }
+
+    /// Copies a datagram that came on another way (a retransmission, a file) into a slot and stages it behind the others.
+    /// As with [`receive`](Self::receive), it is not taken while no slot is free, or dropped, by the policy.
+    pub fn put(&mut self, bytes: &[u8], received: Option<Nanos>, line: u8) -> Received {
+        self.see_returned();
+        let Some(mut slot) = self.slot() else {
+            self.run_dry();
+            let dropped = usize::from(self.policy == Policy::DropNewest);
+            self.drop_newest(dropped);
+            return Received { dropped, exhausted: dropped == 0, ..Received::default() };
+        };
+        self.dry = false;
+        let length = slot.write(bytes);
+        let truncated = length < bytes.len();
+        // Cannot cut: a slot is shorter.
+        self.staged.push_back(Datagram { slot, received, length: length as u16, line, truncated });
+        self.note_high_water();
+        Received { count: 1, ..Received::default() }
+    }
+
+    /// Hands over what is staged, in the order of arrival, and gives its number.
+    ///
+    /// # Errors
+    /// [`Closed`] when the outlet has gone.
+    pub fn deliver(&mut self) -> Result<usize, Closed> {
+        let mut delivered = 0;
+        while !self.staged.is_empty() {
+            match self.filled.claim_batch(self.staged.len()) {
+                Ok(mut batch) => {
+                    for place in batch.iter_mut() {
+                        *place = self.staged.pop_front();
+                    }
+                    delivered += batch.len();
+                    batch.commit();
+                }
+                Err(Refused::Closed) => return Err(Closed),
+                // Not while it has room for every slot that there can be; what is staged stays.
+                Err(Refused::Full) => break,
+            }
+        }
+        if delivered == 0 && self.filled.is_closed() { Err(Closed) } else { Ok(delivered) }
+    }
+
+    /// Datagrams that are received and not yet delivered.
+    #[must_use]
+    pub fn staged(&self) -> usize {
+        self.staged.len()
+    }
+
+    /// What the pool has given.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the slots lie on.
+    #[must_use]
+    pub fn pages(&self) -> Pages {
+        self.pages
+    }
+
+    /// Loads as many slots as there are, up to a batch.
+    #[inline]
+    fn load(&mut self) {
+        if self.loaded.room() > 0 {
+            self.see_returned();
+            while self.loaded.room() > 0
+                && let Some(slot) = self.slot()
+            {
+                self.loaded.load(slot);
+            }
+        }
+        if self.loaded.len() > 0 {
+            self.dry = false;
+        } else {
+            self.run_dry();
+        }
+    }
+
+    /// The next slot, from the pool or from where the policy says.
+    #[inline]
+    fn slot(&mut self) -> Option<Slot> {
+        if self.policy == Policy::Heap && self.under_way() >= 2 * self.slots {
+            return None;
+        }
+        if let Some(slot) = self.stock.take() {
+            self.counters.hits += 1;
+            self.taken += 1;
+            return Some(slot);
+        }
+        self.slot_of_heap()
+    }
+
+    fn slot_of_heap(&mut self) -> Option<Slot> {
+        match (self.policy, &self.stock) {
+            (Policy::Heap, _) => {}
+            (_, Stock::Heap) if self.under_way() < self.slots => {}
+            _ => return None,
+        }
+        self.counters.misses += 1;
+        self.taken += 1;
+        Some(Slot::on_heap())
+    }
+
+    fn without_slots(&mut self, receiver: &mut Receiver) -> Result<Received, Error> {
+        let Some(scratch) = &mut self.scratch else {
+            return Ok(Received { exhausted: true, ..Received::default() });
+        };
+        let dropped = receiver.receive(scratch)?;
+        self.drop_newest(dropped);
+        Ok(Received { dropped, ..Received::default() })
+    }
+
+    fn drop_newest(&mut self, dropped: usize) {
+        self.counters.dropped += dropped as u64;
+        self.counters.misses += dropped as u64;
+    }
+
+    fn run_dry(&mut self) {
+        self.counters.exhaustions += u64::from(!self.dry);
+        self.dry = true;
+    }
+
+    #[inline]
+    fn see_returned(&mut self) {
+        self.stock.collect();
+        self.count_returned();
+    }
+
+    #[inline]
+    fn count_returned(&mut self) {
+        // Relaxed: a statistic.
+        self.seen_returned = self.returned.0.load(Ordering::Relaxed);
+    }
+
+    /// Slots that were taken and have not been seen to come back.
+    fn under_way(&self) -> u64 {
+        self.taken.saturating_sub(self.seen_returned)
+    }
+
+    #[inline]
+    fn note_high_water(&mut self) {
+        // Behind the taking of slots, so that none that has come back since is counted twice.
+        self.count_returned();
+        let holding = self.under_way().saturating_sub(self.loaded.len() as u64);
+        self.counters.high_water = self.counters.high_water.max(holding);
+    }
+}
+
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake")
+            .field("slots", &self.slots)
+            .field("policy", &self.policy)
+            .field("loaded", &self.loaded.len())
+            .field("staged", &self.staged.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

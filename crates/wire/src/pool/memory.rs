@@ -1,0 +1,231 @@
+//! The slots' memory, and a slot as a thing that is owned.
+//!
+//! [`Memory`] is one mapping, cut into slots. Each [`Slot`] is the only way to its bytes and keeps the mapping alive, so
+//! slots can go to any thread and be dropped in any order. A slot that is dropped is not given back; the mapping ends with
+//! its last slot.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::Error;
+
+/// Bytes of a slot: what exchanges send fits into an Ethernet frame of 1,500 bytes. Longer datagrams are cut, and say so.
+pub const SLOT_BYTES: usize = 2_048;
+
+/// From a slot to the next: a cache line more than a power of two, so that the slots' first lines, all that short datagrams
+/// touch, spread over all sets of a cache.
+const STRIDE: usize = SLOT_BYTES + 64;
+
+/// A huge page of x86-64, and of ARM with pages of 4 KiB.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// What a pool's memory lies on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// Pages of the ordinary size, or whatever the kernel chose.
+    #[default]
+    Ordinary,
+    /// The kernel was asked for huge pages and gives them as it finds them (`transparent_hugepage`).
+    Advised,
+    /// Huge pages that were set aside for it (`vm.nr_hugepages`).
+    Reserved,
+}
+
+/// A mapping that is cut into slots.
+#[derive(Debug)]
+pub(super) struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+    slots: usize,
+    pages: Pages,
+}
+
+// SAFETY: the mapping belongs to no thread, and its bytes are reached through slots alone. Test:
+// `slots_go_to_other_threads_and_outlive_their_pool`.
+unsafe impl Send for Memory {}
+// SAFETY: as above; `&Memory` gives numbers only.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Memory for `slots` slots, each page of it written to once.
+    pub(super) fn new(slots: usize, huge_pages: bool) -> Result<Self, Error> {
+        let needed = slots * STRIDE;
+        let memory = if huge_pages { Self::huge(needed, slots)? } else { Self::ordinary(needed, slots)? };
+        for at in (0..memory.bytes).step_by(rustix::param::page_size()) {
+            // SAFETY: `at` is inside the mapping, to which nobody else has a pointer yet. Volatile: the write is wanted
+            // for the page that it brings in. Test: every receive.
+            unsafe { memory.start.add(at).write_volatile(0) };
+        }
+        Ok(memory)
+    }
+
+    fn ordinary(bytes: usize, slots: usize) -> Result<Self, Error> {
+        let start = map(bytes, MapFlags::PRIVATE).map_err(|cause| Error::Memory { bytes, cause })?;
+        Ok(Self { start, bytes, slots, pages: Pages::Ordinary })
+    }
+
+    /// Huge pages that are set aside, or else the kernel's best effort.
+    fn huge(needed: usize, slots: usize) -> Result<Self, Error> {
+        let bytes = needed.next_multiple_of(HUGE_PAGE);
+        if let Ok(start) = map(bytes, MapFlags::PRIVATE | MapFlags::HUGETLB) {
+            return Ok(Self { start, bytes, slots, pages: Pages::Reserved });
+        }
+        // Without an alignment of its own: kernels from 6.7 on align large mappings by themselves, older ones waste at
+        // most the first and the last huge page.
+        let mut memory = Self::ordinary(bytes, slots)?;
+        // SAFETY: the whole of a mapping that is owned here; the advice changes no content. Test:
+        // `huge_pages_are_asked_for`.
+        if unsafe { madvise(memory.start.as_ptr().cast(), bytes, Advice::LinuxHugepage) }.is_ok() {
+            memory.pages = Pages::Advised;
+        }
+        Ok(memory)
+    }
+
+    pub(super) fn pages(&self) -> Pages {
+        self.pages
+    }
+
+    /// All slots of a mapping, made once.
+    pub(super) fn slots(memory: &Arc<Self>) -> Vec<Slot> {
+        debug_assert_eq!(Arc::strong_count(memory), 1, "the slots are made once");
+        (0..memory.slots)
+            .map(|number| Slot {
+                // SAFETY: `number` is below the count for which the mapping was made, so the slot lies inside it, and no
+                // two numbers give the same bytes. Test: `slots_do_not_overlap`.
+                start: unsafe { memory.start.add(number * STRIDE) },
+                home: Some(Arc::clone(memory)),
+            })
+            .collect()
+    }
+}
+
+fn map(bytes: usize, flags: MapFlags) -> Result<NonNull<u8>, std::io::Error> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing that exists. Test: every receive.
+    let start: *mut c_void = unsafe { mmap_anonymous(ptr::null_mut(), bytes, access, flags) }?;
+    NonNull::new(start.cast()).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `map`, which ends here: every slot holds an `Arc` of `self`, so none is left. Test:
+        // `slots_go_to_other_threads_and_outlive_their_pool`.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Room for one datagram, owned.
+#[derive(Debug)]
+pub(super) struct Slot {
+    start: NonNull<u8>,
+    /// The mapping that it is a part of; none for a slot of its own on the heap.
+    home: Option<Arc<Memory>>,
+}
+
+// SAFETY: a slot is the only way to its bytes, so they go where it goes. Test:
+// `slots_go_to_other_threads_and_outlive_their_pool`.
+unsafe impl Send for Slot {}
+// SAFETY: through `&Slot` the bytes can only be read. Test: as above.
+unsafe impl Sync for Slot {}
+
+/// Of a slot on the heap.
+const HEAP: Layout = Layout::new::<[u8; SLOT_BYTES]>();
+
+impl Slot {
+    /// A slot on the heap. Its bytes are whatever was there, as with any plain allocation.
+    pub(super) fn on_heap() -> Self {
+        // SAFETY: the layout is not empty. Test: `datagrams_arrive_in_slots_of_every_kind`.
+        let start = unsafe { alloc(HEAP) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(HEAP) };
+        Self { start, home: None }
+    }
+
+    /// Whether it is a part of a pool's memory.
+    #[inline]
+    pub(super) fn is_pooled(&self) -> bool {
+        self.home.is_some()
+    }
+
+    /// Where its [`SLOT_BYTES`] begin, to be written.
+    #[inline]
+    pub(super) fn start(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Copies as much of `bytes` as fits, and gives how much that is.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> usize {
+        let length = bytes.len().min(SLOT_BYTES);
+        // SAFETY: no more than a slot has, into bytes that are owned here, so `bytes` are others. Test:
+        // `what_is_put_comes_out_unchanged`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr(), length) };
+        length
+    }
+
+    /// The first `length` bytes. Only the pool says how many: those that were written.
+    #[inline]
+    pub(super) fn bytes(&self, length: usize) -> &[u8] {
+        debug_assert!(length <= SLOT_BYTES);
+        // SAFETY: at most a slot's bytes, and all of them written, by the kernel (`loaded.rs` passes on the length that
+        // it reported) or by `write`; they stay as they are while `self` is borrowed. Test:
+        // `datagrams_arrive_in_slots_of_every_kind`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), length.min(SLOT_BYTES)) }
+    }
+}
+
+impl Drop for Slot {
+    #[inline]
+    fn drop(&mut self) {
+        if self.home.is_none() {
+            // SAFETY: without a home it came from `on_heap`, with this layout. Test:
+            // `datagrams_arrive_in_slots_of_every_kind`.
+            unsafe { dealloc(self.start.as_ptr(), HEAP) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_do_not_overlap() {
+        let memory = Arc::new(Memory::new(100, false).unwrap());
+        let mut slots = Memory::slots(&memory);
+        for (number, slot) in slots.iter_mut().enumerate() {
+            assert_eq!(slot.write(&[number as u8; SLOT_BYTES + 1]), SLOT_BYTES, "what is too long is cut");
+        }
+        for (number, slot) in slots.iter().enumerate() {
+            assert!(slot.bytes(SLOT_BYTES).iter().all(|byte| *byte == number as u8), "slot {number}");
+        }
+    }
+
+    #[test]
+    fn slots_go_to_other_threads_and_outlive_their_pool() {
+        let memory = Arc::new(Memory::new(3, false).unwrap());
+        let mut slots = Memory::slots(&memory);
+        let mut last = slots.pop().unwrap();
+        drop((memory, slots));
+        let read = std::thread::spawn(move || {
+            let length = last.write(b"tape");
+            last.bytes(length).to_vec()
+        });
+        assert_eq!(read.join().unwrap(), b"tape");
+    }
+
+    #[test]
+    fn huge_pages_are_asked_for() {
+        let memory = Arc::new(Memory::new(10, true).unwrap());
+        assert_eq!(memory.bytes, HUGE_PAGE);
+        // Kernels without them give ordinary ones.
+        assert!(matches!(memory.pages(), Pages::Advised | Pages::Reserved | Pages::Ordinary));
+        let mut slots = Memory::slots(&memory);
+        assert_eq!(slots[9].write(b"tape"), 4);
+        assert_eq!(slots[9].bytes(4), b"tape");
+    }
+}

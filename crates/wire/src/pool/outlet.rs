@@ -1,0 +1,97 @@
+//! The decoding thread's end of a pool.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tapeline_ring::spsc::{Consumer, Poll, Records};
+
+use super::stock::Returns;
+use super::{Datagram, Returned};
+
+/// The most datagrams that are lent at once: so soon the first of their slots can be used again.
+const MOST: usize = 64;
+
+/// The end of the thread that decodes: takes datagrams in the order of their arrival and gives their slots back. Dropping
+/// it tells the intake that nobody takes any more.
+#[derive(Debug)]
+pub struct Outlet {
+    filled: Consumer<Option<Datagram>>,
+    returns: Returns,
+    returned: Arc<Returned>,
+    /// Slots given back since the beginning.
+    count: u64,
+}
+
+impl Outlet {
+    pub(super) fn new(filled: Consumer<Option<Datagram>>, returns: Returns, returned: Arc<Returned>) -> Self {
+        Self { filled, returns, returned, count: 0 }
+    }
+
+    /// Lends the datagrams that have come, where they lie, the oldest first: up to 64, and fewer of a small pool. Dropping
+    /// them gives their slots back.
+    #[inline]
+    pub fn take(&mut self) -> Poll<Datagrams<'_>> {
+        self.take_up_to(MOST)
+    }
+
+    /// As [`take`](Self::take), and no more than `most`.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    #[inline]
+    pub fn take_up_to(&mut self, most: usize) -> Poll<Datagrams<'_>> {
+        match self.filled.take_up_to(most.min(MOST)) {
+            Poll::Ready(records) => Poll::Ready(Datagrams {
+                records,
+                returns: &mut self.returns,
+                returned: &self.returned,
+                count: &mut self.count,
+            }),
+            Poll::Empty => Poll::Empty,
+            Poll::Ended => Poll::Ended,
+        }
+    }
+
+    /// Datagrams that were taken since the beginning.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.filled.read()
+    }
+}
+
+/// Datagrams that are lent by an [`Outlet`]. Dropping them gives their slots back.
+#[derive(Debug)]
+pub struct Datagrams<'a> {
+    records: Records<'a, Option<Datagram>>,
+    returns: &'a mut Returns,
+    returned: &'a Returned,
+    count: &'a mut u64,
+}
+
+impl Datagrams<'_> {
+    /// The datagrams in the order of their arrival.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &Datagram> {
+        // Every record holds one: it was put there to be delivered, and is taken out on drop alone.
+        self.records.iter().flatten()
+    }
+
+    /// How many there are, at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+}
+
+impl Drop for Datagrams<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let count = self.records.len();
+        let slots = self.records.iter_mut().filter_map(Option::take).map(|datagram| datagram.slot);
+        *self.count += count as u64;
+        // Relaxed: a statistic. Before the slots go, whose own way makes it seen by whoever finds them there.
+        self.returned.0.store(*self.count, Ordering::Relaxed);
+        self.returns.give(count, slots);
+    }
+}

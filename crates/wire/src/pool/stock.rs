@@ -1,0 +1,142 @@
+//! The empty slots, of each kind of pool.
+
+use std::collections::LinkedList;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::{hint, thread};
+
+use tapeline_ring::spsc::{self, Consumer, Poll, Producer};
+
+use super::Kind;
+use super::memory::Slot;
+
+/// The side that takes empty slots.
+#[derive(Debug)]
+pub(super) enum Stock {
+    /// What comes back goes onto a stack of the taker's own: the next slot is the one that was used last.
+    Spsc {
+        back: Consumer<Option<Slot>>,
+        stack: Vec<Slot>,
+    },
+    List(Arc<Shelf>),
+    Heap,
+}
+
+/// The side that gives them back.
+#[derive(Debug)]
+pub(super) enum Returns {
+    Spsc(Producer<Option<Slot>>),
+    List(Arc<Shelf>),
+    Heap,
+}
+
+/// Both sides of a stock that has `owned` slots, of `most` that there can be.
+pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) {
+    match kind {
+        Kind::Spsc => {
+            let (producer, back) = spsc::queue(most, || None);
+            (Stock::Spsc { back, stack: owned }, Returns::Spsc(producer))
+        }
+        Kind::List | Kind::CountedList => {
+            let counted = kind == Kind::CountedList;
+            let shelf = Arc::new(Shelf { list: Mutex::new(owned.into_iter().collect()), most, counted });
+            (Stock::List(Arc::clone(&shelf)), Returns::List(shelf))
+        }
+        Kind::Heap => (Stock::Heap, Returns::Heap),
+    }
+}
+
+impl Stock {
+    /// Sees what has come back. Once for each receive.
+    #[inline]
+    pub(super) fn collect(&mut self) {
+        let Self::Spsc { back, stack } = self else { return };
+        while let Poll::Ready(mut slots) = back.take() {
+            stack.extend(slots.iter_mut().filter_map(Option::take));
+        }
+    }
+
+    /// An empty slot of the pool's own; always none of [`Kind::Heap`].
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Slot> {
+        match self {
+            Self::Spsc { stack, .. } => stack.pop(),
+            Self::List(shelf) => shelf.lock().pop_back(),
+            Self::Heap => None,
+        }
+    }
+}
+
+impl Returns {
+    /// Gives back slots, of which there are `count`. Those that are not the pool's are freed.
+    #[inline]
+    pub(super) fn give(&mut self, count: usize, slots: impl Iterator<Item = Slot>) {
+        match self {
+            Self::Spsc(producer) => give_in_batches(producer, count, slots),
+            Self::List(shelf) => slots.for_each(|slot| shelf.put(slot)),
+            Self::Heap => slots.for_each(drop),
+        }
+    }
+}
+
+/// The queue has room for all slots of the pool; one that finds none (its taker has gone) is dropped.
+#[inline]
+fn give_in_batches(producer: &mut Producer<Option<Slot>>, count: usize, slots: impl Iterator<Item = Slot>) {
+    let mut slots = slots.filter(Slot::is_pooled);
+    let mut left = count;
+    while left > 0 {
+        let Ok(mut batch) = producer.claim_batch(left) else { return slots.for_each(drop) };
+        let mut given = 0;
+        for (place, slot) in batch.iter_mut().zip(slots.by_ref()) {
+            *place = Some(slot);
+            given += 1;
+        }
+        let whole = given == batch.len();
+        batch.commit_first(given);
+        left -= given;
+        if !whole {
+            return;
+        }
+    }
+}
+
+/// A list behind a spinlock. What finds it full is freed, as what finds it empty is allocated.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    list: Mutex<LinkedList<Slot>>,
+    most: usize,
+    /// Count the list by walking it.
+    counted: bool,
+}
+
+/// Looks at a taken lock before the core is left to others, as Boost's `spinlock` does (`yield_k.hpp`).
+const LOOKS: u32 = 16;
+
+impl Shelf {
+    /// A spinlock: one compare-and-swap where it is free, and no sleep where it is not. (That is what the first try of a
+    /// mutex is, so no lock of our own has to be proved.)
+    fn lock(&self) -> MutexGuard<'_, LinkedList<Slot>> {
+        let mut looks = 0;
+        loop {
+            match self.list.try_lock() {
+                Ok(list) => return list,
+                Err(TryLockError::Poisoned(poisoned)) => return PoisonError::into_inner(poisoned),
+                Err(TryLockError::WouldBlock) if looks < LOOKS => {
+                    looks += 1;
+                    hint::spin_loop();
+                }
+                Err(TryLockError::WouldBlock) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn put(&self, slot: Slot) {
+        let mut list = self.lock();
+        let length = if self.counted { hint::black_box(list.iter()).count() } else { list.len() };
+        if length < self.most {
+            list.push_back(slot);
+        } else {
+            drop(list);
+            drop(slot);
+        }
+    }
+}
