@@ -51,6 +51,11 @@ impl<'a> Messages<'a> {
         self.sequence + self.left as u64
     }
 
+    /// How many messages are left.
+    pub(crate) const fn left(&self) -> u16 {
+        self.left
+    }
+
     /// Leaves out the next `count` messages.
     pub fn pass(&mut self, count: u16) {
         for _ in 0..count {

@@ -16,14 +16,23 @@ pub struct Changed {
     pub ask_size: bool,
     /// TRDPRC_1, TRDVOL_1, ACVOL_1, NUM_MOVES and SALTIM_NS.
     pub trade: bool,
+    /// ACVOL_1 and NUM_MOVES: a trade was broken, and is no longer in them.
+    pub correction: bool,
     /// TRD_STATUS and HALT_REASN.
     pub status: bool,
 }
 
 impl Changed {
     /// Everything, as for an image.
-    pub const ALL: Self =
-        Self { bid: true, bid_size: true, ask: true, ask_size: true, trade: true, status: true };
+    pub const ALL: Self = Self {
+        bid: true,
+        bid_size: true,
+        ask: true,
+        ask_size: true,
+        trade: true,
+        correction: false,
+        status: true,
+    };
 
     /// Whether the best of a side changed in any way.
     #[inline]
@@ -32,8 +41,8 @@ impl Changed {
         self.bid | self.bid_size | self.ask | self.ask_size
     }
 
-    /// The kind of update that such a change is: a quote, a trade, both at once, or unspecified where only the
-    /// trading status changed.
+    /// The kind of update that such a change is: a quote, a trade, both at once, a correction, or unspecified where only
+    /// the trading status changed.
     #[inline]
     #[must_use]
     pub const fn update_type(self) -> UpdateType {
@@ -41,6 +50,7 @@ impl Changed {
             (true, false) => UpdateType::QUOTE,
             (false, true) => UpdateType::TRADE,
             (true, true) => UpdateType::QUOTES_TRADE,
+            (false, false) if self.correction => UpdateType::CORRECTION,
             (false, false) => UpdateType::UNSPECIFIED,
         }
     }
@@ -169,9 +179,11 @@ impl Draft {
         if changed.ask_size {
             size(fields, fid::ASKSIZE, self.ask.map(|quote| quote.size))?;
         }
-        if changed.trade {
+        if changed.trade || changed.correction {
             size(fields, fid::ACVOL_1, Some(self.volume))?;
             size(fields, fid::NUM_MOVES, Some(self.trades))?;
+        }
+        if changed.trade {
             size(fields, fid::TRDVOL_1, self.trade.map(|trade| trade.size))?;
         }
         if changed.status {

@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use crate::iex::tp;
 use crate::moldudp64;
 
 pub use crate::blocks::Messages;
@@ -19,6 +20,8 @@ pub enum Framing {
     /// NASDAQ's [`moldudp64`].
     #[default]
     MoldUdp64,
+    /// IEX's transport, [`tp`].
+    IexTp,
 }
 
 impl Framing {
@@ -30,6 +33,7 @@ impl Framing {
     pub fn parse(self, datagram: &[u8]) -> Result<Packet<'_>, Malformed> {
         match self {
             Self::MoldUdp64 => Ok(moldudp64::parse(datagram)?.into()),
+            Self::IexTp => Ok(tp::parse(datagram)?.into()),
         }
     }
 }
@@ -40,15 +44,8 @@ impl Framing {
 pub enum Session {
     /// The name of a MoldUDP64 session.
     MoldUdp64(moldudp64::Session),
-    /// A session of IEX-TP.
-    IexTp {
-        /// The protocol of the messages, such as 0x8004 for DEEP 1.0.
-        protocol: u16,
-        /// The channel.
-        channel: u32,
-        /// The session.
-        session: u32,
-    },
+    /// A session of IEX-TP: message protocol, channel and number.
+    IexTp(tp::Session),
 }
 
 impl From<moldudp64::Session> for Session {
@@ -57,12 +54,18 @@ impl From<moldudp64::Session> for Session {
     }
 }
 
+impl From<tp::Session> for Session {
+    fn from(session: tp::Session) -> Self {
+        Self::IexTp(session)
+    }
+}
+
 /// MoldUDP64's name; IEX-TP's protocol, channel and session.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MoldUdp64(session) => fmt::Display::fmt(session, f),
-            Self::IexTp { protocol, channel, session } => write!(f, "{protocol:04x}/{channel}/{session}"),
+            Self::IexTp(session) => fmt::Display::fmt(session, f),
         }
     }
 }
@@ -124,6 +127,19 @@ impl<'a> From<moldudp64::Packet<'a>> for Packet<'a> {
     }
 }
 
+/// A segment without messages is a heartbeat; IEX-TP does not announce the end of a session.
+impl<'a> From<tp::Segment<'a>> for Packet<'a> {
+    #[inline]
+    fn from(segment: tp::Segment<'a>) -> Self {
+        let kind = if segment.is_heartbeat() {
+            Kind::Heartbeat { next: segment.first() }
+        } else {
+            Kind::Data { first: segment.first(), messages: segment.messages() }
+        };
+        Self { session: segment.session().into(), kind, trailing: segment.trailing() }
+    }
+}
+
 /// Why a datagram is no packet of its transport. Whoever sent it is at fault, or the way it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -140,12 +156,28 @@ pub enum Malformed {
     /// The sequences of the messages do not fit in 64 bits.
     #[error("sequence and count exceed 64 bits")]
     SequenceOverflow,
+    /// A version of the transport that is not read.
+    #[error("another version of the transport")]
+    Version,
+    /// The datagram ends before the payload that its header announces.
+    #[error("shorter than the payload that it announces")]
+    ShortPayload,
+    /// The payload goes on behind the announced messages.
+    #[error("bytes of the payload belong to no message")]
+    Uncounted,
 }
 
 impl Malformed {
     /// Every reason, in the order of [`index`](Self::index).
-    pub const ALL: [Self; 4] =
-        [Self::ShortHeader, Self::MissingLength, Self::BlockPastEnd, Self::SequenceOverflow];
+    pub const ALL: [Self; 7] = [
+        Self::ShortHeader,
+        Self::MissingLength,
+        Self::BlockPastEnd,
+        Self::SequenceOverflow,
+        Self::Version,
+        Self::ShortPayload,
+        Self::Uncounted,
+    ];
 
     /// A dense number for an array of counters.
     #[must_use]
@@ -161,6 +193,23 @@ impl Malformed {
             Self::MissingLength => "missing-length",
             Self::BlockPastEnd => "block-past-end",
             Self::SequenceOverflow => "sequence-overflow",
+            Self::Version => "wrong-version",
+            Self::ShortPayload => "short-payload",
+            Self::Uncounted => "uncounted-bytes",
+        }
+    }
+}
+
+impl From<tp::Malformed> for Malformed {
+    fn from(malformed: tp::Malformed) -> Self {
+        match malformed {
+            tp::Malformed::ShortHeader => Self::ShortHeader,
+            tp::Malformed::Version => Self::Version,
+            tp::Malformed::ShortPayload => Self::ShortPayload,
+            tp::Malformed::MissingLength => Self::MissingLength,
+            tp::Malformed::BlockPastEnd => Self::BlockPastEnd,
+            tp::Malformed::Uncounted => Self::Uncounted,
+            tp::Malformed::SequenceOverflow => Self::SequenceOverflow,
         }
     }
 }

@@ -4,15 +4,17 @@
 //! what a message changed of what is published. [`Normaliser`] is any of them: another one is a module beside
 //! [`Itch`]'s and an arm in each method below.
 
+mod iex;
 mod itch;
 
+pub use iex::Iex;
 pub use itch::{Counters, Itch};
 
 use tapeline_measure::Nanos;
 
 use crate::draft::Draft;
 
-/// An instrument's number within its feed: dense, and stable within a session. ITCH: the locate, where 0 means no stock.
+/// An instrument's number within its feed: dense, and stable within a session. 0 means none. ITCH: the locate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instrument(pub u32);
 
@@ -43,6 +45,8 @@ pub struct Malformed;
 pub enum Normaliser {
     /// NASDAQ TotalView-ITCH 5.0.
     Itch(Itch),
+    /// IEX TOPS 1.6 or DEEP 1.0.
+    Iex(Iex),
 }
 
 impl Normaliser {
@@ -54,6 +58,7 @@ impl Normaliser {
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
         match self {
             Self::Itch(itch) => itch.apply(bytes).map_err(|_| Malformed),
+            Self::Iex(iex) => iex.apply(bytes).map_err(|_| Malformed),
         }
     }
 
@@ -62,6 +67,7 @@ impl Normaliser {
     pub fn image(&self, instrument: Instrument) -> Option<Draft> {
         match self {
             Self::Itch(itch) => itch.image(instrument),
+            Self::Iex(iex) => iex.image(instrument),
         }
     }
 
@@ -71,14 +77,18 @@ impl Normaliser {
     pub fn name(&self, instrument: Instrument) -> Option<&str> {
         match self {
             Self::Itch(itch) => itch.name(instrument),
+            Self::Iex(iex) => iex.name(instrument),
         }
     }
 
     /// Every instrument that has a name, by number.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
+        let (mut itch, mut iex) = (None, None);
         match self {
-            Self::Itch(itch) => itch.instruments(),
+            Self::Itch(feed) => itch = Some(feed.instruments()),
+            Self::Iex(feed) => iex = Some(feed.instruments()),
         }
+        itch.into_iter().flatten().chain(iex.into_iter().flatten())
     }
 
     /// Orders on the books; 0 for a protocol without orders.
@@ -86,6 +96,7 @@ impl Normaliser {
     pub fn live_orders(&self) -> usize {
         match self {
             Self::Itch(itch) => itch.books().live_orders(),
+            Self::Iex(_) => 0,
         }
     }
 
@@ -93,6 +104,7 @@ impl Normaliser {
     pub fn reset(&mut self) {
         match self {
             Self::Itch(itch) => itch.reset(),
+            Self::Iex(iex) => iex.reset(),
         }
     }
 
@@ -100,6 +112,8 @@ impl Normaliser {
     pub fn begin_day(&mut self, midnight: Nanos) {
         match self {
             Self::Itch(itch) => itch.begin_day(midnight),
+            // Its times count from 1970.
+            Self::Iex(_) => {}
         }
     }
 }

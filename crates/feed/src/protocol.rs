@@ -4,7 +4,8 @@ use tapeline_measure::Nanos;
 
 use crate::book;
 use crate::framing::Framing;
-use crate::normalise::{Itch, Normaliser};
+use crate::iex;
+use crate::normalise::{Iex, Itch, Normaliser};
 
 /// What a feed speaks, from its datagrams to its messages.
 ///
@@ -14,17 +15,23 @@ use crate::normalise::{Itch, Normaliser};
 pub enum Protocol {
     /// NASDAQ TotalView-ITCH 5.0 in MoldUDP64.
     ItchMoldUdp64,
+    /// IEX TOPS 1.6 in IEX-TP.
+    IexTops,
+    /// IEX DEEP 1.0 in IEX-TP.
+    IexDeep,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 1] = [Self::ItchMoldUdp64];
+    pub const ALL: [Self; 3] = [Self::ItchMoldUdp64, Self::IexTops, Self::IexDeep];
 
     /// The name in configurations and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ItchMoldUdp64 => "itch50-moldudp64",
+            Self::IexTops => "iex-tops-1.6",
+            Self::IexDeep => "iex-deep-1.0",
         }
     }
 
@@ -33,6 +40,8 @@ impl Protocol {
     pub const fn other_names(self) -> &'static [&'static str] {
         match self {
             Self::ItchMoldUdp64 => &["nasdaq-itch-5.0"],
+            Self::IexTops => &["tops16-iextp"],
+            Self::IexDeep => &["deep10-iextp"],
         }
     }
 
@@ -50,6 +59,7 @@ impl Protocol {
     pub const fn framing(self) -> Framing {
         match self {
             Self::ItchMoldUdp64 => Framing::MoldUdp64,
+            Self::IexTops | Self::IexDeep => Framing::IexTp,
         }
     }
 
@@ -59,6 +69,7 @@ impl Protocol {
     pub fn normaliser(self, books: book::Settings, midnight: Nanos) -> Normaliser {
         match self {
             Self::ItchMoldUdp64 => Normaliser::Itch(Itch::new(books, midnight)),
+            Self::IexTops | Self::IexDeep => Normaliser::Iex(Iex::new(iex::Settings::default())),
         }
     }
 }

@@ -28,7 +28,7 @@ impl Default for Settings {
     }
 }
 
-/// The number of a symbol: dense, from 0, in the order of appearance. It is kept when the books are cleared.
+/// The number of a symbol: dense, from 0, in the order of appearance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instrument(pub u32);
 
@@ -128,7 +128,7 @@ pub struct Books {
     /// Symbols come from outside, so the hash is seeded anew in each process.
     index: HashMap<u64, u32, RandomState>,
     /// The symbol of the message before, and its number: a trade and the levels that it changed follow one another.
-    latest: (u64, u32),
+    latest: Option<(u64, u32)>,
     books: Vec<Book>,
     listings: Vec<Listing>,
     counters: Counters,
@@ -151,11 +151,10 @@ impl Books {
     /// Empty books.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        // 0 is not the number of a symbol: it is all zeros and not padded with spaces.
         Self {
             settings,
             index: HashMap::default(),
-            latest: (0, u32::MAX),
+            latest: None,
             books: Vec::new(),
             listings: Vec::new(),
             counters: Counters::default(),
@@ -240,15 +239,16 @@ impl Books {
     #[inline]
     fn open(&mut self, symbol: Symbol) -> Option<(usize, Change)> {
         let key = u64::from_le_bytes(symbol.0);
-        if key == self.latest.0 {
-            let at = self.latest.1;
+        if let Some((latest, at)) = self.latest
+            && latest == key
+        {
             return Some((at as usize, Change { instrument: Some(Instrument(at)), ..Change::default() }));
         }
         let (at, new) = match self.index.get(&key) {
             Some(at) => (*at, false),
             None => (self.list(symbol)?, true),
         };
-        self.latest = (key, at);
+        self.latest = Some((key, at));
         Some((at as usize, Change { instrument: Some(Instrument(at)), new, ..Change::default() }))
     }
 
@@ -303,12 +303,12 @@ impl Books {
         &self.counters
     }
 
-    /// Forgets everything but the symbols and their numbers: a session begins. The counters stay.
+    /// Forgets everything, the symbols and their numbers too: a session begins. The counters stay.
     pub fn clear(&mut self) {
-        for book in &mut self.books {
-            book.clear();
-        }
-        self.listings.fill(Listing::default());
+        self.index.clear();
+        self.latest = None;
+        self.books.clear();
+        self.listings.clear();
     }
 }
 
@@ -334,14 +334,6 @@ impl Book {
         }
     }
 
-    fn clear(&mut self) {
-        let Self { mut bids, mut asks, symbol, .. } = std::mem::replace(self, Self::new(self.symbol));
-        // Their memory is kept: the same levels will come again.
-        bids.clear();
-        asks.clear();
-        *self = Self { bids, asks, ..Self::new(symbol) };
-    }
-
     /// Takes over the best of both sides, and notes what is another.
     #[inline]
     fn publish(&mut self, top: Top, ts_ns: u64, change: &mut Change) {
@@ -354,6 +346,13 @@ impl Book {
         if change.is_quote() {
             self.quoted_ts_ns = Some(ts_ns);
         }
+    }
+
+    /// The symbol as text.
+    #[inline]
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.symbol.as_str()
     }
 
     /// The symbol.

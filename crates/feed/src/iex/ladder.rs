@@ -61,10 +61,6 @@ impl Ladder {
             .map_or(Quote::NONE, |level| Quote { price: Price(level.rank ^ self.mirror), size: level.size })
     }
 
-    pub(super) fn clear(&mut self) {
-        self.levels.clear();
-    }
-
     /// The levels, best first.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Level> + '_ {
         self.levels

@@ -134,7 +134,8 @@ messages! {
     }
     /// `T`: a trade on IEX.
     TradeReport [TradeReport] 38 {
-        /// Sale conditions: 0x80 intermarket sweep, 0x40 extended hours, 0x20 odd lot, 0x10 trade-through exempt, 0x08 single-price cross.
+        /// Sale conditions: 0x80 intermarket sweep, 0x40 extended hours, 0x20 odd lot, 0x10 trade-through exempt, 0x08 single-price cross. All count as volume;
+        /// with 0x40 or 0x20 a trade is no last sale in the sense of the consolidated tape.
         flags: u8 = 1,
         /// Symbol.
         symbol: Symbol = 10,
@@ -269,14 +270,6 @@ impl PriceLevel<'_> {
     pub fn completes_event(self) -> bool {
         self.flags() & 1 != 0
     }
-}
-
-/// Whether a trade of such sale conditions counts as the last sale, the high or the low of the day: neither outside regular
-/// hours (0x40) nor an odd lot (0x20). Source: TOPS 1.6, appendix on sale conditions. All trades count as volume.
-#[inline]
-#[must_use]
-pub const fn is_last_sale(flags: u8) -> bool {
-    flags & 0x60 == 0
 }
 
 /// The symbol of a message that has not been decoded, where there is one: it stands at the same place in all types but

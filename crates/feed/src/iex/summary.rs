@@ -135,11 +135,11 @@ impl Summary {
         }
     }
 
-    /// A session begins, or begins anew: counts and books start from nothing. Symbols keep their numbers.
+    /// A session begins, or begins anew: counts and books start from nothing.
     pub fn reset(&mut self) {
         self.counts = Counts::default();
         self.books.clear();
-        self.per_symbol.fill(PerSymbol::default());
+        self.per_symbol.clear();
     }
 
     /// Messages by type and flags.

@@ -27,6 +27,9 @@ use std::fmt;
 
 use tapeline_measure::Nanos;
 
+use crate::blocks::Cut;
+
+pub use crate::blocks::Messages;
 pub use builder::{DEFAULT_SEGMENT_BYTES, Refused, SegmentBuilder, heartbeat};
 
 /// Bytes of a segment's header.
@@ -155,6 +158,15 @@ impl Malformed {
     }
 }
 
+impl From<Cut> for Malformed {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::MissingLength => Self::MissingLength,
+            Cut::PastEnd => Self::BlockPastEnd,
+        }
+    }
+}
+
 /// A well-formed segment; all of its blocks have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
@@ -162,9 +174,9 @@ pub struct Segment<'a> {
     offset: u64,
     first: u64,
     sent: Nanos,
-    count: u16,
     trailing: usize,
     blocks: &'a [u8],
+    messages: Messages<'a>,
 }
 
 impl<'a> Segment<'a> {
@@ -195,7 +207,7 @@ impl<'a> Segment<'a> {
     /// The sequence after the last message's. Does not overflow: [`parse`] has checked it.
     #[must_use]
     pub const fn next(&self) -> u64 {
-        self.first + self.count as u64
+        self.messages.end()
     }
 
     /// When it was sent, by IEX's clock.
@@ -207,13 +219,13 @@ impl<'a> Segment<'a> {
     /// How many messages there are.
     #[must_use]
     pub const fn count(&self) -> u16 {
-        self.count
+        self.messages.left()
     }
 
     /// Whether there is no message: the sender is alive, and has sent everything before [`first`](Self::first).
     #[must_use]
     pub const fn is_heartbeat(&self) -> bool {
-        self.count == 0
+        self.count() == 0
     }
 
     /// Whether it stands at the very beginning of a session: sequence 1 and stream offset 0. Where more was there already, the
@@ -238,7 +250,7 @@ impl<'a> Segment<'a> {
     /// The messages with their sequences.
     #[must_use]
     pub const fn messages(&self) -> Messages<'a> {
-        Messages { blocks: self.blocks, sequence: self.first, left: self.count }
+        self.messages
     }
 
     /// The blocks as they lie in the datagram, one behind the other: each a length of two bytes and the message.
@@ -246,41 +258,6 @@ impl<'a> Segment<'a> {
     pub const fn blocks(&self) -> &'a [u8] {
         self.blocks
     }
-}
-
-/// The messages of a segment, in order, each with its sequence.
-#[derive(Clone, Debug)]
-pub struct Messages<'a> {
-    blocks: &'a [u8],
-    sequence: u64,
-    left: u16,
-}
-
-impl<'a> Iterator for Messages<'a> {
-    type Item = (u64, &'a [u8]);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let (message, rest) = block(self.blocks).ok()?;
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.blocks = rest;
-        Some((sequence, message))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (usize::from(self.left), Some(usize::from(self.left)))
-    }
-}
-
-impl ExactSizeIterator for Messages<'_> {}
-
-/// Takes one block off the front: its data and what follows.
-#[inline]
-fn block(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
-    let (length, rest) = bytes.split_first_chunk().ok_or(Malformed::MissingLength)?;
-    rest.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or(Malformed::BlockPastEnd)
 }
 
 /// `N` bytes of the header from place `at` on.
@@ -309,10 +286,7 @@ pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
     if offset > MOST - payload as u64 || first > MOST - u64::from(count) {
         return Err(Malformed::SequenceOverflow);
     }
-    let mut after = blocks;
-    for _ in 0..count {
-        (_, after) = block(after)?;
-    }
+    let (messages, after) = Messages::split(blocks, first, count, true)?;
     if !after.is_empty() {
         return Err(Malformed::Uncounted);
     }
@@ -322,7 +296,7 @@ pub fn parse(datagram: &[u8]) -> Result<Segment<'_>, Malformed> {
         number: u32::from_le_bytes(field::<8, 4>(header)),
     };
     let sent = Nanos(u64::from_le_bytes(field::<32, 8>(header)));
-    Ok(Segment { session, offset, first, sent, count, trailing: behind.len(), blocks })
+    Ok(Segment { session, offset, first, sent, trailing: behind.len(), blocks, messages })
 }
 
 /// Whether a datagram looks like a segment of a protocol that IEX has, and nothing else: for telling protocols apart in captures.

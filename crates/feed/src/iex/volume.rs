@@ -15,8 +15,8 @@ pub struct Volume {
     pub broken_shares: u64,
     /// Trades that were broken.
     pub broken_trades: u64,
-    /// The last trade, whatever its conditions: [`is_last_sale`](super::is_last_sale) tells of them. A break leaves it there, as it
-    /// does high and low: nothing says what they would be without.
+    /// The last trade, whatever its conditions. A break leaves it there, as it does high and low: nothing says what they would
+    /// be without.
     pub last: Option<LastTrade>,
     /// The highest price of all trades, whatever their conditions.
     pub high: Option<Price>,
@@ -31,7 +31,7 @@ pub struct LastTrade {
     pub price: Price,
     /// Shares.
     pub size: u32,
-    /// Sale conditions: [`is_last_sale`](super::is_last_sale).
+    /// Sale conditions.
     pub flags: u8,
     /// When, ns since 1970 in UTC.
     pub ts_ns: u64,

@@ -120,6 +120,7 @@ impl Itch {
             ask: change.ask,
             ask_size: change.ask_size,
             trade: change.print.is_some(),
+            correction: false,
             status: change.status,
         };
         Some(self.draft_of(book, changed))

@@ -1,0 +1,189 @@
+//! IEX TOPS 1.6 and DEEP 1.0: quotes or price levels, trades and trading states to drafts.
+//!
+//! An update is drafted when a published field changes: price or size of the best bid or ask once its event is complete, a
+//! trade, a broken trade (a correction of volume and number of trades; the last price stays), the trading status. All else
+//! only goes into books, listings and counters.
+//!
+//! The trading status is that of the market and of IEX itself: what IEX alone has halted is halted, with the reason `IEX`. While
+//! orders are accepted before an opening, trading is restricted. Source: TOPS 1.6 and DEEP 1.0, trading and operational halt
+//! status messages.
+
+use tapeline_measure::Nanos;
+
+use super::{Applied, Instrument};
+use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
+use crate::iex::{self, Book, Books, Change, Listing, Malformed, Quote, decode};
+use crate::itch::ByType;
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Decimals of IEX's prices.
+const DECIMALS: u8 = 4;
+
+/// The reason of an operational halt.
+const IEX_ALONE: &str = "IEX";
+
+/// Keeps the books of a feed of IEX, and drafts an update whenever a published field changes.
+#[derive(Debug)]
+pub struct Iex {
+    books: Books,
+    counters: super::Counters,
+}
+
+impl Iex {
+    /// A normaliser that has seen nothing.
+    #[must_use]
+    pub fn new(settings: iex::Settings) -> Self {
+        Self { books: Books::new(settings), counters: super::Counters::default() }
+    }
+
+    /// Applies one message. Allocates only where a book gets deeper, or a symbol appears.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it was counted, and nothing else has changed.
+    #[inline]
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+        let message = match decode(bytes) {
+            Ok(message) => message,
+            Err(malformed) => return Err(self.malformed(malformed)),
+        };
+        let letter = message.letter();
+        self.counters.messages.count(letter);
+        if message.extra_bytes(bytes) > 0 {
+            self.counters.longer.count(letter);
+        }
+        let change = self.books.apply(&message);
+        let draft = if change.is_any() { self.draft(&change) } else { None };
+        Ok(Applied {
+            instrument: change.instrument.map_or(Instrument(0), Into::into),
+            letter,
+            event: Nanos(message.ts_ns().unwrap_or_default()),
+            change: draft,
+            image: change.new,
+        })
+    }
+
+    #[cold]
+    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+        match malformed {
+            Malformed::Empty => self.counters.empty += 1,
+            Malformed::Short { kind, .. } => self.counters.short.count(kind.letter()),
+        }
+        malformed
+    }
+
+    /// Everything that is known of an instrument, all fields marked as changed; `None` for one that does not exist.
+    #[must_use]
+    pub fn image(&self, instrument: Instrument) -> Option<Draft> {
+        self.draft_of(number(instrument)?, Changed::ALL)
+    }
+
+    /// An instrument's symbol.
+    #[inline]
+    #[must_use]
+    pub fn name(&self, instrument: Instrument) -> Option<&str> {
+        self.books.book(number(instrument)?).map(Book::name).filter(|name| !name.is_empty())
+    }
+
+    /// Every instrument with a symbol, in the order of appearance.
+    pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
+        let named = self.books.iter().filter(|(_, book, _)| !book.name().is_empty());
+        named.map(|(instrument, ..)| instrument.into())
+    }
+
+    #[inline]
+    fn draft(&self, change: &Change) -> Option<Draft> {
+        let changed = Changed {
+            bid: change.bid,
+            bid_size: change.bid_size,
+            ask: change.ask,
+            ask_size: change.ask_size,
+            trade: change.trade,
+            correction: change.correction,
+            status: change.status,
+        };
+        self.draft_of(change.instrument?, changed)
+    }
+
+    #[inline]
+    fn draft_of(&self, instrument: iex::Instrument, changed: Changed) -> Option<Draft> {
+        let (book, listing) = (self.books.book(instrument)?, self.books.listing(instrument)?);
+        let (top, volume) = (book.top(), book.volume());
+        let (status, reason) = trading_status(listing);
+        Some(Draft {
+            update: changed.update_type(),
+            changed,
+            bid: quote(top.bid),
+            ask: quote(top.ask),
+            quote_ns: book.quoted_ts_ns().map(|ns| ns % DAY_NS),
+            trade: volume.last.map(|last| Trade {
+                price: price(last.price),
+                size: u64::from(last.size),
+                id: last.trade,
+            }),
+            trade_ns: volume.last.map(|last| last.ts_ns % DAY_NS),
+            volume: volume.shares,
+            trades: volume.trades,
+            status,
+            reason,
+        })
+    }
+
+    /// The books.
+    #[must_use]
+    pub const fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &super::Counters {
+        &self.counters
+    }
+
+    /// Messages by type, malformed ones left out.
+    #[must_use]
+    pub const fn by_type(&self) -> &ByType {
+        &self.counters.messages
+    }
+
+    /// Forgets the books: a session begins. The counters stay.
+    pub fn reset(&mut self) {
+        self.books.clear();
+    }
+}
+
+/// Numbers of a feed begin at 1: 0 is for messages about no instrument.
+impl From<iex::Instrument> for Instrument {
+    fn from(instrument: iex::Instrument) -> Self {
+        Self(instrument.0.saturating_add(1))
+    }
+}
+
+#[inline]
+fn number(instrument: Instrument) -> Option<iex::Instrument> {
+    instrument.0.checked_sub(1).map(iex::Instrument)
+}
+
+#[inline]
+fn price(price: iex::Price) -> Price {
+    Price { mantissa: price.0, decimals: DECIMALS }
+}
+
+#[inline]
+fn quote(quote: Quote) -> Option<draft::Quote> {
+    quote.is_some().then(|| draft::Quote { price: price(quote.price), size: u64::from(quote.size) })
+}
+
+/// What the market's trading status and IEX's own halt amount to.
+fn trading_status(listing: &Listing) -> (TradingStatus, Reason) {
+    let reason = Reason::new(listing.reason.as_str());
+    match listing.trading.0 {
+        b'H' | b'P' => (TradingStatus::HALTED, reason),
+        _ if listing.is_halted_operationally() => (TradingStatus::HALTED, Reason::new(IEX_ALONE)),
+        b'O' => (TradingStatus::RESTRICTED, reason),
+        b'T' => (TradingStatus::NORMAL, reason),
+        _ => (TradingStatus::UNDEFINED, reason),
+    }
+}
