@@ -3,7 +3,8 @@
 //! This crate does no I/O of its own, reads no clock and holds no `unsafe` code. Bytes come in as borrowed slices
 //! with the time at which they were received; what is found in them goes out through values and small traits.
 //!
-//! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written;
+//! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,
+//!   with both ends of asking for messages again ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
 //! * [`framing`]: what one datagram is, whatever protocol carries it;
 //! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
@@ -41,6 +42,7 @@ pub mod book;
 pub mod capture;
 pub mod draft;
 pub mod framing;
+pub mod history;
 pub mod iex;
 pub mod itch;
 pub mod line;
@@ -49,6 +51,7 @@ pub mod normalise;
 mod protocol;
 pub mod simulate;
 pub mod summary;
+pub mod token_bucket;
 
 pub use framing::Framing;
 pub use protocol::{Protocol, UnknownProtocol};

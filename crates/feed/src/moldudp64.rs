@@ -9,7 +9,9 @@
 
 mod builder;
 mod packet;
+pub mod recover;
 mod request;
+pub mod retransmit;
 
 pub use builder::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, end_of_session, heartbeat};
 pub use packet::{Data, Malformed, Packet, parse};

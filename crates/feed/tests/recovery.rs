@@ -1,0 +1,411 @@
+//! Asking for missing messages and answering, both ends without sockets or clock: losses, liars, limits.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tapeline_feed::history::{History, Limits};
+use tapeline_feed::moldudp64::recover::{Ask, Client, PIECE, Rejected, Settings};
+use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server, Unanswered};
+use tapeline_feed::moldudp64::{
+    self, END_OF_SESSION, HEADER_BYTES, Packet, PacketBuilder, Request, Session, end_of_session, heartbeat,
+};
+use tapeline_measure::Nanos;
+
+const MS: u64 = 1_000_000;
+const START: Nanos = Nanos(1_700_000_000_000_000_000);
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+fn session() -> Session {
+    Session::new("DAY1")
+}
+
+/// A history of `messages` messages, each of which says its sequence.
+fn history(messages: u64) -> History {
+    let mut history = History::new(Limits { messages: 1 << 16, bytes: 4 << 20 });
+    history.begin(session());
+    for sequence in 1..=messages {
+        assert!(history.push(sequence, format!("message {sequence}").as_bytes()));
+    }
+    history
+}
+
+/// The ranges that a set of missing messages makes.
+fn ranges(missing: &BTreeSet<u64>) -> Vec<RangeInclusive<u64>> {
+    let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
+    for &sequence in missing {
+        match ranges.last_mut() {
+            Some(last) if *last.end() + 1 == sequence => *last = *last.start()..=sequence,
+            _ => ranges.push(sequence..=sequence),
+        }
+    }
+    ranges
+}
+
+/// Takes an answer's messages out of what is missing; they are what they should be.
+fn fill(missing: &mut BTreeSet<u64>, data: moldudp64::Data<'_>) {
+    for (sequence, message) in data.messages() {
+        assert_eq!(message, format!("message {sequence}").as_bytes());
+        missing.remove(&sequence);
+    }
+}
+
+#[test]
+fn the_requests_for_the_holes_of_the_real_lines_are_these_bytes() {
+    let Some(expected) = shared_data::expected("moldudp64-derived/expected.json") else { return };
+    let mut client = Client::new(Settings::default());
+    let holes = expected["A_and_B_arbitrated_without_recovery"]["missing_ranges"].as_array().unwrap();
+    let holes = holes.iter().map(|hole| hole[0].as_u64().unwrap()..=hole[1].as_u64().unwrap());
+    client.update(Session::new("AAPL200130"), holes);
+    let requests: Vec<String> = std::iter::from_fn(|| client.poll(START))
+        .map(|ask| ask.request.encode().iter().map(|byte| format!("{byte:02x}")).collect())
+        .collect();
+    let wanted = expected["recovery"]["requests"].as_array().unwrap();
+    assert_eq!(requests.len(), wanted.len());
+    for (request, wanted) in requests.iter().zip(wanted) {
+        assert_eq!(request, wanted["packet_hex"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn a_hole_is_filled_packet_by_packet_and_never_asked_for_twice() {
+    let history = history(2_000);
+    let mut server = Server::new(retransmit::Settings::default());
+    let mut client = Client::new(Settings { burst: 1_000, ..Settings::default() });
+    let mut missing: BTreeSet<u64> = (100..=1_500).chain(1_700..=1_700).collect();
+    let mut buffer = [0; LONGEST_ANSWER];
+    let (mut asked, mut received) = (0, 0);
+    client.update(session(), ranges(&missing));
+    while !missing.is_empty() {
+        let ask = client.poll(START).expect("something is missing");
+        assert_eq!(ask.server, 0);
+        asked += 1;
+        let answer = server.answer(HERE, &ask.request.encode(), &history, START, &mut buffer).unwrap();
+        assert!(answer.len() <= moldudp64::DEFAULT_PACKET_BYTES);
+        let data = client.answer(0, answer).unwrap();
+        received += u64::from(data.count());
+        fill(&mut missing, data);
+        client.update(session(), ranges(&missing));
+    }
+    assert_eq!(received, 1_402);
+    assert_eq!((client.poll(START), client.next_due(START), client.is_busy()), (None, None, false));
+    assert_eq!(client.given_up(), None);
+    let statistics = client.statistics();
+    assert_eq!((statistics.requests, statistics.answers, statistics.messages), (asked, asked, 1_402));
+    assert_eq!((server.statistics().answers, server.statistics().messages), (asked, 1_402));
+}
+
+#[test]
+fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
+    let settings = Settings { servers: 2, max_tries: 3, timeout_ns: 100 * MS, ..Settings::default() };
+    let mut client = Client::new(settings);
+    let missing = [10..=12, 20..=20];
+    client.update(session(), missing.clone());
+    let mut now = START;
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let asks: Vec<Ask> = std::iter::from_fn(|| client.poll(now)).collect();
+        assert_eq!(asks.len(), 2);
+        assert!(asks[0].server == asks[1].server, "{asks:?}");
+        servers.push(asks[0].server);
+        assert_eq!(client.next_due(now), Some(now + 100 * MS));
+        now = now + 100 * MS;
+        assert_eq!(client.given_up(), None);
+    }
+    assert_eq!(servers, [0, 1, 0]);
+    assert_eq!(client.poll(now), None);
+    assert_eq!(client.given_up(), Some(10..=12));
+    assert_eq!(client.given_up(), Some(20..=20));
+    for _ in 0..3 {
+        // The caller may go on to call them missing: it is not said again, nor asked for.
+        client.update(session(), missing.clone());
+        assert_eq!((client.poll(now), client.given_up(), client.next_due(now)), (None, None, None));
+        now = now + 1_000 * MS;
+    }
+    assert_eq!((client.statistics().timeouts, client.statistics().given_up), (6, 4));
+
+    // The server that answered is asked first the next time.
+    client.update(session(), [30..=30]);
+    let ask = client.poll(now).unwrap();
+    let mut buffer = [0; LONGEST_ANSWER];
+    let mut server = Server::new(retransmit::Settings::default());
+    let answer = server.answer(HERE, &ask.request.encode(), &history(50), now, &mut buffer).unwrap();
+    assert!(client.answer(0, answer).is_ok());
+    client.update(session(), [31..=31]);
+    assert_eq!(client.poll(now).unwrap().server, 0);
+}
+
+#[test]
+fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
+    let mut client = Client::new(Settings { max_hole: 1_000, ..Settings::default() });
+    client.update(session(), [5..=1_004, 2_000..=5_000]);
+    assert_eq!(client.given_up(), Some(2_000..=5_000));
+    assert_eq!(client.given_up(), None);
+    let asked: Vec<(u64, u16)> = std::iter::from_fn(|| client.poll(START))
+        .map(|ask| (ask.request.sequence, ask.request.count))
+        .collect();
+    assert_eq!(asked, [(5, PIECE as u16), (5 + PIECE, 1_000 - PIECE as u16)]);
+    // Without an answer its pieces are given up as one hole.
+    let mut now = START;
+    for _ in 0..3 {
+        now = now + 1_000 * MS;
+        while client.poll(now).is_some() {}
+    }
+    assert_eq!((client.given_up(), client.given_up()), (Some(5..=1_004), None));
+
+    // Everything that a sequence can be.
+    let mut client = Client::new(Settings::default());
+    client.update(session(), [1..=u64::MAX]);
+    assert_eq!((client.poll(now), client.given_up()), (None, Some(1..=u64::MAX)));
+}
+
+#[test]
+fn the_rate_and_the_number_of_open_requests_are_bounded() {
+    let settings = Settings { max_outstanding: 3, requests_per_second: 10, burst: 5, ..Settings::default() };
+    let mut client = Client::new(settings);
+    let holes: Vec<RangeInclusive<u64>> = (1..=40).map(|number| number * 10..=number * 10).collect();
+    client.update(session(), holes.iter().cloned());
+    assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 3);
+    // As they are filled two more go at once, and then one each tenth of a second.
+    client.update(session(), holes[3..].iter().cloned());
+    assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 2);
+    client.update(session(), holes[5..].iter().cloned());
+    assert_eq!((client.poll(START), client.next_due(START)), (None, Some(START + 100 * MS)));
+    assert!(client.poll(START + 100 * MS).is_some());
+    assert!(client.poll(START + 100 * MS).is_none());
+}
+
+#[test]
+fn holes_without_end_take_no_more_memory_and_are_asked_for_later() {
+    let mut client = Client::new(Settings { max_outstanding: 10_000, burst: 10_000, ..Settings::default() });
+    let holes = |from: u64| (from..=5_000).map(|number| number * 2..=number * 2);
+    client.update(session(), holes(1));
+    assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 1_024);
+    client.update(session(), holes(1_025));
+    assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 1_024);
+    // What is new in front waits as well.
+    client.update(session(), holes(500));
+    assert_eq!(client.poll(START), None);
+}
+
+#[test]
+fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
+    let settings = Settings { max_tries: 4, timeout_ns: 10 * MS, ..Settings::default() };
+    let mut client = Client::new(settings);
+    client.update(session(), [10..=12]);
+    let packet = |session, first, count: usize| {
+        let mut buffer = [0; 200];
+        let mut packet = PacketBuilder::new(&mut buffer, session, first).unwrap();
+        (0..count).for_each(|_| packet.push(b"lie").unwrap());
+        let length = packet.finish();
+        buffer[..length].to_vec()
+    };
+    let lies = [
+        (vec![], 0),
+        (packet(session(), 10, 3)[..25].to_vec(), 0),
+        (packet(Session::new("OTHER"), 10, 3), 1),
+        (heartbeat(session(), 10).to_vec(), 2),
+        (end_of_session(session(), 10).to_vec(), 2),
+        (packet(session(), 9, 2), 3),
+        (packet(session(), 12, 2), 3),
+        (packet(session(), u64::MAX - 2, 2), 3),
+        (packet(session(), 0, 1), 3),
+    ];
+    let mut now = START;
+    let mut expected = [0; Rejected::REASONS.len()];
+    for round in 0..4 {
+        assert!(client.poll(now).is_some(), "{round}");
+        for (lie, reason) in &lies {
+            assert_eq!(client.answer(0, lie).unwrap_err().index(), *reason, "{lie:?}");
+            expected[*reason] += 1;
+        }
+        assert_eq!(client.statistics().rejected, expected);
+        assert_eq!(client.poll(now), None);
+        now = now + 10 * MS;
+    }
+    assert_eq!((client.poll(now), client.given_up()), (None, Some(10..=12)));
+
+    // An answer that is no lie but never helps: always the last message only.
+    client.update(session(), [20..=22]);
+    for _ in 0..4 {
+        assert!(client.poll(now).is_some());
+        assert!(client.answer(0, &packet(session(), 22, 1)).is_ok());
+        client.update(session(), [20..=22]);
+    }
+    assert_eq!((client.poll(now), client.given_up()), (None, Some(20..=22)));
+    // Another session begins: nothing of the one before is asked for.
+    client.update(session(), [30..=30]);
+    client.update(Session::new("DAY2"), [7..=7]);
+    assert_eq!(client.poll(now).unwrap().request, Request::for_gap(Session::new("DAY2"), 7, 7));
+    assert_eq!(client.answer(0, &packet(session(), 30, 1)), Err(Rejected::OtherSession));
+}
+
+#[test]
+fn a_server_answers_what_it_has_and_nothing_else() {
+    let mut history = history(100);
+    history.push(105, b"after a hole");
+    let mut server = Server::new(retransmit::Settings::default());
+    let mut buffer = [0; LONGEST_ANSWER];
+    let mut ask = |session, sequence, count| {
+        let request = Request { session, sequence, count }.encode();
+        server.answer(HERE, &request, &history, START, &mut buffer).map(|answer| {
+            let Ok(Packet::Data(data)) = moldudp64::parse(answer) else { panic!("{answer:?}") };
+            assert_eq!((data.session(), data.sequence(), data.trailing()), (session, sequence, 0));
+            data.count()
+        })
+    };
+    assert_eq!(ask(session(), 1, 1), Ok(1));
+    assert_eq!(ask(session(), 99, 9), Ok(2));
+    assert_eq!(ask(session(), 105, 0xFFFE), Ok(1));
+    assert_eq!(ask(session(), 1, 0xFFFE), Ok(100));
+    assert_eq!(ask(session(), 101, 1), Err(Unanswered::NotHere));
+    assert_eq!(ask(session(), 106, 1), Err(Unanswered::NotHere));
+    assert_eq!(ask(session(), u64::MAX, 5), Err(Unanswered::NotHere));
+    assert_eq!(ask(session(), 0, 5), Err(Unanswered::Absurd));
+    assert_eq!(ask(session(), 5, 0), Err(Unanswered::Absurd));
+    assert_eq!(ask(session(), 5, END_OF_SESSION), Err(Unanswered::Absurd));
+    assert_eq!(ask(Session::new("DAY2"), 5, 1), Err(Unanswered::OtherSession));
+    assert_eq!(server.answer(HERE, &[1; 19], &history, START, &mut buffer), Err(Unanswered::Malformed));
+    let counted: Vec<(&str, u64)> = server.statistics().unanswered_by_reason().collect();
+    let expected = [("malformed", 1), ("other-session", 1), ("absurd", 3), ("not-here", 3)];
+    assert_eq!(counted[..4], expected);
+    assert_eq!((server.statistics().requests, server.statistics().answers), (12, 4));
+
+    // A message that is longer than a packet should be gets one of its own.
+    let mut history = History::new(Limits { messages: 10, bytes: 100_000 });
+    history.begin(session());
+    assert!(history.push(1, &[7; 5_000]) && history.push(2, &[8; 65_500]));
+    let long = Request::for_gap(session(), 1, 2).encode();
+    let answer = server.answer(HERE, &long, &history, START, &mut buffer).unwrap();
+    assert_eq!(answer.len(), HEADER_BYTES + 2 + 5_000);
+    // Not even a datagram can hold this one.
+    let longest = Request::for_gap(session(), 2, 2).encode();
+    assert_eq!(server.answer(HERE, &longest, &history, START, &mut buffer), Err(Unanswered::NotHere));
+}
+
+#[test]
+fn no_address_is_sent_more_than_its_share_nor_all_together() {
+    let history = history(1_000);
+    let settings = retransmit::Settings {
+        requester_bytes_per_second: 70_000,
+        bytes_per_second: 140_000,
+        max_requesters: 3,
+        ..retransmit::Settings::default()
+    };
+    let mut server = Server::new(settings);
+    let mut buffer = [0; LONGEST_ANSWER];
+    let request = Request::for_gap(session(), 1, 1_000).encode();
+    let address = |last| Ipv4Addr::new(192, 0, 2, last);
+    let mut flood = |from: u8, now: Nanos, times: u64| {
+        let mut bytes = 0;
+        let mut refused = Vec::new();
+        for _ in 0..times {
+            match server.answer(address(from), &request, &history, now, &mut buffer) {
+                Ok(answer) => bytes += answer.len() as u64,
+                Err(unanswered) => refused.push(unanswered),
+            }
+        }
+        refused.dedup();
+        (bytes, refused)
+    };
+    // Once what is saved up, and the share of ten seconds.
+    let mut total = 0;
+    for second in 0..10 {
+        let (bytes, refused) = flood(1, START + second * 1_000 * MS, 1_000);
+        assert_eq!(refused, [Unanswered::TooMuch]);
+        total += bytes;
+    }
+    assert!((600_000..=9 * 70_000 + LONGEST_ANSWER as u64).contains(&total), "{total}");
+    // Another has its own, a third what is left of all, and a fourth address nothing.
+    let now = START + 20_000 * MS;
+    assert_eq!(flood(2, now, 1_000).1, [Unanswered::TooMuch]);
+    assert_eq!(flood(3, now, 1_000).1, [Unanswered::Busy]);
+    assert_eq!(flood(4, now, 1_000), (0, vec![Unanswered::Busy]));
+    // When the others have been silent for long enough there is room again.
+    assert!(flood(4, now + 5_000 * MS, 1).0 > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Over a network that loses, doubles and delays, with servers some of which are dead, every hole is filled or given
+    /// up, never both, and never forgotten.
+    #[test]
+    fn every_missing_message_comes_or_is_given_up(
+        holes in vec((1_u64..3_000, 1_u64..300), 1..20),
+        dead in vec(any::<bool>(), 1..4),
+        fates in vec(0_u8..8, 64),
+    ) {
+        let history = history(4_000);
+        let mut server = Server::new(retransmit::Settings::default());
+        let settings = Settings { servers: dead.len(), timeout_ns: 20 * MS, max_tries: 6, ..Settings::default() };
+        let mut client = Client::new(settings);
+        let mut missing: BTreeSet<u64> =
+            holes.iter().flat_map(|(first, count)| *first..first + count).collect();
+        let all = missing.len() as u64;
+        let (mut now, mut round, mut lost) = (START, 0, 0);
+        let mut buffer = [0; LONGEST_ANSWER];
+        let mut flying: Vec<(Nanos, usize, Vec<u8>)> = Vec::new();
+        client.update(session(), ranges(&missing));
+        while !missing.is_empty() {
+            while let Some(ask) = client.poll(now) {
+                round += 1;
+                let fate = fates[round % fates.len()];
+                if dead[ask.server] || fate == 0 {
+                    continue;
+                }
+                if let Ok(answer) = server.answer(HERE, &ask.request.encode(), &history, now, &mut buffer) {
+                    // Some come when nobody waits for them any more.
+                    for copy in 0..=u64::from(fate == 1) {
+                        flying.push((now + (u64::from(fate) * 4 + copy) * MS, ask.server, answer.to_vec()));
+                    }
+                }
+            }
+            let (landed, rest) = flying.into_iter().partition(|(at, ..)| *at <= now);
+            flying = rest;
+            for (_, server, answer) in landed {
+                if let Ok(data) = client.answer(server, &answer) {
+                    fill(&mut missing, data);
+                }
+                client.update(session(), ranges(&missing));
+            }
+            while let Some(range) = client.given_up() {
+                for sequence in range {
+                    lost += u64::from(missing.remove(&sequence));
+                }
+                client.update(session(), ranges(&missing));
+            }
+            now = now + MS;
+            prop_assert!(round < 100_000);
+        }
+        prop_assert_eq!(client.is_busy(), false);
+        if dead.iter().all(|dead| *dead) {
+            prop_assert_eq!(lost, all);
+        }
+    }
+
+    /// Any datagram at all leaves both ends alive; a client that is told nothing new has not changed.
+    #[test]
+    fn hostile_datagrams_change_nothing(datagrams in vec(vec(any::<u8>(), 0..80), 0..20)) {
+        let history = history(10);
+        let mut server = Server::new(retransmit::Settings::default());
+        let mut client = Client::new(Settings::default());
+        client.update(session(), [3..=4]);
+        let ask = client.poll(START).unwrap();
+        let mut buffer = [0; LONGEST_ANSWER];
+        for datagram in &datagrams {
+            prop_assert!(client.answer(0, datagram).is_err());
+            prop_assert!(server.answer(HERE, datagram, &history, START, &mut buffer).is_err());
+        }
+        prop_assert_eq!(client.statistics().rejected.iter().sum::<u64>(), datagrams.len() as u64);
+        prop_assert_eq!(client.poll(START), None);
+        let answer = server.answer(HERE, &ask.request.encode(), &history, START, &mut buffer).unwrap();
+        prop_assert!(client.answer(0, answer).is_ok());
+    }
+}
