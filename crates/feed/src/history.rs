@@ -214,8 +214,11 @@ impl Sink for History {
         self.push(sequence, bytes);
     }
 
-    fn gap(&mut self, _: u64, _: u64) {
-        // The next message's sequence shows the hole.
+    fn gap(&mut self, _: u64, last: u64) {
+        // Before the first message there is nothing to leave a hole in.
+        if self.first > 0 && last < u64::MAX && last >= self.next() {
+            self.skip_to(last + 1);
+        }
     }
 
     fn end_of_session(&mut self, _: u64) {

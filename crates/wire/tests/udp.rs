@@ -84,6 +84,27 @@ fn unicast_tells_who_sent() {
 }
 
 #[test]
+fn an_answer_goes_back_to_who_asked() {
+    let (mut client, mut server) = (unicast(), unicast());
+    assert!(client.send_to(b"request", server.local_address()).unwrap());
+    let mut batch = Batch::default();
+    assert!(server.wait(PATIENCE));
+    assert_eq!(server.receive(&mut batch).unwrap(), 1);
+    let request = batch.iter().next().unwrap();
+    assert_eq!((request.bytes, request.source), (&b"request"[..], client.local_address()));
+    assert!(server.send_to(b"answer", request.source).unwrap());
+    assert_eq!(take(&mut client, 1), [b"answer"]);
+
+    let too_long = client.send_to(&[0; 65_508], server.local_address());
+    assert!(matches!(too_long, Err(Error::TooLong { length: 65_508, .. })), "{too_long:?}");
+    // Where nobody listens it is lost on its way, as any datagram may be.
+    let nobody = unicast().local_address();
+    for _ in 0..3 {
+        client.send_to(b"request", nobody).unwrap();
+    }
+}
+
+#[test]
 fn mixed_sizes_arrive_in_order_in_one_batch() {
     let mut receiver = unicast();
     let mut sender = sender(receiver.local_address());

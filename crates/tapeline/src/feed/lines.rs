@@ -163,7 +163,7 @@ impl Lines {
 }
 
 /// A socket's refusal with its hint.
-fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
+pub(super) fn hinted(error: tapeline_wire::Error) -> anyhow::Error {
     match error.hint() {
         Some(hint) => Hinted::new(error.to_string(), hint).into(),
         None => error.into(),

@@ -1,4 +1,4 @@
-//! `tapeline feed`: replay, inspect or simulate a market feed.
+//! `tapeline feed`: replay, inspect, simulate or serve a market feed.
 //!
 //! | file | owns |
 //! |---|---|
@@ -6,15 +6,18 @@
 //! | `replay.rs` | a capture onto the network |
 //! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
+//! | `serve_retransmit.rs`, `past.rs` | answering requests for messages, and where those come from |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
 mod generator;
 mod inspect;
 mod itch_report;
 mod lines;
+mod past;
 mod replay;
 mod report;
 mod sending;
+mod serve_retransmit;
 mod simulate;
 mod tally;
 
@@ -52,6 +55,12 @@ enum Command {
     /// can tell its latency from due. With --write, nothing is sent and the day is generated as fast as it goes, with the times that the
     /// rate gives from 09:30 on.
     Simulate(simulate::Simulate),
+    /// Answer MoldUDP64 requests for missing messages, from captures
+    ///
+    /// Reads the captures once, as `inspect` does: several as the lines of one feed. Each request is answered by one packet of as many of
+    /// the messages as fit in 1,400 bytes; whoever wants more asks again. What is not here is not answered. No address is sent more than
+    /// its share of bytes, and all together no more than theirs, so that nobody can be flooded by requests in his name.
+    ServeRetransmit(serve_retransmit::ServeRetransmit),
 }
 
 impl Feed {
@@ -60,6 +69,7 @@ impl Feed {
             Command::Replay(replay) => replay.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Simulate(simulate) => simulate.run(),
+            Command::ServeRetransmit(serve) => serve.run(),
         }
     }
 }

@@ -169,6 +169,30 @@ impl Receiver {
         wait_any(&[self], timeout)
     }
 
+    /// Sends a datagram from this socket, so that an answer comes back to it. Whether it went: `false` where there was no
+    /// room, or the network had refused an earlier one (counted in [`network_errors`](Self::network_errors)). It does
+    /// not wait: a datagram may be lost on its way all the same.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`]; [`Error::Socket`] when the machine refuses, such as where no route leads there.
+    pub fn send_to(&mut self, datagram: &[u8], destination: SocketAddrV4) -> Result<bool, Error> {
+        for _ in 0..NETWORK_ERRORS_A_CALL {
+            match net::sendto(self.socket.as_fd(), datagram, net::SendFlags::empty(), &destination) {
+                Ok(_) => return Ok(true),
+                Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(Errno::MSGSIZE) => {
+                    return Err(Error::TooLong { length: datagram.len(), address: destination.to_string() });
+                }
+                Err(errno) if is_from_the_network(errno) && errno != Errno::NETUNREACH => {
+                    self.network_errors += 1;
+                }
+                Err(errno) => return Err(Error::socket(Operation::Send, destination, errno)),
+            }
+        }
+        Ok(false)
+    }
+
     /// Where it listens; with the port that was found when port 0 was asked for.
     pub fn local_address(&self) -> SocketAddrV4 {
         self.local

@@ -1,0 +1,176 @@
+//! `tapeline feed serve-retransmit`: answers requests for messages, from captures.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use tapeline_feed::history::History;
+use tapeline_feed::moldudp64::retransmit::{LONGEST_ANSWER, Server, Settings, Statistics};
+use tapeline_measure::{Clock, figures};
+use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
+
+use super::lines::hinted;
+use super::past::PastArgs;
+use crate::arguments;
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// The options; the help is with the subcommand.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline feed serve-retransmit day.pcap.gz --listen 127.0.0.1:26479\n  \
+    tapeline feed serve-retransmit lineA.pcap lineB.pcap --listen 10.0.0.5:26479 --rate-each 1MB")]
+pub(super) struct ServeRetransmit {
+    #[command(flatten)]
+    past: PastArgs,
+    /// The address of this machine to answer at; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddrV4,
+    /// Bytes a second that one address is sent at most: anybody can put somebody else's on a request
+    #[arg(long, value_name = "SIZE", default_value = "4MB", value_parser = arguments::size)]
+    rate_each: u64,
+    /// Bytes a second that all together are sent at most
+    #[arg(long, value_name = "SIZE", default_value = "40MB", value_parser = arguments::size)]
+    rate_all: u64,
+    /// End after this long; without it, when asked to
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    duration: Option<Duration>,
+    /// How to print that it is ready, and what was done
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// Requests taken from the socket at once. They are short; a longer datagram is cut, and still too long.
+const BATCH_SLOTS: usize = 64;
+const SLOT_BYTES: usize = 64;
+/// How long a wait goes on before it looks whether the user wants to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Printed as a line of JSON when requests are answered.
+#[derive(Debug, Serialize)]
+pub(super) struct Ready {
+    pub(super) ready: String,
+    pub(super) session: Option<String>,
+    pub(super) first_sequence: u64,
+    pub(super) next_sequence: u64,
+}
+
+impl Ready {
+    pub(super) fn of(address: impl ToString, history: &History) -> Self {
+        Self {
+            ready: address.to_string(),
+            session: history.session().map(|session| session.to_string()),
+            first_sequence: history.first(),
+            next_sequence: history.next(),
+        }
+    }
+
+    /// As `format` says: JSON for a script that waits for it, words for people.
+    pub(super) fn say(&self, format: Format) -> anyhow::Result<()> {
+        match format {
+            Format::Json => output::print_json_line(self),
+            Format::Table => {
+                let session = self.session.as_deref().unwrap_or("(none yet)");
+                anstream::eprintln!(
+                    "serving messages {} to {} of session {session} at {}; Ctrl-C ends it",
+                    self.first_sequence,
+                    self.next_sequence - 1,
+                    self.ready
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    requests: u64,
+    answers: u64,
+    messages: u64,
+    bytes: u64,
+    /// Answers that the socket had no room for.
+    unsent: u64,
+    unanswered: BTreeMap<&'static str, u64>,
+}
+
+impl ServeRetransmit {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let history = self.past.read(&stop)?;
+        let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(self.listen) };
+        let mut socket = Receiver::open(&options).map_err(hinted)?;
+        Ready::of(socket.local_address(), &history).say(self.format)?;
+        let mut server = Server::new(Settings {
+            requester_bytes_per_second: self.rate_each,
+            bytes_per_second: self.rate_all,
+            ..Settings::default()
+        });
+        let unsent = self.serve(&mut socket, &history, &mut server, &stop)?;
+        self.print(server.statistics(), unsent)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Answers until it is time to end; gives how many answers the socket did not take.
+    fn serve(
+        &self,
+        socket: &mut Receiver,
+        history: &History,
+        server: &mut Server,
+        stop: &Stop,
+    ) -> anyhow::Result<u64> {
+        let clock = Clock::calibrate();
+        let begun = clock.now();
+        let mut batch = Batch::new(BATCH_SLOTS, SLOT_BYTES);
+        let mut buffer = vec![0; LONGEST_ANSWER];
+        let mut unsent = 0;
+        loop {
+            let now = clock.now();
+            let over = |limit: Duration| now.since(begun) >= limit.as_nanos() as i64;
+            if stop.requested() || self.duration.is_some_and(over) {
+                return Ok(unsent);
+            }
+            if !socket.wait(LOOK) || socket.receive(&mut batch).map_err(hinted)? == 0 {
+                continue;
+            }
+            for request in &batch {
+                let requester = request.source;
+                let answer = server.answer(*requester.ip(), request.bytes, history, clock.now(), &mut buffer);
+                // A requester that cannot be reached is its own misfortune, not the end of the others.
+                if let Ok(answer) = answer
+                    && !socket.send_to(answer, requester).unwrap_or(false)
+                {
+                    unsent += 1;
+                }
+            }
+        }
+    }
+
+    fn print(&self, statistics: &Statistics, unsent: u64) -> anyhow::Result<()> {
+        let unanswered = statistics.unanswered_by_reason().filter(|(_, count)| *count > 0).collect();
+        let Statistics { requests, answers, messages, bytes, .. } = *statistics;
+        let outcome = Outcome { requests, answers, messages, bytes, unsent, unanswered };
+        if self.format == Format::Json {
+            return output::print_json_line(&outcome);
+        }
+        let mut text = format!(
+            "answered {} of {} requests with {} messages in {} bytes",
+            figures::thousands(answers),
+            figures::thousands(requests),
+            figures::thousands(messages),
+            figures::thousands(bytes)
+        );
+        for (reason, count) in &outcome.unanswered {
+            text.push_str(&format!("; {reason}: {}", figures::thousands(*count)));
+        }
+        if unsent > 0 {
+            text.push_str(&format!("; not sent: {}", figures::thousands(unsent)));
+        }
+        output::print(&text)
+    }
+}
