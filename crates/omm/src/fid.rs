@@ -30,6 +30,8 @@ macro_rules! fids {
 fids! {
     /// Price of the last trade. REAL.
     TRDPRC_1 = 6;
+    /// What prices are in. ENUM.
+    CURRENCY = 15;
     /// Best bid. REAL.
     BID = 22;
     /// Best ask. REAL.
@@ -40,10 +42,28 @@ fids! {
     ASKSIZE = 31;
     /// Shares traded today. REAL.
     ACVOL_1 = 32;
+    /// How many decimals prices have. ENUM.
+    TRD_UNITS = 53;
     /// Trades of the day. REAL.
     NUM_MOVES = 77;
     /// Shares of the last trade. REAL.
     TRDVOL_1 = 178;
+    /// The order's number: the key of a market by order map. RMTES string.
+    ORDER_ID = 3426;
+    /// The order's price. REAL.
+    ORDER_PRC = 3427;
+    /// The order's side. ENUM.
+    ORDER_SIDE = 3428;
+    /// Shares that are left of the order. REAL.
+    ORDER_SIZE = 3429;
+    /// Whose order it is. RMTES string.
+    MMID = 3435;
+    /// Which venue the best bid is from. RMTES string.
+    BID_SRC = 4451;
+    /// Which venue the best ask is from. RMTES string.
+    ASK_SRC = 4452;
+    /// Whether best bid and ask are apart, equal or crossed. ENUM.
+    BOOK_STATE = 6516;
     /// Why trading is halted. RMTES string.
     HALT_REASN = 6517;
     /// Whether the instrument trades. ENUM.
@@ -52,4 +72,8 @@ fids! {
     QUOTIM_NS = 14265;
     /// Time of day of the last trade, to the nanosecond. TIME.
     SALTIM_NS = 14266;
+    /// Time of day from which the order's priority counts, to the nanosecond. TIME.
+    PR_TIM_NS = 14275;
+    /// Time of day of the order's last change, to the nanosecond. TIME.
+    OR_TIM_NS = 14276;
 }
