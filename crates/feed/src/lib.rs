@@ -11,6 +11,8 @@
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
+//! * [`symbols`]: which symbols are wanted, asked before a message is decoded;
+//! * [`nbbo`]: the best bid and offer over several venues;
 //! * [`summary`]: what a feed held, for people;
 //! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed.
 //!
@@ -47,10 +49,12 @@ pub mod iex;
 pub mod itch;
 pub mod line;
 pub mod moldudp64;
+pub mod nbbo;
 pub mod normalise;
 mod protocol;
 pub mod simulate;
 pub mod summary;
+pub mod symbols;
 pub mod token_bucket;
 
 pub use framing::Framing;

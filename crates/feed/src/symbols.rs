@@ -1,0 +1,244 @@
+//! Which symbols of a feed are wanted, decided before a message is decoded.
+//!
+//! [`Symbols`] is the choice, by name. A protocol that puts the symbol into every message asks it directly; one whose
+//! messages carry a number instead keeps a [`NumberFilter`], which learns once for each number whether it is wanted, so
+//! that nearly every message costs two bit tests.
+
+use std::fmt;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashSet;
+
+/// The longest name or prefix; exchanges use 8 to 21 characters (Databento's raw symbols have up to 70).
+const MAX_PATTERN_BYTES: usize = 70;
+
+/// The most patterns: more than there are symbols on any exchange's feed.
+pub const MAX_PATTERNS: usize = 1 << 20;
+
+/// A set of symbols: names, and prefixes that end in `*`.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    names: HashSet<Box<str>, RandomState>,
+    prefixes: Vec<Box<str>>,
+}
+
+/// A pattern that is no name and no prefix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadPattern {
+    /// An empty one.
+    #[error("an empty symbol")]
+    Empty,
+    /// Longer than symbols are.
+    #[error("symbol \"{0}\" is longer than {MAX_PATTERN_BYTES} bytes")]
+    TooLong(String),
+    /// A star that is not the last character, or a character that no symbol has.
+    #[error("\"{0}\" is neither a symbol nor the beginning of one with a * behind it")]
+    Characters(String),
+    /// More than [`MAX_PATTERNS`].
+    #[error("more than {MAX_PATTERNS} symbols")]
+    TooMany,
+}
+
+impl Symbols {
+    /// The set of all that match any of `patterns`: `AAPL` is one symbol, `MSFT*` all that begin so, `*` all.
+    ///
+    /// # Errors
+    /// The first [`BadPattern`].
+    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, BadPattern> {
+        let mut symbols = Self::default();
+        for pattern in patterns {
+            symbols.add(pattern)?;
+        }
+        Ok(symbols)
+    }
+
+    /// Adds what matches one more pattern.
+    ///
+    /// # Errors
+    /// [`BadPattern`]; then nothing has been added.
+    pub fn add(&mut self, pattern: &str) -> Result<(), BadPattern> {
+        let (text, is_prefix) = match pattern.strip_suffix('*') {
+            Some(prefix) => (prefix, true),
+            None => (pattern, false),
+        };
+        if pattern.is_empty() {
+            return Err(BadPattern::Empty);
+        }
+        if text.len() > MAX_PATTERN_BYTES {
+            return Err(BadPattern::TooLong(pattern.to_owned()));
+        }
+        if text.bytes().any(|byte| byte == b'*' || !(byte.is_ascii_graphic() || byte == b' ')) {
+            return Err(BadPattern::Characters(pattern.to_owned()));
+        }
+        if self.len() >= MAX_PATTERNS {
+            return Err(BadPattern::TooMany);
+        }
+        if is_prefix {
+            self.prefixes.push(text.into());
+        } else {
+            self.names.insert(text.into());
+        }
+        Ok(())
+    }
+
+    /// Whether a symbol is in the set. One look into a table, and one comparison for each prefix.
+    #[must_use]
+    pub fn contains(&self, symbol: &str) -> bool {
+        self.names.contains(symbol) || self.prefixes.iter().any(|prefix| symbol.starts_with(&**prefix))
+    }
+
+    /// Patterns in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.names.len() + self.prefixes.len()
+    }
+
+    /// Whether nothing is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Display for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} symbols and {} prefixes", self.names.len(), self.prefixes.len())
+    }
+}
+
+/// What a [`NumberFilter`] knows of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its symbol is wanted.
+    Wanted,
+    /// Its symbol is not wanted.
+    Unwanted,
+    /// No message has told its symbol yet.
+    Unknown,
+}
+
+/// The numbers that a feed gives to instruments for the day, and which of them are wanted.
+///
+/// Bounded: 16 KiB for numbers of 16 bits. Larger numbers are always [`Verdict::Unknown`].
+#[derive(Clone, Debug)]
+pub struct NumberFilter {
+    symbols: Symbols,
+    known: Box<[u64; WORDS]>,
+    wanted: Box<[u64; WORDS]>,
+    passed_over: u64,
+}
+
+/// 65,536 numbers, one bit each.
+const WORDS: usize = 1_024;
+
+impl NumberFilter {
+    /// A filter that has not met any number.
+    #[must_use]
+    pub fn new(symbols: Symbols) -> Self {
+        Self { symbols, known: Box::new([0; WORDS]), wanted: Box::new([0; WORDS]), passed_over: 0 }
+    }
+
+    /// What is known of a number.
+    #[inline]
+    #[must_use]
+    pub fn verdict(&self, number: u16) -> Verdict {
+        let (at, bit) = place(number);
+        if self.wanted[at] & bit != 0 {
+            Verdict::Wanted
+        } else if self.known[at] & bit != 0 {
+            Verdict::Unwanted
+        } else {
+            Verdict::Unknown
+        }
+    }
+
+    /// A number stands for `symbol` from now on. Whether that is wanted.
+    pub fn learn(&mut self, number: u16, symbol: &str) -> bool {
+        let (at, bit) = place(number);
+        let is_wanted = self.symbols.contains(symbol);
+        self.known[at] |= bit;
+        if is_wanted {
+            self.wanted[at] |= bit;
+        } else {
+            self.wanted[at] &= !bit;
+        }
+        is_wanted
+    }
+
+    /// Counts a message that was passed over.
+    #[inline]
+    pub fn pass_over(&mut self) {
+        self.passed_over += 1;
+    }
+
+    /// Messages that were passed over.
+    #[must_use]
+    pub const fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// The symbols that are wanted.
+    #[must_use]
+    pub const fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Forgets the numbers: a session begins. The count stays.
+    pub fn clear(&mut self) {
+        self.known.fill(0);
+        self.wanted.fill(0);
+    }
+}
+
+#[inline]
+const fn place(number: u16) -> (usize, u64) {
+    ((number >> 6) as usize, 1 << (number & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_prefixes() {
+        let symbols = Symbols::new(["AAPL", "MSFT*", "BRK.A", "BF B"]).unwrap();
+        for wanted in ["AAPL", "MSFT", "MSFTW", "BRK.A", "BF B"] {
+            assert!(symbols.contains(wanted), "{wanted}");
+        }
+        for other in ["AAP", "AAPLW", "MSF", "BRK.B", "", "aapl"] {
+            assert!(!symbols.contains(other), "{other}");
+        }
+        assert!(Symbols::new(["*"]).unwrap().contains("ANY"));
+        assert!(!Symbols::default().contains("ANY"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let refused = |pattern: &str| Symbols::new([pattern]).unwrap_err();
+        assert_eq!(refused(""), BadPattern::Empty);
+        assert_eq!(refused("A*B"), BadPattern::Characters("A*B".into()));
+        assert_eq!(refused("A**"), BadPattern::Characters("A**".into()));
+        assert_eq!(refused("Ä"), BadPattern::Characters("Ä".into()));
+        assert_eq!(refused("A\n"), BadPattern::Characters("A\n".into()));
+        assert!(matches!(refused(&"A".repeat(71)), BadPattern::TooLong(_)));
+    }
+
+    #[test]
+    fn every_number_is_learnt_by_itself() {
+        let mut filter = NumberFilter::new(Symbols::new(["A*"]).unwrap());
+        for number in 0..=u16::MAX {
+            assert_eq!(filter.verdict(number), Verdict::Unknown);
+            let is_wanted = number % 3 == 0;
+            assert_eq!(filter.learn(number, if is_wanted { "AB" } else { "BA" }), is_wanted);
+        }
+        for number in 0..=u16::MAX {
+            let expected = if number % 3 == 0 { Verdict::Wanted } else { Verdict::Unwanted };
+            assert_eq!(filter.verdict(number), expected, "{number}");
+        }
+        assert!(!filter.learn(3, "B"));
+        assert_eq!(filter.verdict(3), Verdict::Unwanted);
+        filter.clear();
+        assert_eq!(filter.verdict(3), Verdict::Unknown);
+    }
+}
