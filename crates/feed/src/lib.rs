@@ -14,7 +14,7 @@
 //! * [`symbols`]: which symbols are wanted, asked before a message is decoded;
 //! * [`nbbo`]: the best bid and offer over several venues;
 //! * [`summary`]: what a feed held, for people;
-//! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed.
+//! * [`capture`]: packet captures and feed files; [`simulate`]: a plausible exchange from a seed; [`faults`]: its bad days.
 //!
 //! ```
 //! use tapeline_feed::{itch, moldudp64};
@@ -43,6 +43,7 @@ mod blocks;
 pub mod book;
 pub mod capture;
 pub mod draft;
+pub mod faults;
 pub mod framing;
 pub mod history;
 pub mod iex;

@@ -24,8 +24,8 @@ mod book;
 mod exchange;
 mod listing;
 mod mix;
-mod random;
-mod schedule;
+pub(crate) mod random;
+pub(crate) mod schedule;
 
 pub use exchange::Exchange;
 pub use schedule::{Burst, FASTEST_HZ, NotABurst, Schedule};

@@ -49,7 +49,7 @@ impl FromStr for Burst {
 }
 
 /// `50ms` in nanoseconds.
-fn span_ns(text: &str) -> Option<u64> {
+pub(crate) fn span_ns(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(unit_at);
     let unit_ns: u64 = match unit {

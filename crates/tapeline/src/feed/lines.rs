@@ -1,12 +1,13 @@
-//! Where a feed goes: one line or two that carry the same datagrams.
+//! Where a feed goes: one line or two that carry the same datagrams, but for the faults that are asked for.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use clap::Args;
-use tapeline_measure::Clock;
+use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
 use tapeline_wire::udp::{SendOptions, Sender};
 
+use super::faults::{FaultArgs, Faults};
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
@@ -28,9 +29,12 @@ pub(super) struct Route {
     /// Routers that a multicast datagram may pass, plus one
     #[arg(long, default_value_t = 1)]
     pub(super) ttl: u8,
+    #[command(flatten)]
+    pub(super) faults: FaultArgs,
 }
 
 /// Datagrams that are ready to be sent, one behind the other.
+#[derive(Debug)]
 pub(super) struct Staged {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -94,6 +98,9 @@ pub(super) struct Carried {
 pub(super) struct Lines {
     senders: Vec<Sender>,
     carried: Carried,
+    faults: Option<Faults>,
+    /// What the faults leave of a batch on one line.
+    left: Staged,
 }
 
 impl Lines {
@@ -108,31 +115,77 @@ impl Lines {
             Sender::open(&options)
         };
         let senders = [Some(to), route.also].into_iter().flatten().map(open).collect::<Result<_, _>>();
-        Ok(Self { senders: senders.map_err(hinted)?, carried: Carried::default() })
+        let senders: Vec<Sender> = senders.map_err(hinted)?;
+        let faults = Faults::of(&route.faults, senders.len())?;
+        Ok(Self { senders, carried: Carried::default(), faults, left: Staged::new(0) })
     }
 
-    /// Sends a batch on every line, waiting for room where there is none: nothing is left out. `false` where the user
-    /// asked to end in the middle of it.
+    /// Sends a batch on every line, waiting for room where there is none: nothing is left out but by a fault. `false` where
+    /// the user asked to end in the middle of it.
     pub(super) fn send(&mut self, batch: &Staged, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
-        for sender in &mut self.senders {
-            let mut done = 0;
-            while done < batch.len() {
-                let sent = sender.send_many(batch.iter().skip(done)).map_err(hinted)?;
-                done += sent.count;
-                if sent.blocked {
-                    let since = clock.now();
-                    sender.wait(PATIENCE);
-                    self.carried.blocked += 1;
-                    self.carried.blocked_ns += clock.now().0.saturating_sub(since.0);
-                    if stop.requested() {
-                        return Ok(false);
-                    }
-                }
+        let sent = if self.faults.is_some() {
+            self.send_left(clock, stop, |faults, line, left| faults.pass(line, batch, clock.now(), left))?
+        } else {
+            let mut sent = true;
+            for sender in &mut self.senders {
+                sent = sent && send_on(sender, batch, &mut self.carried, clock, stop)?;
             }
-        }
+            sent
+        };
         self.carried.datagrams += batch.len() as u64;
         self.carried.bytes += batch.byte_count() as u64;
+        Ok(sent)
+    }
+
+    /// Sends what a fault has delayed until now.
+    pub(super) fn release(&mut self, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
+        if self.next_release().is_none_or(|at| at > clock.now()) {
+            return Ok(true);
+        }
+        self.send_left(clock, stop, |faults, line, left| faults.release(line, clock.now(), left))
+    }
+
+    /// When a fault's delay is over: call [`release`](Self::release) then.
+    pub(super) fn next_release(&self) -> Option<Nanos> {
+        self.faults.as_ref().and_then(Faults::next_release)
+    }
+
+    /// Sends what faults have held back, at its time: nothing more will come.
+    pub(super) fn finish(&mut self, clock: &Clock, stop: &Stop) -> anyhow::Result<bool> {
+        let pacer = Pacer::per_second(1, clock.now());
+        let mut sent =
+            self.send_left(clock, stop, |faults, line, left| faults.finish(line, clock.now(), left))?;
+        while let Some(at) = self.next_release().filter(|_| sent && !stop.requested()) {
+            pacer.wait(clock, at.min(clock.now() + PATIENCE.as_nanos() as u64), Waiting::Sleep);
+            sent = self.release(clock, stop)?;
+        }
+        if let Some(faults) = &mut self.faults {
+            faults.settle()?;
+        }
+        Ok(sent && !stop.requested())
+    }
+
+    /// Sends on each line what `take` gets out of the faults for it.
+    fn send_left(
+        &mut self,
+        clock: &Clock,
+        stop: &Stop,
+        mut take: impl FnMut(&mut Faults, usize, &mut Staged),
+    ) -> anyhow::Result<bool> {
+        let Some(faults) = &mut self.faults else { return Ok(true) };
+        for (line, sender) in self.senders.iter_mut().enumerate() {
+            self.left.clear();
+            take(faults, line, &mut self.left);
+            if !send_on(sender, &self.left, &mut self.carried, clock, stop)? {
+                return Ok(false);
+            }
+        }
         Ok(true)
+    }
+
+    /// What goes wrong on the way, if something does.
+    pub(super) fn faults(&self) -> Option<&Faults> {
+        self.faults.as_ref()
     }
 
     /// Sends one datagram on every line.
@@ -160,6 +213,31 @@ impl Lines {
     pub(super) fn advice(&self) -> Option<String> {
         self.senders.iter().find_map(Sender::advice)
     }
+}
+
+/// Sends a batch on one line, waiting for room; `false` where the user asked to end.
+fn send_on(
+    sender: &mut Sender,
+    batch: &Staged,
+    carried: &mut Carried,
+    clock: &Clock,
+    stop: &Stop,
+) -> anyhow::Result<bool> {
+    let mut done = 0;
+    while done < batch.len() {
+        let sent = sender.send_many(batch.iter().skip(done)).map_err(hinted)?;
+        done += sent.count;
+        if sent.blocked {
+            let since = clock.now();
+            sender.wait(PATIENCE);
+            carried.blocked += 1;
+            carried.blocked_ns += clock.now().0.saturating_sub(since.0);
+            if stop.requested() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// A socket's refusal with its hint.

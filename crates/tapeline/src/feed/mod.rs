@@ -3,12 +3,14 @@
 //! | file | owns |
 //! |---|---|
 //! | `lines.rs` | where datagrams go: one or two lines, back pressure, batches |
+//! | `faults.rs` | what goes wrong on the way there, if asked for |
 //! | `replay.rs` | a capture onto the network |
 //! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
 //! | `serve_retransmit.rs`, `past.rs` | answering requests for messages, and where those come from |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
+mod faults;
 mod generator;
 mod inspect;
 mod itch_report;

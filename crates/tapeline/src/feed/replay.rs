@@ -14,6 +14,7 @@ use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting, figures};
 
+use super::faults::{self, Done, Faults};
 use super::lines::{BATCH, Lines, Route, Staged};
 use crate::arguments;
 use crate::output::{self, Format, Progress};
@@ -123,6 +124,9 @@ struct Outcome {
     back_pressure: u64,
     back_pressure_ns: u64,
     latest_ns: u64,
+    /// What the faults did, by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<Done>,
     interrupted: bool,
 }
 
@@ -258,7 +262,8 @@ impl Replay {
             output::byte_rate(outcome.bytes_per_second),
             figures::thousands(outcome.back_pressure),
             if outcome.interrupted { " (interrupted)" } else { "" },
-        ))
+        ))?;
+        outcome.faults.as_ref().map_or(Ok(()), |done| output::print(&faults::summary(done)))
     }
 }
 
@@ -343,9 +348,10 @@ impl Player {
     fn wait(&mut self, sequence: Option<u64>) -> anyhow::Result<bool> {
         let pacer = Pacer::per_second(1, self.start);
         while self.now < self.due {
-            let until = self.due.min(self.now + LOOK_NS);
+            let release = self.lines.next_release().unwrap_or(self.due);
+            let until = self.due.min(self.now + LOOK_NS).min(release);
             self.now = pacer.wait(&self.clock, until, Waiting::Sleep);
-            if self.stop.requested() {
+            if self.stop.requested() || !self.lines.release(&self.clock, &self.stop)? {
                 return Ok(false);
             }
             if let Some(sequence) = sequence
@@ -397,7 +403,7 @@ impl Player {
 
     /// Ends the session of datagrams made here: at once, and repeatedly for as long as `linger`.
     fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
-        let Some(next) = self.next_sequence else { return Ok(true) };
+        let Some(next) = self.next_sequence else { return self.lines.finish(&self.clock, &self.stop) };
         let packet = end_of_session(self.session, next);
         for _ in 0..ENDS {
             self.staged.push(&packet);
@@ -406,7 +412,7 @@ impl Player {
         while self.flush()? {
             self.due = self.now + HEARTBEAT_NS;
             if self.due > until {
-                return Ok(true);
+                return self.lines.finish(&self.clock, &self.stop);
             }
             if !self.wait(None)? {
                 return Ok(false);
@@ -432,6 +438,7 @@ impl Player {
             back_pressure: carried.blocked,
             back_pressure_ns: carried.blocked_ns,
             latest_ns: self.latest_ns,
+            faults: self.lines.faults().map(Faults::done).cloned(),
             interrupted,
         }
     }

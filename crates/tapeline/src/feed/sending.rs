@@ -127,8 +127,9 @@ impl Sending {
     fn wait(&mut self, due: Nanos, session: Option<Session>) -> anyhow::Result<Option<Nanos>> {
         let mut now = self.clock.now();
         while now < due {
-            now = self.pacer.wait(&self.clock, due.min(now + LOOK_NS), self.waiting);
-            if self.stop.requested() {
+            let until = due.min(now + LOOK_NS).min(self.lines.next_release().unwrap_or(due));
+            now = self.pacer.wait(&self.clock, until, self.waiting);
+            if self.stop.requested() || !self.lines.release(&self.clock, &self.stop)? {
                 return Ok(None);
             }
             self.look(now);
@@ -179,6 +180,6 @@ impl Sending {
             self.lines.send_one(&packet, &self.clock, &self.stop)?;
             next = next + SECOND_NS;
         }
-        Ok(true)
+        self.lines.finish(&self.clock, &self.stop)
     }
 }

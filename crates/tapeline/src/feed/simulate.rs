@@ -21,6 +21,7 @@ use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, Session, end_of_session};
 use tapeline_feed::simulate::{Burst, CLOSING_MESSAGES, Exchange, FASTEST_HZ, Schedule, Settings};
 use tapeline_measure::{Clock, Evidence, Nanos, Percentiles, Rank, Verdict, Waiting, figures, judge, pin};
 
+use super::faults::{self, Done, Faults};
 use super::generator::{Generator, SHORTEST_LIMIT};
 use super::lines::{Lines, Route, Staged};
 use super::replay::Pack;
@@ -50,7 +51,7 @@ pub(super) struct Simulate {
     #[command(flatten)]
     route: Route,
     /// Write a file instead: `.itch` for messages behind their lengths, `.pcap` for datagrams
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "also"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "also", "faults", "fault_file"])]
     write: Option<PathBuf>,
     /// Messages a second
     #[arg(long, default_value = "1M", value_parser = arguments::rate)]
@@ -137,6 +138,9 @@ struct Outcome {
     traded_shares: u64,
     /// Over best bid and ask of all stocks: see `tapeline_feed::simulate::checksum`.
     books_checksum: String,
+    /// What the faults did, by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<Done>,
     interrupted: bool,
 }
 
@@ -220,6 +224,7 @@ impl Simulate {
         outcome.back_pressure_ns = carried.blocked_ns;
         outcome.lateness = Some(sending.lateness.percentiles());
         outcome.interrupted = interrupted;
+        outcome.faults = sending.lines.faults().map(Faults::done).cloned();
 
         // From the first due message to the last there is one interval less than messages.
         let intervals = sending.sent.saturating_sub(1);
@@ -329,6 +334,7 @@ impl Simulate {
             levels: exchange.levels(),
             traded_shares: exchange.totals().traded_shares,
             books_checksum: format!("{:016x}", exchange.checksum()),
+            faults: None,
             interrupted: false,
         }
     }
@@ -368,6 +374,9 @@ impl Simulate {
                 figures::duration(outcome.back_pressure_ns),
                 figures::thousands(outcome.heartbeats),
             ))?;
+        }
+        if let Some(done) = &outcome.faults {
+            output::print(&faults::summary(done))?;
         }
         output::print(&format!(
             "books: {} live orders on {} levels of {} stocks, {} shares traded, checksum {}",

@@ -1,0 +1,246 @@
+//! A line with its faults.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tapeline_measure::Nanos;
+
+use super::numbering::Numbering;
+use super::{Did, Entry, Kind, Numbers, Outlet, Part, Script};
+use crate::line::Line;
+use crate::moldudp64::HEADER_BYTES;
+use crate::simulate::random::Random;
+
+/// The most datagrams that wait for their delay to be over: beyond it the oldest leaves.
+const MOST_DELAYED: usize = 1 << 16;
+/// How often the end of a session is said before another one begins.
+const ENDS: usize = 3;
+
+/// Does to a line's datagrams what a [`Script`] says.
+///
+/// For senders, not for the hot path of a receiver: a datagram that is held back is copied into memory of its own. What
+/// can wait is bounded: see [`Fault`](super::Fault)'s limits, and 65,536 datagrams that are delayed.
+#[derive(Debug)]
+pub struct FaultyLine {
+    line: Line,
+    seed: u64,
+    rules: Vec<Rule>,
+    delay_ns: u64,
+    numbering: Numbering,
+    /// Datagrams so far, those of [`ENDS`] included.
+    datagrams: u64,
+    /// Datagrams with messages, and without any since the last of those: what a fate is drawn from.
+    drawn: (u64, u64),
+    bytes: Vec<u8>,
+    /// Leaves when so many datagrams have; in the order in which they were put here then.
+    overtaken: BTreeMap<(u64, u64), Box<[u8]>>,
+    /// How often something was put there.
+    held_back: u64,
+    /// Leaves at its time.
+    delayed: VecDeque<(Nanos, Box<[u8]>)>,
+}
+
+/// A fault, and how many datagrams of a burst are still to be lost.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    kind: Kind,
+    burst_left: u32,
+}
+
+impl FaultyLine {
+    /// A line that has carried nothing yet.
+    #[must_use]
+    pub fn new(script: &Script, seed: u64, line: Line) -> Self {
+        let here = script.faults().iter().filter(|fault| fault.line.is_none_or(|only| only == line));
+        let mut rules: Vec<Rule> = here.map(|fault| Rule { kind: fault.kind, burst_left: 0 }).collect();
+        rules.sort_by_key(|rule| rule.kind.rank());
+        let delay_ns = |rule: &Rule| if let Kind::Delay { by_ns } = rule.kind { by_ns } else { 0 };
+        Self {
+            line,
+            seed,
+            delay_ns: rules.iter().map(delay_ns).sum(),
+            rules,
+            numbering: Numbering::new(script),
+            datagrams: 0,
+            drawn: (0, 0),
+            bytes: Vec::new(),
+            overtaken: BTreeMap::new(),
+            held_back: 0,
+            delayed: VecDeque::new(),
+        }
+    }
+
+    /// Takes a datagram that would leave now.
+    pub fn datagram(&mut self, datagram: &[u8], now: Nanos, to: &mut impl Outlet) {
+        self.release(now, to);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let source = Numbers::of(datagram);
+        while let Some(turn) = self.numbering.turn(datagram) {
+            for end in turn.end.iter().cycle().take(if turn.end.is_some() { ENDS } else { 0 }) {
+                bytes.clear();
+                bytes.extend_from_slice(end);
+                self.suffer(&mut bytes, None, now, to);
+            }
+            let did = match turn.end {
+                Some(_) => Did::Rolled { from: turn.from },
+                None => Did::Reset { from: turn.from },
+            };
+            // Of the datagram that is about to come.
+            to.note(&Entry { line: self.line, datagram: self.datagrams + 1, numbers: source, did });
+        }
+        bytes.clear();
+        bytes.extend_from_slice(datagram);
+        self.numbering.apply(&mut bytes);
+        self.suffer(&mut bytes, source, now, to);
+        self.bytes = bytes;
+    }
+
+    /// Lets go what has waited long enough; [`datagram`](Self::datagram) does that too.
+    pub fn release(&mut self, now: Nanos, to: &mut impl Outlet) {
+        while self.next_release().is_some_and(|at| at <= now)
+            && let Some((_, bytes)) = self.delayed.pop_front()
+        {
+            to.leave(&bytes);
+        }
+    }
+
+    /// When [`release`](Self::release) has something to do.
+    #[must_use]
+    pub fn next_release(&self) -> Option<Nanos> {
+        self.delayed.front().map(|(at, _)| *at)
+    }
+
+    /// Nothing more will come: what waits to be overtaken leaves now, and what is delayed at its time.
+    pub fn finish(&mut self, now: Nanos, to: &mut impl Outlet) {
+        self.release(now, to);
+        while let Some((_, bytes)) = self.overtaken.pop_first() {
+            self.leave(&bytes, now, to);
+        }
+    }
+
+    /// What the line does to a datagram. `source` says what it was before the exchange gave it other numbers.
+    fn suffer(&mut self, bytes: &mut Vec<u8>, source: Option<Numbers>, now: Nanos, to: &mut impl Outlet) {
+        self.datagrams += 1;
+        let (line, datagram) = (self.line, self.datagrams);
+        let numbers = Numbers::of(bytes);
+        let mut note = |did| to.note(&Entry { line, datagram, numbers, did });
+        let mut fate = self.draw(numbers);
+        let mut overtaken_by = 0;
+        let mut lost = false;
+        for rule in &mut self.rules {
+            // Each draws from a stream of its own, so that one more fault leaves those before it as they are.
+            let mut random = Random::seeded(fate.word());
+            let word = random.word() as u32;
+            match rule.kind {
+                Kind::Silence { from, to } if source.is_some_and(|source| is_within(source, from, to)) => {
+                    note(Did::Silenced);
+                    lost = true;
+                }
+                Kind::Loss { chance, burst } => {
+                    if rule.burst_left == 0 && chance.hits(word) {
+                        rule.burst_left = burst;
+                    }
+                    if rule.burst_left > 0 {
+                        rule.burst_left -= 1;
+                        if !lost {
+                            note(Did::Lost);
+                        }
+                        lost = true;
+                    }
+                }
+                // What is lost suffers nothing else.
+                _ if lost => {}
+                Kind::Duplicate { chance, after } if chance.hits(word) => {
+                    note(Did::Duplicated { after });
+                    self.held_back += 1;
+                    let at = (datagram + u64::from(after), self.held_back);
+                    self.overtaken.insert(at, bytes.as_slice().into());
+                }
+                Kind::Corrupt { chance, bytes: count, part } if chance.hits(word) => {
+                    let changed = corrupt(bytes, count, part, &mut random);
+                    if !changed.is_empty() {
+                        note(Did::Corrupted { bytes: changed });
+                    }
+                }
+                Kind::Truncate { chance } if chance.hits(word) => {
+                    // Lengths of datagrams fit 32 bits.
+                    let length = random.below(bytes.len() as u32) as usize;
+                    bytes.truncate(length);
+                    note(Did::Truncated { to: length });
+                }
+                Kind::Reorder { chance, by } if chance.hits(word) => {
+                    note(Did::Reordered { by });
+                    overtaken_by = overtaken_by.max(by);
+                }
+                _ => {}
+            }
+        }
+        if !lost {
+            if overtaken_by == 0 {
+                self.leave(bytes, now, to);
+            } else {
+                self.held_back += 1;
+                let at = (datagram + u64::from(overtaken_by), self.held_back);
+                self.overtaken.insert(at, bytes.as_slice().into());
+            }
+        }
+        while let Some(entry) = self.overtaken.first_entry().filter(|entry| entry.key().0 <= datagram) {
+            let bytes = entry.remove();
+            self.leave(&bytes, now, to);
+        }
+    }
+
+    /// The numbers that a datagram's fate is drawn from. How many packets without messages there are depends on time, so
+    /// they count apart.
+    fn draw(&mut self, numbers: Option<Numbers>) -> Random {
+        match numbers {
+            Some(Numbers { messages: 0, .. }) => self.drawn.1 += 1,
+            _ => self.drawn = (self.drawn.0 + 1, 0),
+        }
+        let mut random = Random::seeded(self.seed);
+        for part in [self.line.number() as u64, self.drawn.0, self.drawn.1] {
+            random = Random::seeded(random.word() ^ part);
+        }
+        random
+    }
+
+    fn leave(&mut self, bytes: &[u8], now: Nanos, to: &mut impl Outlet) {
+        if self.delay_ns == 0 {
+            to.leave(bytes);
+            return;
+        }
+        if self.delayed.len() == MOST_DELAYED
+            && let Some((_, bytes)) = self.delayed.pop_front()
+        {
+            to.leave(&bytes);
+            let (line, datagram, numbers) = (self.line, self.datagrams, Numbers::of(&bytes));
+            to.note(&Entry { line, datagram, numbers, did: Did::Hurried });
+        }
+        self.delayed.push_back((now + self.delay_ns, bytes.into()));
+    }
+}
+
+/// Whether a packet belongs to the messages `from` to before `to`: by its first, or by the last that it tells of.
+fn is_within(numbers: Numbers, from: u64, to: u64) -> bool {
+    let message = if numbers.messages == 0 { numbers.sequence.saturating_sub(1) } else { numbers.sequence };
+    (from..to).contains(&message)
+}
+
+/// Changes so many bytes of a part, and tells which; fewer where one is drawn twice, none where the part is empty.
+fn corrupt(bytes: &mut [u8], count: u32, part: Part, random: &mut Random) -> Vec<(usize, u8)> {
+    let header = HEADER_BYTES.min(bytes.len());
+    let range = match part {
+        Part::Any => 0..bytes.len(),
+        Part::Header => 0..header,
+        Part::Payload => header..bytes.len(),
+    };
+    let mut changed = BTreeMap::new();
+    for _ in 0..if range.is_empty() { 0 } else { count } {
+        // Lengths of datagrams fit 32 bits; never zero, which would change nothing.
+        let at = range.start + random.below(range.len() as u32) as usize;
+        changed.entry(at).or_insert(1 + random.below(255) as u8);
+    }
+    for (at, mask) in &changed {
+        bytes[*at] ^= mask;
+    }
+    changed.into_iter().collect()
+}

@@ -1,0 +1,108 @@
+//! A list of faults.
+
+use std::str::FromStr;
+
+use super::{Fault, NotAFault};
+
+/// The most faults of a script: each is looked at for each datagram.
+const MOST_FAULTS: usize = 64;
+
+/// Faults that act together; none of them in an empty one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    faults: Vec<Fault>,
+}
+
+/// A line of a script that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct NotAScript {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a line of a script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is no fault.
+    #[error(transparent)]
+    NotAFault(#[from] NotAFault),
+    /// There are more faults than a script may have.
+    #[error("more than {MOST_FAULTS} faults")]
+    TooMany,
+}
+
+impl Script {
+    /// Adds a fault; `false` where there are as many as there may be (64).
+    pub fn push(&mut self, fault: Fault) -> bool {
+        let room = self.faults.len() < MOST_FAULTS;
+        if room {
+            self.faults.push(fault);
+        }
+        room
+    }
+
+    /// The faults, in the order in which they were written.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// Whether nothing happens.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+impl FromStr for Script {
+    type Err = NotAScript;
+
+    /// Reads one fault a line; `#` begins a comment.
+    fn from_str(text: &str) -> Result<Self, NotAScript> {
+        let mut script = Self::default();
+        for (at, line) in text.lines().enumerate() {
+            let fault = line.split('#').next().unwrap_or_default().trim();
+            if fault.is_empty() {
+                continue;
+            }
+            let wrong = |problem| NotAScript { line: at + 1, problem };
+            let fault = fault.parse::<Fault>().map_err(|error| wrong(error.into()))?;
+            if !script.push(fault) {
+                return Err(wrong(Problem::TooMany));
+            }
+        }
+        Ok(script)
+    }
+}
+
+impl FromIterator<Fault> for Script {
+    /// The first 64 faults.
+    fn from_iter<I: IntoIterator<Item = Fault>>(faults: I) -> Self {
+        Self { faults: faults.into_iter().take(MOST_FAULTS).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_fault_a_line() {
+        let script: Script =
+            "# a bad day\nloss=1%\n\n  delay=1ms,line=B # the long way round\n".parse().unwrap();
+        let written: Vec<String> = script.faults().iter().map(Fault::to_string).collect();
+        assert_eq!(written, ["loss=1.0000%,burst=1", "delay=1000000ns,line=B"]);
+        let error = "loss=1%\n\nloss=1%,brust=2".parse::<Script>().unwrap_err();
+        assert_eq!(error.line, 3);
+        assert!(
+            error.to_string().starts_with("line 3: 'loss=1%,brust=2': 'brust' does not belong"),
+            "{error}"
+        );
+        assert!("loss=1%\n".repeat(65).parse::<Script>().unwrap_err().to_string().contains("more than 64"));
+        assert!("".parse::<Script>().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,194 @@
+//! Scripted faults on the way to the network: options, the lines that they act on, and the ledger of what was done.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use tapeline_feed::faults::{Did, Entry, Fault, FaultyLine, Outlet, Script};
+use tapeline_feed::line::Line;
+use tapeline_measure::{Nanos, figures};
+
+use super::lines::Staged;
+use crate::failure::Hinted;
+
+/// The options, the same for every command that sends a feed.
+#[derive(Clone, Debug, Args)]
+pub(super) struct FaultArgs {
+    /// What goes wrong, such as `loss=1%,burst=5,line=A`, `reorder=2%`, `delay=200us,line=B` or `roll=4000`; may be given
+    /// several times
+    #[arg(long = "fault", value_name = "FAULT")]
+    faults: Vec<Fault>,
+    /// A file of faults, one a line; `#` begins a comment
+    #[arg(long = "faults", value_name = "FILE")]
+    fault_file: Option<PathBuf>,
+    /// The same seed gives the same faults
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    fault_seed: u64,
+    /// Write down what was done to which datagram, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    fault_log: Option<PathBuf>,
+}
+
+impl FaultArgs {
+    /// The faults of the file, then those of the options.
+    fn script(&self) -> anyhow::Result<Script> {
+        let mut script = match &self.fault_file {
+            None => Script::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the faults in {}", path.display()))?;
+                text.parse::<Script>().map_err(|error| {
+                    anyhow::anyhow!("{}:{}: {}", path.display(), error.line, error.problem)
+                })?
+            }
+        };
+        for fault in &self.faults {
+            if !script.push(*fault) {
+                let hint = "each fault is looked at for each datagram; several of a kind can become one";
+                return Err(Hinted::new("more than 64 faults", hint).into());
+            }
+        }
+        Ok(script)
+    }
+}
+
+/// What was done: for each line, how often what.
+pub(super) type Done = BTreeMap<char, BTreeMap<&'static str, u64>>;
+
+/// What is done to the datagrams of a feed's lines.
+#[derive(Debug)]
+pub(super) struct Faults {
+    lines: Vec<FaultyLine>,
+    ledger: Ledger,
+}
+
+/// What was done, by line and label, and where it is written down.
+#[derive(Debug)]
+struct Ledger {
+    file: Option<BufWriter<File>>,
+    failed: std::io::Result<()>,
+    counts: Done,
+}
+
+/// One line's datagrams, on their way.
+struct Passage<'a> {
+    ledger: &'a mut Ledger,
+    staged: &'a mut Staged,
+}
+
+impl Outlet for Passage<'_> {
+    fn leave(&mut self, datagram: &[u8]) {
+        self.staged.push(datagram);
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        let ledger = &mut *self.ledger;
+        *ledger.counts.entry(entry.line.letter()).or_default().entry(entry.did.label()).or_default() += 1;
+        if let Some(file) = &mut ledger.file
+            && ledger.failed.is_ok()
+        {
+            ledger.failed = writeln!(file, "{}", described(entry));
+        }
+    }
+}
+
+/// An entry for programs.
+fn described(entry: &Entry) -> serde_json::Value {
+    let mut line = json!({ "line": entry.line.letter(), "datagram": entry.datagram });
+    if let Some(numbers) = entry.numbers {
+        line["session"] = json!(numbers.session.to_string());
+        line["sequence"] = json!(numbers.sequence);
+        line["messages"] = json!(numbers.messages);
+    }
+    line["did"] = json!(entry.did.label());
+    match &entry.did {
+        Did::Duplicated { after } => line["after"] = json!(after),
+        Did::Reordered { by } => line["by"] = json!(by),
+        Did::Truncated { to } => line["to"] = json!(to),
+        Did::Corrupted { bytes } => line["bytes"] = json!(bytes),
+        Did::Reset { from } | Did::Rolled { from } => line["from"] = json!(from),
+        _ => {}
+    }
+    line
+}
+
+impl Faults {
+    /// The faults that are asked for on so many lines; `None` where nothing is.
+    pub(super) fn of(arguments: &FaultArgs, lines: usize) -> anyhow::Result<Option<Self>> {
+        let script = arguments.script()?;
+        let lines: Vec<Line> = (0..lines).filter_map(Line::new).collect();
+        let nowhere = |fault: &&Fault| fault.line.is_some_and(|line| !lines.contains(&line));
+        if let Some(fault) = script.faults().iter().find(nowhere) {
+            let what = format!("'{fault}' is for a line that is not there; there are {}", lines.len());
+            return Err(Hinted::new(what, "--also GROUP:PORT gives line B").into());
+        }
+        let file = match &arguments.fault_log {
+            None => None,
+            Some(path) => {
+                let file = File::create(path)
+                    .with_context(|| format!("cannot write the ledger {}", path.display()))?;
+                Some(BufWriter::new(file))
+            }
+        };
+        if script.is_empty() {
+            return Ok(None);
+        }
+        let line = |line| FaultyLine::new(&script, arguments.fault_seed, line);
+        Ok(Some(Self {
+            lines: lines.into_iter().map(line).collect(),
+            ledger: Ledger { file, failed: Ok(()), counts: BTreeMap::new() },
+        }))
+    }
+
+    /// Puts into `staged` what line `number` makes of a batch.
+    pub(super) fn pass(&mut self, number: usize, batch: &Staged, now: Nanos, staged: &mut Staged) {
+        let mut passage = Passage { ledger: &mut self.ledger, staged };
+        for datagram in batch.iter() {
+            self.lines[number].datagram(datagram, now, &mut passage);
+        }
+    }
+
+    /// Puts into `staged` what line `number` has delayed until now.
+    pub(super) fn release(&mut self, number: usize, now: Nanos, staged: &mut Staged) {
+        self.lines[number].release(now, &mut Passage { ledger: &mut self.ledger, staged });
+    }
+
+    /// Puts into `staged` what line `number` has held back, since nothing more will come.
+    pub(super) fn finish(&mut self, number: usize, now: Nanos, staged: &mut Staged) {
+        self.lines[number].finish(now, &mut Passage { ledger: &mut self.ledger, staged });
+    }
+
+    /// When something that is delayed has to leave.
+    pub(super) fn next_release(&self) -> Option<Nanos> {
+        self.lines.iter().filter_map(FaultyLine::next_release).min()
+    }
+
+    /// Writes out the ledger.
+    pub(super) fn settle(&mut self) -> anyhow::Result<()> {
+        let failed = std::mem::replace(&mut self.ledger.failed, Ok(()));
+        let flushed = self.ledger.file.as_mut().map_or(Ok(()), Write::flush);
+        failed.and(flushed).context("cannot write the ledger of faults")
+    }
+
+    /// What was done.
+    pub(super) fn done(&self) -> &Done {
+        &self.ledger.counts
+    }
+}
+
+/// What was done, for people.
+pub(super) fn summary(done: &Done) -> String {
+    let lines = done.iter().map(|(line, counts)| {
+        let counts: Vec<String> =
+            counts.iter().map(|(label, count)| format!("{} {label}", figures::thousands(*count))).collect();
+        format!("{line}: {}", counts.join(", "))
+    });
+    match lines.collect::<Vec<_>>().join("; ") {
+        nothing if nothing.is_empty() => "faults: none happened".to_owned(),
+        done => format!("faults, in datagrams: {done}"),
+    }
+}
