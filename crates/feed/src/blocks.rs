@@ -56,6 +56,17 @@ impl<'a> Messages<'a> {
         self.left
     }
 
+    /// Bytes of the messages that are left, with their lengths.
+    #[must_use]
+    pub(crate) const fn blocks(&self) -> &'a [u8] {
+        self.blocks
+    }
+
+    /// The same messages, read from a copy of their [`blocks`](Self::blocks).
+    pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> Messages<'b> {
+        Messages { blocks, sequence: self.sequence, left: self.left, little_endian: self.little_endian }
+    }
+
     /// Leaves out the next `count` messages.
     pub fn pass(&mut self, count: u16) {
         for _ in 0..count {

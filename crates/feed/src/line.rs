@@ -14,20 +14,25 @@
 //! | behind, declared missing before | counted as late, not delivered: what followed it is gone already |
 //! | heartbeat ahead of sequence | the messages before it are missing; declared when they get too old |
 //! | end of session | as a heartbeat; when everything is delivered or declared, the end, once |
-//! | another session | what is held is delivered or declared, then a reset; numbering starts at 1 |
+//! | another session, the present one ended or silent | what is held is delivered or declared, then a reset; numbering starts at 1 |
+//! | another session, the present one alive | kept until a second packet of it comes, next on the same line or on another one: then as above; a line that goes back to the present session takes its word back |
 //! | previous session, while the present one is alive | counted as stale and ignored |
+//! | sequence 1 again, on a line that had got further | a duplicate, or ([`Restart::Reset`]) kept until the line goes on from there: then a reset |
+//! | from [`Line::RECOVERY`] | fills holes, and nothing else |
 //! | sequence 0 | counted as absurd and ignored |
 //! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 
 mod arbiter;
 mod arrivals;
+mod doubt;
 mod held;
+mod lane;
 mod seen;
 mod settings;
 mod statistics;
 
 pub use arbiter::Arbiter;
-pub use settings::{Jump, Settings, Start};
+pub use settings::{Jump, Restart, Settings, Start};
 pub use statistics::{LineStatistics, Skew, Statistics};
 
 pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
@@ -36,6 +41,9 @@ use tapeline_measure::Nanos;
 
 /// The most lines that a channel can have.
 pub const MAX_LINES: usize = 8;
+
+/// Lines, and recovery.
+const LANES: usize = MAX_LINES + 1;
 
 /// One of a channel's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +54,8 @@ impl Line {
     pub const A: Self = Self(0);
     /// The second line.
     pub const B: Self = Self(1);
+    /// Where packets come from that were asked for again. It says nothing about what exists or who is alive.
+    pub const RECOVERY: Self = Self(MAX_LINES as u8);
 
     /// The line of a number below [`MAX_LINES`].
     #[must_use]
@@ -54,16 +64,16 @@ impl Line {
         if number < MAX_LINES { Some(Self(number as u8)) } else { None }
     }
 
-    /// The line's number, from 0.
+    /// The line's number, from 0; [`MAX_LINES`] for recovery.
     #[must_use]
     pub const fn number(self) -> usize {
         self.0 as usize
     }
 
-    /// The line's letter, `A` to `H`.
+    /// The line's letter, `A` to `H`; `R` for recovery.
     #[must_use]
     pub const fn letter(self) -> char {
-        (b'A' + self.0) as char
+        if self.0 as usize == MAX_LINES { 'R' } else { (b'A' + self.0) as char }
     }
 }
 

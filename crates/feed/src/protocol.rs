@@ -5,6 +5,7 @@ use tapeline_measure::Nanos;
 use crate::book;
 use crate::framing::Framing;
 use crate::iex;
+use crate::line::Restart;
 use crate::normalise::{Iex, Itch, Normaliser};
 
 /// What a feed speaks, from its datagrams to its messages.
@@ -60,6 +61,16 @@ impl Protocol {
         match self {
             Self::ItchMoldUdp64 => Framing::MoldUdp64,
             Self::IexTops | Self::IexDeep => Framing::IexTp,
+        }
+    }
+
+    /// What it means when a line goes back to sequence 1 within a session.
+    #[must_use]
+    pub const fn restart(self) -> Restart {
+        match self {
+            Self::ItchMoldUdp64 => Restart::Ignore,
+            // The published sample of DEEP restarts eleven times under one session.
+            Self::IexTops | Self::IexDeep => Restart::Reset,
         }
     }
 

@@ -2,79 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod arbitration;
+
 use std::collections::BTreeSet;
 
+use arbitration::Event::{self, End, Gap, Message, Reset};
+use arbitration::{Log, MS, OTHER, Rig, SESSION, content, packet, packet_of};
 use proptest::prelude::*;
-use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Settings, Sink, Start};
-use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Session, end_of_session, heartbeat};
+use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Restart, Settings, Sink, Start};
+use tapeline_feed::moldudp64::{end_of_session, heartbeat};
 use tapeline_measure::Nanos;
-
-const SESSION: Session = Session(*b"SESSION-01");
-const OTHER: Session = Session(*b"SESSION-02");
-const MS: u64 = 1_000_000;
-
-/// What an arbiter said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Event {
-    Message(u64),
-    Gap(u64, u64),
-    End(u64),
-    Reset(Session),
-}
-
-use Event::{End, Gap, Message, Reset};
-
-/// Writes down everything; messages have to carry the bytes that belong to their sequence.
-#[derive(Default)]
-struct Log(Vec<Event>);
-
-impl Sink for Log {
-    fn message(&mut self, sequence: u64, bytes: &[u8], _received: Nanos) {
-        assert_eq!(bytes, content(sequence), "the bytes of message {sequence}");
-        self.0.push(Message(sequence));
-    }
-
-    fn gap(&mut self, first: u64, last: u64) {
-        assert!(first <= last);
-        self.0.push(Gap(first, last));
-    }
-
-    fn end_of_session(&mut self, next: u64) {
-        self.0.push(End(next));
-    }
-
-    fn reset(&mut self, session: line::Session) {
-        let line::Session::MoldUdp64(session) = session else { panic!("{session:?}") };
-        self.0.push(Reset(session));
-    }
-}
-
-impl Log {
-    fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.0)
-    }
-}
-
-/// What message `sequence` holds: of different lengths, none of it zero.
-fn content(sequence: u64) -> Vec<u8> {
-    vec![(sequence % 251) as u8 + 1; (sequence * 7 % 13) as usize]
-}
-
-fn packet_of(session: Session, from: u64, to: u64) -> Vec<u8> {
-    let mut buffer = vec![0; DEFAULT_PACKET_BYTES];
-    let mut packet = PacketBuilder::new(&mut buffer, session, from).unwrap();
-    for sequence in from..to {
-        packet.push(&content(sequence)).unwrap();
-    }
-    let length = packet.finish();
-    buffer.truncate(length);
-    buffer
-}
-
-/// A packet of the messages `from` to before `to`.
-fn packet(from: u64, to: u64) -> Vec<u8> {
-    packet_of(SESSION, from, to)
-}
 
 /// What a line sends, in terms of the rules.
 #[derive(Clone, Debug)]
@@ -347,8 +284,10 @@ proptest! {
     fn no_datagrams_at_all_make_it_stumble(
         datagrams in prop::collection::vec((0_usize..8, 0_u64..3, any::<u64>(), 0_u16..5, 0_u64..10_000_000_000), 0..60),
         on_jump in prop_oneof![Just(Jump::Confirm), Just(Jump::Believe), Just(Jump::Ignore)],
+        restart in prop_oneof![Just(Restart::Ignore), Just(Restart::Reset)],
+        recovery_age_ns in 0..2 * MS,
     ) {
-        let settings = Settings { on_jump, ..settings(32, 64, MS) };
+        let settings = Settings { on_jump, restart, recovery_age_ns, ..settings(32, 64, MS) };
         let mut arbiter = Arbiter::new(settings);
         let mut log = Unchecked::default();
         for (line, session, sequence, count, time) in datagrams {
@@ -356,7 +295,15 @@ proptest! {
             bytes.extend((if line % 2 == 0 { sequence } else { sequence % 100 }).to_be_bytes());
             bytes.extend((if count == 4 { 0xFFFF } else { count }).to_be_bytes());
             bytes.extend([0, 1, 7, 0, 0, 0, 2, 7, 7]);
-            let _ = arbiter.datagram(Line::new(line).unwrap(), &bytes, Nanos(time), &mut log);
+            let line = if line == 7 { Line::RECOVERY } else { Line::new(line).unwrap() };
+            let _ = arbiter.datagram(line, &bytes, Nanos(time), &mut log);
+            let holes: Vec<_> = arbiter.missing().collect();
+            prop_assert_eq!(holes.is_empty(), arbiter.next_expiry().is_none());
+            prop_assert!(holes.iter().all(|hole| hole.start() <= hole.end()));
+            prop_assert!(holes.windows(2).all(|pair| pair[0].end() + 1 < *pair[1].start()));
+            if count == 3 && let Some(hole) = holes.first() {
+                arbiter.give_up(*hole.end(), Nanos(time), &mut log);
+            }
         }
         arbiter.expire(Nanos(u64::MAX), &mut log);
         prop_assert!(arbiter.next_expiry().is_none());
@@ -381,23 +328,6 @@ impl Sink for Unchecked {
     fn end_of_session(&mut self, _: u64) {}
 
     fn reset(&mut self, _: line::Session) {}
-}
-
-/// An arbiter with its log, and a clock in ms.
-struct Rig {
-    arbiter: Arbiter,
-    log: Log,
-}
-
-impl Rig {
-    fn new(settings: Settings) -> Self {
-        Self { arbiter: Arbiter::new(settings), log: Log::default() }
-    }
-
-    fn at(&mut self, ms: u64, line: Line, datagram: &[u8]) -> Vec<Event> {
-        self.arbiter.datagram(line, datagram, Nanos(ms * MS), &mut self.log).unwrap();
-        self.log.take()
-    }
 }
 
 #[test]
@@ -474,8 +404,12 @@ fn a_new_session_resets_and_the_old_one_does_not_come_back() {
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(1, Line::A, &packet(5, 6)), []);
     // What was held is delivered, and numbering starts again with 1, whatever comes first.
-    assert_eq!(rig.at(2, Line::A, &packet_of(OTHER, 2, 3)), [Gap(3, 4), Message(5), Reset(OTHER)]);
-    assert_eq!(rig.at(3, Line::B, &packet_of(OTHER, 1, 3)), [Message(1), Message(2)]);
+    // Once it is confirmed.
+    assert_eq!(rig.at(2, Line::A, &packet_of(OTHER, 2, 3)), []);
+    assert_eq!(
+        rig.at(3, Line::B, &packet_of(OTHER, 1, 3)),
+        [Gap(3, 4), Message(5), Reset(OTHER), Message(1), Message(2)]
+    );
     // B was behind with the old session.
     assert_eq!(rig.at(4, Line::B, &packet(5, 7)), []);
     assert_eq!(rig.arbiter.line(Line::B).stale_session, 1);

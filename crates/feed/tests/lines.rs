@@ -7,10 +7,10 @@ mod shared_data;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{bytes, expected};
-use tapeline_feed::book;
 use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::line::{Arbiter, Line, Session, Settings, Sink, Start};
 use tapeline_feed::summary::Summary;
+use tapeline_feed::{Protocol, book};
 use tapeline_measure::Nanos;
 
 /// A recorded datagram.
@@ -156,4 +156,55 @@ fn two_lines_make_up_for_each_other() {
     let skew = arbiter.line(Line::B).skew;
     assert!(skew.samples > 3_000, "{skew:?}");
     assert!((10_000..100_000).contains(&skew.min_ns), "{skew:?}");
+}
+
+/// Counts what is delivered in each session.
+#[derive(Default)]
+struct Epochs(Vec<u64>);
+
+impl Sink for Epochs {
+    fn message(&mut self, sequence: u64, _bytes: &[u8], _received: Nanos) {
+        let count = self.0.last_mut().unwrap();
+        *count += 1;
+        assert_eq!(sequence, *count);
+    }
+
+    fn gap(&mut self, first: u64, last: u64) {
+        panic!("{first} to {last}");
+    }
+
+    fn end_of_session(&mut self, _next: u64) {}
+
+    fn reset(&mut self, _session: Session) {
+        self.0.push(0);
+    }
+}
+
+#[test]
+fn a_sender_that_starts_again_under_one_session_loses_nothing() {
+    let Some(wanted) = expected("iex-deep-20170425") else { return };
+    let file = bytes("data/iex-deep-20170425/DEEP10.pcap.gz").unwrap();
+    let Recording::Datagrams(mut capture) = capture::open(&file[..]).unwrap() else {
+        panic!("a capture of packets")
+    };
+    let protocol = Protocol::IexDeep;
+    let mut arbiter = Arbiter::new(Settings {
+        framing: protocol.framing(),
+        restart: protocol.restart(),
+        ..Settings::default()
+    });
+    let mut epochs = Epochs::default();
+    while let Some(datagram) = capture.next().unwrap() {
+        // The second line, a little later, is still in what was when the first starts again.
+        for line in [Line::A, Line::B] {
+            arbiter.datagram(line, datagram.payload, datagram.time, &mut epochs).unwrap();
+        }
+    }
+    arbiter.flush(&mut epochs);
+    let counts: Vec<_> =
+        wanted["restarts"].as_array().unwrap().iter().map(|epoch| &epoch["messages"]).collect();
+    assert_eq!(json!(epochs.0), json!(counts));
+    assert_eq!(json!(arbiter.statistics().restarts), wanted["seq_gap_count"]);
+    assert_eq!(json!(arbiter.statistics().delivered), wanted["messages"]);
+    assert_eq!(arbiter.line(Line::A).strays + arbiter.line(Line::B).strays, 0);
 }

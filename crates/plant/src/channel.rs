@@ -32,7 +32,7 @@ pub struct ChannelSettings {
     pub midnight: Nanos,
     /// Which messages become ticks.
     pub publish: PublishPolicy,
-    /// Bounds and policies of arbitration; the protocol's framing takes the place of the one in it.
+    /// Bounds and policies of arbitration; framing and restarts are taken from the protocol.
     pub arbitration: line::Settings,
     /// Bounds of the books.
     pub books: book::Settings,
@@ -88,6 +88,7 @@ impl Channel {
         Self {
             arbiter: Arbiter::new(line::Settings {
                 framing: settings.protocol.framing(),
+                restart: settings.protocol.restart(),
                 ..settings.arbitration
             }),
             stage: Stage {

@@ -1,11 +1,15 @@
 //! The arbiter itself.
 
+mod recovery;
+mod rollover;
+
 use tapeline_measure::Nanos;
 
 use super::arrivals::Arrivals;
 use super::held::{Held, Insert, MAX_WINDOW};
+use super::lane::Lane;
 use super::seen::Seen;
-use super::{Jump, Line, LineStatistics, MAX_LINES, Settings, Sink, Start, Statistics};
+use super::{Jump, LANES, Line, LineStatistics, Restart, Settings, Sink, Statistics};
 use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
 /// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
@@ -20,6 +24,8 @@ pub struct Arbiter {
     previous: Option<(Session, u64)>,
     /// When the present session was last heard of.
     heard: Nanos,
+    /// When it began, or began again.
+    begun: Nanos,
     /// The first sequence that is delivered.
     start: u64,
     /// The sequence to be delivered next.
@@ -38,7 +44,7 @@ pub struct Arbiter {
     held: Held,
     arrivals: Arrivals,
     statistics: Statistics,
-    lines: [Lane; MAX_LINES],
+    lines: [Lane; LANES],
 }
 
 /// How far a session has got towards its end.
@@ -47,17 +53,6 @@ enum End {
     Open,
     Announced(u64),
     Reached,
-}
-
-/// What is kept of one line.
-#[derive(Debug)]
-struct Lane {
-    statistics: LineStatistics,
-    seen: Seen,
-    /// Heard of in the present session.
-    heard: bool,
-    /// Has announced the end of the present session.
-    ended: bool,
 }
 
 impl Arbiter {
@@ -70,6 +65,7 @@ impl Arbiter {
             session: None,
             previous: None,
             heard: Nanos(0),
+            begun: Nanos(0),
             start: 0,
             next: 0,
             known_end: 0,
@@ -81,12 +77,7 @@ impl Arbiter {
             held: Held::new(settings.window_messages, settings.window_bytes),
             arrivals: Arrivals::new(),
             statistics: Statistics::default(),
-            lines: std::array::from_fn(|_| Lane {
-                statistics: LineStatistics::default(),
-                seen: Seen::new(),
-                heard: false,
-                ended: false,
-            }),
+            lines: std::array::from_fn(|_| Lane::new()),
         }
     }
 
@@ -133,22 +124,36 @@ impl Arbiter {
             statistics.absurd += 1;
             return;
         }
-        if !self.enter(packet.session, from, received, sink) {
-            self.lines[line.number()].statistics.stale_session += 1;
-            return;
+        let known = self.session == Some(packet.session) && !self.lines[line.number()].is_wary();
+        let goes_on = self.settings.restart == Restart::Ignore || (from > 1 && to >= self.known_end);
+        if (known && goes_on && line != Line::RECOVERY) || self.enter(line, packet, received, sink) {
+            self.take(line, packet, received, sink);
         }
-        self.heard = self.heard.max(received);
+    }
+
+    /// Takes a packet of the present session.
+    fn take(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
+        let (from, to) = packet.kind.sequences();
+        if self.settings.restart == Restart::Ignore || to >= self.known_end {
+            self.heard = self.heard.max(received);
+        }
         if !self.believes(from) {
             self.lines[line.number()].statistics.absurd += 1;
             return;
         }
         let before = self.next;
-        self.lines[line.number()].count(from, to);
+        self.lines[line.number()].count(from, to, received);
         match packet.kind {
             Kind::Data { messages, .. } => self.data(line, messages, received, sink),
             Kind::Heartbeat { next } => self.knows(next, received),
             Kind::EndOfSession { next } => self.announce(line, next, received, sink),
         }
+        self.moved(before, received, sink);
+    }
+
+    /// What is to be done after `next` or `known_end` may have moved.
+    #[inline]
+    fn moved(&mut self, before: u64, received: Nanos, sink: &mut impl Sink) {
         self.settle(before, received);
         self.finish(sink);
         if self.gap_since.is_some() && self.settings.expire_on_packet {
@@ -156,7 +161,7 @@ impl Arbiter {
         }
     }
 
-    /// Declares the gaps that are older than [`Settings::window_age_ns`]. Every packet does that too, unless
+    /// Declares the gaps that are older than [`Settings::window_age_ns`] and what recovery is given. Every packet does that too, unless
     /// [`Settings::expire_on_packet`] is off; call it when none comes, at [`next_expiry`](Self::next_expiry) or regularly.
     pub fn expire(&mut self, now: Nanos, sink: &mut impl Sink) {
         // Each round moves `next` on.
@@ -184,7 +189,20 @@ impl Arbiter {
     #[inline]
     #[must_use]
     pub fn next_expiry(&self) -> Option<Nanos> {
+        self.overdue_at().map(|at| at + self.settings.recovery_age_ns)
+    }
+
+    /// When the lines have had their time to fill the oldest open gap: from then on it is for recovery to do.
+    #[inline]
+    #[must_use]
+    pub fn overdue_at(&self) -> Option<Nanos> {
         self.gap_since.map(|since| since + self.settings.window_age_ns)
+    }
+
+    /// When a line was last heard of; `None` before the first packet.
+    #[must_use]
+    pub fn heard(&self) -> Option<Nanos> {
+        self.session.map(|_| self.heard)
     }
 
     /// The present session.
@@ -221,48 +239,6 @@ impl Arbiter {
     #[must_use]
     pub const fn line(&self, line: Line) -> &LineStatistics {
         &self.lines[line.number()].statistics
-    }
-
-    /// Sees to it that the packet's session is the present one; `false` for one that is over.
-    #[inline]
-    fn enter(&mut self, session: Session, from: u64, received: Nanos, sink: &mut impl Sink) -> bool {
-        self.session == Some(session) || self.roll(session, from, received, sink)
-    }
-
-    #[cold]
-    fn roll(&mut self, session: Session, from: u64, received: Nanos, sink: &mut impl Sink) -> bool {
-        let start = match (self.session, self.previous) {
-            (None, _) => match self.settings.start {
-                Start::First => from,
-                Start::FromOne => 1,
-            },
-            (Some(_), Some((previous, next))) if previous == session => {
-                let hold = i64::try_from(self.settings.session_hold_ns).unwrap_or(i64::MAX);
-                if received.since(self.heard) < hold {
-                    return false;
-                }
-                next
-            }
-            // Numbering starts again, and whoever was listening missed what came before.
-            (Some(_), _) => 1,
-        };
-        if let Some(present) = self.session {
-            self.flush(sink);
-            self.previous = Some((present, self.next));
-        }
-        self.session = Some(session);
-        (self.start, self.next, self.known_end) = (start, start, start);
-        (self.heard, self.known_since) = (received, received);
-        (self.gap_since, self.end, self.far) = (None, End::Open, None);
-        self.delivered.restart(start);
-        self.arrivals.clear();
-        for lane in &mut self.lines {
-            lane.seen.restart(start);
-            (lane.heard, lane.ended) = (false, false);
-        }
-        self.statistics.sessions += 1;
-        sink.reset(session);
-        true
     }
 
     /// Whether a sequence is near enough, or far ahead for the second time.
@@ -485,18 +461,5 @@ impl Arbiter {
             self.statistics.ends += 1;
             sink.end_of_session(next);
         }
-    }
-}
-
-impl Lane {
-    /// Counts a packet of the messages `from` to before `to` (or a heartbeat, with none) of the present session.
-    #[inline]
-    fn count(&mut self, from: u64, to: u64) {
-        self.heard = true;
-        self.statistics.messages += to - from;
-        self.statistics.jumps += u64::from(from > self.seen.end());
-        let named = self.seen.advance(to);
-        let came = self.seen.mark(from, to);
-        self.statistics.lost = self.statistics.lost.saturating_add(named).saturating_sub(came);
     }
 }

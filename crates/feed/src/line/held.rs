@@ -1,5 +1,7 @@
 //! Messages that came ahead of their sequence.
 
+use std::ops::RangeInclusive;
+
 use tapeline_measure::Nanos;
 
 /// The most messages that sequences may be apart.
@@ -83,10 +85,38 @@ impl Held {
         sequence as usize & (self.slots.len() - 1)
     }
 
+    #[inline]
+    fn holds(&self, sequence: u64) -> bool {
+        self.slots[self.place(sequence)].sequence == sequence
+    }
+
+    /// What is not held of the sequences from `next`, which is before the first, to before `end`: runs, in order.
+    pub(super) fn holes(&self, next: u64, end: u64) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
+        let mut at = next;
+        std::iter::from_fn(move || {
+            let behind = |at| self.count == 0 || at > self.last;
+            while !behind(at) && self.holds(at) {
+                at += 1;
+            }
+            if at >= end {
+                return None;
+            }
+            let first = at;
+            if behind(at) {
+                at = end;
+            }
+            // Ends at the latest at `last`, which is held.
+            while !behind(at) && !self.holds(at) {
+                at += 1;
+            }
+            Some(first..=at.min(end) - 1)
+        })
+    }
+
     /// Keeps a copy. The caller sees to it that all held sequences are less than the window apart, and not 0.
     pub(super) fn insert(&mut self, sequence: u64, message: &[u8], received: Nanos) -> Insert {
         let place = self.place(sequence);
-        if self.slots[place].sequence == sequence {
+        if self.holds(sequence) {
             return Insert::Duplicate;
         }
         let length = message.len();
@@ -170,6 +200,19 @@ mod tests {
         }
         assert!(held.is_empty());
         assert_eq!(held.first(), None);
+    }
+
+    #[test]
+    fn holes_are_what_is_not_held() {
+        let mut held = Held::new(64, 1 << 10);
+        let holes = |held: &Held, next, end| held.holes(next, end).collect::<Vec<_>>();
+        assert_eq!(holes(&held, 5, 5), []);
+        assert_eq!(holes(&held, 5, 9), [5..=8]);
+        for sequence in [7, 8, 10] {
+            held.insert(sequence, b"x", Nanos(0));
+        }
+        assert_eq!(holes(&held, 5, 11), [5..=6, 9..=9]);
+        assert_eq!(holes(&held, 5, 14), [5..=6, 9..=9, 11..=13]);
     }
 
     #[test]

@@ -25,6 +25,16 @@ pub enum Jump {
     Ignore,
 }
 
+/// What it means when a line goes back to sequence 1 within a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restart {
+    /// Nothing: sequences count through the whole session, as MoldUDP64's do, and what comes again is a duplicate.
+    #[default]
+    Ignore,
+    /// The sender has started again, as IEX's have been seen to do: a reset, once a second packet agrees.
+    Reset,
+}
+
 /// The bounds and policies of an arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -37,14 +47,19 @@ pub struct Settings {
     pub window_bytes: usize,
     /// How long to wait for a missing message before it is declared missing, ns.
     pub window_age_ns: u64,
+    /// How long recovery may take to bring what is still missing after [`window_age_ns`](Self::window_age_ns), ns. 0 where
+    /// nobody asks for it again. Everything behind the hole waits meanwhile, so the window must hold what comes in that time.
+    pub recovery_age_ns: u64,
+    /// What it means when sequences go back.
+    pub restart: Restart,
     /// Where the first session starts.
     pub start: Start,
     /// Messages ahead of what is known beyond which a packet is not simply believed.
     pub max_jump: u64,
     /// What becomes of such a packet.
     pub on_jump: Jump,
-    /// For how long after its last packet the present session is preferred to the one before it, ns. Heartbeats come
-    /// every second, so three seconds of silence mean that it is gone.
+    /// For how long after its last packet the present session is thought to be alive, ns: so long, another one has to be
+    /// confirmed and the one before it is over. Heartbeats come every second, so three seconds of silence mean that it is gone.
     pub session_hold_ns: u64,
     /// Whether each packet's time of receipt makes old gaps expire. For one who reads all lines in the order of their
     /// times, such as from captures. A plant reads one socket after the other, many datagrams each: what is missing on one
@@ -61,6 +76,8 @@ impl Default for Settings {
             window_messages: 16_384,
             window_bytes: 512 << 10,
             window_age_ns: 20_000_000,
+            recovery_age_ns: 0,
+            restart: Restart::Ignore,
             start: Start::First,
             max_jump: 100_000_000,
             on_jump: Jump::Confirm,

@@ -1,5 +1,7 @@
 //! What an arbiter counts.
 
+use tapeline_measure::Nanos;
+
 use crate::framing::Malformed;
 
 /// What one line did.
@@ -30,14 +32,18 @@ pub struct LineStatistics {
     /// How often a packet, a heartbeat or an end came later in sequence than the line's next message. A packet that was
     /// only overtaken counts too; what is really lost is [`missing`](Self::missing).
     pub jumps: u64,
-    /// Packets of a session that is over.
+    /// Packets of a session that is over, or of one that recovery did not ask for.
     pub stale_session: u64,
+    /// Packets of another session, or of the present one's beginning, that no second packet confirmed.
+    pub strays: u64,
     /// Packets with sequence 0, or with a jump that was not believed.
     pub absurd: u64,
     /// Bytes behind the last announced message.
     pub trailing_bytes: u64,
     /// Malformed datagrams, by [`Malformed::index`].
     pub malformed: [u64; Malformed::ALL.len()],
+    /// When the line's latest packet of the present session came.
+    pub last: Option<Nanos>,
     /// How much later than another line's first copy this line's second copies come.
     pub skew: Skew,
     pub(super) lost: u64,
@@ -108,8 +114,12 @@ pub struct Statistics {
     pub window_full: u64,
     /// Gaps declared because they had been open for too long.
     pub expired: u64,
-    /// Sessions that began.
+    /// Messages that recovery brought in time.
+    pub recovered: u64,
+    /// Sessions that began, restarts among them.
     pub sessions: u64,
+    /// Times that sequences went back to 1 within a session.
+    pub restarts: u64,
     /// Sessions that ended as announced.
     pub ends: u64,
 }

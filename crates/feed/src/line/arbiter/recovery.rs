@@ -1,0 +1,67 @@
+//! What is missing, and what is done about it.
+
+use std::ops::RangeInclusive;
+
+use tapeline_measure::Nanos;
+
+use super::Arbiter;
+use crate::framing::{Kind, Packet};
+use crate::line::{Line, Sink};
+
+/// The most holes that are listed at once.
+const MAX_HOLES: usize = 1_024;
+
+impl Arbiter {
+    /// The holes that are open: sequences that are known to exist, have come on no line, and are not given up. Oldest
+    /// first, the first 1,024 of them. Costs a look at each place of the window between the first hole and the last message
+    /// that is held.
+    ///
+    /// What recovery brings is taken through [`datagram`](Self::datagram) or [`packet`](Self::packet) as
+    /// [`Line::RECOVERY`]; what it cannot bring is given up.
+    pub fn missing(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
+        self.held.holes(self.next, self.known_end).take(MAX_HOLES)
+    }
+
+    /// Declares the messages up to `last` that are missing: recovery will not bring them. What follows them is delivered.
+    pub fn give_up(&mut self, last: u64, now: Nanos, sink: &mut impl Sink) {
+        // Each round moves `next` on.
+        while self.next < self.known_end && self.next <= last {
+            let before = self.next;
+            let until = self.held.first().map_or(self.known_end, |(first, _)| first);
+            self.declare(until.min(last.saturating_add(1)), sink);
+            self.drain(sink);
+            self.settle(before, now);
+        }
+        self.finish(sink);
+    }
+
+    /// Takes a packet that was asked for. It fills holes; it says nothing about what else exists or who is alive.
+    pub(super) fn recovered(&mut self, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
+        let Kind::Data { first, messages } = packet.kind else { return };
+        let before = self.next;
+        let to = messages.end().min(self.known_end);
+        let statistics = &mut self.lines[Line::RECOVERY.number()].statistics;
+        statistics.last = Some(received);
+        statistics.messages += messages.end() - first;
+        // What nobody has announced cannot be missing.
+        statistics.absurd += u64::from(to < messages.end());
+        self.behind(Line::RECOVERY, first, to.min(self.next));
+        for (sequence, bytes) in messages {
+            if sequence >= to {
+                break;
+            }
+            if sequence < before {
+                continue;
+            }
+            let fills = self.place(sequence, bytes, received, sink);
+            let statistics = &mut self.lines[Line::RECOVERY.number()].statistics;
+            if fills {
+                statistics.first += 1;
+                self.statistics.recovered += 1;
+            } else {
+                statistics.duplicates += 1;
+            }
+        }
+        self.moved(before, received, sink);
+    }
+}

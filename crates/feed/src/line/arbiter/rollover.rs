@@ -1,0 +1,187 @@
+//! Another session, or the same one from its beginning.
+//!
+//! Either clears the books, so one stray packet must not bring it about while the present session is alive: it is kept until
+//! a second packet agrees, and then nothing of it is lost.
+
+use tapeline_measure::Nanos;
+
+use super::{Arbiter, End};
+use crate::framing::{Packet, Session};
+use crate::line::{Line, Restart, Sink, Start};
+
+impl Arbiter {
+    /// Sees to it that the packet belongs to the present session; `false` where it is ignored, kept, or taken by itself.
+    #[cold]
+    pub(super) fn enter(
+        &mut self,
+        line: Line,
+        packet: &Packet<'_>,
+        received: Nanos,
+        sink: &mut impl Sink,
+    ) -> bool {
+        if line == Line::RECOVERY {
+            if self.session == Some(packet.session) {
+                self.recovered(packet, received, sink);
+            } else {
+                self.lines[line.number()].statistics.stale_session += 1;
+            }
+            return false;
+        }
+        if self.session == Some(packet.session) {
+            self.goes_on(line, packet, received, sink)
+        } else {
+            self.roll(line, packet, received, sink)
+        }
+    }
+
+    /// A packet of another session than the present one.
+    fn roll(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
+        let silent = self.is_silent(received);
+        let start = match (self.session, self.previous) {
+            (None, _) => match self.settings.start {
+                Start::First => packet.kind.sequences().0,
+                Start::FromOne => 1,
+            },
+            (Some(_), Some((previous, next))) if previous == packet.session => {
+                if !silent {
+                    self.lines[line.number()].statistics.stale_session += 1;
+                    return false;
+                }
+                next
+            }
+            // Numbering starts again, and whoever was listening missed what came before.
+            (Some(_), _) => 1,
+        };
+        let unchallenged = self.session.is_none() || silent || self.end != End::Open;
+        if !unchallenged && !self.agrees(line, packet) {
+            self.doubt(line, packet, received);
+            return false;
+        }
+        if let Some(present) = self.session {
+            self.flush(sink);
+            self.previous = Some((present, self.next));
+        }
+        self.begin(packet.session, start, received, sink);
+        self.take_doubted(sink);
+        true
+    }
+
+    /// A packet of the present session, on a line whose word is doubted, or that goes back.
+    fn goes_on(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
+        let (from, to) = packet.kind.sequences();
+        let silent = self.is_silent(received);
+        let lane = &mut self.lines[line.number()];
+        let doubted = lane.doubt.about();
+        if doubted.is_some_and(|(session, _)| session != packet.session) {
+            // A line that has gone over to another session does not come back.
+            lane.drop_doubt();
+        }
+        if self.settings.restart == Restart::Ignore {
+            return true;
+        }
+        if let Some(old_end) = lane.old_end {
+            let back = from < old_end && (from == 1 || to <= self.known_end);
+            let late = received.since(self.begun) < as_i64(self.settings.session_hold_ns);
+            if !back && late {
+                lane.statistics.stale_session += 1;
+                return false;
+            }
+            lane.old_end = None;
+        }
+        let end = lane.seen.end();
+        if let Some((session, (_, after))) = doubted
+            && session == packet.session
+        {
+            // Where both readings fit, the beginning came twice, and the line goes on.
+            if from == after && end != after {
+                self.start_again(packet.session, received, sink);
+                return true;
+            }
+            lane.drop_doubt();
+        }
+        if from == 1 && end > 1 && self.known_end > 1 {
+            if self.agrees(line, packet) {
+                self.start_again(packet.session, received, sink);
+                return true;
+            }
+            self.doubt(line, packet, received);
+            return false;
+        }
+        if to < self.known_end && silent {
+            // Nobody has anything new, and this line is far back and goes on.
+            self.start_again(packet.session, received, sink);
+        }
+        true
+    }
+
+    /// Sequences begin again within the session. Lines that have not shown that they did so too are still in what was.
+    fn start_again(&mut self, session: Session, received: Nanos, sink: &mut impl Sink) {
+        self.flush(sink);
+        let ends = self.lines.each_ref().map(|lane| lane.heard.then(|| lane.seen.end()));
+        self.begin(session, 1, received, sink);
+        self.statistics.restarts += 1;
+        for (lane, end) in self.lines.iter_mut().zip(ends) {
+            lane.old_end = end.filter(|_| lane.doubt.is_empty());
+        }
+        self.take_doubted(sink);
+    }
+
+    fn begin(&mut self, session: Session, start: u64, received: Nanos, sink: &mut impl Sink) {
+        self.session = Some(session);
+        (self.start, self.next, self.known_end) = (start, start, start);
+        (self.heard, self.begun, self.known_since) = (received, received, received);
+        (self.gap_since, self.end, self.far) = (None, End::Open, None);
+        self.delivered.restart(start);
+        self.arrivals.clear();
+        for lane in &mut self.lines {
+            lane.restart(start);
+        }
+        self.statistics.sessions += 1;
+        sink.reset(session);
+    }
+
+    /// Takes the packets that were doubted and turn out to belong to the present session, in the order in which they came.
+    fn take_doubted(&mut self, sink: &mut impl Sink) {
+        loop {
+            let believed = |lane: &super::Lane| {
+                let (session, _) = lane.doubt.about()?;
+                (Some(session) == self.session).then(|| lane.doubt.received())?
+            };
+            let lanes = self.lines.iter().enumerate();
+            let first = lanes.filter_map(|(number, lane)| Some((believed(lane)?, number))).min();
+            let Some((received, number)) = first else { return };
+            let Some(believed) = self.lines[number].doubt.take() else { return };
+            // Recovery's packets are never doubted, so this is one of the lines.
+            let Some(line) = Line::new(number) else { return };
+            self.take(line, &believed.packet(), received, sink);
+        }
+    }
+
+    /// Whether the packet and one that is doubted say the same: it follows on its line, or another line brought it.
+    fn agrees(&self, line: Line, packet: &Packet<'_>) -> bool {
+        let sequences = packet.kind.sequences();
+        self.lines.iter().enumerate().any(|(number, lane)| {
+            lane.doubt.about().is_some_and(|(session, before)| {
+                // The same packet once more on its line proves nothing.
+                session == packet.session
+                    && (number != line.number() || before != sequences)
+                    && sequences.0.abs_diff(before.0) <= self.settings.max_jump
+            })
+        })
+    }
+
+    fn doubt(&mut self, line: Line, packet: &Packet<'_>, received: Nanos) {
+        let lane = &mut self.lines[line.number()];
+        lane.drop_doubt();
+        lane.doubt.keep(packet, received);
+    }
+
+    /// Whether the present session has not been heard of for so long that it is gone.
+    fn is_silent(&self, now: Nanos) -> bool {
+        now.since(self.heard) >= as_i64(self.settings.session_hold_ns)
+    }
+}
+
+fn as_i64(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}

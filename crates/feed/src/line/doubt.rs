@@ -1,0 +1,84 @@
+//! Packets that say that everything begins again, kept until a second one says so too.
+
+use tapeline_measure::Nanos;
+
+use crate::framing::{Kind, Messages, Packet, Session};
+
+/// A copy of one packet that is not believed yet. One for each line; it takes memory when it is first needed, at most a
+/// datagram's.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    doubted: Option<Doubted>,
+    blocks: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Doubted {
+    session: Session,
+    kind: Kind<'static>,
+    received: Nanos,
+}
+
+impl Doubt {
+    /// Whether there is none.
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.doubted.is_none()
+    }
+
+    /// The session that the packet names, and the sequences that it holds.
+    pub(super) fn about(&self) -> Option<(Session, (u64, u64))> {
+        self.doubted.map(|doubted| (doubted.session, doubted.kind.sequences()))
+    }
+
+    /// When it came.
+    pub(super) fn received(&self) -> Option<Nanos> {
+        self.doubted.map(|doubted| doubted.received)
+    }
+
+    /// Keeps a copy in place of what was kept before.
+    pub(super) fn keep(&mut self, packet: &Packet<'_>, received: Nanos) {
+        self.blocks.clear();
+        let kind = match packet.kind {
+            Kind::Data { first, messages } => {
+                self.blocks.extend_from_slice(messages.blocks());
+                Kind::Data { first, messages: messages.over(&[]) }
+            }
+            Kind::Heartbeat { next } => Kind::Heartbeat { next },
+            Kind::EndOfSession { next } => Kind::EndOfSession { next },
+        };
+        self.doubted = Some(Doubted { session: packet.session, kind, received });
+    }
+
+    /// Forgets it; whether there was one.
+    pub(super) fn drop(&mut self) -> bool {
+        self.doubted.take().is_some()
+    }
+
+    /// Takes the packet out.
+    pub(super) fn take(&mut self) -> Option<Believed> {
+        let Doubted { session, kind, .. } = self.doubted.take()?;
+        Some(Believed { session, kind, blocks: std::mem::take(&mut self.blocks) })
+    }
+}
+
+/// A packet that was doubted, with its own bytes.
+#[derive(Debug)]
+pub(super) struct Believed {
+    session: Session,
+    kind: Kind<'static>,
+    blocks: Vec<u8>,
+}
+
+impl Believed {
+    pub(super) fn packet(&self) -> Packet<'_> {
+        let kind = match self.kind {
+            Kind::Data { first, messages } => {
+                let messages: Messages<'_> = messages.over(&self.blocks);
+                Kind::Data { first, messages }
+            }
+            other => other,
+        };
+        Packet { session: self.session, kind, trailing: 0 }
+    }
+}
