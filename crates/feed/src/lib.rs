@@ -1,8 +1,7 @@
 //! Exchange feeds: datagrams and files in, drafts of market-data updates out.
 //!
-//! This crate does no I/O of its own and reads no clock; `unsafe` code is in one small file only (byte permutations and
-//! prefetching, see `scripts/unsafe-files`). Bytes come in as borrowed slices with the time at which they were received;
-//! what is found in them goes out through values and small traits.
+//! This crate does no I/O of its own, reads no clock and holds no `unsafe` code. Bytes come in as borrowed slices
+//! with the time at which they were received; what is found in them goes out through values and small traits.
 //!
 //! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,
 //!   with both ends of asking for messages again ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
@@ -11,6 +10,7 @@
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
+//! * [`depth`]: the orders themselves, for feeds that publish them, and what a message did to them;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
 //! * [`symbols`]: which symbols are wanted, asked before a message is decoded;
 //! * [`nbbo`]: the best bid and offer over several venues;
@@ -38,11 +38,12 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod blocks;
 pub mod book;
 pub mod capture;
+pub mod depth;
 pub mod draft;
 pub mod faults;
 pub mod framing;
@@ -53,7 +54,6 @@ pub mod line;
 pub mod moldudp64;
 pub mod nbbo;
 pub mod normalise;
-mod processor;
 mod protocol;
 pub mod simulate;
 pub mod summary;

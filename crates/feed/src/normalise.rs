@@ -12,6 +12,7 @@ pub use itch::{Counters, Itch};
 
 use tapeline_measure::Nanos;
 
+use crate::depth::{self, Depth};
 use crate::draft::Draft;
 
 /// An instrument's number within its feed: dense, and stable within a session. 0 means none. ITCH: the locate.
@@ -98,6 +99,37 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.books().live_orders(),
             Self::Iex(_) => 0,
+        }
+    }
+
+    /// Keeps the orders themselves from now on, at most `max_orders` at once. Whether the protocol has orders; without, nothing
+    /// changes.
+    pub fn keep_orders(&mut self, max_orders: usize) -> bool {
+        match self {
+            Self::Itch(itch) => {
+                itch.keep_orders(max_orders);
+                true
+            }
+            Self::Iex(_) => false,
+        }
+    }
+
+    /// The orders themselves, where they are kept, and what the last message that was applied did to them.
+    #[inline]
+    #[must_use]
+    pub fn depth(&self) -> Option<&Depth> {
+        match self {
+            Self::Itch(itch) => itch.depth(),
+            Self::Iex(_) => None,
+        }
+    }
+
+    /// What the orders of an instrument share; `None` for one without a name, or where the protocol has no orders.
+    #[must_use]
+    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
+        match self {
+            Self::Itch(itch) => itch.order_summary(instrument),
+            Self::Iex(_) => None,
         }
     }
 

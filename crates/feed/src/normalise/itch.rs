@@ -10,6 +10,7 @@ use tapeline_measure::Nanos;
 
 use super::{Applied, Instrument};
 use crate::book::{self, Book, Books, Change};
+use crate::depth::{self, Depth};
 use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
 use crate::itch::{ByType, Code, Locate, Malformed, Message, MessageType, Prefix, decode};
 
@@ -18,6 +19,9 @@ const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Decimals of ITCH's prices.
 const DECIMALS: u8 = 4;
+
+/// The number of their currency in ISO 4217.
+const US_DOLLAR: u16 = 840;
 
 /// What a normaliser counts, beside what [the books](book::Counters) do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct Counters {
 pub struct Itch {
     books: Books,
     midnight: Nanos,
+    /// The orders themselves, where they are published.
+    depth: Option<Depth>,
     counters: Counters,
 }
 
@@ -46,7 +52,7 @@ impl Itch {
     /// A normaliser for the day that begins at `midnight`, the instant at which it is midnight in New York.
     #[must_use]
     pub fn new(settings: book::Settings, midnight: Nanos) -> Self {
-        Self { books: Books::new(settings), midnight, counters: Counters::default() }
+        Self { books: Books::new(settings), midnight, depth: None, counters: Counters::default() }
     }
 
     /// Applies one message. Allocates only where a book gets deeper, or a stock or more orders than ever appear.
@@ -68,6 +74,10 @@ impl Itch {
             self.counters.broken_trades += 1;
         }
         let change = self.books.apply(&message);
+        if let Some(depth) = &mut self.depth {
+            let midnight = self.midnight;
+            depth.apply_itch(&message, |ns_of_day| (midnight + ns_of_day).0 % DAY_NS);
+        }
         let event = self.instant(message.prefix().map_or(0, Prefix::ts_ns));
         let draft = if change.is_any() { self.draft(&change) } else { None };
         let image = letter == MessageType::StockDirectory as u8;
@@ -160,6 +170,25 @@ impl Itch {
         &self.books
     }
 
+    /// Keeps the orders themselves from now on, at most `max_orders` at once.
+    pub fn keep_orders(&mut self, max_orders: usize) {
+        self.depth = Some(Depth::new(max_orders));
+    }
+
+    /// The orders themselves, where they are kept.
+    #[must_use]
+    pub const fn depth(&self) -> Option<&Depth> {
+        self.depth.as_ref()
+    }
+
+    /// What the orders of a stock share: its prices are dollars of the United States with four decimals (ITCH 5.0, data
+    /// types).
+    #[must_use]
+    pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
+        let Draft { status, reason, .. } = self.image(instrument)?;
+        Some(depth::Summary { currency: US_DOLLAR, decimals: DECIMALS, status, reason })
+    }
+
     /// What was counted.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
@@ -169,6 +198,9 @@ impl Itch {
     /// Forgets the books: a session begins. The counters stay.
     pub fn reset(&mut self) {
         self.books.clear();
+        if let Some(depth) = &mut self.depth {
+            depth.clear();
+        }
     }
 
     /// Events count from `midnight` on: another trading day begins.
