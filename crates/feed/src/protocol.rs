@@ -7,6 +7,7 @@ use crate::framing::Framing;
 use crate::iex;
 use crate::line::Restart;
 use crate::normalise::{Iex, Itch, Normaliser};
+use crate::symbols::{Filter, NumberFilter, Symbols};
 
 /// What a feed speaks, from its datagrams to its messages.
 ///
@@ -71,6 +72,15 @@ impl Protocol {
             Self::ItchMoldUdp64 => Restart::Ignore,
             // The published sample of DEEP restarts eleven times under one session.
             Self::IexTops | Self::IexDeep => Restart::Reset,
+        }
+    }
+
+    /// A filter of its messages by symbol.
+    #[must_use]
+    pub fn filter(self, symbols: Symbols) -> Filter {
+        match self {
+            Self::ItchMoldUdp64 => Filter::Itch(NumberFilter::new(symbols)),
+            Self::IexTops | Self::IexDeep => Filter::Iex { symbols, passed_over: 0 },
         }
     }
 

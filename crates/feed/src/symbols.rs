@@ -1,13 +1,15 @@
 //! Which symbols of a feed are wanted, decided before a message is decoded.
 //!
-//! [`Symbols`] is the choice, by name. A protocol that puts the symbol into every message asks it directly; one whose
-//! messages carry a number instead keeps a [`NumberFilter`], which learns once for each number whether it is wanted, so
-//! that nearly every message costs two bit tests.
+//! [`Symbols`] is the choice, by name, and [`Filter`] makes it for the messages of a protocol. Where each message has the
+//! symbol at a fixed place, that is looked up; where it has a number of the day instead, a [`NumberFilter`] learns once for
+//! each number whether it is wanted, so that nearly every message costs two bit tests (bench `symbols`).
 
 use std::fmt;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
+
+use crate::itch::{self, MessageType};
 
 /// The longest name or prefix; exchanges use 8 to 21 characters (Databento's raw symbols have up to 70).
 const MAX_PATTERN_BYTES: usize = 70;
@@ -191,6 +193,88 @@ impl NumberFilter {
     }
 }
 
+/// Decides for each message of a feed whether it is wanted, from its first bytes alone.
+///
+/// A message about no symbol is wanted, and so is one whose symbol is not known yet; bytes that are too short to tell are left
+/// to the decoder to count.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Filter {
+    /// ITCH: by the locate, learnt from the directory or else from the first message that names the stock.
+    Itch(NumberFilter),
+    /// IEX: by the symbol in the message.
+    Iex {
+        /// The symbols that are wanted.
+        symbols: Symbols,
+        /// Messages that were passed over.
+        passed_over: u64,
+    },
+}
+
+impl Filter {
+    /// Whether a message is wanted. One that is not is counted.
+    #[inline]
+    pub fn wants(&mut self, message: &[u8]) -> bool {
+        match self {
+            Self::Itch(numbers) => wants_itch(numbers, message),
+            Self::Iex { symbols, passed_over } => {
+                // Type, a byte of flags, time, then the symbol in all messages that have one; a system event ends before.
+                let wanted = match message.get(10..18).map(std::str::from_utf8) {
+                    Some(Ok(symbol)) => symbols.contains(symbol.trim_end_matches(' ')),
+                    _ => true,
+                };
+                *passed_over += u64::from(!wanted);
+                wanted
+            }
+        }
+    }
+
+    /// Messages that were passed over.
+    #[must_use]
+    pub const fn passed_over(&self) -> u64 {
+        match self {
+            Self::Itch(numbers) => numbers.passed_over(),
+            Self::Iex { passed_over, .. } => *passed_over,
+        }
+    }
+
+    /// A session begins: numbers may stand for other symbols.
+    pub fn clear(&mut self) {
+        if let Self::Itch(numbers) = self {
+            numbers.clear();
+        }
+    }
+}
+
+#[inline]
+fn wants_itch(numbers: &mut NumberFilter, message: &[u8]) -> bool {
+    let [kind, high, low, ..] = *message else { return true };
+    let number = u16::from_be_bytes([high, low]);
+    let is_directory = kind == MessageType::StockDirectory as u8;
+    match numbers.verdict(number) {
+        Verdict::Wanted if !is_directory => true,
+        Verdict::Unwanted if !is_directory => {
+            numbers.pass_over();
+            false
+        }
+        _ if number == 0 => true,
+        _ => learn_itch(numbers, number, message),
+    }
+}
+
+/// A directory entry, or a message about a stock that came before its own.
+#[cold]
+fn learn_itch(numbers: &mut NumberFilter, number: u16, message: &[u8]) -> bool {
+    let wanted = match itch::decode(message) {
+        Ok(message) => message.stock().is_none_or(|stock| numbers.learn(number, stock.as_str())),
+        Err(_) => true,
+    };
+    if !wanted {
+        numbers.pass_over();
+    }
+    wanted
+}
+
 #[inline]
 const fn place(number: u16) -> (usize, u64) {
     ((number >> 6) as usize, 1 << (number & 63))
@@ -240,5 +324,41 @@ mod tests {
         assert_eq!(filter.verdict(3), Verdict::Unwanted);
         filter.clear();
         assert_eq!(filter.verdict(3), Verdict::Unknown);
+    }
+
+    #[test]
+    fn itch_is_filtered_by_locate() {
+        use crate::itch::encode::{LONGEST, OrderDelete, Prefix, StockDirectory, SystemEvent, text};
+        let mut message = [0; LONGEST];
+        let prefix = |locate| Prefix { locate, tracking: 0, ts_ns: 1 };
+        let mut filter = Filter::Itch(NumberFilter::new(Symbols::new(["AAPL"]).unwrap()));
+        let mut wants = |message: &[u8]| filter.wants(message);
+        let directory = |stock: &str| StockDirectory { stock: text(stock), ..StockDirectory::default() };
+        let len = directory("AAPL").encode(prefix(13), &mut message).unwrap();
+        assert!(wants(&message[..len]));
+        let len = directory("MSFT").encode(prefix(14), &mut message).unwrap();
+        assert!(!wants(&message[..len]));
+        for (locate, wanted) in [(13, true), (14, false), (15, true)] {
+            let len = OrderDelete { reference: 7 }.encode(prefix(locate), &mut message).unwrap();
+            assert_eq!(wants(&message[..len]), wanted, "{locate}");
+        }
+        let len = SystemEvent { event: b'O' }.encode(prefix(0), &mut message).unwrap();
+        assert!(wants(&message[..len]) && wants(&[]) && wants(b"D"));
+        // The number stands for another stock now.
+        let len = directory("AAPL").encode(prefix(14), &mut message).unwrap();
+        assert!(wants(&message[..len]));
+        assert_eq!(filter.passed_over(), 2);
+    }
+
+    #[test]
+    fn iex_is_filtered_by_symbol() {
+        let symbols = Symbols::new(["ZIEXT", "ZX*"]).unwrap();
+        let mut filter = Filter::Iex { symbols, passed_over: 0 };
+        let message =
+            |symbol: &[u8; 8]| [&b"Q\0\x01\x02\x03\x04\x05\x06\x07\x08"[..], symbol, &[0; 24]].concat();
+        assert!(filter.wants(&message(b"ZIEXT   ")) && filter.wants(&message(b"ZXZZT   ")));
+        assert!(!filter.wants(&message(b"ZIEXTA  ")));
+        assert!(filter.wants(&message(b"Q\0\x01\x02\x03\x04\x05\x06")[..10]));
+        assert_eq!(filter.passed_over(), 1);
     }
 }

@@ -93,7 +93,7 @@ macro_rules! messages {
     } )*) => {
         $(
             $(#[$about])*
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
             pub struct $name {
                 $( $(#[$meaning])* pub $field: $width, )*
             }
