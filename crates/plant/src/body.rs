@@ -1,14 +1,18 @@
 //! The RWF message inside a tick. Stream id 0 throughout: whoever sends it to a client patches that.
 
+pub(crate) mod orders;
+
 use std::io::Write;
 
 use tapeline_feed::draft::Draft;
 use tapeline_feed::line::Session;
-use tapeline_omm::FieldListEncoder;
 use tapeline_omm::rwf::{
     self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState,
     UpdateType, flags,
 };
+use tapeline_omm::{FieldListEncoder, Full};
+
+use crate::tick::Kind;
 
 /// The fields of a draft that changed. `None` where they do not fit `out`, here and below.
 pub(crate) fn update(out: &mut [u8], draft: &Draft) -> Option<usize> {
@@ -27,6 +31,25 @@ pub(crate) fn refresh(out: &mut [u8], draft: &Draft) -> Option<usize> {
     header.flags = flags::refresh::REFRESH_COMPLETE;
     let header = header.encode(out).ok()?;
     fields(out, header, draft)
+}
+
+/// The image or an update of a best bid and offer.
+pub(crate) fn best(
+    out: &mut [u8],
+    kind: Kind,
+    write: impl FnOnce(&mut FieldListEncoder<'_>) -> Result<(), Full>,
+) -> Option<usize> {
+    let header = if kind == Kind::Refresh {
+        let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+        header.flags = flags::refresh::REFRESH_COMPLETE;
+        header.encode(out).ok()?
+    } else {
+        let quote = UpdateType::QUOTE;
+        rwf::update_header(out, Domain::MARKET_PRICE, 0, quote, DataType::FIELD_LIST).ok()?
+    };
+    let mut fields = FieldListEncoder::new(&mut out[header..]).ok()?;
+    write(&mut fields).ok()?;
+    Some(header + fields.finish())
 }
 
 /// Data is suspect: messages are missing on every line.

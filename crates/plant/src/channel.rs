@@ -1,14 +1,17 @@
 //! One feed's whole way: datagrams in, ticks out.
 
+mod orders;
+
 use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Session, Sink};
 use tapeline_feed::normalise::{Instrument, Normaliser};
+use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book};
 use tapeline_measure::Nanos;
 
 use crate::ItemId;
 use crate::body;
 use crate::publish::{Publish, Refused};
-use crate::sequencer::{Origin, Sequencer, Stamps, Time};
+use crate::sequencer::{Consolidating, Origin, Sequencer, Stamps, Standing, Time};
 use crate::tick::{Flags, Kind};
 
 /// Which of a feed's messages become ticks.
@@ -78,6 +81,11 @@ struct Stage {
     normaliser: Normaliser,
     /// The item of each instrument: `ItemId(0)` where it has not been numbered yet.
     items: Vec<ItemId>,
+    protocol: Protocol,
+    /// Which messages are wanted at all; all of them without it.
+    filter: Option<Filter>,
+    /// Which images of orders went out.
+    images: orders::Images,
     counters: ChannelCounters,
 }
 
@@ -96,9 +104,30 @@ impl Channel {
                 publish: settings.publish,
                 normaliser: settings.protocol.normaliser(settings.books, settings.midnight),
                 items: Vec::new(),
+                protocol: settings.protocol,
+                filter: None,
+                images: orders::Images::default(),
                 counters: ChannelCounters::default(),
             },
         }
+    }
+
+    /// Takes only the messages of these symbols: others are counted as messages and
+    /// [passed over](Self::passed_over) before they are decoded.
+    pub fn choose_symbols(&mut self, symbols: Symbols) {
+        self.stage.filter = Some(self.stage.protocol.filter(symbols));
+    }
+
+    /// Messages that were passed over because of their symbol.
+    #[must_use]
+    pub fn passed_over(&self) -> u64 {
+        self.stage.filter.as_ref().map_or(0, Filter::passed_over)
+    }
+
+    /// Publishes the orders too, in ticks of the domain market by order: at most `max_orders` are kept at once. Whether the
+    /// protocol has orders; without, nothing changes.
+    pub fn publish_orders(&mut self, max_orders: usize) -> bool {
+        self.stage.normaliser.keep_orders(max_orders)
     }
 
     /// Takes a datagram that arrived on `line` at `wire`. One that is malformed is counted by its reason and changes
@@ -217,6 +246,11 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.counters.messages += 1;
         self.counters.message_bytes += bytes.len() as u64;
+        if let Some(filter) = &mut self.filter
+            && !filter.wants(bytes)
+        {
+            return Ok(());
+        }
         let Ok(applied) = self.normaliser.apply(bytes) else {
             self.counters.malformed_messages += 1;
             return match self.publish {
@@ -228,12 +262,12 @@ impl Stage {
         let every = self.publish == PublishPolicy::EveryMessage;
         let image = if applied.image { self.normaliser.image(applied.instrument) } else { None };
         let draft = image.as_ref().or(applied.change.as_ref());
-        if draft.is_none() && !every {
-            return Ok(());
-        }
         if applied.image {
             // The number may stand for another instrument now.
             self.forget_item(applied.instrument);
+        }
+        if draft.is_none() && !every {
+            return self.orders(&applied, sequence, stamps, time, to);
         }
         let item = self.item(applied.instrument, to);
         let origin = Origin {
@@ -260,7 +294,16 @@ impl Stage {
         })?;
         self.counters.drafts_cut += u64::from(cut);
         self.counters.ticks += 1;
-        Ok(())
+        if let Some(draft) = draft {
+            let origin = Consolidating {
+                channel: self.number,
+                feed_seq: sequence,
+                source_type: applied.letter,
+                stamps,
+            };
+            to.show(&origin, item, draft, time)?;
+        }
+        self.orders(&applied, sequence, stamps, time, to)
     }
 
     /// A message that could not be decoded still has its place in the order, and its bytes.
@@ -330,7 +373,8 @@ impl Stage {
         self.counters.gaps += 1;
         self.counters.missing =
             self.counters.missing.saturating_add((last - first.min(last)).saturating_add(1));
-        self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))
+        self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))?;
+        to.set_standing(self.number, Standing::Doubtful, time)
     }
 
     fn end_of_session<P: Publish>(
@@ -355,7 +399,12 @@ impl Stage {
         self.counters.sessions += 1;
         self.normaliser.reset();
         self.items.clear();
-        self.status(Flags::RESET, 0, time, to, |out| body::reset(out, session))
+        self.images.clear();
+        if let Some(filter) = &mut self.filter {
+            filter.clear();
+        }
+        self.status(Flags::RESET, 0, time, to, |out| body::reset(out, session))?;
+        to.set_standing(self.number, Standing::New, time)
     }
 
     /// A tick about the channel as a whole.

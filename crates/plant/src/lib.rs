@@ -12,6 +12,7 @@
 
 mod body;
 mod channel;
+mod consolidation;
 mod items;
 mod note;
 mod publish;
@@ -19,6 +20,7 @@ mod sequencer;
 pub mod tick;
 
 pub use channel::{Channel, ChannelCounters, ChannelSettings, PublishPolicy};
+pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
 pub use items::{ItemId, Items, TooManyItems};
 pub use note::Note;
 pub use publish::{OnStall, Publish, Refused, RingPublish};

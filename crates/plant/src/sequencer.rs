@@ -1,7 +1,11 @@
 //! One sequence for everything that the plant says.
 
+use tapeline_feed::draft::Draft;
+use tapeline_feed::nbbo::{Market, Nbbo};
 use tapeline_measure::{Clock, Nanos};
 
+use crate::body;
+use crate::consolidation::{Consolidation, ConsolidationSettings};
 use crate::publish::{Publish, Refused};
 use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, Items, TooManyItems};
@@ -50,6 +54,28 @@ pub struct Origin<'a> {
     pub source: &'a [u8],
 }
 
+/// What made a best bid and offer change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consolidating {
+    /// The channel's number.
+    pub(crate) channel: u16,
+    /// The feed's sequence.
+    pub(crate) feed_seq: u64,
+    /// The first byte of the feed's message.
+    pub(crate) source_type: u8,
+    /// The message's stamps.
+    pub(crate) stamps: Stamps,
+}
+
+/// How far a channel can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Messages are missing, or nothing arrives.
+    Doubtful,
+    /// A session begins: it is current, and nothing is known yet.
+    New,
+}
+
 /// Gives every tick the next number and writes it, once, where readers will see it.
 #[derive(Debug)]
 pub struct Sequencer<P> {
@@ -57,6 +83,7 @@ pub struct Sequencer<P> {
     items: Items,
     service: u16,
     next: u64,
+    consolidation: Option<Box<Consolidation>>,
 }
 
 impl<P: Publish> Sequencer<P> {
@@ -65,7 +92,7 @@ impl<P: Publish> Sequencer<P> {
 
     /// Ticks of `service` go to `publish`; the first one gets sequence 1.
     pub fn new(service: u16, items: Items, publish: P) -> Self {
-        Self { publish, items, service, next: 1 }
+        Self { publish, items, service, next: 1, consolidation: None }
     }
 
     /// The number of an item, given now if it is new.
@@ -131,6 +158,99 @@ impl<P: Publish> Sequencer<P> {
         })?;
         self.next += 1;
         Ok(seq)
+    }
+
+    /// From now on the best bid and offer over several channels is published too.
+    pub fn consolidate(&mut self, settings: &ConsolidationSettings) {
+        self.consolidation = Some(Box::new(Consolidation::new(settings)));
+    }
+
+    /// The best bids and offers, where they are published.
+    #[must_use]
+    pub fn consolidation(&self) -> Option<&Consolidation> {
+        self.consolidation.as_deref()
+    }
+
+    /// A channel drafted an update of an item: publishes the best bid and offer where that made it another one.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick).
+    #[inline]
+    pub(crate) fn show(
+        &mut self,
+        origin: &Consolidating,
+        item: ItemId,
+        draft: &Draft,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(consolidation) = &mut self.consolidation else { return Ok(()) };
+        match consolidation.show(origin.channel, item, draft) {
+            Some(best) => self.publish_best(&[(item, best)], origin, time),
+            None => Ok(()),
+        }
+    }
+
+    /// A channel's data is no longer to be believed, or it begins anew.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick).
+    pub(crate) fn set_standing(
+        &mut self,
+        channel: u16,
+        standing: Standing,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(consolidation) = &mut self.consolidation else { return Ok(()) };
+        let changed = match standing {
+            Standing::Doubtful => consolidation.set_current(channel, false),
+            Standing::New => {
+                let mut changed = consolidation.clear(channel);
+                changed.extend(consolidation.set_current(channel, true));
+                changed
+            }
+        };
+        let now = time.now();
+        let stamps = Stamps { event: now, wire: now, decoded: now };
+        let origin = Consolidating { channel, feed_seq: 0, source_type: 0, stamps };
+        self.publish_best(&changed, &origin, time)
+    }
+
+    fn publish_best(
+        &mut self,
+        changed: &[(ItemId, Nbbo)],
+        origin: &Consolidating,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        // Taken out meanwhile, so that publishing may use the rest of the sequencer.
+        let Some(mut consolidation) = self.consolidation.take() else { return Ok(()) };
+        let mut done = Ok(());
+        for (symbol, best) in changed {
+            let Some(named) = consolidation.named(*symbol, &mut self.items) else { continue };
+            let tick_origin = Origin {
+                channel: consolidation.number(),
+                item: named.item,
+                name: named.name(),
+                feed_seq: origin.feed_seq,
+                source_type: origin.source_type,
+                source: &[],
+            };
+            let kind = if named.is_new { Kind::Refresh } else { Kind::Update };
+            let event = origin.stamps.event;
+            done = self
+                .tick(kind, Flags::default(), &tick_origin, origin.stamps, time, |out| {
+                    body::best(out, kind, |fields| consolidation.encode(best, event, fields)).unwrap_or(0)
+                })
+                .map(|_| ());
+            if done.is_err() {
+                break;
+            }
+            let market = best.market();
+            consolidation.counters.ticks += 1;
+            consolidation.counters.locked += u64::from(market == Market::Locked);
+            consolidation.counters.crossed += u64::from(market == Market::Crossed);
+        }
+        self.consolidation = Some(consolidation);
+        done
     }
 
     /// How many ticks have been published.

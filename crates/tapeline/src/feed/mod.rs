@@ -9,12 +9,9 @@
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
 //! | `serve_retransmit.rs`, `past.rs` | answering requests for messages, and where those come from |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
-//! | `iex.rs`, `iex_report.rs` | the same for IEX's TOPS and DEEP |
 
 mod faults;
 mod generator;
-mod iex;
-mod iex_report;
 mod inspect;
 mod itch_report;
 mod lines;

@@ -8,7 +8,6 @@ use serde::Serialize;
 use tapeline_feed::line::{Line, LineStatistics};
 use tapeline_measure::figures::{self, thousands};
 
-use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
 use crate::output::{self, table};
@@ -75,7 +74,7 @@ impl FileReport {
 /// Everything.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'f> {
-    protocol: String,
+    protocol: &'static str,
     files: &'f [FileReport],
     /// Bytes of the messages of all files, framing included; absent for captures of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,8 +85,6 @@ pub(super) struct Report<'f> {
     feed: Option<FeedReport>,
     #[serde(flatten)]
     itch: Option<ItchReport>,
-    #[serde(flatten)]
-    iex: Option<IexReport>,
 }
 
 /// The MoldUDP64 feed that the lines carried.
@@ -140,10 +137,10 @@ impl<'f> Report<'f> {
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
         let Protocols { mold, iex, itch_files, .. } = findings.protocols;
         let protocol = match (itch_files, mold, iex) {
-            (1.., ..) => "ITCH 5.0".to_owned(),
-            (_, 1.., _) => "ITCH 5.0 in MoldUDP64".to_owned(),
-            (_, _, 1..) => IexReport::protocol(&findings.iex),
-            _ => "unknown".to_owned(),
+            (1.., ..) => "ITCH 5.0",
+            (_, 1.., _) => "ITCH 5.0 in MoldUDP64",
+            (_, _, 1..) => "IEX-TP (protocol not known yet)",
+            _ => "unknown",
         };
         let itch = itch_files > 0 || mold > 0;
         Self {
@@ -153,7 +150,6 @@ impl<'f> Report<'f> {
             trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
             feed: (mold > 0).then(|| FeedReport::of(findings)),
             itch: itch.then(|| ItchReport::of(&findings.tally, symbols, levels)),
-            iex: (!itch && iex > 0).then(|| IexReport::of(&findings.iex, symbols, levels)),
         }
     }
 
@@ -167,10 +163,9 @@ impl<'f> Report<'f> {
         if let Some(feed) = &self.feed {
             parts.push(feed.tables());
         }
-        match (&self.itch, &self.iex) {
-            (Some(itch), _) => parts.extend(itch.tables(&findings.tally, top)),
-            (_, Some(iex)) => parts.extend(iex.tables(&findings.iex, top)),
-            (None, None) => parts.push(self.no_messages(findings)),
+        match &self.itch {
+            Some(itch) => parts.extend(itch.tables(&findings.tally, top)),
+            None => parts.push(self.no_messages(findings)),
         }
         if self.trailing_bytes > 0 {
             parts.push(format!("{} bytes at the end are no whole message or packet", self.trailing_bytes));
@@ -180,6 +175,9 @@ impl<'f> Report<'f> {
 
     fn no_messages(&self, findings: &Findings) -> String {
         match findings.protocols {
+            Protocols { iex: 1.., .. } => {
+                format!("{} segments of IEX-TP: protocol not known yet", thousands(findings.protocols.iex))
+            }
             Protocols { other: 1.., .. } => {
                 format!("{} datagrams of an unknown protocol", thousands(findings.protocols.other))
             }
@@ -218,7 +216,7 @@ fn files_table(findings: &Findings) -> String {
 }
 
 /// A time of the capture; nanoseconds are kept.
-pub(super) fn utc(ns: u64) -> String {
+fn utc(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns))
         .map_or_else(|_| ns.to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string())
 }

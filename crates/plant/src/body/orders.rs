@@ -1,0 +1,84 @@
+//! Market by order messages: maps of orders.
+
+use tapeline_feed::depth::{self, Order, OrderChange, Summary};
+use tapeline_omm::rwf::{
+    self, DataType, Domain, Flags, MapEncoder, MapHead, RefreshHeader, State, UpdateType, flags,
+};
+use tapeline_omm::{FieldListEncoder, Refused};
+
+/// The orders that a message changed, and the summary where it changed that. `None` where they do not fit `out`.
+pub(crate) fn update(out: &mut [u8], changes: &[OrderChange], summary: Option<&Summary>) -> Option<usize> {
+    let header =
+        rwf::update_header(out, Domain::MARKET_BY_ORDER, 0, UpdateType::UNSPECIFIED, DataType::MAP).ok()?;
+    let mut map = begin(&mut out[header..], &depth::head(), summary).ok()?;
+    changes.iter().try_for_each(|change| change.encode(&mut map)).ok()?;
+    Some(header + map.finish())
+}
+
+/// What one message can carry of an image.
+pub(crate) struct Part {
+    /// Bytes written.
+    pub(crate) len: usize,
+    /// Whether nothing is left for another part.
+    pub(crate) is_last: bool,
+}
+
+/// One part of an image: as many of `orders` as fit `out`, `next` being the first of them; the order that did not fit is
+/// left in `next`. The first part (number 0) clears what was known before, and says how many orders there are, what they
+/// share included. `None` where not even one fits.
+pub(crate) fn refresh(
+    out: &mut [u8],
+    number: u16,
+    summary: &Summary,
+    next: &mut Option<Order>,
+    orders: &mut depth::Orders<'_>,
+) -> Option<Part> {
+    let is_first = number == 0;
+    let clear = if is_first { flags::refresh::CLEAR_CACHE } else { Flags::NONE };
+    let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, State::OPEN_OK, DataType::MAP);
+    header.flags = clear;
+    // Part numbers end at 32,767; what is beyond that keeps the last one.
+    header.part = Some(number.min(0x7FFF));
+    let header_len = header.encode(out).ok()?;
+    let head = MapHead {
+        count_hint: if is_first {
+            u32::try_from(orders.len() + usize::from(next.is_some())).ok()
+        } else {
+            None
+        },
+        ..depth::head()
+    };
+    let mut map = begin(&mut out[header_len..], &head, Some(summary)).ok()?;
+    while let Some(order) = next {
+        if order.encode(&mut map).is_err() {
+            break;
+        }
+        *next = orders.next();
+    }
+    let is_last = next.is_none();
+    if map.is_empty() && !is_last {
+        return None;
+    }
+    let len = header_len + map.finish();
+    if is_last {
+        // Only now is it known; a flag more takes no more room, as part numbers have the flags take two bytes anyway.
+        header.flags = clear | flags::refresh::REFRESH_COMPLETE;
+        header.encode(out).ok()?;
+    }
+    Some(Part { len, is_last })
+}
+
+fn begin<'a>(
+    out: &'a mut [u8],
+    head: &MapHead<'_>,
+    summary: Option<&Summary>,
+) -> Result<MapEncoder<'a>, Refused> {
+    match summary {
+        None => MapEncoder::new(out, head),
+        Some(summary) => MapEncoder::with_summary(out, head, |room| {
+            let mut fields = FieldListEncoder::new(room)?;
+            summary.encode(&mut fields)?;
+            Ok(fields.finish())
+        }),
+    }
+}

@@ -1,0 +1,127 @@
+//! A channel's orders as ticks of the domain market by order.
+
+use tapeline_feed::normalise::{Applied, Instrument};
+
+use super::Stage;
+use crate::ItemId;
+use crate::body::orders as body;
+use crate::publish::{Publish, Refused};
+use crate::sequencer::{Origin, Sequencer, Stamps, Time};
+use crate::tick::{Flags, Kind};
+
+/// What is known of the images that went out.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    /// By instrument, whether its subscribers have one.
+    published: Vec<bool>,
+}
+
+impl Images {
+    fn is_published(&self, instrument: Instrument) -> bool {
+        self.published.get(instrument.0 as usize).is_some_and(|published| *published)
+    }
+
+    fn set_published(&mut self, instrument: Instrument) {
+        let at = instrument.0 as usize;
+        if self.published.len() <= at {
+            // As large as the list of items, which the normaliser's numbers bound.
+            self.published.resize(at + 1, false);
+        }
+        self.published[at] = true;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.published.clear();
+    }
+}
+
+impl Stage {
+    /// Publishes what the message that was just applied did to the orders: an image before anything else of an instrument, and
+    /// again where the instrument is a new one; after that, changes.
+    pub(super) fn orders<P: Publish>(
+        &mut self,
+        applied: &Applied,
+        sequence: u64,
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let Some(depth) = self.normaliser.depth() else { return Ok(()) };
+        let instrument = depth.instrument().unwrap_or(applied.instrument);
+        let is_status = applied.change.is_some_and(|draft| draft.changed.status);
+        if depth.changes().is_empty() && !is_status && !applied.image {
+            return Ok(());
+        }
+        let item = self.item(instrument, to);
+        if item == ItemId(0) {
+            // Nobody can have asked for what has no name.
+            return Ok(());
+        }
+        if applied.image || !self.images.is_published(instrument) {
+            self.images.set_published(instrument);
+            return self.orders_image(instrument, item, (sequence, applied.letter), stamps, time, to);
+        }
+        let (Some(depth), Some(name)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
+            return Ok(());
+        };
+        let origin = Origin {
+            channel: self.number,
+            item,
+            name,
+            feed_seq: sequence,
+            source_type: applied.letter,
+            source: &[],
+        };
+        let mut cut = false;
+        let summary = if is_status { self.normaliser.order_summary(instrument) } else { None };
+        to.tick(Kind::Update, Flags::default(), &origin, stamps, time, |out| {
+            body::update(out, depth.changes(), summary.as_ref()).unwrap_or_else(|| {
+                cut = true;
+                0
+            })
+        })?;
+        self.counters.drafts_cut += u64::from(cut);
+        self.counters.ticks += 1;
+        Ok(())
+    }
+
+    /// All orders of an instrument, in as many ticks as it takes.
+    fn orders_image<P: Publish>(
+        &mut self,
+        instrument: Instrument,
+        item: ItemId,
+        (sequence, letter): (u64, u8),
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let (Some(depth), Some(name)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
+            return Ok(());
+        };
+        let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
+        let origin =
+            Origin { channel: self.number, item, name, feed_seq: sequence, source_type: letter, source: &[] };
+        let mut orders = depth.orders(instrument);
+        let mut next = orders.next();
+        let (mut ticks, mut cut, mut is_last) = (0_u64, false, false);
+        while !is_last {
+            let number = u16::try_from(ticks).unwrap_or(u16::MAX);
+            to.tick(Kind::Refresh, Flags::default(), &origin, stamps, time, |out| {
+                match body::refresh(out, number, &summary, &mut next, &mut orders) {
+                    Some(part) => {
+                        is_last = part.is_last;
+                        part.len
+                    }
+                    None => {
+                        (cut, is_last) = (true, true);
+                        0
+                    }
+                }
+            })?;
+            ticks += 1;
+        }
+        self.counters.drafts_cut += u64::from(cut);
+        self.counters.ticks += ticks;
+        Ok(())
+    }
+}

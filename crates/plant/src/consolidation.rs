@@ -1,0 +1,193 @@
+//! The best bid and offer over several channels, as items of their own.
+
+use tapeline_feed::draft::{Draft, TradingStatus};
+use tapeline_feed::nbbo::{Consolidated, MAX_VENUE_NAME, MAX_VENUES, Nbbo, Venue};
+use tapeline_measure::Nanos;
+
+use crate::tick::MAX_NAME_BYTES;
+use crate::{ItemId, Items};
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// A channel that takes part, and the short name of its venue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participant {
+    /// The channel's number in the plant.
+    pub channel: u16,
+    /// The venue's name in BID_SRC and ASK_SRC; longer ones than six characters are cut.
+    pub venue: String,
+}
+
+/// What is consolidated, and under which names it is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsolidationSettings {
+    /// The number that the ticks carry in the place of a channel's.
+    pub number: u16,
+    /// The channels that take part, in the order in which they come where price, size and age of quotes are equal; at most
+    /// [`MAX_VENUES`].
+    pub participants: Vec<Participant>,
+    /// What stands behind a symbol in the name of its consolidated item, such as `.NBBO`.
+    pub suffix: String,
+    /// The most symbols.
+    pub max_symbols: usize,
+}
+
+/// What was published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConsolidationCounters {
+    /// Ticks published.
+    pub ticks: u64,
+    /// Of them, those whose bid was equal to the ask.
+    pub locked: u64,
+    /// Of them, those whose bid was above the ask.
+    pub crossed: u64,
+    /// Changes that were not published because the service is full.
+    pub items_refused: u64,
+}
+
+/// The best of all symbols over the channels that take part. Symbols go by the numbers of their items, which channels
+/// share where they share a name.
+#[derive(Debug)]
+pub struct Consolidation {
+    best: Consolidated,
+    /// By channel, which venue it is.
+    venues: Vec<Option<Venue>>,
+    names: Vec<Box<str>>,
+    number: u16,
+    suffix: Box<str>,
+    /// By number of the symbol's item, the consolidated item; `ItemId(0)` where there is none yet.
+    items: Vec<ItemId>,
+    pub(crate) counters: ConsolidationCounters,
+}
+
+/// A consolidated item, ready to be published.
+pub(crate) struct Named {
+    pub(crate) item: ItemId,
+    /// Nobody has seen the item yet.
+    pub(crate) is_new: bool,
+    name: [u8; MAX_NAME_BYTES],
+    name_len: usize,
+}
+
+impl Named {
+    pub(crate) fn name(&self) -> &str {
+        // Made of two texts, so it is one.
+        std::str::from_utf8(&self.name[..self.name_len]).unwrap_or_default()
+    }
+}
+
+impl Consolidation {
+    /// Nothing known yet.
+    #[must_use]
+    pub fn new(settings: &ConsolidationSettings) -> Self {
+        let participants = || settings.participants.iter().take(MAX_VENUES);
+        let last = participants().map(|participant| participant.channel).max().unwrap_or(0);
+        let mut venues = vec![None; usize::from(last) + 1];
+        for (participant, number) in participants().zip(0..) {
+            venues[usize::from(participant.channel)] = Some(Venue(number));
+        }
+        let cut = |name: &str| name[..name.floor_char_boundary(MAX_VENUE_NAME)].into();
+        Self {
+            best: Consolidated::new(participants().count(), settings.max_symbols),
+            venues,
+            names: participants().map(|participant| cut(&participant.venue)).collect(),
+            number: settings.number,
+            suffix: settings.suffix.as_str().into(),
+            items: Vec::new(),
+            counters: ConsolidationCounters::default(),
+        }
+    }
+
+    /// The number that its ticks carry in the place of a channel's.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// What was published.
+    #[must_use]
+    pub const fn counters(&self) -> &ConsolidationCounters {
+        &self.counters
+    }
+
+    /// The best of the symbol whose item is `item`.
+    #[must_use]
+    pub fn best(&self, item: ItemId) -> Nbbo {
+        self.best.best(item.0)
+    }
+
+    fn venue(&self, channel: u16) -> Option<Venue> {
+        *self.venues.get(usize::from(channel))?
+    }
+
+    /// A channel drafted an update of an item: the new best, if that made it another one. A stock that is halted, or may be
+    /// quoted but not traded, takes no part; one about which nothing was said does.
+    #[inline]
+    pub(crate) fn show(&mut self, channel: u16, item: ItemId, draft: &Draft) -> Option<Nbbo> {
+        let venue = self.venue(channel)?;
+        if item == ItemId(0) || !(draft.changed.is_quote() || draft.changed.status) {
+            return None;
+        }
+        let trades = matches!(draft.status, TradingStatus::NORMAL | TradingStatus::UNDEFINED);
+        self.best.show(venue, item.0, draft.bid, draft.ask, trades)
+    }
+
+    /// A channel's data is current from now on, or no longer: the items whose best is another one by that.
+    pub(crate) fn set_current(&mut self, channel: u16, is_current: bool) -> Vec<(ItemId, Nbbo)> {
+        let mut changed = Vec::new();
+        if let Some(venue) = self.venue(channel) {
+            self.best.set_current(venue, is_current, |item, best| changed.push((ItemId(item), best)));
+        }
+        changed
+    }
+
+    /// What a channel showed no longer holds: the items whose best is another one by that.
+    pub(crate) fn clear(&mut self, channel: u16) -> Vec<(ItemId, Nbbo)> {
+        let mut changed = Vec::new();
+        if let Some(venue) = self.venue(channel) {
+            self.best.clear(venue, |item, best| changed.push((ItemId(item), best)));
+        }
+        changed
+    }
+
+    /// The consolidated item of a symbol's item, named now if it is new; `None` where the service is full or the name too long.
+    #[inline]
+    pub(crate) fn named(&mut self, symbol: ItemId, items: &mut Items) -> Option<Named> {
+        let at = symbol.0 as usize;
+        let mut named = Named { item: ItemId(0), is_new: false, name: [0; MAX_NAME_BYTES], name_len: 0 };
+        for part in [items.name(symbol)?, &self.suffix] {
+            let end = named.name_len + part.len();
+            named.name.get_mut(named.name_len..end)?.copy_from_slice(part.as_bytes());
+            named.name_len = end;
+        }
+        named.item = match self.items.get(at) {
+            Some(known) if *known != ItemId(0) => *known,
+            _ => {
+                let Ok(item) = items.id(named.name()) else {
+                    self.counters.items_refused += 1;
+                    return None;
+                };
+                if self.items.len() <= at {
+                    self.items.resize(at + 1, ItemId(0));
+                }
+                self.items[at] = item;
+                named.is_new = true;
+                item
+            }
+        };
+        Some(named)
+    }
+
+    /// Writes the fields of a best, of which `event` was the cause.
+    pub(crate) fn encode(
+        &self,
+        best: &Nbbo,
+        event: Nanos,
+        fields: &mut tapeline_omm::FieldListEncoder<'_>,
+    ) -> Result<(), tapeline_omm::Full> {
+        best.encode(fields, event.0 % DAY_NS, |venue| {
+            self.names.get(usize::from(venue.0)).map_or("", |name| name)
+        })
+    }
+}
