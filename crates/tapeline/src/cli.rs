@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Feed(crate::feed::Feed),
     /// Publish to, read from, list and remove shared-memory rings
     Ring(crate::ring::Ring),
+    /// Hold datagrams back under a live feed, cut them loose, and time the recovery
+    Burst(crate::burst::Burst),
     /// Measure the noise floor of this machine's cores
     Jitter(crate::jitter::Jitter),
 }
@@ -35,6 +37,7 @@ impl Command {
             Self::Plant(command) => command.run(),
             Self::Feed(command) => command.run(),
             Self::Ring(command) => command.run(),
+            Self::Burst(command) => command.run(),
             Self::Jitter(command) => command.run(),
         }
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod burst;
 mod cli;
 mod demo;
 mod failure;

@@ -5,9 +5,11 @@
 //! crates, without error bars over categories, and would need a font to know how wide a text is.
 
 mod axis;
+mod curves;
 mod svg;
 
 use self::axis::Axis;
+pub(crate) use self::curves::{Curve, Curves};
 use self::svg::Svg;
 
 /// How the vertical axis runs.

@@ -111,7 +111,8 @@ impl RunFolder {
         }
     }
 
-    fn write(
+    /// Writes a file of the folder.
+    pub(crate) fn write(
         &self,
         name: &str,
         contents: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,

@@ -1,0 +1,259 @@
+//! The decoding thread: accounts for every message, keeps books if asked to, and notes how far it is and when.
+
+use std::thread;
+
+use tapeline_feed::book::{Books, Settings};
+use tapeline_feed::itch;
+use tapeline_feed::moldudp64::{Packet, parse};
+use tapeline_measure::{Clock, Nanos, Recorder};
+use tapeline_wire::pool::{Outlet, Poll};
+
+use super::plan::{Decode, Plan, Told};
+use super::stream::{Stream, Timetable};
+
+/// How far apart notes are at least while datagrams come, and while none come.
+const NOTE_NS: u64 = 20_000;
+const IDLE_NOTE_NS: u64 = 1_000_000;
+/// Notes for which there is room: 20 seconds without a pause.
+const NOTES: usize = 1 << 20;
+/// Latencies behind the hold that are kept one by one.
+const KEPT: usize = 1 << 20;
+/// What has not arrived so long after the feed's end does not arrive.
+const LAST_WORDS_NS: u64 = 200_000_000;
+
+/// How far the decoder was at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    pub(super) at: Nanos,
+    /// Datagrams, up to the newest decoded one.
+    pub(super) progress: u64,
+}
+
+/// A live datagram behind the hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) due: Nanos,
+    pub(super) latency_ns: i64,
+}
+
+/// What the decoder found.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) account: Account,
+    pub(super) notes: Vec<Note>,
+    /// From due to decoded, of the live datagrams before the hold.
+    pub(super) before: Recorder,
+    /// Of those behind it.
+    pub(super) behind: Vec<Live>,
+}
+
+/// Decodes, and counts what should have come and did not.
+#[derive(Debug)]
+pub(super) struct Account {
+    decode: Decode,
+    books: Books,
+    /// The sequence that comes next.
+    next: u64,
+    /// Messages that came, each once.
+    pub(super) messages: u64,
+    /// Messages of earlier sequences: doubled, or overtaken.
+    pub(super) repeated: u64,
+    /// Datagrams or messages that could not be read.
+    pub(super) malformed: u64,
+}
+
+impl Account {
+    pub(super) fn new(decode: Decode) -> Self {
+        Self {
+            decode,
+            books: Books::new(Settings::default()),
+            next: 1,
+            messages: 0,
+            repeated: 0,
+            malformed: 0,
+        }
+    }
+
+    /// Takes a datagram and gives the sequence of its first message, 0 for one that cannot be read.
+    #[inline]
+    pub(super) fn datagram(&mut self, bytes: &[u8]) -> u64 {
+        let (first, count) = match self.decode {
+            Decode::None => match header(bytes) {
+                Some(found) => found,
+                None => return self.unreadable(),
+            },
+            Decode::Full => {
+                let Ok(Packet::Data(data)) = parse(bytes) else { return self.unreadable() };
+                for (_, message) in data.messages() {
+                    match itch::decode(message) {
+                        Ok(message) => _ = self.books.apply(&message),
+                        Err(_) => self.malformed += 1,
+                    }
+                }
+                (data.sequence(), u64::from(data.count()))
+            }
+        };
+        if first >= self.next {
+            self.messages += count;
+            self.next = first + count;
+        } else {
+            self.repeated += count;
+        }
+        first
+    }
+
+    #[cold]
+    fn unreadable(&mut self) -> u64 {
+        self.malformed += 1;
+        0
+    }
+
+    /// The sequence behind the newest message.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the books are as the feed leaves them, where they were kept.
+    pub(super) fn books_are_right(&self, stream: &Stream) -> bool {
+        let counters = self.books.counters();
+        self.decode == Decode::None
+            || (self.books.live_orders() as u64 == stream.resting()
+                && counters.unknown_reference == itch::ByType::default()
+                && counters.duplicate_reference == itch::ByType::default())
+    }
+}
+
+/// Sequence and count of a MoldUDP64 header; nothing behind it is looked at.
+#[inline]
+fn header(bytes: &[u8]) -> Option<(u64, u64)> {
+    let sequence = bytes.get(10..18)?.first_chunk()?;
+    let count = bytes.get(18..20)?.first_chunk()?;
+    Some((u64::from_be_bytes(*sequence), u16::from_be_bytes(*count).into()))
+}
+
+/// Decodes until all that the feeder sent has come, or nothing more comes.
+pub(super) fn decode(
+    plan: &Plan,
+    mut outlet: Outlet,
+    timetable: &Timetable,
+    clock: &Clock,
+    told: &Told,
+) -> Decoded {
+    let stream = &plan.stream;
+    let (warm, first_held, end_held) = (plan.warm(), plan.first_held(), plan.end_held());
+    let mut account = Account::new(plan.decode);
+    // Made and touched before it matters: of ones, because memory of zeros is not touched until it is used.
+    let mut notes = vec![Note { at: Nanos(1), progress: 1 }; NOTES];
+    let mut behind = vec![Live { due: Nanos(1), latency_ns: 1 }; KEPT];
+    notes.clear();
+    behind.clear();
+    let mut before = Recorder::new();
+    let mut noted = Nanos(0);
+    let mut last = clock.now();
+    loop {
+        let now = match outlet.take() {
+            Poll::Ready(datagrams) => {
+                let mut live = [0; 64];
+                let mut count = 0;
+                for datagram in datagrams.iter() {
+                    let number = stream.datagram_of(account.datagram(datagram.bytes()));
+                    if !(first_held..end_held).contains(&number) {
+                        live[count] = number;
+                        count += 1;
+                    }
+                }
+                let now = clock.now();
+                for &number in &live[..count] {
+                    let due = timetable.due(number);
+                    let latency_ns = now.since(due);
+                    if number >= end_held {
+                        if behind.len() < KEPT {
+                            behind.push(Live { due, latency_ns });
+                        }
+                    } else if number >= warm {
+                        before.record(latency_ns);
+                    }
+                }
+                last = now;
+                now
+            }
+            Poll::Empty => {
+                thread::yield_now();
+                let now = clock.now();
+                if let Some(total) = told.total()
+                    && (stream.datagram_of(account.next()) >= total || now.0 > last.0 + LAST_WORDS_NS)
+                {
+                    break;
+                }
+                if now.0 < noted.0 + IDLE_NOTE_NS {
+                    continue;
+                }
+                now
+            }
+            Poll::Ended => break,
+        };
+        let progress = stream.datagram_of(account.next());
+        told.set_progress(progress);
+        if now.0 >= noted.0 + NOTE_NS && notes.len() < NOTES {
+            noted = now;
+            notes.push(Note { at: now, progress });
+        }
+    }
+    told.end();
+    Decoded { account, notes, before, behind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datagrams(stream: &Stream, count: u64) -> Vec<Vec<u8>> {
+        let datagram = |number| {
+            let mut bytes = Vec::new();
+            stream.append(number, 0, &mut bytes);
+            bytes
+        };
+        (0..count).map(datagram).collect()
+    }
+
+    #[test]
+    fn every_message_is_accounted_for() {
+        let stream = Stream::new(3);
+        let sent = datagrams(&stream, stream.opening() + 20);
+        for decode in [Decode::None, Decode::Full] {
+            let mut account = Account::new(decode);
+            for (number, datagram) in (0..).zip(&sent) {
+                assert_eq!(account.datagram(datagram), number * 3 + 1);
+            }
+            assert_eq!(
+                (account.messages, account.next()),
+                (sent.len() as u64 * 3, sent.len() as u64 * 3 + 1)
+            );
+            assert_eq!((account.repeated, account.malformed), (0, 0));
+            assert!(account.books_are_right(&stream));
+        }
+    }
+
+    #[test]
+    fn what_is_lost_doubled_or_damaged_is_seen() {
+        let stream = Stream::new(3);
+        let sent = datagrams(&stream, stream.opening() + 20);
+        let lost = stream.opening() as usize + 4;
+        for decode in [Decode::None, Decode::Full] {
+            let mut account = Account::new(decode);
+            for (number, datagram) in sent.iter().enumerate() {
+                if number != lost {
+                    account.datagram(datagram);
+                }
+            }
+            assert_eq!(account.messages, (sent.len() as u64 - 1) * 3);
+            account.datagram(&sent[lost]);
+            assert_eq!(account.repeated, 3);
+            assert_eq!(account.datagram(b"short"), 0);
+            assert_eq!(account.malformed, 1);
+        }
+        let mut account = Account::new(Decode::Full);
+        sent.iter().skip(1).for_each(|datagram| _ = account.datagram(datagram));
+        assert!(!account.books_are_right(&stream), "orders are missing");
+    }
+}

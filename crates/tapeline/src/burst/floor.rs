@@ -1,0 +1,113 @@
+//! What no plant can be faster than, measured in the same run: bare sending and receiving, bare decoding, the wire.
+
+use std::hint::black_box;
+use std::thread;
+
+use anyhow::Context;
+use serde::Serialize;
+use tapeline_measure::{Clock, monotonic_ns, pin};
+use tapeline_wire::udp::Batch;
+
+use super::decoding::Account;
+use super::plan::Plan;
+use super::round::{hinted, sockets};
+
+/// Bytes around a datagram on Ethernet: UDP 8, IPv4 20, header 14, check 4, preamble 8, gap 12 (IEEE 802.3).
+const AROUND: u64 = 66;
+/// Datagrams of one receive call, as the pool's.
+const BATCH: usize = 64;
+/// How long the bare receiver waits for a datagram that does not come.
+const PATIENCE_NS: u64 = 500_000_000;
+
+/// What the held datagrams take at least.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Floor {
+    /// Bytes of all held datagrams, as they are sent.
+    pub(super) bytes: u64,
+    pub(super) line_rate_bits: u64,
+    /// Bytes with all that is around them on Ethernet, at the line rate.
+    pub(super) line_ns: u64,
+    /// Messages of all held datagrams.
+    pub(super) messages: u64,
+    /// The same decoder over the same datagrams in memory, without sockets, pool or other threads.
+    pub(super) decode_ns: u64,
+    pub(super) decode_hz: f64,
+}
+
+impl Floor {
+    /// Measures the decoder, and reckons the rest.
+    pub(super) fn of(plan: &Plan, line_rate_bits: u64) -> Self {
+        let stream = &plan.stream;
+        let mut account = Account::new(plan.decode);
+        let mut bytes = Vec::new();
+        for number in 0..stream.opening() {
+            bytes.clear();
+            stream.append(number, 0, &mut bytes);
+            account.datagram(&bytes);
+        }
+        bytes.clear();
+        for number in stream.opening()..stream.opening() + plan.hold {
+            stream.append(number, 0, &mut bytes);
+        }
+        let begun = monotonic_ns();
+        for datagram in bytes.chunks_exact(stream.datagram_bytes()) {
+            account.datagram(black_box(datagram));
+        }
+        let decode_ns = (monotonic_ns() - begun).max(1);
+        black_box(&account);
+        let messages = plan.hold * stream.messages();
+        let on_the_wire = plan.hold * (stream.datagram_bytes() as u64 + AROUND);
+        Self {
+            bytes: bytes.len() as u64,
+            line_rate_bits,
+            line_ns: (on_the_wire as f64 * 8e9 / line_rate_bits as f64) as u64,
+            messages,
+            decode_ns,
+            decode_hz: messages as f64 * 1e9 / decode_ns as f64,
+        }
+    }
+}
+
+/// Sends the held datagrams and does nothing but receive them: nanoseconds from the first send to the last receive. None
+/// where the kernel dropped some.
+pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
+    let (mut receiver, mut gun) = sockets(plan)?;
+    let stream = &plan.stream;
+    let mut bytes = Vec::new();
+    for number in stream.opening()..stream.opening() + plan.hold {
+        stream.append(number, 0, &mut bytes);
+    }
+    let bind = |thread: usize| match plan.cpus {
+        Some(cpus) => pin(cpus[thread]).context("cannot bind a thread to its core"),
+        None => Ok(()),
+    };
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| -> anyhow::Result<_> {
+            bind(1)?;
+            let mut batch = Batch::new(BATCH, tapeline_wire::pool::SLOT_BYTES);
+            let mut received = 0;
+            let mut last = clock.now();
+            while received < plan.hold {
+                let count = receiver.receive(&mut batch).map_err(hinted)?;
+                if count > 0 {
+                    received += count as u64;
+                    last = clock.now();
+                } else if clock.now().0 > last.0 + PATIENCE_NS {
+                    return Ok(None);
+                } else {
+                    thread::yield_now();
+                }
+            }
+            Ok(Some(last))
+        });
+        let sending = scope.spawn(|| -> anyhow::Result<_> {
+            bind(0)?;
+            let begun = clock.now();
+            gun.send(&bytes, stream.datagram_bytes()).map_err(hinted)?;
+            Ok(begun)
+        });
+        let begun = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let last = receiving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(last.map(|last| last.0.saturating_sub(begun.0)))
+    })
+}

@@ -1,0 +1,225 @@
+//! What one round does, and the few numbers that its threads share while it runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tapeline_wire::pool::{Kind, Policy};
+
+use super::stream::Stream;
+
+/// What is not measured yet: cold caches, the opening of the books.
+const WARM_UP: Duration = Duration::from_millis(150);
+/// The steady state before the hold.
+const BEFORE: Duration = Duration::from_millis(250);
+/// The steady state behind the drain.
+pub(super) const AFTER: Duration = Duration::from_millis(150);
+
+/// Where datagrams are withheld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum At {
+    /// In the receiving thread: they are in slots, and the decoder does not get them
+    Socket,
+    /// In the feeder: they are not sent
+    Sender,
+}
+
+/// Where empty slots are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Pool {
+    /// In a lock-free queue between the two threads: the plant's own
+    Spsc,
+    /// Nowhere: each datagram is allocated and freed
+    Malloc,
+    /// In a linked list behind a spinlock
+    ListLock,
+    /// In such a list that begins empty, and is counted by walking it whenever a slot comes back
+    ListCount,
+}
+
+impl Pool {
+    /// Those that are compared.
+    pub(super) const COMPARED: [Self; 3] = [Self::Spsc, Self::Malloc, Self::ListLock];
+
+    /// As on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Spsc => "spsc",
+            Self::Malloc => "malloc",
+            Self::ListLock => "list-lock",
+            Self::ListCount => "list-count",
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Spsc => Kind::Spsc,
+            Self::Malloc => Kind::Heap,
+            Self::ListLock => Kind::List,
+            Self::ListCount => Kind::CountedList,
+        }
+    }
+}
+
+/// What happens while no slot is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Exhausted {
+    /// Datagrams wait in the kernel's buffer
+    #[default]
+    Block,
+    /// Datagrams are taken and thrown away
+    DropNewest,
+    /// Slots are allocated
+    Heap,
+}
+
+impl Exhausted {
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Self::Block => Policy::Block,
+            Self::DropNewest => Policy::DropNewest,
+            Self::Heap => Policy::Heap,
+        }
+    }
+}
+
+/// What the decoder does with a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Decode {
+    /// Looks at the packet's header, to account for its sequence
+    None,
+    /// Decodes every message and applies it to its book
+    Full,
+}
+
+/// One round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) stream: Stream,
+    /// Messages a second.
+    pub(super) rate_hz: u64,
+    /// Datagrams to withhold.
+    pub(super) hold: u64,
+    pub(super) at: At,
+    pub(super) decode: Decode,
+    pub(super) slots: usize,
+    pub(super) policy: Exhausted,
+    pub(super) huge_pages: bool,
+    pub(super) receive_buffer: usize,
+    pub(super) segmented: bool,
+    /// Of feeder, receiving thread and decoder; none leaves it to the kernel.
+    pub(super) cpus: Option<[usize; 3]>,
+    /// A round that has not drained so long after the release is ended.
+    pub(super) give_up: Duration,
+}
+
+impl Plan {
+    /// Datagrams a second.
+    pub(super) fn datagrams_hz(&self) -> f64 {
+        self.rate_hz as f64 / self.stream.messages() as f64
+    }
+
+    /// The first datagram that is measured.
+    pub(super) fn warm(&self) -> u64 {
+        self.datagrams_in(WARM_UP).max(self.stream.opening())
+    }
+
+    /// The first datagram that is withheld.
+    pub(super) fn first_held(&self) -> u64 {
+        self.warm() + self.datagrams_in(BEFORE).max(1)
+    }
+
+    /// The datagram behind the last that is withheld.
+    pub(super) fn end_held(&self) -> u64 {
+        self.first_held() + self.hold
+    }
+
+    /// How long a round takes, without its drain.
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_secs_f64(self.end_held() as f64 / self.datagrams_hz()) + AFTER
+    }
+
+    fn datagrams_in(&self, time: Duration) -> u64 {
+        (self.datagrams_hz() * time.as_secs_f64()).ceil() as u64
+    }
+}
+
+/// What the threads of a round tell each other: numbers only, each written by one of them. They order nothing, so relaxed
+/// accesses do.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    progress: Line,
+    total: Line,
+    ended: AtomicBool,
+}
+
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Line(AtomicU64);
+
+impl Told {
+    /// The decoder: so many datagrams, up to the newest seen, are decoded or lost.
+    #[inline]
+    pub(super) fn set_progress(&self, datagrams: u64) {
+        self.progress.0.store(datagrams, Ordering::Relaxed);
+    }
+
+    pub(super) fn progress(&self) -> u64 {
+        self.progress.0.load(Ordering::Relaxed)
+    }
+
+    /// The feeder: no more than so many datagrams are sent.
+    pub(super) fn set_total(&self, datagrams: u64) {
+        self.total.0.store(datagrams.max(1), Ordering::Relaxed);
+    }
+
+    /// How many datagrams there are in all, once that is known.
+    pub(super) fn total(&self) -> Option<u64> {
+        Some(self.total.0.load(Ordering::Relaxed)).filter(|total| *total > 0)
+    }
+
+    /// Whoever is done, or cannot go on: all others end too.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hold_comes_behind_the_opening_and_the_steady_state() {
+        let plan = |rate_hz, messages| Plan {
+            stream: Stream::new(messages),
+            rate_hz,
+            hold: 500,
+            at: At::Socket,
+            decode: Decode::Full,
+            slots: 1024,
+            policy: Exhausted::Block,
+            huge_pages: false,
+            receive_buffer: 1 << 20,
+            segmented: true,
+            cpus: None,
+            give_up: Duration::from_secs(1),
+        };
+        let plan_fast = plan(100_000, 1);
+        assert_eq!(
+            (plan_fast.warm(), plan_fast.first_held(), plan_fast.end_held()),
+            (15_000, 40_000, 40_500)
+        );
+        let slow = plan(1_000, 4);
+        assert_eq!(slow.warm(), slow.stream.opening());
+        assert_eq!(slow.first_held(), slow.warm() + 63);
+    }
+}

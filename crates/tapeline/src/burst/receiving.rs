@@ -1,0 +1,69 @@
+//! The receiving thread: from the socket into slots, and what it withholds.
+
+use std::thread;
+
+use tapeline_measure::{Clock, Nanos};
+use tapeline_wire::pool::{Counters, Intake, Pages};
+use tapeline_wire::udp::Receiver;
+
+use super::plan::{At, Plan, Told};
+
+/// What the receiving thread did.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// When it handed over what it withheld, and how many datagrams that were.
+    pub(super) released: Option<(Nanos, u64)>,
+    pub(super) counters: Counters,
+    pub(super) pages: Pages,
+    pub(super) kernel_drops: u64,
+    pub(super) receive_buffer: usize,
+}
+
+/// Receives until the round has ended.
+pub(super) fn receive(
+    plan: &Plan,
+    mut receiver: Receiver,
+    mut intake: Intake,
+    clock: &Clock,
+    told: &Told,
+) -> Result<Taken, tapeline_wire::Error> {
+    // Behind the first datagrams that are to be withheld; datagrams that are lost before only move that.
+    let mut until_hold = (plan.at == At::Socket).then(|| plan.first_held());
+    let mut released = None;
+    let mut datagrams = 0;
+    while !told.has_ended() {
+        let received = match intake.receive(&mut receiver, 0) {
+            Ok(received) => received,
+            Err(error) => {
+                told.end();
+                return Err(error);
+            }
+        };
+        datagrams += received.count as u64;
+        if until_hold.is_some_and(|first| datagrams >= first) {
+            // A pool that is too small ends the hold, or nothing would ever move again.
+            let full = received.exhausted || received.dropped > 0;
+            if (intake.staged() as u64) < plan.hold && !full && told.total().is_none() {
+                if received.count == 0 {
+                    thread::yield_now();
+                }
+                continue;
+            }
+            until_hold = None;
+            released = Some((clock.now(), intake.staged() as u64));
+        }
+        if intake.deliver().is_err() {
+            break;
+        }
+        if received.count == 0 {
+            thread::yield_now();
+        }
+    }
+    Ok(Taken {
+        released,
+        counters: intake.counters(),
+        pages: intake.pages(),
+        kernel_drops: receiver.ask_kernel_drops(),
+        receive_buffer: receiver.receive_buffer().got,
+    })
+}
