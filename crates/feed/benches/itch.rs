@@ -418,7 +418,7 @@ fn copy(file: &[u8]) -> u64 {
 }
 
 fn book_settings(options: &Options) -> Settings {
-    Settings { max_orders: 4_000_000, reserve_orders: options.live as usize }
+    Settings { max_orders: 4_000_000, reserve_orders: options.live as usize, ..Settings::default() }
 }
 
 #[inline(never)]

@@ -13,10 +13,11 @@ mod apply;
 mod books;
 mod ladder;
 mod orders;
+mod queues;
 mod volume;
 
 pub use apply::{Change, Print};
-pub use books::{Book, Books, Counters, Settings};
+pub use books::{Ahead, Book, Books, Counters, Resting, Settings};
 pub use ladder::Level;
 pub use volume::{LastTrade, Volume};
 

@@ -1,7 +1,8 @@
 //! Exchange feeds: datagrams and files in, drafts of market-data updates out.
 //!
-//! This crate does no I/O of its own, reads no clock and holds no `unsafe` code. Bytes come in as borrowed slices
-//! with the time at which they were received; what is found in them goes out through values and small traits.
+//! This crate does no I/O of its own and reads no clock; `unsafe` code is in one small file only (byte permutations and
+//! prefetching, see `scripts/unsafe-files`). Bytes come in as borrowed slices with the time at which they were received;
+//! what is found in them goes out through values and small traits.
 //!
 //! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,
 //!   with both ends of asking for messages again ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
@@ -38,7 +39,7 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod blocks;
 pub mod book;
@@ -54,6 +55,7 @@ pub mod line;
 pub mod moldudp64;
 pub mod nbbo;
 pub mod normalise;
+mod processor;
 mod protocol;
 pub mod simulate;
 pub mod summary;

@@ -194,7 +194,7 @@ proptest! {
 
     #[test]
     fn random_messages_agree_with_the_model(messages in prop::collection::vec(said(), 1..200), limit in 1_usize..30) {
-        let mut books = Books::new(Settings { max_orders: limit, reserve_orders: 0 });
+        let mut books = Books::new(Settings { max_orders: limit, reserve_orders: 0, ..Settings::default() });
         let mut model = Model { limit, ..Model::default() };
         for (ts_ns, said) in messages.into_iter().enumerate() {
             let before: BTreeMap<u16, Top> = (1..4).map(|locate| (locate, model.top(locate))).collect();
@@ -285,7 +285,7 @@ fn a_replacement_keeps_side_and_stock() {
     assert!(!change.is_any());
     assert_eq!(books.counters().unknown_reference.of(b'U'), 1);
     // At the limit a replacement still fits, since it takes the old one's place.
-    let mut books = Books::new(Settings { max_orders: 1, reserve_orders: 1 });
+    let mut books = Books::new(Settings { max_orders: 1, reserve_orders: 1, ..Settings::default() });
     let _ = apply(&mut books, SAID);
     let _ = apply(&mut books, Said { letter: b'U', shares: 1, ..SAID });
     assert_eq!((bid(&books), books.counters().refused.total()), (Some((10, 1)), 0));

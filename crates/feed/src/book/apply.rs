@@ -1,10 +1,13 @@
 //! What each message does to the books.
 
+use std::hint::select_unpredictable as select;
+
+use super::Books;
 use super::books::Book;
-use super::ladder::Ladder;
+use super::ladder::{self, Best, ORDER};
 use super::orders::{Added, Order};
-use super::{Books, Quote};
-use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, OrderRef, Prefix, Price4, Side, Symbol};
+use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
+use crate::processor::prefetch;
 
 /// An execution to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,20 @@ impl Change {
         Self { locate, bid: false, bid_size: false, ask: false, ask_size: false, status: false, print: None }
     }
 
+    /// What is different about the best of a side.
+    #[inline(always)]
+    const fn of(locate: Locate, side: Side, before: Best, after: Best) -> Self {
+        let (price, shares) = (before.price_differs(after), before.shares_differ(after));
+        let is_ask = matches!(side, Side::Ask);
+        Self {
+            bid: price & !is_ask,
+            bid_size: shares & !is_ask,
+            ask: price & is_ask,
+            ask_size: shares & is_ask,
+            ..Self::none(locate)
+        }
+    }
+
     /// Whether the best of a side changed in any way.
     #[inline]
     #[must_use]
@@ -57,301 +74,385 @@ impl Change {
     }
 }
 
-/// The fields of `A` and `F`.
-struct NewOrder {
-    kind: MessageType,
-    locate: Locate,
-    ts_ns: u64,
-    reference: OrderRef,
-    side: Code,
-    shares: u32,
-    stock: Symbol,
-    price: Price4,
-}
+/// What a message does to an order, as bits.
+type Action = u8;
 
-/// What names an order on the book.
-#[derive(Clone, Copy)]
-struct About {
-    kind: MessageType,
-    locate: Locate,
-    ts_ns: u64,
-    reference: OrderRef,
-}
+/// It is about an order, and no replacement.
+const IS_ORDER: Action = 1;
+/// The order is new.
+const ADDS: Action = 2;
+/// It takes all that the order has.
+const ALL: Action = 4;
+/// It executes the order.
+const EXECUTES: Action = 8;
+/// At a price of its own.
+const PRICED: Action = 16;
+const REPLACES: Action = 32;
 
-/// The four values that `A`, `F` and those messages share that name an order.
-macro_rules! about {
-    ($kind:ident, $message:expr) => {
-        About {
-            kind: MessageType::$kind,
-            locate: $message.locate(),
-            ts_ns: $message.ts_ns(),
-            reference: $message.reference(),
-        }
-    };
-}
+/// By the message's first byte.
+static ACTIONS: [Action; 256] = {
+    let mut actions = [0; 256];
+    actions[MessageType::AddOrder as usize] = IS_ORDER | ADDS;
+    actions[MessageType::AddOrderAttributed as usize] = IS_ORDER | ADDS;
+    actions[MessageType::OrderDelete as usize] = IS_ORDER | ALL;
+    actions[MessageType::OrderCancel as usize] = IS_ORDER;
+    actions[MessageType::OrderExecuted as usize] = IS_ORDER | EXECUTES;
+    actions[MessageType::OrderExecutedWithPrice as usize] = IS_ORDER | EXECUTES | PRICED;
+    actions[MessageType::OrderReplace as usize] = REPLACES;
+    actions
+};
+
+/// Live orders from which on they are too many for the second-level cache, so that it pays to look at each order of a
+/// batch twice: once to have its price level brought near.
+const MANY: usize = 500_000;
 
 impl Books {
     /// Applies a message. Types that say nothing about books, volumes or trading states only tell the stock's name.
-    ///
-    /// Costs one look into the table of orders (two for a replacement) and a search near the best level; what a message
-    /// costs on average is shown by `benches/itch.rs`.
     #[inline]
     pub fn apply(&mut self, message: &Message<'_>) -> Change {
-        match *message {
-            Message::AddOrder(m) => self.add(NewOrder {
-                kind: MessageType::AddOrder,
-                locate: m.locate(),
-                ts_ns: m.ts_ns(),
-                reference: m.reference(),
-                side: m.side(),
-                shares: m.shares(),
-                stock: m.stock(),
-                price: m.price(),
-            }),
-            Message::AddOrderAttributed(m) => self.add(NewOrder {
-                kind: MessageType::AddOrderAttributed,
-                locate: m.locate(),
-                ts_ns: m.ts_ns(),
-                reference: m.reference(),
-                side: m.side(),
-                shares: m.shares(),
-                stock: m.stock(),
-                price: m.price(),
-            }),
-            Message::OrderDelete(m) => self.delete(about!(OrderDelete, m)),
-            Message::OrderReplace(m) => {
-                self.replace(about!(OrderReplace, m), m.new_reference(), m.shares(), m.price())
-            }
-            Message::OrderExecuted(m) => {
-                self.execute(about!(OrderExecuted, m), m.shares(), m.match_number(), None, true)
-            }
-            Message::OrderExecutedWithPrice(m) => {
-                // Only `N` keeps it out of the volume; a code that is not known yet does not.
-                let printable = m.printable() != Code(b'N');
-                let about = about!(OrderExecutedWithPrice, m);
-                self.execute(about, m.shares(), m.match_number(), Some(m.price()), printable)
-            }
-            Message::OrderCancel(m) => self.cancel(about!(OrderCancel, m), m.shares()),
-            Message::Trade(m) => {
-                let print =
-                    Print { price: m.price(), shares: u64::from(m.shares()), match_number: m.match_number() };
-                self.trade(MessageType::Trade, m.locate(), m.stock(), print, m.ts_ns())
-            }
-            Message::CrossTrade(m) => {
-                let print = Print { price: m.price(), shares: m.shares(), match_number: m.match_number() };
-                self.trade(MessageType::CrossTrade, m.locate(), m.stock(), print, m.ts_ns())
-            }
-            _ => self.about_stock(message),
-        }
+        let record = self.decoder.record(message.bytes());
+        self.apply_record(&record)
     }
 
-    fn add(&mut self, new: NewOrder) -> Change {
-        let NewOrder { kind, locate, ts_ns, reference, side, shares, stock, price } = new;
-        let change = Change::none(locate);
-        let Some(side) = side.side() else {
-            self.counters.unknown_side.count(kind.letter());
-            return change;
-        };
-        if shares == 0 {
-            self.counters.no_shares.count(kind.letter());
-            return change;
-        }
-        if !self.insert(kind, reference, Order { price, shares, locate, side }) {
-            return change;
-        }
-        self.named(kind, locate, stock).touch(locate, side, ts_ns, |ladder| ladder.add(price, shares))
-    }
-
-    /// Puts an order into the table, or counts why not.
+    /// Applies a message that has been made a record; one that is short or of unknown type does nothing.
+    ///
+    /// Additions, executions, cancellations and deletions go one way, whatever they are: which it is comes at random, so that a
+    /// jump would be guessed wrongly at every other message. It costs a look at the order, one at the level and one at the side;
+    /// `benches/itch.rs` shows what that is on average.
     #[inline]
-    fn insert(&mut self, kind: MessageType, reference: OrderRef, order: Order) -> bool {
-        match self.orders.add(reference, order) {
-            Added::New => {
-                self.counters.max_live_orders = self.counters.max_live_orders.max(self.orders.len());
-                return true;
-            }
-            Added::Duplicate => self.counters.duplicate_reference.count(kind.letter()),
-            Added::Refused => self.counters.refused.count(kind.letter()),
-        }
-        false
-    }
-
-    fn delete(&mut self, about: About) -> Change {
-        let Some(order) = self.orders.remove(about.reference) else { return self.unknown(about) };
-        self.of(about, &order).touch(order.locate, order.side, about.ts_ns, |ladder| {
-            ladder.reduce(order.price, order.shares, true);
-        })
-    }
-
-    fn cancel(&mut self, about: About, shares: u32) -> Change {
-        if shares == 0 {
-            self.counters.no_shares.count(about.kind.letter());
-            return Change::none(about.locate);
-        }
-        let Some(taken) = self.orders.take(about.reference, shares) else { return self.unknown(about) };
-        if taken.excess {
-            self.counters.excess_shares.count(about.kind.letter());
-        }
-        let order = taken.order;
-        self.of(about, &order).touch(order.locate, order.side, about.ts_ns, |ladder| {
-            ladder.reduce(order.price, taken.shares, taken.gone);
-        })
-    }
-
-    fn execute(
-        &mut self,
-        about: About,
-        shares: u32,
-        match_number: MatchNumber,
-        price: Option<Price4>,
-        printable: bool,
-    ) -> Change {
-        if shares == 0 {
-            self.counters.no_shares.count(about.kind.letter());
-            return Change::none(about.locate);
-        }
-        let Some(taken) = self.orders.take(about.reference, shares) else { return self.unknown(about) };
-        if taken.excess {
-            self.counters.excess_shares.count(about.kind.letter());
-        }
-        let order = taken.order;
-        let book = self.of(about, &order);
-        let mut change = book.touch(order.locate, order.side, about.ts_ns, |ladder| {
-            ladder.reduce(order.price, taken.shares, taken.gone);
-        });
-        let shares = u64::from(taken.shares);
-        if printable {
-            let print = Print { price: price.unwrap_or(order.price), shares, match_number };
-            book.volume.add(print, about.ts_ns);
-            change.print = Some(print);
+    pub fn apply_record(&mut self, record: &Record) -> Change {
+        let action = ACTIONS[usize::from(record.kind)];
+        if action & IS_ORDER != 0 && record.is_whole() {
+            self.order_near(record, action)
         } else {
-            book.volume.nonprintable_shares = book.volume.nonprintable_shares.saturating_add(shares);
+            self.apply_other(record, action)
+        }
+    }
+
+    /// Applies messages in order, such as all of a datagram, and gives each with its change and the books right after it.
+    ///
+    /// Knowing what comes next, it has the orders and sides brought near before the first is applied: with many
+    /// orders this is quicker by half. More than 32 at once gain nothing.
+    #[inline]
+    pub fn apply_all(&mut self, records: &[Record], mut each: impl FnMut(&Self, &Record, Change)) {
+        for record in records {
+            self.orders.prefetch(record.reference);
+            if record.kind == MessageType::OrderReplace as u8 {
+                self.orders.prefetch(record.other);
+            }
+            if let Some(book) = self.books.get(usize::from(record.locate)) {
+                prefetch(&book.sides[0]);
+                prefetch(&book.sides[1]);
+                prefetch(&book.symbol);
+            }
+        }
+        if self.orders.len() > MANY || self.queues.is_some() {
+            for record in records {
+                self.prefetch_level(record);
+            }
+        }
+        for record in records {
+            let change = self.apply_record(record);
+            each(self, record, change);
+        }
+    }
+
+    /// Has the level brought near that a message is about.
+    #[inline]
+    fn prefetch_level(&mut self, record: &Record) {
+        let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
+        let Some(place) = self.orders.place(record.reference) else { return };
+        let side = if adds { Code(record.code).side().unwrap_or(Side::Bid) } else { place.order.side() };
+        let price = select(adds, record.price, place.order.price);
+        let Some(book) = self.books.get(usize::from(record.locate)) else { return };
+        book.sides[side as usize].prefetch(ladder::rank(price, side));
+        if let Some(queues) = self.queues.as_ref().filter(|_| !adds) {
+            queues.prefetch(place.order.node);
+        }
+    }
+
+    /// A message about an order whose place is known, on a listed stock's book, with nothing odd about it: nearly all.
+    /// For every other the long way is taken; so far nothing has changed.
+    #[inline(always)]
+    fn order_near(&mut self, record: &Record, action: Action) -> Change {
+        let (adds, all) = (action & ADDS != 0, action & ALL != 0);
+        let is_full = self.orders.is_full();
+        let Some(place) = self.orders.place(record.reference) else { return self.order_far(record, action) };
+        let old = *place.order;
+        let is_ask = record.code == b'S';
+        let may_add = (old.shares == 0)
+            & !place.is_mixed()
+            & (is_ask | (record.code == b'B'))
+            & (record.shares != 0)
+            & !is_full;
+        let may_take = place.is_its()
+            & (all | ((record.shares != 0) & (record.shares <= old.shares)))
+            & (record.locate == old.locate);
+        if !select(adds, may_add, may_take) {
+            return self.order_far(record, action);
+        }
+        let book = match self.books.get_mut(usize::from(record.locate)) {
+            Some(book) if book.listed => book,
+            _ => return self.order_far(record, action),
+        };
+
+        let taken = select(all, old.shares, record.shares);
+        let left = select(adds, record.shares, old.shares.wrapping_sub(taken));
+        let goes = !adds & (left == 0);
+        let mark = select(adds, place.tag << 1 | u8::from(is_ask), old.mark);
+        let price = select(adds, record.price, old.price);
+        let mut new = Order { price, shares: left, node: old.node, locate: record.locate, mark };
+        let side = new.side();
+        let rank = ladder::rank(price, side);
+        let more = ORDER + u64::from(record.shares);
+        let less = (u64::from(taken) + u64::from(goes) * ORDER).wrapping_neg();
+
+        let ladder = &mut book.sides[side as usize];
+        let before = ladder.best();
+        if !ladder.change(side, rank, select(adds, more, less), adds, &mut self.means) {
+            self.counters.refused.count(record.kind);
+            return Change::none(Locate(record.locate));
+        }
+        if let Some(queues) = &mut self.queues {
+            let queue = ladder.queue(rank);
+            match queue {
+                Some(queue) if adds => new.node = queues.push(queue, record.reference, left),
+                queue if goes => queues.unlink(queue, old.node),
+                _ => queues.reduce(old.node, left),
+            }
+        }
+        *place.order = new;
+        let is_empty = place.changed(adds, goes);
+        self.orders.changed(adds, goes);
+        self.counters.max_live_orders = self.counters.max_live_orders.max(self.orders.len());
+        let mut change = Change::of(Locate(record.locate), side, before, ladder.best());
+        book.quoted_ts_ns = select(change.is_quote(), record.ts_ns, book.quoted_ts_ns);
+        if action & EXECUTES != 0 {
+            change.print = book.executed(record, action, price, taken);
+        }
+        if is_empty & goes {
+            self.orders.emptied(record.reference);
         }
         change
     }
 
-    fn replace(&mut self, about: About, reference: OrderRef, shares: u32, price: Price4) -> Change {
-        let Some(old) = self.orders.remove(about.reference) else { return self.unknown(about) };
-        let added = if shares == 0 {
-            self.counters.no_shares.count(about.kind.letter());
-            false
-        } else {
-            self.insert(about.kind, reference, Order { price, shares, ..old })
-        };
-        self.of(about, &old).touch(old.locate, old.side, about.ts_ns, |ladder| {
-            ladder.reduce(old.price, old.shares, true);
-            if added {
-                ladder.add(price, shares);
-            }
-        })
+    /// A message about an order, one step after another.
+    #[inline(never)]
+    fn order_far(&mut self, record: &Record, action: Action) -> Change {
+        if action & ADDS != 0 { self.add(record) } else { self.take(record, action) }
     }
 
-    fn trade(
-        &mut self,
-        kind: MessageType,
-        locate: Locate,
-        stock: Symbol,
-        print: Print,
-        ts_ns: u64,
-    ) -> Change {
+    fn add(&mut self, record: &Record) -> Change {
+        let locate = Locate(record.locate);
+        let Some(side) = Code(record.code).side() else {
+            self.counters.unknown_side.count(record.kind);
+            return Change::none(locate);
+        };
+        let order = Order {
+            price: record.price,
+            shares: record.shares,
+            node: 0,
+            locate: record.locate,
+            mark: side as u8,
+        };
+        let before = self.best(locate, side);
+        if !self.insert(record.kind, record.reference, order) {
+            return Change::none(locate);
+        }
+        self.named(record);
+        self.changed(locate, side, before, record.ts_ns)
+    }
+
+    /// Puts an order on its book, or counts why not.
+    fn insert(&mut self, kind: u8, reference: u64, mut order: Order) -> bool {
+        if order.shares == 0 {
+            self.counters.no_shares.count(kind);
+            return false;
+        }
+        if self.orders.order(reference).is_some() {
+            self.counters.duplicate_reference.count(kind);
+            return false;
+        }
+        if self.orders.is_full() {
+            self.counters.refused.count(kind);
+            return false;
+        }
+        let side = order.side();
+        let rank = ladder::rank(order.price, side);
+        self.open(Locate(order.locate));
+        let ladder = &mut self.books[usize::from(order.locate)].sides[side as usize];
+        if !ladder.change(side, rank, ORDER + u64::from(order.shares), true, &mut self.means) {
+            self.counters.refused.count(kind);
+            return false;
+        }
+        if let Some(queues) = &mut self.queues
+            && let Some(queue) = ladder.queue(rank)
+        {
+            order.node = queues.push(queue, reference, order.shares);
+        }
+        let added = self.orders.add(reference, order);
+        debug_assert_eq!(added, Added::New, "there was room, and none of that reference");
+        self.counters.max_live_orders = self.counters.max_live_orders.max(self.orders.len());
+        true
+    }
+
+    fn take(&mut self, record: &Record, action: Action) -> Change {
+        let all = action & ALL != 0;
+        if !all && record.shares == 0 {
+            self.counters.no_shares.count(record.kind);
+            return Change::none(Locate(record.locate));
+        }
+        let wanted = if all { u32::MAX } else { record.shares };
+        let Some(taken) = self.orders.take(record.reference, wanted) else { return self.unknown(record) };
+        if !all && taken.excess {
+            self.counters.excess_shares.count(record.kind);
+        }
+        let order = taken.order;
+        let (locate, side) = (Locate(order.locate), order.side());
+        self.of(record, locate);
+        let before = self.best(locate, side);
+        self.reduce(&order, taken.shares, taken.gone);
+        let mut change = self.changed(locate, side, before, record.ts_ns);
+        if action & EXECUTES != 0 {
+            change.print = self.open(locate).executed(record, action, order.price, taken.shares);
+        }
+        change
+    }
+
+    /// Takes shares of an order off its level, and the order where none are left.
+    fn reduce(&mut self, order: &Order, shares: u32, gone: bool) {
+        let side = order.side();
+        let rank = ladder::rank(order.price, side);
+        let by = (u64::from(shares) + u64::from(gone) * ORDER).wrapping_neg();
+        let Some(book) = self.books.get_mut(usize::from(order.locate)) else { return };
+        let ladder = &mut book.sides[side as usize];
+        let _ = ladder.change(side, rank, by, false, &mut self.means);
+        match &mut self.queues {
+            Some(queues) if gone => queues.unlink(ladder.queue(rank), order.node),
+            Some(queues) => queues.reduce(order.node, order.shares - shares),
+            None => {}
+        }
+    }
+
+    fn replace(&mut self, record: &Record) -> Change {
+        let Some(old) = self.orders.remove(record.reference) else { return self.unknown(record) };
+        let (locate, side) = (Locate(old.locate), old.side());
+        self.of(record, locate);
+        let before = self.best(locate, side);
+        self.reduce(&old, old.shares, true);
+        let new = Order { price: record.price, shares: record.shares, ..old };
+        let _ = self.insert(record.kind, record.other, new);
+        self.changed(locate, side, before, record.ts_ns)
+    }
+
+    fn best(&mut self, locate: Locate, side: Side) -> Best {
+        self.books.get(usize::from(locate.0)).map_or(Best::default(), |book| book.sides[side as usize].best())
+    }
+
+    /// What is different from before, noted on the book.
+    fn changed(&mut self, locate: Locate, side: Side, before: Best, ts_ns: u64) -> Change {
+        let book = self.open(locate);
+        let change = Change::of(locate, side, before, book.sides[side as usize].best());
+        if change.is_quote() {
+            book.quoted_ts_ns = ts_ns;
+        }
+        change
+    }
+
+    /// Everything but the life of one order.
+    #[inline(never)]
+    fn apply_other(&mut self, record: &Record, action: Action) -> Change {
+        let locate = Locate(record.locate);
+        if !record.is_whole() {
+            return Change::none(locate);
+        }
+        if action & REPLACES != 0 {
+            return self.replace(record);
+        }
         let mut change = Change::none(locate);
-        if print.shares == 0 {
-            self.counters.no_shares.count(kind.letter());
-            let _ = self.named(kind, locate, stock);
-            return change;
-        }
-        let volume = &mut self.named(kind, locate, stock).volume;
-        volume.add(print, ts_ns);
-        let part = match kind {
-            MessageType::CrossTrade => &mut volume.cross_shares,
-            _ => &mut volume.hidden_shares,
-        };
-        *part = part.saturating_add(print.shares);
-        change.print = Some(print);
-        change
-    }
-
-    /// Directory, trading state, and everything that at least says which stock a locate stands for.
-    #[cold]
-    fn about_stock(&mut self, message: &Message<'_>) -> Change {
-        let mut change = Change::none(message.prefix().map_or(Locate(0), Prefix::locate));
-        let (Some(kind), Some(stock)) = (message.kind().known(), message.stock()) else { return change };
-        match *message {
-            Message::StockDirectory(_) => {
-                let book = self.open(change.locate);
+        match MessageType::of(record.kind) {
+            Some(kind @ (MessageType::Trade | MessageType::CrossTrade)) => return self.trade(record, kind),
+            Some(MessageType::StockDirectory) => {
+                let book = self.open(locate);
+                let stock = Text(record.stock);
                 let renamed = !book.symbol.is_blank() && book.symbol != stock;
                 book.symbol = stock;
                 book.listed = true;
                 self.counters.renamed += u64::from(renamed);
             }
-            Message::TradingAction(m) => {
-                let book = self.named(kind, change.locate, stock);
-                change.status = (book.state, book.reason) != (m.state(), m.reason());
-                (book.state, book.reason) = (m.state(), m.reason());
+            Some(MessageType::TradingAction) => {
+                let book = self.named(record);
+                let new = (Code(record.code), Text(record.fifth.to_be_bytes()));
+                change.status = (book.state, book.reason) != new;
+                (book.state, book.reason) = new;
             }
-            // These are about no stock's number of the day, though they name one.
-            _ if change.locate == Locate(0) => {}
-            _ => {
-                let _ = self.named(kind, change.locate, stock);
+            Some(kind) if kind.has_stock() && locate != Locate(0) => {
+                self.named(record);
             }
+            // These are about no stock, or about no stock's number of the day, though they name one.
+            _ => {}
         }
         change
     }
 
+    fn trade(&mut self, record: &Record, kind: MessageType) -> Change {
+        let is_cross = kind == MessageType::CrossTrade;
+        let shares = if is_cross { record.reference } else { u64::from(record.shares) };
+        let mut change = Change::none(Locate(record.locate));
+        if shares == 0 {
+            self.counters.no_shares.count(record.kind);
+            self.named(record);
+            return change;
+        }
+        let print = Print { price: Price4(record.price), shares, match_number: MatchNumber(record.other) };
+        let volume = &mut self.named(record).volume;
+        volume.add(print, record.ts_ns);
+        let part = if is_cross { &mut volume.cross_shares } else { &mut volume.hidden_shares };
+        *part = part.saturating_add(shares);
+        change.print = Some(print);
+        change
+    }
+
     /// The book of a message that carries the stock's symbol: it is taken where the directory has not told it.
-    #[inline]
-    fn named(&mut self, kind: MessageType, locate: Locate, stock: Symbol) -> &mut Book {
+    fn named(&mut self, record: &Record) -> &mut Book {
+        let locate = Locate(record.locate);
         if !self.open(locate).listed {
-            self.counters.before_directory.count(kind.letter());
-            self.open(locate).symbol = stock;
+            self.counters.before_directory.count(record.kind);
+            self.open(locate).symbol = Text(record.stock);
         }
         self.open(locate)
     }
 
-    /// The book of a known order.
-    #[inline]
-    fn of(&mut self, about: About, order: &Order) -> &mut Book {
-        if about.locate != order.locate {
-            self.counters.other_locate.count(about.kind.letter());
+    /// Counts what is odd about a message of a known order.
+    fn of(&mut self, record: &Record, locate: Locate) {
+        if record.locate != locate.0 {
+            self.counters.other_locate.count(record.kind);
         }
-        if !self.open(order.locate).listed {
-            self.counters.before_directory.count(about.kind.letter());
+        if !self.open(locate).listed {
+            self.counters.before_directory.count(record.kind);
         }
-        self.open(order.locate)
     }
 
     #[cold]
-    fn unknown(&mut self, about: About) -> Change {
-        self.counters.unknown_reference.count(about.kind.letter());
-        Change::none(about.locate)
+    fn unknown(&mut self, record: &Record) -> Change {
+        self.counters.unknown_reference.count(record.kind);
+        Change::none(Locate(record.locate))
     }
 }
 
 impl Book {
-    /// Changes a side, and finds out whether its best changed.
-    #[inline]
-    fn touch(&mut self, locate: Locate, side: Side, ts_ns: u64, change: impl FnOnce(&mut Ladder)) -> Change {
-        let ladder = match side {
-            Side::Bid => &mut self.bids,
-            Side::Ask => &mut self.asks,
-        };
-        let before = ladder.best();
-        change(ladder);
-        let after = ladder.best();
-        let mut found = Change::none(locate);
-        if before != after {
-            self.quoted_ts_ns = Some(ts_ns);
-            let price = before.map(price_of) != after.map(price_of);
-            let size = before.map(|quote| quote.shares) != after.map(|quote| quote.shares);
-            match side {
-                Side::Bid => (found.bid, found.bid_size) = (price, size),
-                Side::Ask => (found.ask, found.ask_size) = (price, size),
-            }
+    /// Counts an execution; gives what is to be reported of it.
+    fn executed(&mut self, record: &Record, action: Action, price: u32, shares: u32) -> Option<Print> {
+        let is_priced = action & PRICED != 0;
+        let shares = u64::from(shares);
+        // Only `N` keeps it out of the volume; a code that is not known yet does not.
+        if is_priced && record.code == b'N' {
+            self.volume.nonprintable_shares = self.volume.nonprintable_shares.saturating_add(shares);
+            return None;
         }
-        found
+        let price = Price4(if is_priced { record.price } else { price });
+        let print = Print { price, shares, match_number: MatchNumber(record.other) };
+        self.volume.add(print, record.ts_ns);
+        Some(print)
     }
-}
-
-const fn price_of(quote: Quote) -> Price4 {
-    quote.price
 }

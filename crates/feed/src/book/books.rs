@@ -1,26 +1,43 @@
 //! The books by locate.
 
-use super::ladder::Ladder;
+use super::ladder::{self, Ladder, MOST_ORDERS, Means};
 use super::orders::Orders;
+use super::queues::Queues;
 use super::{Level, Top, Volume};
-use crate::itch::{ByType, Code, Locate, Side, Symbol, Text};
+use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol, Text};
 
-/// Bounds of the books.
+/// Bounds of the books, and what they keep.
 ///
-/// Memory: about 50 bytes for each order that the table has room for (at its limit, and half as much again while it
-/// grows), 16 bytes a price level, and under 300 bytes for each of at most 65,536 stocks.
+/// Memory, taken as it is needed. An order: 16 bytes among its neighbours, in pages of 16 KiB with room for four times
+/// `max_orders` at most (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 24 more with
+/// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.3 KiB, 16.4 with queues, for `max_ladders` of them),
+/// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. [`Books::bytes`] tells what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Orders that can be on all books together. At the limit a new order is counted and left out.
+    /// Orders that can be on all books together, 16 million at most. At the limit a new order is counted and left out.
     pub max_orders: usize,
     /// Orders for which room is made at the start.
     pub reserve_orders: usize,
+    /// Sides of books that can have rungs. Beyond the limit they do without, which is slower and shows nowhere else.
+    pub max_ladders: usize,
+    /// Levels that a side can have away from its rungs. At the limit an order at a further price is counted and left
+    /// out.
+    pub max_far_levels: usize,
+    /// Whether the orders of a level are kept in the order of their coming ([`Books::queue`], [`Books::ahead`]).
+    pub queues: bool,
 }
 
 impl Default for Settings {
-    /// Four million orders at most: twice what published statistics of busy days show (1.9 million).
+    /// Four million orders at most: twice what published statistics of busy days show (1.9 million). Rungs for 16,384
+    /// stocks, of which there are about half as many. No queues.
     fn default() -> Self {
-        Self { max_orders: 4_000_000, reserve_orders: 65_536 }
+        Self {
+            max_orders: 4_000_000,
+            reserve_orders: 65_536,
+            max_ladders: 32_768,
+            max_far_levels: 16_384,
+            queues: false,
+        }
     }
 }
 
@@ -37,7 +54,8 @@ pub struct Counters {
     pub unknown_side: ByType,
     /// Orders and trades of no shares. A replacement still deletes the old order.
     pub no_shares: ByType,
-    /// New orders beyond [`Settings::max_orders`].
+    /// New orders beyond [`Settings::max_orders`] or [`Settings::max_far_levels`], or at a price that has a million
+    /// million shares. A replacement still deletes the old order.
     pub refused: ByType,
     /// Messages whose locate is not that of the order they name. The order's is taken.
     pub other_locate: ByType,
@@ -54,29 +72,74 @@ pub struct Counters {
 pub struct Books {
     pub(super) books: Vec<Book>,
     pub(super) orders: Orders,
-    pub(super) counters: Counters,
+    pub(super) queues: Option<Queues>,
+    pub(super) means: Means,
+    /// Apart: 18 KiB, of which the usual message touches a line.
+    pub(super) counters: Box<Counters>,
+    pub(super) decoder: Decoder,
+    max_ladders: usize,
 }
 
 /// The book of one stock.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Book {
+    /// Bids and asks: a cache line each.
+    pub(super) sides: [Ladder; 2],
     pub(super) symbol: Symbol,
     pub(super) met: bool,
     pub(super) listed: bool,
     pub(super) state: Code,
     pub(super) reason: Text<4>,
-    pub(super) bids: Ladder,
-    pub(super) asks: Ladder,
-    pub(super) quoted_ts_ns: Option<u64>,
+    /// [`NEVER`] before the first quote.
+    pub(super) quoted_ts_ns: u64,
     pub(super) volume: Volume,
+}
+
+/// No time of day.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// An order on the book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resting {
+    /// Whose book it is on.
+    pub locate: Locate,
+    /// Its side.
+    pub side: Side,
+    /// Its price.
+    pub price: Price4,
+    /// Its shares.
+    pub shares: u32,
+}
+
+/// What has to be executed before an order's turn comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Orders at the same price that came before it.
+    pub orders: u32,
+    /// Their shares.
+    pub shares: u64,
 }
 
 impl Books {
     /// Empty books.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let orders = Orders::new(settings.max_orders, settings.reserve_orders);
-        Self { books: Vec::new(), orders, counters: Counters::default() }
+        let max_orders = settings.max_orders.min(MOST_ORDERS);
+        let reserve = settings.reserve_orders.min(max_orders);
+        Self {
+            books: Vec::new(),
+            orders: Orders::new(max_orders, reserve),
+            queues: settings.queues.then(|| Queues::new(reserve)),
+            means: Means {
+                rungs_left: settings.max_ladders,
+                most_apart: settings.max_far_levels,
+                queues: settings.queues,
+            },
+            counters: Box::default(),
+            decoder: Decoder::new(),
+            max_ladders: settings.max_ladders,
+        }
     }
 
     /// The book of a stock; `None` for one that no message has been about.
@@ -102,10 +165,60 @@ impl Books {
         &self.counters
     }
 
+    /// The order of a reference.
+    #[must_use]
+    pub fn order(&self, reference: OrderRef) -> Option<Resting> {
+        let order = self.orders.order(reference.0)?;
+        Some(Resting {
+            locate: Locate(order.locate),
+            side: order.side(),
+            price: Price4(order.price),
+            shares: order.shares,
+        })
+    }
+
+    /// The orders of a level with their shares, first in line first; none without [`Settings::queues`].
+    pub fn queue(
+        &self,
+        locate: Locate,
+        side: Side,
+        price: Price4,
+    ) -> impl Iterator<Item = (OrderRef, u32)> + '_ {
+        let rank = ladder::rank(price.0, side);
+        let first = self.book(locate).and_then(|book| book.sides[side as usize].first(rank));
+        self.queues
+            .iter()
+            .flat_map(move |queues| queues.iter(first))
+            .map(|(reference, shares)| (OrderRef(reference), shares))
+    }
+
+    /// What is before an order in its line; `None` for an unknown order, or without [`Settings::queues`]. Walks along
+    /// the line.
+    #[must_use]
+    pub fn ahead(&self, reference: OrderRef) -> Option<Ahead> {
+        let node = self.orders.order(reference.0)?.node;
+        Some(self.queues.as_ref()?.before(node).fold(Ahead::default(), |ahead, (_, shares)| Ahead {
+            orders: ahead.orders + 1,
+            shares: ahead.shares + u64::from(shares),
+        }))
+    }
+
+    /// Bytes that the books take now: what [`Settings`] bounds. Looks at every side.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let sides = self.books.iter().flat_map(|book| &book.sides);
+        self.books.capacity() * size_of::<Book>()
+            + sides.map(Ladder::bytes).sum::<usize>()
+            + self.orders.bytes()
+            + self.queues.as_ref().map_or(0, Queues::bytes)
+    }
+
     /// Forgets all orders, names and volumes; the counters stay.
     pub fn clear(&mut self) {
         self.books.clear();
         self.orders.clear();
+        self.queues.iter_mut().for_each(Queues::clear);
+        self.means.rungs_left = self.max_ladders;
     }
 
     /// The book of a stock, made if need be. Locates are 16 bits wide, so there is an end to it.
@@ -124,14 +237,13 @@ impl Books {
 impl Book {
     const fn new() -> Self {
         Self {
+            sides: [Ladder::new(), Ladder::new()],
             symbol: Symbol::BLANK,
             met: false,
             listed: false,
             state: Code(0),
             reason: Text::BLANK,
-            bids: Ladder::new(Side::Bid),
-            asks: Ladder::new(Side::Ask),
-            quoted_ts_ns: None,
+            quoted_ts_ns: NEVER,
             volume: Volume {
                 traded_shares: 0,
                 hidden_shares: 0,
@@ -167,16 +279,12 @@ impl Book {
     #[inline]
     #[must_use]
     pub fn top(&self) -> Top {
-        Top { bid: self.bids.best(), ask: self.asks.best() }
+        Top { bid: self.sides[0].quote(Side::Bid), ask: self.sides[1].quote(Side::Ask) }
     }
 
     /// The levels of a side, best first; `take(n)` gives the best `n`.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
-        match side {
-            Side::Bid => &self.bids,
-            Side::Ask => &self.asks,
-        }
-        .iter()
+        self.sides[side as usize].iter(side)
     }
 
     /// Shares of all orders of a side.
@@ -188,7 +296,7 @@ impl Book {
     /// When the best bid or ask last changed, ns since midnight in New York.
     #[must_use]
     pub fn quoted_ts_ns(&self) -> Option<u64> {
-        self.quoted_ts_ns
+        (self.quoted_ts_ns != NEVER).then_some(self.quoted_ts_ns)
     }
 
     /// What was traded.
@@ -216,6 +324,6 @@ mod tests {
 
     #[test]
     fn a_book_has_the_size_that_is_stated() {
-        assert!(size_of::<Book>() < 300, "{}", size_of::<Book>());
+        assert_eq!(size_of::<Book>(), 256);
     }
 }

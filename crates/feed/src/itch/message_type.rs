@@ -95,6 +95,25 @@ message_types! {
 }
 
 impl MessageType {
+    /// Whether messages of this type carry a stock's symbol.
+    #[inline]
+    #[must_use]
+    pub const fn has_stock(self) -> bool {
+        use MessageType as T;
+        !matches!(
+            self,
+            T::SystemEvent
+                | T::BreakerLevels
+                | T::BreakerStatus
+                | T::OrderExecuted
+                | T::OrderExecutedWithPrice
+                | T::OrderCancel
+                | T::OrderDelete
+                | T::OrderReplace
+                | T::BrokenTrade
+        )
+    }
+
     /// The type's letter on the wire.
     #[inline]
     #[must_use]

@@ -13,10 +13,13 @@ pub(crate) mod field;
 pub mod framing;
 mod message;
 mod message_type;
+mod record;
 
 pub use field::{Code, Locate, MatchNumber, Mpid, OrderRef, Price4, Price8, Side, Symbol, Text};
 pub use message::*;
 pub use message_type::{ByType, Kind, MessageType};
+pub use record::{Decoder, RECORD_BYTES, Record};
+pub(crate) use record::{ROWS, Row};
 
 /// Why bytes are not an ITCH message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

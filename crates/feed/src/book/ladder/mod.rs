@@ -1,0 +1,544 @@
+//! The price levels of one side.
+//!
+//! Most messages are about prices near the best, one tick from another: those levels are [`Rungs`], found by their
+//! distance from the lowest, the best of them by a bitmap. What lies outside, or between ticks, is kept apart in a
+//! sorted list, and so is a side with few levels. When the market has left the rungs they are laid out anew around the
+//! best price, at most once in so many messages as pay for it.
+
+mod rungs;
+
+use rungs::Rungs;
+
+use super::Quote;
+use crate::itch::{Price4, Side};
+use crate::processor::prefetch;
+
+pub(super) use rungs::Queue;
+
+/// The orders of one price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price.
+    pub price: Price4,
+    /// Shares of all of them.
+    pub shares: u64,
+    /// How many there are.
+    pub orders: u32,
+}
+
+/// A price as a rank: the better for its side, the greater. The asks are mirrored, so that both sides run the
+/// same code.
+pub(super) type Rank = u32;
+
+/// Rank of a bid at this price, or the other way round.
+#[inline(always)]
+pub(super) const fn rank(price: u32, side: Side) -> Rank {
+    price ^ mirror(side)
+}
+
+#[inline(always)]
+const fn mirror(side: Side) -> u32 {
+    (side as u32).wrapping_neg()
+}
+
+/// Shares in the lower 40 bits, orders above them: one addition changes both.
+pub(super) type Amount = u64;
+
+const SHARES_BITS: u32 = 40;
+const SHARES: Amount = (1 << SHARES_BITS) - 1;
+
+/// An order, and none of its shares.
+pub(super) const ORDER: Amount = 1 << SHARES_BITS;
+
+/// Orders that can be on the books together: so many that no level has more than it can count.
+pub(super) const MOST_ORDERS: usize = (1 << (u64::BITS - SHARES_BITS)) - 1;
+
+/// A level with more shares takes no further order: the next one could be of 2^32 shares. A million million shares at
+/// one price are an attack.
+const FULL: Amount = SHARES - u32::MAX as Amount;
+
+#[inline(always)]
+pub(super) const fn shares(amount: Amount) -> u64 {
+    amount & SHARES
+}
+
+const fn orders(amount: Amount) -> u32 {
+    (amount >> SHARES_BITS) as u32
+}
+
+/// A level outside the rungs.
+#[derive(Clone, Copy, Debug)]
+struct Apart {
+    amount: Amount,
+    rank: Rank,
+    queue: Queue,
+}
+
+/// How many levels at the best end of the list are looked at one by one before the rest is searched by halves.
+const NEAR: usize = 8;
+
+/// A side gets rungs when it has more levels than this: most stocks are quiet.
+const FEW: usize = 8;
+
+/// The list may have room for so many levels more than it needs before it gives some back.
+const SPARE: usize = 16;
+
+/// The best level of a side; an amount of 0 and rank 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Best {
+    pub(super) amount: Amount,
+    pub(super) rank: Rank,
+}
+
+impl Best {
+    #[inline(always)]
+    pub(super) const fn price_differs(self, other: Self) -> bool {
+        (self.rank != other.rank) | ((self.amount == 0) != (other.amount == 0))
+    }
+
+    #[inline(always)]
+    pub(super) const fn shares_differ(self, other: Self) -> bool {
+        shares(self.amount) != shares(other.amount)
+    }
+}
+
+/// What all ladders of a feed share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means {
+    /// Sides that may still get rungs.
+    pub(super) rungs_left: usize,
+    /// Levels that a side may have apart from its rungs.
+    pub(super) most_apart: usize,
+    /// Whether levels have queues of orders.
+    pub(super) queues: bool,
+}
+
+/// All levels of a side. 64 bytes, the list's room, and 8.3 KiB where it has rungs (16.4 with queues).
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Ladder {
+    best: Best,
+    /// Rank of the lowest rung.
+    lowest: Rank,
+    /// From the lowest rung to one behind the highest; 0 where there are none.
+    span: u32,
+    /// 2^31 / tick, rounded up.
+    per_tick: u32,
+    /// Which words of the bitmap have bits.
+    summary: u16,
+    /// Messages about levels outside the span since the rungs were laid out.
+    strays: u16,
+    rungs: Option<Box<Rungs>>,
+    /// In ascending rank, so that the best is at the back.
+    apart: Vec<Apart>,
+}
+
+impl Ladder {
+    pub(super) const fn new() -> Self {
+        Self {
+            best: Best { amount: 0, rank: 0 },
+            lowest: 0,
+            span: 0,
+            per_tick: 0,
+            summary: 0,
+            strays: 0,
+            rungs: None,
+            apart: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) const fn best(&self) -> Best {
+        self.best
+    }
+
+    #[inline(always)]
+    pub(super) fn quote(&self, side: Side) -> Option<Quote> {
+        (self.best.amount != 0)
+            .then(|| Quote { price: Price4(rank(self.best.rank, side)), shares: shares(self.best.amount) })
+    }
+
+    /// The rung of a rank.
+    #[inline(always)]
+    fn rung(&self, rank: Rank) -> Option<usize> {
+        let above = rank.wrapping_sub(self.lowest);
+        // Exact for every distance within the span: it is less than 2^17, and `per_tick` too large by less than 1.
+        let rung = (u64::from(above) * u64::from(self.per_tick)) >> 31;
+        let tick = self.span >> rungs::BITS;
+        // No rungs: the span is 0, and nothing is below it.
+        (above < self.span && (rung as u32).wrapping_mul(tick) == above).then_some(rung as usize)
+    }
+
+    /// Brings the lines near that a change at a rank would touch.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, rank: Rank) {
+        if let (Some(rung), Some(rungs)) = (self.rung(rank), &self.rungs) {
+            prefetch(&rungs.amounts[rung % rungs::COUNT]);
+        }
+    }
+
+    /// Adds an amount to the level of a rank, or takes it away (as the negative number, wrapping). False where a limit
+    /// forbids to add; nothing has changed then.
+    #[inline(always)]
+    pub(super) fn change(
+        &mut self,
+        side: Side,
+        rank: Rank,
+        by: Amount,
+        adds: bool,
+        means: &mut Means,
+    ) -> bool {
+        let rung = self.rung(rank);
+        let (Some(rung), Some(rungs)) = (rung, &mut self.rungs) else {
+            return self.change_apart(side, rank, by, adds, means);
+        };
+        let amount = &mut rungs.amounts[rung % rungs::COUNT];
+        if adds && shares(*amount) > FULL {
+            return false;
+        }
+        *amount = amount.wrapping_add(by);
+        let now = *amount;
+        let is_level = u64::from(now != 0);
+        let at = rung / 64 % rungs::WORDS;
+        let word = &mut rungs.words[at];
+        *word = (*word & !(1 << (rung % 64))) | is_level << (rung % 64);
+        let is_word = u16::from(*word != 0);
+        self.summary = (self.summary & !(1 << at)) | is_word << at;
+        let is_best = rank >= self.best.rank;
+        self.best.rank = if is_best { rank } else { self.best.rank };
+        self.best.amount = if is_best { now } else { self.best.amount };
+        if self.best.amount == 0 {
+            self.find_best();
+        }
+        true
+    }
+
+    /// Looks for the best level, the last having gone.
+    #[inline]
+    fn find_best(&mut self) {
+        let mut best = self
+            .apart
+            .last()
+            .map_or(Best::default(), |level| Best { amount: level.amount, rank: level.rank });
+        if let Some(rungs) = self.rungs.as_ref().filter(|_| self.summary != 0) {
+            let rung = rungs.highest(self.summary);
+            let rank = self.lowest + rung as u32 * (self.span >> rungs::BITS);
+            if best.amount == 0 || rank > best.rank {
+                best = Best { amount: rungs.amounts[rung], rank };
+            }
+        }
+        self.best = best;
+    }
+
+    /// Where the level of a rank is in the list, or where it would have to be.
+    #[inline]
+    fn find_apart(&self, rank: Rank) -> Result<usize, usize> {
+        let near = self.apart.len().saturating_sub(NEAR);
+        for (at, level) in self.apart.iter().enumerate().skip(near).rev() {
+            if level.rank <= rank {
+                return if level.rank == rank { Ok(at) } else { Err(at + 1) };
+            }
+        }
+        self.apart[..near].binary_search_by_key(&rank, |level| level.rank)
+    }
+
+    /// A change of a level that has no rung.
+    #[inline(never)]
+    fn change_apart(&mut self, side: Side, rank: Rank, by: Amount, adds: bool, means: &mut Means) -> bool {
+        match self.find_apart(rank) {
+            Ok(at) => {
+                let amount = &mut self.apart[at].amount;
+                if adds && shares(*amount) > FULL {
+                    return false;
+                }
+                *amount = amount.wrapping_add(by);
+                if *amount == 0 {
+                    self.apart.remove(at);
+                    if self.apart.capacity() > 4 * self.apart.len() + SPARE {
+                        self.apart.shrink_to(2 * self.apart.len() + SPARE);
+                    }
+                }
+            }
+            // Every order on the books has its level.
+            Err(_) if !adds => return true,
+            Err(at) => {
+                if self.apart.len() >= means.most_apart {
+                    return false;
+                }
+                self.apart.insert(at, Apart { amount: by, rank, queue: Queue::EMPTY });
+            }
+        }
+        self.find_best();
+        if self.rungs.is_none() {
+            if self.apart.len() > FEW && means.rungs_left > 0 {
+                means.rungs_left -= 1;
+                self.rungs = Some(Rungs::new(means.queues));
+                self.lay_out(side, means);
+            }
+        } else if rank.wrapping_sub(self.lowest) >= self.span {
+            self.strays = self.strays.saturating_add(1);
+            // Laying out costs as much as there are levels, so that many messages have to have come for it.
+            if usize::from(self.strays) > FEW + (self.apart.len() / 8).min(1 << 12) {
+                self.strays = 0;
+                if !self.is_well_placed() {
+                    self.lay_out(side, means);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the best level has room below it, and some above.
+    fn is_well_placed(&self) -> bool {
+        let above = self.best.rank.wrapping_sub(self.lowest);
+        self.best.amount == 0 || (self.span / 4..self.span).contains(&above)
+    }
+
+    /// Puts the rungs around the best level, three quarters of them below it.
+    #[cold]
+    fn lay_out(&mut self, side: Side, means: &Means) {
+        let Some(mut rungs) = self.rungs.take() else { return };
+        let mut levels = std::mem::take(&mut self.apart);
+        let tick = self.span >> rungs::BITS;
+        rungs.drain(|rung, amount, queue| {
+            levels.push(Apart { amount, rank: self.lowest + rung as u32 * tick, queue });
+        });
+        levels.sort_unstable_by_key(|level| level.rank);
+
+        let before = (self.lowest, self.span, self.per_tick);
+        (self.lowest, self.span) = rungs::around(self.best.rank, side);
+        let tick = self.span >> rungs::BITS;
+        self.per_tick = (1_u32 << 31).div_ceil(tick);
+        // What falls out may be more than a side may have apart: then all stays as it was.
+        if levels.iter().filter(|level| self.rung(level.rank).is_none()).count() > means.most_apart {
+            (self.lowest, self.span, self.per_tick) = before;
+        }
+        self.summary = 0;
+        levels.retain(|level| {
+            let Some(rung) = self.rung(level.rank) else { return true };
+            rungs.put(rung, level.amount, level.queue);
+            self.summary |= 1 << (rung / 64);
+            false
+        });
+        if levels.capacity() > 4 * levels.len() + SPARE {
+            levels.shrink_to(2 * levels.len() + SPARE);
+        }
+        self.apart = levels;
+        self.rungs = Some(rungs);
+    }
+
+    /// The queue of a level that is there, where queues are kept.
+    #[inline]
+    pub(super) fn queue(&mut self, rank: Rank) -> Option<&mut Queue> {
+        let Some(rung) = self.rung(rank) else {
+            let at = self.find_apart(rank).ok()?;
+            return Some(&mut self.apart[at].queue);
+        };
+        self.rungs.as_mut()?.queues.as_mut().map(|queues| &mut queues[rung % rungs::COUNT])
+    }
+
+    /// The first order in line at a level, as a node's number.
+    pub(super) fn first(&self, rank: Rank) -> Option<u32> {
+        let queue = match self.rung(rank) {
+            Some(rung) => self.rungs.as_ref()?.queues.as_ref()?[rung % rungs::COUNT],
+            None => self.apart[self.find_apart(rank).ok()?].queue,
+        };
+        queue.first()
+    }
+
+    /// The levels, best first.
+    pub(super) fn iter(&self, side: Side) -> Levels<'_> {
+        let rungs = self.rungs.as_deref();
+        let left = self.apart.len() + rungs.map_or(0, Rungs::len);
+        Levels {
+            ladder: self,
+            side,
+            rung: rungs.and_then(|rungs| rungs.below(rungs::COUNT)),
+            apart: self.apart.len(),
+            left,
+        }
+    }
+
+    /// Bytes outside the ladder itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.apart.capacity() * size_of::<Apart>() + self.rungs.as_ref().map_or(0, |rungs| rungs.bytes())
+    }
+}
+
+/// Levels, best first.
+#[derive(Debug)]
+pub(super) struct Levels<'a> {
+    ladder: &'a Ladder,
+    side: Side,
+    /// The next of the rungs.
+    rung: Option<usize>,
+    /// Levels of the list still to come.
+    apart: usize,
+    left: usize,
+}
+
+impl Iterator for Levels<'_> {
+    type Item = Level;
+
+    fn next(&mut self) -> Option<Level> {
+        let Self { ladder, side, .. } = *self;
+        let level = |best_rank: Rank, amount| Level {
+            price: Price4(rank(best_rank, side)),
+            shares: shares(amount),
+            orders: orders(amount),
+        };
+        let tick = ladder.span >> rungs::BITS;
+        let on_rung = self.rung.zip(ladder.rungs.as_deref());
+        let on_rung = on_rung.map(|(rung, rungs)| (ladder.lowest + rung as u32 * tick, rung, rungs));
+        let apart = self.apart.checked_sub(1).map(|at| (at, &ladder.apart[at]));
+        let next = match (on_rung, apart) {
+            (Some((rank, rung, rungs)), apart) if apart.is_none_or(|(_, apart)| apart.rank < rank) => {
+                self.rung = rungs.below(rung);
+                level(rank, rungs.amounts[rung])
+            }
+            (_, Some((at, apart))) => {
+                self.apart = at;
+                level(apart.rank, apart.amount)
+            }
+            _ => return None,
+        };
+        self.left -= 1;
+        Some(next)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Levels<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MEANS: Means = Means { rungs_left: 2, most_apart: 2_000, queues: false };
+
+    #[test]
+    fn a_ladder_has_the_size_that_is_stated() {
+        assert_eq!(size_of::<Ladder>(), 64);
+        assert_eq!(size_of::<Apart>(), 24);
+        assert!(Rungs::new(false).bytes() < 8_500 && Rungs::new(true).bytes() < 16_800);
+    }
+
+    /// A walk of the market with stray prices, off-tick prices, and prices below a dollar.
+    fn prices() -> impl Strategy<Value = Vec<u32>> {
+        let step = prop_oneof![
+            40 => (-30_i64..31).prop_map(|ticks| (ticks * 100, false)),
+            4 => (-2_000_i64..2_000).prop_map(|ticks| (ticks * 100, false)),
+            4 => (-5_000_i64..5_000).prop_map(|ticks| (ticks, true)),
+            1 => any::<u32>().prop_map(|price| (i64::from(price), true)),
+            1 => (-300_000_i64..300_000).prop_map(|ticks| (ticks * 100, true)),
+        ];
+        let start = prop_oneof![Just(1_000_000_i64), 0_i64..20_000, Just(i64::from(u32::MAX) - 50_000)];
+        (start, prop::collection::vec(step, 10..1_500)).prop_map(|(start, steps)| {
+            let mut middle = start;
+            let price = |price: i64| price.clamp(0, i64::from(u32::MAX)) as u32;
+            steps
+                .into_iter()
+                .map(|(step, strays)| {
+                    if strays {
+                        return price(middle + step);
+                    }
+                    middle = i64::from(price(middle + step));
+                    price(middle)
+                })
+                .collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+
+        #[test]
+        fn levels_are_those_of_a_sorted_map(prices in prices(), side in 0..2, seed in any::<u64>(), most_apart in 5_usize..200) {
+            let side = if side == 0 { Side::Bid } else { Side::Ask };
+            let mut means = Means { most_apart, ..MEANS };
+            let mut ladder = Ladder::new();
+            let mut model: BTreeMap<Rank, (u64, u32)> = BTreeMap::new();
+            let mut live: Vec<(Rank, u32)> = Vec::new();
+            let mut random = seed | 1;
+            for price in prices {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let order = (rank(price, side), 1 + (random >> 40) as u32 % 1_000);
+                let is_there = model.contains_key(&order.0);
+                if ladder.change(side, order.0, ORDER + u64::from(order.1), true, &mut means) {
+                    let level = model.entry(order.0).or_default();
+                    *level = (level.0 + u64::from(order.1), level.1 + 1);
+                    live.push(order);
+                } else {
+                    prop_assert!(!is_there && model.len() >= most_apart, "refused without need");
+                }
+                // Now and then the market is swept away.
+                let gone = if random >> 58 == 0 { live.len() / 2 } else { usize::from(random >> 63 == 0) };
+                for _ in 0..gone.min(live.len()) {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let (rank, shares) = live.swap_remove((random >> 33) as usize % live.len());
+                    let by = (ORDER + u64::from(shares)).wrapping_neg();
+                    prop_assert!(ladder.change(side, rank, by, false, &mut means));
+                    let level = model.entry(rank).or_default();
+                    *level = (level.0 - u64::from(shares), level.1 - 1);
+                    if level.1 == 0 { model.remove(&rank); }
+                }
+                let best = model.last_key_value().map_or(Best::default(), |(rank, (shares, orders))| {
+                    Best { rank: *rank, amount: u64::from(*orders) << SHARES_BITS | shares }
+                });
+                prop_assert_eq!(ladder.best(), best);
+                let levels = ladder.iter(side);
+                let levels: Vec<_> =
+                    levels.map(|level| (rank(level.price.0, side), (level.shares, level.orders))).collect();
+                let wanted: Vec<_> = model.iter().rev().map(|(rank, level)| (*rank, *level)).collect();
+                prop_assert_eq!(ladder.iter(side).len(), wanted.len());
+                prop_assert_eq!(levels, wanted);
+            }
+            let most = (4 * most_apart.min(ladder.apart.len()) + 2 * SPARE) * size_of::<Apart>() + 8_500;
+            prop_assert!(ladder.bytes() <= most, "{} of {most}", ladder.bytes());
+        }
+    }
+
+    #[test]
+    fn the_rungs_follow_the_market() {
+        for side in [Side::Bid, Side::Ask] {
+            let mut means = MEANS;
+            let mut ladder = Ladder::new();
+            let mut live = std::collections::VecDeque::new();
+            let (mut apart, mut laid_out) = (0, 0);
+            let way = (5_000..20_000).chain((300..20_000).rev()).chain(300..9_000);
+            for (count, ticks) in way.enumerate() {
+                live.push_back(rank(ticks * 100, side));
+                assert!(ladder.change(side, rank(ticks * 100, side), ORDER + 1, true, &mut means));
+                if live.len() > 50 {
+                    let oldest = live.pop_front().expect("there are many");
+                    assert!(ladder.change(side, oldest, (ORDER + 1).wrapping_neg(), false, &mut means));
+                }
+                apart += usize::from(count > 50 && ladder.rung(rank(ticks * 100, side)).is_none());
+                laid_out += usize::from(count > 50 && ladder.strays == 0 && !ladder.apart.is_empty());
+            }
+            assert!(ladder.rungs.is_some());
+            assert!(apart < 43_000 / 20, "{apart} of 43,000 levels had no rung, {side:?}");
+            assert!(laid_out < 43_000 / 10, "{laid_out}, {side:?}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_full_before_its_shares_overflow() {
+        let mut means = MEANS;
+        let mut ladder = Ladder::new();
+        let mut taken = 0_u64;
+        while ladder.change(Side::Bid, 5, ORDER + u64::from(u32::MAX), true, &mut means) {
+            taken += 1;
+        }
+        assert_eq!(taken, 256);
+        assert_eq!(shares(ladder.best().amount), 256 * u64::from(u32::MAX));
+        const { assert!(MOST_ORDERS > 16_000_000) };
+    }
+}

@@ -1,0 +1,117 @@
+//! Levels side by side, a tick apart.
+
+use super::{Amount, Rank};
+
+/// How many rungs there are: a book shows most of its orders within five dollars of the best price, and on busy days
+/// stocks stay within that for minutes. 8 KiB.
+pub(super) const COUNT: usize = 1 << BITS;
+pub(super) const BITS: u32 = 10;
+
+/// Words of the bitmap: one summary word of 16 bits has a bit for each.
+pub(super) const WORDS: usize = COUNT / 64;
+
+/// How many rungs are below the best price when they are laid out.
+const BELOW: u32 = COUNT as u32 / 4 * 3;
+
+/// Below a dollar stocks are quoted in ten-thousandths (Regulation NMS, rule 612), from there on in cents.
+const DOLLAR: u32 = 10_000;
+const CENT: u32 = 100;
+
+/// The orders of a level in the order of their coming, by their nodes' numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Queue {
+    pub(in super::super) first: u32,
+    pub(in super::super) last: u32,
+}
+
+impl Queue {
+    /// No node.
+    pub(in super::super) const NOBODY: u32 = u32::MAX;
+    pub(in super::super) const EMPTY: Self = Self { first: Self::NOBODY, last: Self::NOBODY };
+
+    pub(super) fn first(self) -> Option<u32> {
+        (self.first != Self::NOBODY).then_some(self.first)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Rungs {
+    /// A bit for each rung with orders.
+    pub(super) words: [u64; WORDS],
+    pub(super) amounts: [Amount; COUNT],
+    pub(super) queues: Option<Box<[Queue; COUNT]>>,
+}
+
+impl Rungs {
+    pub(super) fn new(queues: bool) -> Box<Self> {
+        let queues = queues.then(|| Box::new([Queue::EMPTY; COUNT]));
+        Box::new(Self { words: [0; WORDS], amounts: [0; COUNT], queues })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.queues.as_ref().map_or(0, |queues| size_of_val(&**queues))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The highest rung with orders, by a summary that is not 0.
+    #[inline(always)]
+    pub(super) fn highest(&self, summary: u16) -> usize {
+        let word = 15 - summary.leading_zeros() as usize % 16;
+        word * 64 + (63 - self.words[word % WORDS].leading_zeros() as usize % 64)
+    }
+
+    /// The next rung with orders below one.
+    pub(super) fn below(&self, rung: usize) -> Option<usize> {
+        let (mut at, bit) = (rung / 64, rung % 64);
+        let mut word = self.words.get(at).map_or(0, |word| word & ((1 << bit) - 1));
+        while word == 0 {
+            at = at.checked_sub(1)?;
+            word = self.words[at];
+        }
+        Some(at * 64 + 63 - word.leading_zeros() as usize)
+    }
+
+    /// Takes every level out.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(usize, Amount, Queue)) {
+        let mut next = self.below(COUNT);
+        while let Some(rung) = next {
+            next = self.below(rung);
+            let queue = self
+                .queues
+                .as_mut()
+                .map_or(Queue::EMPTY, |queues| std::mem::replace(&mut queues[rung], Queue::EMPTY));
+            each(rung, std::mem::take(&mut self.amounts[rung]), queue);
+        }
+        self.words = [0; WORDS];
+    }
+
+    pub(super) fn put(&mut self, rung: usize, amount: Amount, queue: Queue) {
+        self.amounts[rung] = amount;
+        self.words[rung / 64] |= 1 << (rung % 64);
+        if let Some(queues) = &mut self.queues {
+            queues[rung] = queue;
+        }
+    }
+}
+
+/// The lowest rung's rank and the span of rungs that have a best price of this rank among them.
+pub(super) fn around(best: Rank, side: super::Side) -> (Rank, u32) {
+    let price = super::rank(best, side);
+    let tick = if price < DOLLAR { 1 } else { CENT };
+    let (best, tick) = (i64::from(price - price % tick), i64::from(tick));
+    let span = tick << BITS;
+    let highest = (i64::from(u32::MAX) - span) / tick * tick;
+    let lowest = match side {
+        super::Side::Bid => (best - tick * i64::from(BELOW)).clamp(0, highest) as u32,
+        // The lowest rank of an ask is that of the highest price.
+        super::Side::Ask => {
+            let price =
+                (best + tick * i64::from(BELOW)).clamp(span - tick, i64::from(u32::MAX) / tick * tick);
+            super::rank(price as u32, side)
+        }
+    };
+    (lowest, span as u32)
+}

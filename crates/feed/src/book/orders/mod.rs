@@ -1,0 +1,321 @@
+//! Every order on the books, by its reference.
+//!
+//! An exchange gives references in ascending order and leaves few out, so that the newest lie side by side in [`Pages`]
+//! and finding one is a load. Whether it does is found out, not assumed: orders go to a hash [`Table`] until references have been
+//! seen to be dense, and so do those that do not fit in. A page of which little is left, and whose place a newer one
+//! needs, gives its survivors to the table.
+//!
+//! An order is in one of the two only. It can be in the table, although its page is there, where another reference holds
+//! its place, or where it was in the table before the page came: such a page is *mixed*, and what is not found in it is
+//! looked for in the table.
+
+mod pages;
+mod table;
+
+use pages::Pages;
+pub(super) use pages::Place;
+use table::Table;
+
+use crate::itch::Side;
+
+/// What has to be known of an order: 16 bytes, four to a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Order {
+    pub(super) price: u32,
+    /// 0 where there is no order.
+    pub(super) shares: u32,
+    /// Its place in the queues, where they are kept.
+    pub(super) node: u32,
+    pub(super) locate: u16,
+    /// Its side in bit 0; above it what its place does not tell of the reference.
+    pub(super) mark: u8,
+}
+
+const _: () = assert!(size_of::<Order>() == 16);
+
+impl Order {
+    #[inline(always)]
+    pub(super) const fn side(&self) -> Side {
+        if self.mark & 1 == 0 { Side::Bid } else { Side::Ask }
+    }
+}
+
+/// The orders, of bounded number.
+#[derive(Debug)]
+pub(super) struct Orders {
+    pages: Pages,
+    table: Table,
+    len: usize,
+    limit: usize,
+}
+
+/// What became of an order that was to be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is there now.
+    New,
+    /// Another one has its reference.
+    Duplicate,
+    /// There are as many orders as may be.
+    Refused,
+}
+
+/// What was taken from an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// The order as it was before.
+    pub(super) order: Order,
+    /// Shares taken: those asked for, or what it had.
+    pub(super) shares: u32,
+    /// Nothing is left of it.
+    pub(super) gone: bool,
+    /// More was asked for than it had.
+    pub(super) excess: bool,
+}
+
+impl Orders {
+    pub(super) fn new(limit: usize, reserve: usize) -> Self {
+        Self { pages: Pages::new(limit), table: Table::new(reserve.min(limit)), len: 0, limit }
+    }
+
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_full(&self) -> bool {
+        self.len >= self.limit
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.pages.clear();
+        self.table.clear();
+        self.len = 0;
+    }
+
+    /// Bytes that the orders take now.
+    pub(super) fn bytes(&self) -> usize {
+        self.pages.bytes() + self.table.bytes()
+    }
+
+    /// The place that a reference has on a page, whether or not an order is there. Whoever puts one there or
+    /// takes it away says so with [`Place::came`] or [`Place::went`] and with [`changed`](Self::changed).
+    #[inline(always)]
+    pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
+        self.pages.place(reference)
+    }
+
+    /// Says how many orders there are after one came or went by its place.
+    #[inline(always)]
+    pub(super) const fn changed(&mut self, came: bool, went: bool) {
+        self.len = self.len + came as usize - went as usize;
+    }
+
+    /// Gives back the page of a reference, of which nothing is left.
+    #[cold]
+    pub(super) fn emptied(&mut self, reference: u64) {
+        self.pages.emptied(reference);
+    }
+
+    /// Brings the line near in which an order would be.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, reference: u64) {
+        if !self.pages.prefetch(reference) {
+            self.table.prefetch(reference);
+        }
+    }
+
+    /// The order of a reference.
+    #[inline]
+    pub(super) fn order(&self, reference: u64) -> Option<Order> {
+        match self.pages.order(reference) {
+            Ok(found) => Some(found),
+            Err(elsewhere) => elsewhere.then(|| self.table.order(reference)).flatten(),
+        }
+    }
+
+    /// Adds an order. Allocates where a page or a larger table is needed.
+    pub(super) fn add(&mut self, reference: u64, mut order: Order) -> Added {
+        if self.order(reference).is_some() {
+            return Added::Duplicate;
+        }
+        if self.is_full() {
+            return Added::Refused;
+        }
+        self.len += 1;
+        self.pages.make_room(reference, &mut self.table);
+        match self.pages.place(reference) {
+            Some(place) if place.order.shares == 0 => {
+                order.mark = order.mark & 1 | place.tag << 1;
+                *place.order = order;
+                place.came();
+            }
+            place => {
+                if let Some(place) = place {
+                    place.mix();
+                }
+                self.pages.has_left(reference, self.table.len() == 0);
+                order.mark &= 1;
+                self.table.insert(reference, order);
+            }
+        }
+        Added::New
+    }
+
+    /// Takes shares from an order, at most what it has; removes it where none are left.
+    pub(super) fn take(&mut self, reference: u64, shares: u32) -> Option<Taken> {
+        let taken = |order: Order| Taken {
+            order,
+            shares: shares.min(order.shares),
+            gone: shares >= order.shares,
+            excess: shares > order.shares,
+        };
+        let mut elsewhere = true;
+        if let Some(place) = self.pages.place(reference) {
+            if place.is_its() {
+                let taken = taken(*place.order);
+                place.order.shares -= taken.shares;
+                if taken.gone {
+                    self.len -= 1;
+                    if place.went() {
+                        self.pages.emptied(reference);
+                    }
+                }
+                return Some(taken);
+            }
+            elsewhere = place.is_mixed();
+        }
+        if !elsewhere {
+            return None;
+        }
+        let order = self.table.get_mut(reference)?;
+        let taken = taken(*order);
+        if taken.gone {
+            self.len -= 1;
+            self.table.remove(reference);
+        } else {
+            order.shares -= taken.shares;
+        }
+        Some(taken)
+    }
+
+    /// Removes an order.
+    pub(super) fn remove(&mut self, reference: u64) -> Option<Order> {
+        self.take(reference, u32::MAX).map(|taken| taken.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn order(shares: u32, side: u8) -> Order {
+        Order { price: 7, shares, node: 0, locate: 3, mark: side }
+    }
+
+    /// Ascending references, some left out, some that come late, some from nowhere.
+    fn references() -> impl Strategy<Value = Vec<u64>> {
+        let step = prop_oneof![
+            60 => 1_u64..3, 5 => 3_u64..2_000, 1 => Just(1_u64 << 40), 1 => Just(u64::MAX / 3), 3 => Just(0)
+        ];
+        (prop::collection::vec(step, 600..3_000), 0_u32..4).prop_map(|(steps, shift)| {
+            let mut at = 0_u64;
+            steps
+                .into_iter()
+                .map(|step| {
+                    if step > 1 << 30 {
+                        return at.wrapping_add(step);
+                    }
+                    at += step << shift;
+                    if step == 0 { at / 2 } else { at }
+                })
+                .collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+        #[test]
+        fn what_was_added_is_found_until_it_is_gone(references in references(), seed in any::<u64>()) {
+            let mut orders = Orders::new(900, 0);
+            let mut model: HashMap<u64, u32> = HashMap::new();
+            let mut random = seed | 1;
+            for reference in references {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let wanted = if model.contains_key(&reference) {
+                    Added::Duplicate
+                } else if model.len() >= 900 {
+                    Added::Refused
+                } else {
+                    model.insert(reference, 10);
+                    Added::New
+                };
+                prop_assert_eq!(orders.add(reference, order(10, (random >> 40) as u8 & 1)), wanted);
+                let mut victim = *model.keys().nth((random >> 33) as usize % model.len()).unwrap();
+                // Most orders go soon; a neighbour's reference is not theirs.
+                if random >> 61 != 0 {
+                    victim = reference;
+                }
+                if random >> 60 & 1 == 0 {
+                    victim ^= 1;
+                }
+                let shares = (random >> 50) as u32 % 16;
+                let taken = orders.take(victim, shares);
+                let before = model.get(&victim).copied();
+                prop_assert_eq!(taken.map(|taken| taken.order.shares), before);
+                if let Some(before) = before {
+                    let left = before.saturating_sub(shares);
+                    prop_assert_eq!(taken.map(|taken| (taken.gone, taken.excess)), Some((left == 0, shares > before)));
+                    if left == 0 { model.remove(&victim); } else { model.insert(victim, left); }
+                }
+                prop_assert_eq!(orders.len(), model.len());
+                prop_assert_eq!(orders.order(victim).map(|order| order.shares), model.get(&victim).copied());
+            }
+            for (reference, shares) in &model {
+                prop_assert_eq!(orders.order(*reference).map(|order| order.shares), Some(*shares));
+            }
+            let bound = Pages::most_bytes(900) + 900 * 24 * 5 + 64 * 1024;
+            prop_assert!(orders.bytes() <= bound, "{} of {bound}", orders.bytes());
+            orders.clear();
+            prop_assert_eq!(orders.len(), 0);
+            prop_assert!(model.keys().all(|reference| orders.order(*reference).is_none()));
+        }
+    }
+
+    #[test]
+    fn dense_references_live_on_pages_and_few_survivors_in_the_table() {
+        let mut orders = Orders::new(10_000, 0);
+        // Every hundredth order stays.
+        for k in 0..1_000_000_u64 {
+            assert_eq!(orders.add(k * 4, order(1, 0)), Added::New);
+            if k % 100 != 0 || k < 990_000 && k % 1_000 != 0 {
+                assert!(orders.take(k * 4, 1).is_some_and(|taken| taken.gone));
+            }
+        }
+        assert_eq!(orders.len(), 990 + 100);
+        assert!(orders.table.len() > 500, "the old ones: {}", orders.table.len());
+        assert!(orders.place(999_999 * 4).is_some());
+        assert!(orders.bytes() < Pages::most_bytes(10_000) + 200_000);
+        for k in (0..990_000).step_by(1_000).chain((990_000..1_000_000).step_by(100)) {
+            assert!(orders.remove(k * 4).is_some(), "{k}");
+        }
+        assert_eq!((orders.len(), orders.table.len()), (0, 0));
+    }
+
+    #[test]
+    fn references_without_order_stay_in_the_table() {
+        let mut orders = Orders::new(100_000, 0);
+        for k in 0..50_000_u64 {
+            assert_eq!(orders.add(k.wrapping_mul(0x9E37_79B9_7F4A_7C15), order(1, 1)), Added::New);
+        }
+        assert_eq!(orders.table.len(), 50_000);
+        assert!(orders.pages.bytes() < 1_000);
+    }
+}

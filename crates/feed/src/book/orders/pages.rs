@@ -1,0 +1,324 @@
+//! Orders side by side, in pages by reference.
+
+use super::Order;
+use super::table::Table;
+use crate::processor::prefetch;
+
+/// Orders of a page: 16 KiB. Small enough to be looked through in half a microsecond when its survivors move out.
+const PAGE: usize = 1 << PAGE_BITS;
+const PAGE_BITS: u32 = 10;
+
+/// How many references have to be seen before they are called dense, or not.
+const SEEN: u32 = 256;
+
+/// Places that a dense reference may take up on average, as a power of two: half the pages are empty at worst.
+const SPARSEST: u32 = 2;
+
+/// The most low bits that all references may share, such as NASDAQ's two: they rise by four.
+const MOST_SHARED: u32 = 6;
+
+/// How many pages beyond the newest one a reference may be, and still be the next.
+const AHEAD: u64 = 4;
+
+/// A page that was left behind with fewer orders than this was not worth it...
+const WORTH: u32 = 16;
+
+/// ...and so many of them in a row are the end of dense references.
+const STRIKES: u32 = 64;
+
+/// No page's number: a reference has 64 bits, of which a page takes ten.
+const NOBODY: u64 = u64::MAX;
+
+/// A window over the newest references, as a table of pages by their number; of two pages with one place the newer has it.
+#[derive(Debug)]
+pub(super) struct Pages {
+    entries: Box<[Entry]>,
+    /// The low bits that all references share, and with those that number the orders of a page.
+    shared: u32,
+    shift: u32,
+    dense: bool,
+    /// The newest page.
+    front: u64,
+    /// The highest reference that was put into the table since it was last empty.
+    highest_left: Option<u64>,
+    /// Emptied pages, all of them blank.
+    blank: Vec<Box<Page>>,
+    seen: Seen,
+    strikes: u32,
+    most_entries: usize,
+}
+
+#[derive(Debug)]
+struct Page([Order; PAGE]);
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    page: Option<Box<Page>>,
+    /// Orders there are now, in the lower half, and that ever came.
+    orders: u32,
+    mixed: bool,
+}
+
+/// References on the way to being called dense.
+#[derive(Debug, Default)]
+struct Seen {
+    count: u32,
+    lowest: u64,
+    highest: u64,
+    differing: u64,
+}
+
+/// Where an order is on a page, or would be.
+pub(in super::super) struct Place<'a> {
+    pub(in super::super) order: &'a mut Order,
+    /// What the place does not tell of the reference.
+    pub(in super::super) tag: u8,
+    orders: &'a mut u32,
+    mixed: &'a mut bool,
+}
+
+impl Place<'_> {
+    /// Whether the order that is there has the reference.
+    #[inline(always)]
+    pub(in super::super) const fn is_its(&self) -> bool {
+        self.order.shares != 0 && self.order.mark >> 1 == self.tag
+    }
+
+    /// Whether the reference may be in the table, since it is not here.
+    #[inline(always)]
+    pub(in super::super) const fn is_mixed(&self) -> bool {
+        *self.mixed
+    }
+
+    /// Counts an order that came.
+    #[inline(always)]
+    pub(in super::super) const fn came(self) {
+        *self.orders = self.orders.wrapping_add(0x1_0001);
+    }
+
+    /// Counts an order that went; true where it was the page's last.
+    #[inline(always)]
+    pub(in super::super) const fn went(self) -> bool {
+        *self.orders = self.orders.wrapping_sub(1);
+        *self.orders as u16 == 0
+    }
+
+    /// Counts an order that came, or one that went, or neither, without a jump.
+    #[inline(always)]
+    pub(in super::super) const fn changed(self, came: bool, went: bool) -> bool {
+        *self.orders = self.orders.wrapping_add(came as u32 * 0x1_0001).wrapping_sub(went as u32);
+        *self.orders as u16 == 0
+    }
+
+    /// Remembers that a reference of this page is in the table.
+    pub(in super::super) const fn mix(self) {
+        *self.mixed = true;
+    }
+}
+
+const fn entry() -> Entry {
+    Entry { number: NOBODY, page: None, orders: 0, mixed: false }
+}
+
+impl Pages {
+    /// None so far; room for four times `limit` orders at most.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            entries: Box::new([entry()]),
+            shared: 0,
+            shift: PAGE_BITS,
+            dense: false,
+            front: 0,
+            highest_left: None,
+            blank: Vec::new(),
+            seen: Seen::default(),
+            strikes: 0,
+            most_entries: Self::most_entries(limit),
+        }
+    }
+
+    fn most_entries(limit: usize) -> usize {
+        (limit.saturating_mul(4) / PAGE).clamp(4, 1 << 24).next_power_of_two()
+    }
+
+    /// The most that they take.
+    #[cfg(test)]
+    pub(super) fn most_bytes(limit: usize) -> usize {
+        Self::most_entries(limit) * (size_of::<Entry>() + size_of::<Page>())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let pages = self.entries.iter().filter(|entry| entry.page.is_some()).count() + self.blank.len();
+        self.entries.len() * size_of::<Entry>() + pages * size_of::<Page>()
+    }
+
+    pub(super) fn clear(&mut self) {
+        let most_entries = self.most_entries;
+        *self = Self { most_entries, ..Self::new(0) };
+    }
+
+    #[inline(always)]
+    fn at(&self, number: u64) -> usize {
+        number as usize & (self.entries.len() - 1)
+    }
+
+    #[inline(always)]
+    const fn tag(&self, reference: u64) -> u8 {
+        (reference & ((1 << self.shared) - 1)) as u8
+    }
+
+    /// A reference's place, where its page is there.
+    #[inline(always)]
+    pub(super) fn place(&mut self, reference: u64) -> Option<Place<'_>> {
+        let number = reference >> self.shift;
+        let (at, tag) = (self.at(number), self.tag(reference));
+        let entry = &mut self.entries[at];
+        if entry.number != number {
+            return None;
+        }
+        let order = &mut entry.page.as_mut()?.0[(reference >> self.shared) as usize % PAGE];
+        Some(Place { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
+    }
+
+    /// The order, or whether it may be in the table.
+    #[inline]
+    pub(super) fn order(&self, reference: u64) -> Result<Order, bool> {
+        let number = reference >> self.shift;
+        let entry = &self.entries[self.at(number)];
+        let Some(page) = entry.page.as_ref().filter(|_| entry.number == number) else { return Err(true) };
+        let order = page.0[(reference >> self.shared) as usize % PAGE];
+        if order.shares != 0 && order.mark >> 1 == self.tag(reference) { Ok(order) } else { Err(entry.mixed) }
+    }
+
+    /// False where the reference has no page.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, reference: u64) -> bool {
+        let number = reference >> self.shift;
+        let entry = &self.entries[self.at(number)];
+        let Some(page) = entry.page.as_ref().filter(|_| entry.number == number) else { return false };
+        prefetch(&page.0[(reference >> self.shared) as usize % PAGE]);
+        true
+    }
+
+    /// Remembers that an order is about to be put into the table.
+    pub(super) fn has_left(&mut self, reference: u64, table_was_empty: bool) {
+        let before = self.highest_left.filter(|_| !table_was_empty);
+        self.highest_left = Some(before.map_or(reference, |before| before.max(reference)));
+    }
+
+    /// Gives back the page of a reference, of which nothing is left, but for the newest.
+    pub(super) fn emptied(&mut self, reference: u64) {
+        let number = reference >> self.shift;
+        let at = self.at(number);
+        let entry = &mut self.entries[at];
+        if entry.number == number
+            && number != self.front
+            && let Some(page) = entry.page.take()
+        {
+            entry.number = NOBODY;
+            self.blank.push(page);
+        }
+    }
+
+    /// Makes a page for the reference of a new order, if references are dense and it is the next.
+    pub(super) fn make_room(&mut self, reference: u64, table: &mut Table) {
+        let number = reference >> self.shift;
+        if self.dense && self.entries[self.at(number)].number == number {
+            return;
+        }
+        if self.dense && number.wrapping_sub(self.front) <= AHEAD {
+            self.claim(number, table);
+        } else {
+            self.watch(reference, table);
+        }
+    }
+
+    #[cold]
+    fn claim(&mut self, number: u64, table: &mut Table) {
+        let at = self.at(self.front);
+        let left = &self.entries[at];
+        if left.number == self.front {
+            let worth = left.orders >> 16 >= WORTH;
+            // An empty page was kept because it was the newest.
+            if left.orders as u16 == 0 && number != self.front {
+                let front = self.front << self.shift;
+                self.front = number;
+                self.emptied(front);
+            }
+            self.strikes = if worth { 0 } else { self.strikes + 1 };
+            if self.strikes >= STRIKES {
+                self.dense = false;
+                self.strikes = 0;
+                return;
+            }
+        }
+        self.front = number;
+        let at = self.at(number);
+        self.move_out(at, table);
+        let highest_left = self.highest_left.filter(|_| table.len() > 0);
+        let page = self.blank.pop().unwrap_or_else(|| Box::new(Page([Order::default(); PAGE])));
+        self.entries[at] = Entry {
+            number,
+            page: Some(page),
+            orders: 0,
+            mixed: highest_left.is_some_and(|highest| number <= highest >> self.shift),
+        };
+    }
+
+    /// Puts what is left of a page into the table, and blanks it.
+    fn move_out(&mut self, at: usize, table: &mut Table) {
+        let Some(mut page) = self.entries[at].page.take() else { return };
+        let Entry { number, orders, .. } = self.entries[at];
+        self.entries[at].number = NOBODY;
+        if orders as u16 > 0 {
+            for (k, order) in page.0.iter_mut().enumerate() {
+                if order.shares == 0 {
+                    continue;
+                }
+                let tag = u64::from(order.mark >> 1);
+                let reference = number << self.shift | (k as u64) << self.shared | tag;
+                let before = self.highest_left.filter(|_| table.len() > 0);
+                self.highest_left = Some(before.map_or(reference, |before| before.max(reference)));
+                table.insert(reference, Order { mark: order.mark & 1, ..*order });
+            }
+            page.0.fill(Order::default());
+        }
+        self.blank.push(page);
+    }
+
+    /// Watches references that have no page, until they turn out to be dense.
+    #[cold]
+    fn watch(&mut self, reference: u64, table: &mut Table) {
+        let seen = &mut self.seen;
+        if seen.count == 0 {
+            *seen = Seen { count: 0, lowest: reference, highest: reference, differing: 0 };
+        }
+        seen.count += 1;
+        seen.differing |= reference ^ seen.lowest;
+        seen.lowest = seen.lowest.min(reference);
+        seen.highest = seen.highest.max(reference);
+        if seen.count < SEEN {
+            return;
+        }
+        seen.count = 0;
+        let shared = seen.differing.trailing_zeros().min(MOST_SHARED);
+        if (seen.highest - seen.lowest) >> shared > u64::from(SEEN) << SPARSEST {
+            return;
+        }
+        let highest = seen.highest;
+        if self.entries.len() < self.most_entries {
+            self.entries = (0..self.most_entries).map(|_| entry()).collect();
+        }
+        if !self.dense && shared != self.shared {
+            // What is there was numbered in another way.
+            for at in 0..self.entries.len() {
+                self.move_out(at, table);
+            }
+            self.shared = shared;
+            self.shift = shared + PAGE_BITS;
+        }
+        self.dense = true;
+        self.front = highest >> self.shift;
+    }
+}

@@ -1,0 +1,371 @@
+//! Messages of all types as records of one size, with their numbers in the machine's own byte order.
+//!
+//! A consumer that reads nearly every field, such as a book, spends more on finding out which type a message has than on
+//! its bytes: processors guess that jump wrongly every other time. A [`Record`] has one place for each kind of field,
+//! whatever the type, so that its reader need not ask. Where the processor can permute bytes (AVX-512 VBMI: Intel from
+//! Ice Lake on, AMD from Zen 4 on), making one needs no jump either: the type selects a row of a table that says which
+//! byte goes where. Everywhere else a [`Decoder`] looks at the type once. Both give the same records
+//! (`tests/records.rs`).
+
+use super::field::chunk;
+use super::message_type::MessageType;
+use super::{Malformed, PREFIX_BYTES};
+use crate::processor::Permutation;
+
+/// Bytes of a record: a cache line.
+pub const RECORD_BYTES: usize = 64;
+
+/// A message, decoded. A field that its type does not have is 0.
+///
+/// | type | `reference` | `other` | `stock` | `price` | `shares` | `third` | `fourth` | `fifth` | `code`, `code_2`… |
+/// |---|---|---|---|---|---|---|---|---|---|
+/// | `A` `F` | order | | stock | price | shares | | | attribution (`F`) | side |
+/// | `E` | order | match | | | shares | | | | |
+/// | `C` | order | match | | price | shares | | | | printable |
+/// | `X`, `D` | order | | | | shares (`X`) | | | | |
+/// | `U` | old order | new order | | price | shares | | | | |
+/// | `P` | order | match | stock | price | shares | | | | side |
+/// | `Q` | shares | match | stock | price | | | | | cross |
+/// | `B` | | match | | | | | | | |
+/// | `I` | paired | imbalance | stock | reference | | far | near | | direction, cross, variation |
+/// | `R` | | | stock | | round lot | leverage | bytes 25–28 | bytes 29–32 | category, financial status, ETP, inverse |
+/// | `H` | | | stock | | | | | reason | state, reserved |
+/// | `Y` `N` `S` `W` | | | stock (`Y` `N`) | | | | | | action, interest, event, level |
+/// | `L` | | | stock | | | | | participant | primary, mode, state |
+/// | `V` | level 1 | level 2 | level 3 | | | | | | |
+/// | `K` | | | stock | price | | release, s | | | qualifier |
+/// | `J` | | | stock | reference | | upper | lower | extension | |
+/// | `h` | | | stock | | | | | | market, action |
+/// | `O` | near time | | stock | near | lower collar | lowest | highest | upper collar | eligible |
+///
+/// Short texts in `fourth` and `fifth` are there as big-endian numbers: `to_be_bytes` gives the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Record {
+    /// Nanoseconds since midnight in New York.
+    pub ts_ns: u64,
+    /// The order, or the first number of eight bytes.
+    pub reference: u64,
+    /// The new order or the match, or the second number of eight bytes.
+    pub other: u64,
+    /// The stock's symbol as received.
+    pub stock: [u8; 8],
+    /// The price of an order or a trade, or the foremost one.
+    pub price: u32,
+    /// Shares.
+    pub shares: u32,
+    /// A third number of four bytes.
+    pub third: u32,
+    /// A fourth one.
+    pub fourth: u32,
+    /// A fifth one, or a text of four bytes.
+    pub fifth: u32,
+    /// The day's number of the stock.
+    pub locate: u16,
+    /// The tracking number.
+    pub tracking: u16,
+    /// The message's first byte: its type.
+    pub kind: u8,
+    /// The foremost code of one letter.
+    pub code: u8,
+    /// The second code.
+    pub code_2: u8,
+    /// The third code.
+    pub code_3: u8,
+    /// The fourth code.
+    pub code_4: u8,
+    /// Always 0.
+    pub spare: [u8; 2],
+    /// What is odd about the message, as bits: [`KNOWN`](Self::KNOWN), [`SHORT`](Self::SHORT), [`LONGER`](Self::LONGER).
+    pub flags: u8,
+}
+
+impl Record {
+    /// The type is one of ITCH 5.0. Without it a message of eleven bytes or more has its prefix only.
+    pub const KNOWN: u8 = 1;
+    /// Fewer bytes than the type has (or none at all): only `kind` is set.
+    pub const SHORT: u8 = 2;
+    /// Bytes behind the known fields.
+    pub const LONGER: u8 = 4;
+
+    /// Whether the message has all fields of its type, which is known.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.flags & (Self::KNOWN | Self::SHORT) == Self::KNOWN
+    }
+
+    /// Why the `length` bytes that this was made from are not a message.
+    ///
+    /// # Errors
+    /// As [`decode`](super::decode).
+    #[inline]
+    pub const fn check(&self, length: usize) -> Result<(), Malformed> {
+        if self.flags & Self::SHORT == 0 {
+            return Ok(());
+        }
+        match MessageType::of(self.kind) {
+            Some(kind) if length > 0 => Err(Malformed::Short { kind, length }),
+            _ => Err(Malformed::Empty),
+        }
+    }
+
+    const BLANK: Self = Self {
+        ts_ns: 0,
+        reference: 0,
+        other: 0,
+        stock: [0; 8],
+        price: 0,
+        shares: 0,
+        third: 0,
+        fourth: 0,
+        fifth: 0,
+        locate: 0,
+        tracking: 0,
+        kind: 0,
+        code: 0,
+        code_2: 0,
+        code_3: 0,
+        code_4: 0,
+        spare: [0; 2],
+        flags: 0,
+    };
+
+    /// What comes of a message of no byte.
+    pub(crate) const OF_NOTHING: Self = Self { flags: Self::SHORT, ..Self::BLANK };
+
+    /// What holds for every message with its type's bytes.
+    #[inline(always)]
+    fn prefix<const L: usize>(message: &[u8; L], flags: u8) -> Self {
+        Self {
+            ts_ns: u64::from_be_bytes(chunk::<3, 8, L>(message)) & 0x0000_FFFF_FFFF_FFFF,
+            locate: u16::from_be_bytes(chunk::<1, 2, L>(message)),
+            tracking: u16::from_be_bytes(chunk::<3, 2, L>(message)),
+            kind: message[0],
+            flags,
+            ..Self::BLANK
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
+
+/// Which bytes of a message of one type go where in its record.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    /// For each byte of a record, the byte of the message.
+    pub(crate) from: [u8; RECORD_BYTES],
+    /// Which bytes of a record come from the message; the others are 0.
+    pub(crate) taken: u64,
+    /// Bytes that the message must have.
+    pub(crate) length: usize,
+    /// [`Record::KNOWN`] or nothing.
+    pub(crate) known: u8,
+}
+
+impl Row {
+    const NONE: Self = Self { from: [0; RECORD_BYTES], taken: 0, length: PREFIX_BYTES, known: 0 };
+
+    /// With a field of `bytes` bytes: a number is turned round, a text is not.
+    const fn with(mut self, to: usize, at: usize, bytes: usize, is_number: bool) -> Self {
+        let mut k = 0;
+        while k < bytes {
+            // A little-endian machine's lowest byte is the last on the wire.
+            let source =
+                if is_number && cfg!(target_endian = "little") { at + bytes - 1 - k } else { at + k };
+            self.from[to + k] = source as u8;
+            self.taken |= 1 << (to + k);
+            k += 1;
+        }
+        self
+    }
+
+    const PREFIX: Self = Self::NONE
+        .with(std::mem::offset_of!(Record, kind), 0, 1, true)
+        .with(std::mem::offset_of!(Record, locate), 1, 2, true)
+        .with(std::mem::offset_of!(Record, tracking), 3, 2, true)
+        .with(std::mem::offset_of!(Record, ts_ns), 5, 6, true);
+}
+
+/// A field of a record that is read from so many bytes of a message.
+trait Place<const N: usize> {
+    const IS_NUMBER: bool;
+    fn read(bytes: [u8; N]) -> Self;
+}
+
+macro_rules! places {
+    ($($number:ty: $bytes:literal),*) => {
+        $(impl Place<$bytes> for $number {
+            const IS_NUMBER: bool = true;
+
+            #[inline(always)]
+            fn read(bytes: [u8; $bytes]) -> Self {
+                Self::from_be_bytes(bytes)
+            }
+        })*
+    };
+}
+
+places!(u8: 1, u32: 4, u64: 8);
+
+impl Place<8> for [u8; 8] {
+    const IS_NUMBER: bool = false;
+
+    #[inline(always)]
+    fn read(bytes: [u8; 8]) -> Self {
+        bytes
+    }
+}
+
+/// Declares where each type's fields go, once for both ways of decoding.
+macro_rules! layouts {
+    ($($kind:ident { $($field:ident: $type:ty = $at:literal,)* })*) => {
+        /// The row of each first byte.
+        pub(crate) const ROWS: [Row; 256] = {
+            let mut rows = [Row::PREFIX; 256];
+            $(
+                rows[MessageType::$kind as usize] = Row {
+                    length: MessageType::$kind.length(),
+                    known: Record::KNOWN,
+                    ..Row::PREFIX
+                }$(.with(
+                    std::mem::offset_of!(Record, $field),
+                    $at,
+                    size_of::<$type>(),
+                    <$type as Place<{ size_of::<$type>() }>>::IS_NUMBER,
+                ))*;
+            )*
+            rows
+        };
+
+        /// One jump on the type, then fixed places of an array of known length.
+        #[inline(always)]
+        fn read(bytes: &[u8]) -> Record {
+            let Some(letter) = bytes.first() else { return Record::OF_NOTHING };
+            match *letter {
+                $(letter if letter == MessageType::$kind as u8 => {
+                    const LENGTH: usize = MessageType::$kind.length();
+                    let Some(message) = bytes.first_chunk::<LENGTH>() else { return short(letter) };
+                    let longer = if bytes.len() > LENGTH { Record::LONGER } else { 0 };
+                    Record {
+                        $($field: <$type>::read(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
+                        ..Record::prefix(message, Record::KNOWN | longer)
+                    }
+                })*
+                letter => unknown(letter, bytes),
+            }
+        }
+    };
+}
+
+#[cold]
+fn short(kind: u8) -> Record {
+    Record { kind, flags: Record::KNOWN | Record::SHORT, ..Record::BLANK }
+}
+
+#[cold]
+fn unknown(kind: u8, bytes: &[u8]) -> Record {
+    match bytes.first_chunk::<PREFIX_BYTES>() {
+        Some(message) => Record::prefix(message, 0),
+        None => Record { kind, ..Record::BLANK },
+    }
+}
+
+layouts! {
+    AddOrder { reference: u64 = 11, code: u8 = 19, shares: u32 = 20, stock: [u8; 8] = 24, price: u32 = 32, }
+    OrderDelete { reference: u64 = 11, }
+    OrderExecuted { reference: u64 = 11, shares: u32 = 19, other: u64 = 23, }
+    OrderReplace { reference: u64 = 11, other: u64 = 19, shares: u32 = 27, price: u32 = 31, }
+    OrderCancel { reference: u64 = 11, shares: u32 = 19, }
+    AddOrderAttributed {
+        reference: u64 = 11, code: u8 = 19, shares: u32 = 20, stock: [u8; 8] = 24, price: u32 = 32, fifth: u32 = 36,
+    }
+    Trade {
+        reference: u64 = 11, code: u8 = 19, shares: u32 = 20, stock: [u8; 8] = 24, price: u32 = 32, other: u64 = 36,
+    }
+    OrderExecutedWithPrice { reference: u64 = 11, shares: u32 = 19, other: u64 = 23, code: u8 = 31, price: u32 = 32, }
+    CrossTrade { reference: u64 = 11, stock: [u8; 8] = 19, price: u32 = 27, other: u64 = 31, code: u8 = 39, }
+    BrokenTrade { other: u64 = 11, }
+    NetOrderImbalance {
+        reference: u64 = 11, other: u64 = 19, code: u8 = 27, stock: [u8; 8] = 28, third: u32 = 36, fourth: u32 = 40,
+        price: u32 = 44, code_2: u8 = 48, code_3: u8 = 49,
+    }
+    SystemEvent { code: u8 = 11, }
+    StockDirectory {
+        stock: [u8; 8] = 11, code: u8 = 19, code_2: u8 = 20, shares: u32 = 21, fourth: u32 = 25, fifth: u32 = 29,
+        code_3: u8 = 33, third: u32 = 34, code_4: u8 = 38,
+    }
+    TradingAction { stock: [u8; 8] = 11, code: u8 = 19, code_2: u8 = 20, fifth: u32 = 21, }
+    RegSho { stock: [u8; 8] = 11, code: u8 = 19, }
+    ParticipantPosition { fifth: u32 = 11, stock: [u8; 8] = 15, code: u8 = 23, code_2: u8 = 24, code_3: u8 = 25, }
+    BreakerLevels { reference: u64 = 11, other: u64 = 19, stock: [u8; 8] = 27, }
+    BreakerStatus { code: u8 = 11, }
+    IpoQuoting { stock: [u8; 8] = 11, third: u32 = 19, code: u8 = 23, price: u32 = 24, }
+    AuctionCollar { stock: [u8; 8] = 11, price: u32 = 19, third: u32 = 23, fourth: u32 = 27, fifth: u32 = 31, }
+    OperationalHalt { stock: [u8; 8] = 11, code: u8 = 19, code_2: u8 = 20, }
+    RetailInterest { stock: [u8; 8] = 11, code: u8 = 19, }
+    DirectListing {
+        stock: [u8; 8] = 11, code: u8 = 19, third: u32 = 20, fourth: u32 = 24, price: u32 = 28, reference: u64 = 32,
+        shares: u32 = 40, fifth: u32 = 44,
+    }
+}
+
+/// Makes records of messages, in the quickest way that this processor has.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder {
+    permutation: Option<Permutation>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// The quickest that this processor can run; asking it costs a load.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { permutation: Permutation::detect() }
+    }
+
+    /// The one that runs everywhere.
+    #[must_use]
+    pub const fn portable() -> Self {
+        Self { permutation: None }
+    }
+
+    /// Whether it permutes bytes rather than looking at each type.
+    #[must_use]
+    pub const fn is_permuting(&self) -> bool {
+        self.permutation.is_some()
+    }
+
+    /// The record of one message without framing. Never fails: [`Record::flags`] tells what is odd.
+    #[inline]
+    #[must_use]
+    pub fn record(&self, bytes: &[u8]) -> Record {
+        match self.permutation {
+            Some(permutation) => permutation.record(bytes),
+            None => read(bytes),
+        }
+    }
+
+    /// Fills `records` from `messages` as far as both go; gives how many there are now.
+    ///
+    /// Keep it to a datagram, and the records in the first-level cache; 32 are enough for what this gains.
+    #[inline]
+    pub fn fill<'a>(&self, messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+        match self.permutation {
+            Some(permutation) => permutation.fill(messages, records),
+            None => {
+                let mut count = 0;
+                for (record, message) in records.iter_mut().zip(messages) {
+                    *record = read(message);
+                    count += 1;
+                }
+                count
+            }
+        }
+    }
+}

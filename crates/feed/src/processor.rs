@@ -1,0 +1,173 @@
+//! Instructions of the processor that Rust has no safe word for: bytes permuted by a table, and prefetching.
+//!
+//! The only file of this crate with `unsafe`. What keeps it sound: a [`Permutation`] exists only where the processor was
+//! asked and has the instructions; a load from a message is masked by the message's length, and a masked byte is never
+//! touched; and a prefetch is a hint that reads nothing.
+#![allow(unsafe_code)]
+
+use crate::itch::Record;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::Permutation;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use other::Permutation;
+
+/// Asks for the cache line in which `place` begins.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint: it reads and writes nothing, whatever the address, and a reference's address is a good one. (No
+    // test can break: there is nothing to go wrong.)
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m512i, _bzhi_u64, _mm512_load_si512, _mm512_maskz_loadu_epi8, _mm512_maskz_permutexvar_epi8,
+        _mm512_store_si512,
+    };
+
+    use super::Record;
+    use crate::itch::{ROWS, Row};
+
+    /// Proof that the processor has the instructions.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Permutation(());
+
+    /// The places of one type's bytes, at an address that a vector can be loaded from.
+    #[repr(C, align(64))]
+    struct Places([u8; 64]);
+
+    /// What else there is to know of a type.
+    #[derive(Clone, Copy)]
+    struct About {
+        taken: u64,
+        length: u32,
+        known: u32,
+    }
+
+    static PLACES: [Places; 256] = {
+        let mut places = [const { Places([0; 64]) }; 256];
+        let mut kind = 0;
+        while kind < 256 {
+            places[kind].0 = ROWS[kind].from;
+            kind += 1;
+        }
+        places
+    };
+
+    static ABOUT: [About; 256] = {
+        let mut about = [About { taken: 0, length: 0, known: 0 }; 256];
+        let mut kind = 0;
+        while kind < 256 {
+            let Row { taken, length, known, .. } = ROWS[kind];
+            about[kind] = About { taken, length: length as u32, known: known as u32 };
+            kind += 1;
+        }
+        about
+    };
+
+    impl Permutation {
+        /// Whether the processor can.
+        #[inline]
+        pub(crate) fn detect() -> Option<Self> {
+            let can = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi")
+                && is_x86_feature_detected!("bmi2");
+            can.then_some(Self(()))
+        }
+
+        /// The record of one message.
+        #[inline]
+        pub(crate) fn record(self, bytes: &[u8]) -> Record {
+            let mut record = Record::default();
+            // SAFETY: `self` was made by `detect`, so the processor has every feature that `permute` is compiled for.
+            // Test: `both_ways_give_the_same_records` in tests/records.rs.
+            unsafe { permute(bytes, &mut record) };
+            record
+        }
+
+        /// The records of several messages.
+        #[inline]
+        pub(crate) fn fill<'a>(
+            self,
+            messages: impl Iterator<Item = &'a [u8]>,
+            records: &mut [Record],
+        ) -> usize {
+            // SAFETY: as in `record`. Test: `a_batch_is_its_messages_one_by_one` in tests/records.rs.
+            unsafe { permute_all(messages, records) }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+    fn permute_all<'a>(messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+        let mut count = 0;
+        for (record, message) in records.iter_mut().zip(messages) {
+            permute(message, record);
+            count += 1;
+        }
+        count
+    }
+
+    /// One load, one permutation, one store, and a byte for what is odd.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+    fn permute(bytes: &[u8], record: &mut Record) {
+        let Some(kind) = bytes.first() else {
+            *record = Record::OF_NOTHING;
+            return;
+        };
+        let kind = usize::from(*kind);
+        let About { taken, length, known } = ABOUT[kind];
+        let readable = _bzhi_u64(u64::MAX, bytes.len().min(64) as u32);
+        let enough = bytes.len() >= length as usize;
+        // A short message keeps its type and nothing else.
+        const KIND_ONLY: u64 = 1 << std::mem::offset_of!(Record, kind);
+        let taken = if enough { taken } else { KIND_ONLY };
+        // SAFETY: the load touches only bytes whose bit is set in `readable`, which are the message's own (the processor
+        // suppresses faults of the others); the second load and the store are of 64 bytes at addresses that `Places` and
+        // `Record` align to 64; and any bytes make a `Record`, which is numbers and arrays of them without padding.
+        // Test: `a_message_at_the_end_of_its_memory_is_read` in tests/records.rs.
+        unsafe {
+            let message = _mm512_maskz_loadu_epi8(readable, bytes.as_ptr().cast());
+            let places: __m512i = _mm512_load_si512(PLACES[kind].0.as_ptr().cast());
+            let permuted = _mm512_maskz_permutexvar_epi8(taken, places, message);
+            _mm512_store_si512(std::ptr::from_mut(record).cast(), permuted);
+        }
+        let short = u8::from(!enough) * Record::SHORT;
+        let longer = u8::from(bytes.len() > length as usize) * Record::LONGER;
+        let known = known as u8;
+        record.flags = known | ((short | longer) & 0_u8.wrapping_sub(known));
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    use super::Record;
+
+    /// Instructions that this processor does not have.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Permutation {}
+
+    impl Permutation {
+        pub(crate) const fn detect() -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn record(self, _bytes: &[u8]) -> Record {
+            match self {}
+        }
+
+        pub(crate) fn fill<'a>(self, _: impl Iterator<Item = &'a [u8]>, _: &mut [Record]) -> usize {
+            match self {}
+        }
+    }
+}
