@@ -10,6 +10,7 @@
 //! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
+//! * [`dbn`]: Databento's files of market data, with books of their own;
 //! * [`book`]: order by order books of all symbols, with price levels, top of book and volume;
 //! * [`depth`]: the orders themselves, for feeds that publish them, and what a message did to them;
 //! * [`normalise`]: an exchange's message becomes a [`draft::Draft`] of an update in the Open Message Model's terms;
@@ -44,6 +45,7 @@
 mod blocks;
 pub mod book;
 pub mod capture;
+pub mod dbn;
 pub mod depth;
 pub mod draft;
 pub mod faults;

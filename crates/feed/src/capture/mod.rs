@@ -1,8 +1,9 @@
-//! Reading captures: pcap, pcapng and files of ITCH messages, plain or gzipped, from any [`Read`].
+//! Reading captures: pcap, pcapng, files of ITCH messages and of DBN records, plain or compressed, from any [`Read`].
 //!
 //! [`open`] looks at the first bytes, not at a name, and gives either UDP datagrams with the time at which they were
-//! captured ([`Capture`]) or ITCH messages ([`ItchFile`]). Memory is bounded whatever the file says: one window of
-//! under two mebibytes, and packets of at most [`LARGEST_PACKET`] bytes.
+//! captured ([`Capture`]), ITCH messages ([`ItchFile`]) or DBN records ([`dbn::File`]). Memory is bounded whatever the file
+//! says: one window of under two mebibytes, packets of at most [`LARGEST_PACKET`] bytes, for files in Zstandard its own
+//! window of up to 128 MiB, and DBN's metadata.
 //!
 //! What cannot be used is counted with its reason ([`Skip`]), not guessed. A file that stops in the middle of a
 //! record gives all that came before and then says how many bytes were left ([`Counts::trailing_bytes`]); a file that
@@ -23,11 +24,11 @@ mod container;
 mod headers;
 mod itch_file;
 mod pack;
-mod window;
+pub(crate) mod window;
 mod write;
 
 use std::fmt;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::net::SocketAddr;
 
 use flate2::read::MultiGzDecoder;
@@ -41,6 +42,8 @@ pub use write::PcapWriter;
 
 use container::{Container, Next};
 use window::Window;
+
+use crate::dbn;
 
 /// Bytes of the largest packet that is read: the largest snapshot length that capture tools use.
 pub const LARGEST_PACKET: usize = 256 * 1024;
@@ -75,7 +78,7 @@ pub enum Error {
     },
     /// The first bytes are those of no format that is read here.
     #[error(
-        "not a capture: it begins with {start}; expected pcap, pcapng or length-prefixed ITCH messages, plain or gzipped"
+        "not a capture: it begins with {start}; expected pcap, pcapng, length-prefixed ITCH messages or DBN records, plain, gzip or zstd"
     )]
     Unknown {
         /// The first bytes in hexadecimal, or "nothing".
@@ -88,6 +91,14 @@ pub enum Error {
         place: Place,
         /// What should have been there.
         expected: &'static str,
+    },
+    /// A file of DBN records is damaged, or of a version that is not read.
+    #[error("damaged at {place}")]
+    Records {
+        /// Where what is damaged begins.
+        place: Place,
+        /// What is wrong with it.
+        source: dbn::Damage,
     },
     /// A message cannot be put into a datagram.
     #[error("message {sequence} cannot be packed")]
@@ -106,7 +117,12 @@ pub enum Recording<'r> {
     Datagrams(Capture<'r>),
     /// ITCH messages without packets.
     Messages(ItchFile<'r>),
+    /// DBN records.
+    Records(dbn::File<'r>),
 }
+
+/// The largest window that a file in Zstandard may want, as a power of two: that of Zstandard's own command.
+const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Recognises a capture by its first bytes.
 ///
@@ -115,9 +131,15 @@ pub enum Recording<'r> {
 /// The stream fails, is in no known format, or breaks off within its file header.
 pub fn open<'r>(stream: impl Read + Send + 'r) -> Result<Recording<'r>, Error> {
     let mut window = Window::new(stream, false);
-    // The magic and the method of gzip (RFC 1952).
-    if window.fill(3)?.starts_with(&[0x1F, 0x8B, 8]) {
-        window = Window::new(MultiGzDecoder::new(Remaining(window)), true);
+    match window.fill(4)? {
+        // The magic and the method of gzip (RFC 1952).
+        [0x1F, 0x8B, 8, ..] => window = Window::new(MultiGzDecoder::new(Remaining(window)), true),
+        // Zstandard (RFC 8878): a frame, or one to be skipped. There may be several, one behind the other.
+        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => {
+            window =
+                Window::new(unpacked(window).map_err(|source| Error::Read { place: START, source })?, true);
+        }
+        _ => {}
     }
     // Enough for an ITCH message and the beginning of the next.
     let start = window.fill(64)?;
@@ -135,10 +157,22 @@ pub fn open<'r>(stream: impl Read + Send + 'r) -> Result<Recording<'r>, Error> {
         let counts = Counts::default();
         return Ok(Recording::Datagrams(Capture { window, container, behind: 0, counts }));
     }
+    if dbn::file::recognise(window.bytes()) {
+        return Ok(Recording::Records(dbn::File::open(window)?));
+    }
     match itch_file::recognise(window.bytes()) {
         Some(framing) => Ok(Recording::Messages(ItchFile::new(window, framing))),
         None => Err(Error::Unknown { start: hexadecimal(window.bytes()) }),
     }
+}
+
+const START: Place = Place { offset: 0, unpacked: false };
+
+/// What a window in Zstandard holds when it is unpacked.
+fn unpacked<'r>(window: Window<'r>) -> std::io::Result<impl Read + Send + 'r> {
+    let mut stream = zstd::Decoder::with_buffer(BufReader::new(Remaining(window)))?;
+    stream.window_log_max(ZSTD_WINDOW_LOG)?;
+    Ok(stream)
 }
 
 /// The first eight bytes for an error message.

@@ -8,7 +8,7 @@ use super::{Error, Place};
 const CAPACITY: usize = 2 * (super::LARGEST_PACKET + 64 * 1024);
 
 /// The next bytes of a stream.
-pub(super) struct Window<'r> {
+pub(crate) struct Window<'r> {
     stream: Box<dyn Read + Send + 'r>,
     bytes: Box<[u8]>,
     start: usize,
@@ -21,24 +21,24 @@ pub(super) struct Window<'r> {
 }
 
 impl<'r> Window<'r> {
-    pub(super) fn new(stream: impl Read + Send + 'r, unpacked: bool) -> Self {
+    pub(crate) fn new(stream: impl Read + Send + 'r, unpacked: bool) -> Self {
         let bytes = vec![0; CAPACITY].into_boxed_slice();
         Self { stream: Box::new(stream), bytes, start: 0, end: 0, offset: 0, unpacked, ended: false }
     }
 
     /// Where the window begins.
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         Place { offset: self.offset, unpacked: self.unpacked }
     }
 
     /// What is in the window, without reading more.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
     /// Reads on until the window holds `wanted` bytes (at most its capacity) or the stream is at its end, and gives
     /// what it holds.
-    pub(super) fn fill(&mut self, wanted: usize) -> Result<&[u8], Error> {
+    pub(crate) fn fill(&mut self, wanted: usize) -> Result<&[u8], Error> {
         let wanted = wanted.min(self.bytes.len());
         while self.end - self.start < wanted && !self.ended {
             if self.start + wanted > self.bytes.len() {
@@ -60,14 +60,14 @@ impl<'r> Window<'r> {
     }
 
     /// Steps over `count` bytes that the window holds; over all of them where it holds fewer.
-    pub(super) fn step(&mut self, count: usize) {
+    pub(crate) fn step(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
         self.offset += count as u64;
     }
 
     /// Steps over `count` bytes, reading on as needed, and gives how many there were.
-    pub(super) fn skip(&mut self, count: u64) -> Result<u64, Error> {
+    pub(crate) fn skip(&mut self, count: u64) -> Result<u64, Error> {
         let mut left = count;
         while left > 0 {
             let piece = usize::try_from(left).unwrap_or(usize::MAX).min(64 * 1024);

@@ -1,0 +1,519 @@
+//! All instruments of a stream of records: names, tops of book, trades, states.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::event::{Definition, Event, Order, Quote, Statistic, Trade, TradingStatus};
+use super::field::{Flags, Price};
+use super::ladder::Resting;
+use super::order_book::OrderBook;
+use super::record::{Header, Level, Record};
+use super::symbols::Symbols;
+use crate::itch::Side;
+
+/// Bounds. Records beyond them are counted and change nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Instruments, each at each of its publishers. An instrument takes some 400 bytes.
+    pub max_instruments: usize,
+    /// Orders of all books together. An order takes some 50 bytes, its table's room included.
+    pub max_orders: usize,
+    /// Price levels of one side of one book.
+    pub max_levels: usize,
+}
+
+impl Default for Settings {
+    /// A million instruments, ten million orders, 65,536 levels.
+    fn default() -> Self {
+        Self { max_instruments: 1_000_000, max_orders: 10_000_000, max_levels: 65_536 }
+    }
+}
+
+/// What was counted while books were kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Cancels of orders that are not on the book.
+    pub unknown_cancelled: u64,
+    /// Modifications of orders that are not on the book: they are there now.
+    pub unknown_modified: u64,
+    /// Orders that were added twice: the later one holds.
+    pub duplicate_orders: u64,
+    /// Cancels of more than was left.
+    pub excess_cancelled: u64,
+    /// Orders without side or price.
+    pub odd_orders: u64,
+    /// Orders and levels that had no room within the bounds.
+    pub refused_orders: u64,
+    /// Records of instruments that had no room within the bounds.
+    pub refused_instruments: u64,
+    /// The most orders on all books at any time.
+    pub max_live_orders: usize,
+}
+
+/// The best of a side.
+pub type Best = Resting;
+
+/// The best of both sides; `None` where a side is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    /// Highest bid.
+    pub bid: Option<Best>,
+    /// Lowest ask.
+    pub ask: Option<Best>,
+}
+
+impl Top {
+    fn of(level: &Level) -> Self {
+        let best = |price: Price, size: u32, orders| {
+            price.defined().map(|price| Best { price, size: u64::from(size), orders })
+        };
+        Self {
+            bid: best(level.bid_px, level.bid_sz, level.bid_ct),
+            ask: best(level.ask_px, level.ask_sz, level.ask_ct),
+        }
+    }
+}
+
+/// The trades of an instrument so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Volume {
+    /// How many.
+    pub trades: u64,
+    /// What they add up to.
+    pub size: u64,
+    /// The last of them.
+    pub last: Option<Trade>,
+}
+
+/// Where an instrument's name comes from; the later are heeded more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum NamedBy {
+    Number,
+    Definition,
+    Mapping,
+    Metadata,
+}
+
+/// An instrument at a publisher.
+#[derive(Debug)]
+pub struct Book {
+    publisher: u16,
+    instrument: u32,
+    name: Box<str>,
+    named_by: NamedBy,
+    /// From then on the name may be another, ns since 1970 UTC.
+    named_until: u64,
+    definition: Option<Box<Definition>>,
+    /// As it was at the end of the last event.
+    top: Top,
+    /// As the publisher told it in the middle of one.
+    unsettled: Option<Top>,
+    quoted_ns: Option<u64>,
+    orders: Option<Box<OrderBook>>,
+    depth: Option<Box<[Level; 10]>>,
+    volume: Volume,
+    status: Option<TradingStatus>,
+    statistics: Vec<Statistic>,
+    records: u64,
+}
+
+/// Kinds of statistics that are kept of one instrument.
+const MOST_STATISTICS: usize = 64;
+
+impl Book {
+    /// Its publisher's number.
+    #[must_use]
+    pub const fn publisher(&self) -> u16 {
+        self.publisher
+    }
+
+    /// Its own number.
+    #[must_use]
+    pub const fn instrument(&self) -> u32 {
+        self.instrument
+    }
+
+    /// Its symbol, or its number where none is known; with the venue behind it in datasets of several venues.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, where there was a definition.
+    #[must_use]
+    pub fn definition(&self) -> Option<&Definition> {
+        self.definition.as_deref()
+    }
+
+    /// The top of book at the end of the last event.
+    #[must_use]
+    pub const fn top(&self) -> Top {
+        self.top
+    }
+
+    /// When the top of book last changed, ns since 1970 UTC.
+    #[must_use]
+    pub const fn quoted_ns(&self) -> Option<u64> {
+        self.quoted_ns
+    }
+
+    /// The levels of a side of an order book, best first.
+    pub fn levels(&self, side: Side) -> impl Iterator<Item = Best> + '_ {
+        self.orders.iter().flat_map(move |orders| orders.ladder(side).iter())
+    }
+
+    /// The ten best levels, where the publisher keeps them.
+    #[must_use]
+    pub fn depth(&self) -> Option<&[Level; 10]> {
+        self.depth.as_deref()
+    }
+
+    /// Orders on the book; `None` where records are not order by order.
+    #[must_use]
+    pub fn live_orders(&self) -> Option<usize> {
+        self.orders.as_ref().map(|orders| orders.len())
+    }
+
+    /// What was traded.
+    #[must_use]
+    pub const fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// The trading state, where there was one.
+    #[must_use]
+    pub const fn status(&self) -> Option<TradingStatus> {
+        self.status
+    }
+
+    /// The last statistic of each kind, in the order in which they first came.
+    #[must_use]
+    pub fn statistics(&self) -> &[Statistic] {
+        &self.statistics
+    }
+
+    /// Records that were about it.
+    #[must_use]
+    pub const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether the last event was not told to its end.
+    #[must_use]
+    pub const fn in_event(&self) -> bool {
+        self.unsettled.is_some()
+    }
+
+    /// The book as its orders make it.
+    fn built(&self) -> Top {
+        self.orders
+            .as_ref()
+            .map_or(Top::default(), |orders| Top { bid: orders.best(Side::Bid), ask: orders.best(Side::Ask) })
+    }
+
+    fn forget(&mut self, live: &mut usize) {
+        if let Some(orders) = &mut self.orders {
+            orders.clear(live);
+        }
+        self.orders = None;
+        self.depth = None;
+        self.definition = None;
+        self.top = Top::default();
+        self.unsettled = None;
+        self.quoted_ns = None;
+        self.volume = Volume::default();
+        self.status = None;
+        self.statistics = Vec::new();
+    }
+}
+
+/// The place of an instrument among the books, in the order in which they first came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub u32);
+
+/// What a record changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Change {
+    /// Whose book; `None` for a record of no instrument, or of one that had no room.
+    pub place: Option<Place>,
+    /// The instrument has a name for the first time, or another one.
+    pub named: bool,
+    /// The best bid has another price, or there is none any more, or one again.
+    pub bid: bool,
+    /// The best bid has another size.
+    pub bid_size: bool,
+    /// The best ask has another price, or there is none any more, or one again.
+    pub ask: bool,
+    /// The best ask has another size.
+    pub ask_size: bool,
+    /// The trading state is another.
+    pub status: bool,
+    /// There was a trade.
+    pub trade: bool,
+}
+
+impl Change {
+    /// Whether anything changed that is worth an update.
+    #[inline]
+    #[must_use]
+    pub const fn is_any(&self) -> bool {
+        self.bid | self.bid_size | self.ask | self.ask_size | self.status | self.trade
+    }
+}
+
+/// The books of all instruments.
+#[derive(Debug)]
+pub struct Books {
+    settings: Settings,
+    symbols: Symbols,
+    places: HashMap<u64, u32, RandomState>,
+    /// The instrument of the last record: the next is often about the same.
+    last: Option<(u64, u32)>,
+    books: Vec<Book>,
+    live_orders: usize,
+    counters: Counters,
+}
+
+impl Books {
+    /// No books yet; `symbols` are those of the file's metadata.
+    #[must_use]
+    pub fn new(settings: Settings, symbols: Symbols) -> Self {
+        Self {
+            settings,
+            symbols,
+            places: HashMap::with_hasher(RandomState::default()),
+            last: None,
+            books: Vec::new(),
+            live_orders: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Applies a record. Allocates only for a new instrument or symbol, and where a book gets deeper than it was.
+    #[inline]
+    pub fn apply(&mut self, header: &Header, record: &Record<'_>) -> Change {
+        if matches!(
+            record,
+            Record::Error(_)
+                | Record::ErrorV1(_)
+                | Record::System(_)
+                | Record::SystemV1(_)
+                | Record::Unknown(_)
+        ) {
+            return Change::default();
+        }
+        let Some((place, mut named)) = self.place(header) else {
+            self.counters.refused_instruments += 1;
+            return Change::default();
+        };
+        let Self { books, settings, live_orders, counters, .. } = self;
+        let Some(book) = books.get_mut(place as usize) else { return Change::default() };
+        book.records += 1;
+        let mut change = Change { place: Some(Place(place)), ..Change::default() };
+        match Event::of(record) {
+            Event::Order(order) => {
+                book.order(&order, settings, live_orders, counters);
+                if order.flags.has(Flags::LAST) {
+                    book.settle(header.ts_event, &mut change);
+                }
+            }
+            Event::Trade(trade) => {
+                book.trade(trade, &mut change);
+                if trade.flags.has(Flags::LAST) {
+                    book.settle(header.ts_event, &mut change);
+                }
+            }
+            Event::Quote(quote) => book.quote(&quote, header.ts_event, &mut change),
+            Event::Definition(definition) => {
+                named |= book.call(definition.symbol.as_str(), NamedBy::Definition);
+                book.definition = Some(Box::new(definition));
+            }
+            Event::Symbol(symbol) => named |= book.call(symbol.as_str(), NamedBy::Mapping),
+            Event::Status(status) => {
+                change.status = book.status != Some(status);
+                book.status = Some(status);
+            }
+            Event::Statistic(statistic) => book.statistic(statistic),
+            Event::Nothing => {}
+        }
+        change.named = named;
+        change
+    }
+
+    /// The place of a record's instrument, made now where it is new, and whether it has another name than before.
+    #[inline]
+    fn place(&mut self, header: &Header) -> Option<(u32, bool)> {
+        let key = u64::from(header.publisher) << 32 | u64::from(header.instrument);
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => match self.places.get(&key) {
+                Some(place) => *place,
+                None => return self.begin(key, header).map(|place| (place, true)),
+            },
+        };
+        self.last = Some((key, place));
+        match self.books.get(place as usize) {
+            Some(book) if header.ts_event >= book.named_until => Some((place, self.rename(place, header))),
+            _ => Some((place, false)),
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, key: u64, header: &Header) -> Option<u32> {
+        if self.books.len() >= self.settings.max_instruments.min(u32::MAX as usize) {
+            return None;
+        }
+        let place = self.books.len() as u32;
+        let named = self.symbols.name(header.instrument, header.ts_event);
+        let (name, named_by, named_until) = match named {
+            Some(named) => (full_name(named.name, header.publisher), NamedBy::Metadata, named.until),
+            None => (full_name(&header.instrument.to_string(), header.publisher), NamedBy::Number, u64::MAX),
+        };
+        self.books.push(Book {
+            publisher: header.publisher,
+            instrument: header.instrument,
+            name,
+            named_by,
+            named_until,
+            definition: None,
+            top: Top::default(),
+            unsettled: None,
+            quoted_ns: None,
+            orders: None,
+            depth: None,
+            volume: Volume::default(),
+            status: None,
+            statistics: Vec::new(),
+            records: 0,
+        });
+        self.places.insert(key, place);
+        self.last = Some((key, place));
+        Some(place)
+    }
+
+    /// Another day: the number may stand for another instrument, of which nothing is known.
+    #[cold]
+    fn rename(&mut self, place: u32, header: &Header) -> bool {
+        let Self { books, symbols, live_orders, .. } = self;
+        let Some(book) = books.get_mut(place as usize) else { return false };
+        let Some(named) = symbols.name(header.instrument, header.ts_event) else { return false };
+        // An undefined time is later than any day.
+        book.named_until = if header.ts_event == u64::MAX { book.named_until } else { named.until };
+        let name = full_name(named.name, header.publisher);
+        if book.name == name {
+            return false;
+        }
+        book.forget(live_orders);
+        book.name = name;
+        true
+    }
+
+    /// The book at a place.
+    #[inline]
+    #[must_use]
+    pub fn book(&self, place: Place) -> Option<&Book> {
+        self.books.get(place.0 as usize)
+    }
+
+    /// All books, in the order of their places.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Place, &Book)> + '_ {
+        self.books.iter().enumerate().map(|(at, book)| (Place(at as u32), book))
+    }
+
+    /// Orders on all books.
+    #[must_use]
+    pub const fn live_orders(&self) -> usize {
+        self.live_orders
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Book {
+    /// Gives the instrument a name, unless it has one that is heeded more; whether it is another.
+    fn call(&mut self, symbol: Option<&str>, named_by: NamedBy) -> bool {
+        let Some(symbol) = symbol.filter(|symbol| !symbol.is_empty()) else { return false };
+        if named_by < self.named_by {
+            return false;
+        }
+        self.named_by = named_by;
+        let name = full_name(symbol, self.publisher);
+        if self.name == name {
+            return false;
+        }
+        self.name = name;
+        true
+    }
+
+    #[inline]
+    fn order(&mut self, order: &Order, settings: &Settings, live: &mut usize, counters: &mut Counters) {
+        let orders = self.orders.get_or_insert_with(|| Box::new(OrderBook::new()));
+        orders.apply(order, settings, live, counters);
+        // What it is will be looked at when the event is over.
+        self.unsettled = Some(Top::default());
+    }
+
+    #[inline]
+    fn trade(&mut self, trade: Trade, change: &mut Change) {
+        self.volume.trades += 1;
+        self.volume.size = self.volume.size.saturating_add(u64::from(trade.size));
+        self.volume.last = Some(trade);
+        change.trade = true;
+    }
+
+    #[inline]
+    fn quote(&mut self, quote: &Quote<'_>, ts_event: u64, change: &mut Change) {
+        if let Some(trade) = quote.trade {
+            self.trade(trade, change);
+        }
+        if let Some(depth) = quote.depth {
+            **self.depth.get_or_insert_with(|| Box::new([Level::default(); 10])) = depth.levels();
+        }
+        self.unsettled = Some(Top::of(&quote.top));
+        if quote.settled {
+            self.settle(ts_event, change);
+        }
+    }
+
+    /// The event is over: what was told in it is the top of book now.
+    #[inline]
+    fn settle(&mut self, ts_event: u64, change: &mut Change) {
+        let Some(told) = self.unsettled.take() else { return };
+        let (old, new) = (self.top, if self.orders.is_some() { self.built() } else { told });
+        let price = |best: Option<Best>| best.map(|best| best.price);
+        let size = |best: Option<Best>| best.map(|best| best.size);
+        change.bid = price(old.bid) != price(new.bid);
+        change.ask = price(old.ask) != price(new.ask);
+        change.bid_size = size(old.bid) != size(new.bid);
+        change.ask_size = size(old.ask) != size(new.ask);
+        if change.bid | change.ask | change.bid_size | change.ask_size {
+            self.quoted_ns = Some(ts_event);
+        }
+        self.top = new;
+    }
+
+    fn statistic(&mut self, statistic: Statistic) {
+        if let Some(known) = self.statistics.iter_mut().find(|known| known.kind == statistic.kind) {
+            *known = statistic;
+        } else if self.statistics.len() < MOST_STATISTICS {
+            self.statistics.push(statistic);
+        }
+    }
+}
+
+/// A symbol with its venue, where the publisher's dataset has several: `AAPL.XNAS`. A publisher that is not known is named
+/// by its number.
+fn full_name(symbol: &str, publisher: u16) -> Box<str> {
+    match ::dbn::Publisher::try_from(publisher) {
+        Ok(known) if known.dataset().publishers().len() > 1 => {
+            format!("{symbol}.{}", known.venue().as_str()).into()
+        }
+        Ok(_) => symbol.into(),
+        Err(_) => format!("{symbol}.{publisher}").into(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Files of records.
+
+use super::damage::Damage;
+use super::metadata::{self, Metadata};
+use super::record::{HEADER_BYTES, Kind, TS_OUT_BYTES};
+use crate::capture::Error;
+use crate::capture::window::Window;
+
+/// Stands for "as long as in any version", where the version is not known.
+const ANY_VERSION: u8 = u8::MAX;
+/// Words of the longest record whose length says nothing else.
+const LONGEST: u8 = ANY_VERSION - 1;
+
+/// Whether a file that begins so holds records: with metadata, or a fragment, whose first record must be of a known kind
+/// and of a length that the kind has.
+pub(crate) fn recognise(start: &[u8]) -> bool {
+    if start.starts_with(metadata::MAGIC) {
+        return true;
+    }
+    match start {
+        [words, kind, ..] => start.len() >= HEADER_BYTES && Kind(*kind).may_have(usize::from(*words) * 4),
+        _ => false,
+    }
+}
+
+/// The records of a file, in order, and its metadata.
+#[derive(Debug)]
+pub struct File<'r> {
+    window: Window<'r>,
+    metadata: Option<Box<Metadata>>,
+    /// How many words of four bytes a record of each kind has; 0 for kinds that are not known.
+    words: Box<[u8; 256]>,
+    /// Bytes of the record that was given out last, and are still to be stepped over.
+    behind: usize,
+    records: u64,
+    done: bool,
+}
+
+impl<'r> File<'r> {
+    /// Reads the metadata, where there are any.
+    pub(crate) fn open(mut window: Window<'r>) -> Result<Self, Error> {
+        let metadata = if window.bytes().starts_with(metadata::MAGIC) {
+            Some(Box::new(metadata::read(&mut window)?))
+        } else {
+            None
+        };
+        let words = Box::new(words(metadata.as_deref()));
+        Ok(Self { window, metadata, words, behind: 0, records: 0, done: false })
+    }
+
+    /// The next record's bytes, or `None` at the end, and after an error. They are as many as its header says, and as many
+    /// as its kind has, so that [`decode`](super::decode) reads them.
+    ///
+    /// # Errors
+    /// The stream fails, or a record is cut or has an impossible length; nothing can be read after that.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the file")]
+    pub fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+        self.window.step(std::mem::take(&mut self.behind));
+        let length = match self.window.bytes() {
+            [words @ 1..=LONGEST, kind, ..] if self.words[usize::from(*kind)] == *words => {
+                usize::from(*words) * 4
+            }
+            _ => match self.length()? {
+                Some(length) => length,
+                None => return Ok(None),
+            },
+        };
+        if self.window.bytes().len() < length {
+            self.whole(length)?;
+        }
+        self.behind = length;
+        self.records += 1;
+        Ok(self.window.bytes().get(..length))
+    }
+
+    /// The length of a record that is not just as expected, or not in the window yet; `None` at the end.
+    #[cold]
+    fn length(&mut self) -> Result<Option<usize>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        let place = self.window.place();
+        let held = match self.window.fill(HEADER_BYTES) {
+            Ok(held) => held,
+            Err(error) => {
+                self.done = true;
+                return Err(error);
+            }
+        };
+        let &[words, kind, ..] = held else {
+            self.done = true;
+            if held.is_empty() {
+                return Ok(None);
+            }
+            return Err(Error::Records { place, source: Damage::Cut { held: 1, wanted: HEADER_BYTES } });
+        };
+        let (kind, length) = (Kind(kind), usize::from(words) * 4);
+        let damage = if length < HEADER_BYTES {
+            Damage::Impossible { length }
+        } else {
+            match self.words[usize::from(kind.0)] {
+                0 => return Ok(Some(length)),
+                ANY_VERSION if kind.may_have(length) => return Ok(Some(length)),
+                ANY_VERSION => Damage::Length { kind, length, wanted: None },
+                right if right == words => return Ok(Some(length)),
+                right => Damage::Length { kind, length, wanted: Some(usize::from(right) * 4) },
+            }
+        };
+        self.done = true;
+        Err(Error::Records { place, source: damage })
+    }
+
+    /// Reads on until the window holds the whole record.
+    #[cold]
+    fn whole(&mut self, length: usize) -> Result<(), Error> {
+        let place = self.window.place();
+        let held = match self.window.fill(length) {
+            Ok(held) => held.len(),
+            Err(error) => {
+                self.done = true;
+                return Err(error);
+            }
+        };
+        if held < length {
+            self.done = true;
+            // The window goes to its end, so that nothing is found there again.
+            self.window.step(held);
+            return Err(Error::Records { place, source: Damage::Cut { held, wanted: length } });
+        }
+        Ok(())
+    }
+
+    /// What the file says before its records; a fragment says nothing.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_deref()
+    }
+
+    /// Records so far.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes up to the end of the last whole record, after decompression.
+    #[must_use]
+    pub fn bytes_consumed(&self) -> u64 {
+        self.window.place().offset + self.behind as u64
+    }
+}
+
+/// The lengths of each kind in the version of a file, in words.
+fn words(metadata: Option<&Metadata>) -> [u8; 256] {
+    std::array::from_fn(|kind| {
+        let Some(lengths) = Kind(kind as u8).lengths() else { return 0 };
+        let Some(Metadata { about, .. }) = metadata else { return ANY_VERSION };
+        let length = lengths[usize::from(about.version).clamp(1, 3) - 1];
+        // The longest, a definition with its gateway's time, has 132 words.
+        ((length + if about.ts_out { TS_OUT_BYTES } else { 0 }) / 4) as u8
+    })
+}

@@ -1,0 +1,138 @@
+//! One side's price levels.
+
+use super::field::Price;
+use crate::itch::Side;
+
+/// Most changes are at the best few levels: those are looked through before the others are searched.
+const NEAR: usize = 8;
+
+/// A price level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resting {
+    /// Price.
+    pub price: Price,
+    /// Size of all its orders.
+    pub size: u64,
+    /// How many there are.
+    pub orders: u32,
+}
+
+/// Levels, the best at the back, where coming and going moves little. Memory: 24 bytes a level, at most as many levels as
+/// the limit says.
+#[derive(Clone, Debug)]
+pub(super) struct Ladder {
+    /// Prices of the ask side are mirrored, so that the better is the greater on both.
+    levels: Vec<Resting>,
+    mirror: i64,
+}
+
+impl Ladder {
+    pub(super) const fn new(side: Side) -> Self {
+        let mirror = match side {
+            Side::Bid => 0,
+            Side::Ask => -1,
+        };
+        Self { levels: Vec::new(), mirror }
+    }
+
+    /// A price as a rank, and back.
+    #[inline]
+    const fn mirrored(&self, price: Price) -> Price {
+        Price(price.0 ^ self.mirror)
+    }
+
+    #[inline]
+    pub(super) fn best(&self) -> Option<Resting> {
+        self.levels.last().map(|level| Resting { price: self.mirrored(level.price), ..*level })
+    }
+
+    /// The levels, best first.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Resting> + '_ {
+        self.levels.iter().rev().map(|level| Resting { price: self.mirrored(level.price), ..*level })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.levels.clear();
+    }
+
+    #[inline]
+    fn find(&self, rank: Price) -> Result<usize, usize> {
+        let near = self.levels.len().saturating_sub(NEAR);
+        for (at, level) in self.levels.iter().enumerate().skip(near).rev() {
+            if level.price <= rank {
+                return if level.price == rank { Ok(at) } else { Err(at + 1) };
+            }
+        }
+        self.levels[..near].binary_search_by_key(&rank, |level| level.price)
+    }
+
+    /// Adds an order; whether there was room for its level among `most`.
+    #[inline]
+    #[must_use]
+    pub(super) fn add(&mut self, price: Price, size: u32, most: usize) -> bool {
+        let rank = self.mirrored(price);
+        match self.find(rank) {
+            Ok(at) => {
+                let level = &mut self.levels[at];
+                level.size += u64::from(size);
+                level.orders += 1;
+            }
+            Err(_) if self.levels.len() >= most => return false,
+            Err(at) => self.levels.insert(at, Resting { price: rank, size: u64::from(size), orders: 1 }),
+        }
+        true
+    }
+
+    /// Takes size from an order, and the order itself where nothing is left of it.
+    #[inline]
+    pub(super) fn reduce(&mut self, price: Price, size: u32, gone: bool) {
+        // Every order of the book has its level, and the level at least the order's size.
+        let Ok(at) = self.find(self.mirrored(price)) else { return };
+        let level = &mut self.levels[at];
+        level.size = level.size.saturating_sub(u64::from(size));
+        if gone {
+            level.orders = level.orders.saturating_sub(1);
+            if level.orders == 0 {
+                self.levels.remove(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_the_highest_bid_and_the_lowest_ask_of_either_sign() {
+        for (side, best) in [(Side::Bid, 30), (Side::Ask, -10)] {
+            let mut ladder = Ladder::new(side);
+            for price in [20, -10, 30] {
+                assert!(ladder.add(Price(price), 1, 3));
+            }
+            assert_eq!(ladder.best(), Some(Resting { price: Price(best), size: 1, orders: 1 }));
+            assert!(!ladder.add(Price(40), 1, 3), "there is no room for a fourth level");
+            assert!(ladder.add(Price(20), 1, 3), "but in those that there are");
+        }
+    }
+
+    #[test]
+    fn far_levels_are_found_as_near_ones_are() {
+        let mut ladder = Ladder::new(Side::Ask);
+        let prices: Vec<i64> = (0..100).map(|i| i * 7 % 101).collect();
+        for price in &prices {
+            assert!(ladder.add(Price(*price), 1, 100) && ladder.add(Price(*price), 2, 100));
+        }
+        let mut sorted = prices.clone();
+        sorted.sort_unstable();
+        assert_eq!(ladder.iter().map(|level| level.price.0).collect::<Vec<_>>(), sorted);
+        for price in &prices {
+            ladder.reduce(Price(*price), 2, true);
+        }
+        assert!(ladder.iter().all(|level| level.size == 1 && level.orders == 1));
+        for price in &prices {
+            ladder.reduce(Price(*price), 1, true);
+        }
+        assert_eq!(ladder.iter().len(), 0);
+    }
+}

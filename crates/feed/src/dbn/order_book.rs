@@ -1,0 +1,190 @@
+//! One instrument's orders, and their price levels.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::books::{Counters, Settings};
+use super::event::{Action, Order};
+use super::field::{Flags, Price};
+use super::ladder::{Ladder, Resting};
+use crate::itch::Side;
+
+/// The orders of one instrument at one publisher.
+///
+/// Rules: an order is what was added less what was cancelled, and at 0 it is gone; a modification gives it its new price and
+/// size; trades and fills do not touch the book, since the cancels that go with them do. Source: Databento's schema MBO.
+#[derive(Debug)]
+pub(super) struct OrderBook {
+    /// References come from outside, so the hash is seeded anew in each process.
+    orders: HashMap<u64, Standing, RandomState>,
+    bids: Ladder,
+    asks: Ladder,
+}
+
+/// What has to be known of an order: 16 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    price: Price,
+    size: u32,
+    side: Side,
+}
+
+impl OrderBook {
+    pub(super) fn new() -> Self {
+        Self {
+            orders: HashMap::with_hasher(RandomState::default()),
+            bids: Ladder::new(Side::Bid),
+            asks: Ladder::new(Side::Ask),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.orders.len()
+    }
+
+    pub(super) fn ladder(&self, side: Side) -> &Ladder {
+        match side {
+            Side::Bid => &self.bids,
+            Side::Ask => &self.asks,
+        }
+    }
+
+    fn ladder_mut(&mut self, side: Side) -> &mut Ladder {
+        match side {
+            Side::Bid => &mut self.bids,
+            Side::Ask => &mut self.asks,
+        }
+    }
+
+    pub(super) fn best(&self, side: Side) -> Option<Resting> {
+        self.ladder(side).best()
+    }
+
+    /// Applies one record. `live` are the orders of all books.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        order: &Order,
+        settings: &Settings,
+        live: &mut usize,
+        counters: &mut Counters,
+    ) {
+        if order.flags.has(Flags::TOP_OF_BOOK) {
+            self.top_of_book(order, live, counters);
+            return;
+        }
+        match order.action {
+            Action::Add => {
+                let Some(standing) = standing(order) else {
+                    counters.odd_orders += 1;
+                    return;
+                };
+                if self.remove(order.id, live) {
+                    counters.duplicate_orders += 1;
+                }
+                self.insert(order.id, standing, settings, live, counters);
+            }
+            Action::Modify => {
+                let Some(standing) = standing(order) else {
+                    counters.odd_orders += 1;
+                    return;
+                };
+                if !self.remove(order.id, live) {
+                    counters.unknown_modified += 1;
+                }
+                self.insert(order.id, standing, settings, live, counters);
+            }
+            Action::Cancel => self.cancel(order, live, counters),
+            Action::Clear => self.clear(live),
+            Action::None => {}
+        }
+    }
+
+    fn insert(
+        &mut self,
+        id: u64,
+        standing: Standing,
+        settings: &Settings,
+        live: &mut usize,
+        counters: &mut Counters,
+    ) {
+        // What has no size is not there; a modification to 0 is how some venues take an order away.
+        if standing.size == 0 {
+            return;
+        }
+        let room = *live < settings.max_orders
+            && self.ladder_mut(standing.side).add(standing.price, standing.size, settings.max_levels);
+        if !room {
+            counters.refused_orders += 1;
+            return;
+        }
+        self.orders.insert(id, standing);
+        *live += 1;
+        counters.max_live_orders = counters.max_live_orders.max(*live);
+    }
+
+    fn remove(&mut self, id: u64, live: &mut usize) -> bool {
+        let Some(standing) = self.orders.remove(&id) else { return false };
+        *live -= 1;
+        self.ladder_mut(standing.side).reduce(standing.price, standing.size, true);
+        true
+    }
+
+    fn cancel(&mut self, order: &Order, live: &mut usize, counters: &mut Counters) {
+        let Some(standing) = self.orders.get_mut(&order.id) else {
+            counters.unknown_cancelled += 1;
+            return;
+        };
+        let before = *standing;
+        counters.excess_cancelled += u64::from(order.size > before.size);
+        let taken = order.size.min(before.size);
+        let gone = taken == before.size;
+        if gone {
+            self.orders.remove(&order.id);
+            *live -= 1;
+        } else {
+            standing.size -= taken;
+        }
+        self.ladder_mut(before.side).reduce(before.price, taken, gone);
+    }
+
+    pub(super) fn clear(&mut self, live: &mut usize) {
+        // An empty table may have much room: clearing it again and again would cost its size each time.
+        if !self.orders.is_empty() {
+            *live -= self.orders.len();
+            self.orders.clear();
+        }
+        self.bids.clear();
+        self.asks.clear();
+    }
+
+    /// The record is one side's best itself: what was known of the side no longer holds. Such books have no orders.
+    #[cold]
+    fn top_of_book(&mut self, order: &Order, live: &mut usize, counters: &mut Counters) {
+        if order.action == Action::Clear {
+            self.clear(live);
+            return;
+        }
+        let Some(side) = order.side else {
+            counters.odd_orders += 1;
+            return;
+        };
+        if !self.orders.is_empty() {
+            *live -= self.orders.len();
+            self.orders.clear();
+        }
+        let ladder = self.ladder_mut(side);
+        ladder.clear();
+        let comes = matches!(order.action, Action::Add | Action::Modify);
+        if comes && order.price.defined().is_some() && order.size > 0 {
+            // One level has room within any limit above 0.
+            let _ = ladder.add(order.price, order.size, 1);
+        }
+    }
+}
+
+/// What an order has to have to stand in a book.
+#[inline]
+fn standing(order: &Order) -> Option<Standing> {
+    Some(Standing { price: order.price.defined()?, size: order.size, side: order.side? })
+}

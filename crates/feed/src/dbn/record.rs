@@ -1,0 +1,474 @@
+//! The views: one for each kind of record, all fields at the places that the `dbn` crate's own structures have.
+//!
+//! Fields are read by place, from bytes that need not be aligned: the crate's references to its structures are sound only
+//! where every length before them was right, which a damaged file does not promise (`docs/adr/0006`).
+
+use std::mem::{offset_of, size_of};
+
+use ::dbn::{rtype, v1, v2, v3};
+
+use super::definition::{DefinitionV1, DefinitionV2, DefinitionV3};
+use super::field::{Field, Flags, Letter, Price, Text, Value, chunk};
+
+/// Bytes of the header that every record begins with.
+pub const HEADER_BYTES: usize = size_of::<::dbn::RecordHeader>();
+/// Bytes of the time at which a gateway sent a record, where a file has those.
+pub(super) const TS_OUT_BYTES: usize = 8;
+
+/// What every record begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What kind of record it is.
+    pub kind: Kind,
+    /// Who published it: a venue within a dataset.
+    pub publisher: u16,
+    /// The publisher's number of the instrument, for a day at least.
+    pub instrument: u32,
+    /// When it happened at the venue, ns since 1970 UTC.
+    pub ts_event: u64,
+}
+
+impl Header {
+    /// The header of a record, where there are bytes enough.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(record: &[u8]) -> Option<Self> {
+        let header: &[u8; HEADER_BYTES] = record.first_chunk()?;
+        Some(Self::read(header))
+    }
+
+    #[inline(always)]
+    pub(super) fn read(header: &[u8; HEADER_BYTES]) -> Self {
+        Self {
+            kind: Kind(header[1]),
+            publisher: u16::of(chunk::<2, 2, HEADER_BYTES>(header)),
+            instrument: u32::of(chunk::<4, 4, HEADER_BYTES>(header)),
+            ts_event: u64::of(chunk::<8, 8, HEADER_BYTES>(header)),
+        }
+    }
+}
+
+/// A kind of record: any byte is one.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    /// The name that the format's schemas have; `None` for a kind that is not known.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            rtype::MBP_0 => "mbp-0/trades",
+            rtype::MBP_1 => "mbp-1/tbbo",
+            rtype::MBP_10 => "mbp-10",
+            rtype::OHLCV_DEPRECATED => "ohlcv",
+            rtype::OHLCV_1S => "ohlcv-1s",
+            rtype::OHLCV_1M => "ohlcv-1m",
+            rtype::OHLCV_1H => "ohlcv-1h",
+            rtype::OHLCV_1D => "ohlcv-1d",
+            rtype::OHLCV_EOD => "ohlcv-eod",
+            rtype::STATUS => "status",
+            rtype::INSTRUMENT_DEF => "definition",
+            rtype::IMBALANCE => "imbalance",
+            rtype::ERROR => "error",
+            rtype::SYMBOL_MAPPING => "symbol-mapping",
+            rtype::SYSTEM => "system",
+            rtype::STATISTICS => "statistics",
+            rtype::MBO => "mbo",
+            rtype::CMBP_1 => "cmbp-1",
+            rtype::CBBO_1S => "cbbo-1s",
+            rtype::CBBO_1M => "cbbo-1m",
+            rtype::TCBBO => "tcbbo",
+            rtype::BBO_1S => "bbo-1s",
+            rtype::BBO_1M => "bbo-1m",
+            _ => return None,
+        })
+    }
+
+    /// The lengths of such a record in versions 1, 2 and 3, without the gateway's time; `None` for a kind that is not
+    /// known.
+    #[must_use]
+    pub const fn lengths(self) -> Option<[usize; 3]> {
+        Some(match self.0 {
+            rtype::MBP_0 => [Trade::LENGTH; 3],
+            rtype::MBP_1 => [Mbp1::LENGTH; 3],
+            rtype::MBP_10 => [Mbp10::LENGTH; 3],
+            rtype::OHLCV_DEPRECATED
+            | rtype::OHLCV_1S
+            | rtype::OHLCV_1M
+            | rtype::OHLCV_1H
+            | rtype::OHLCV_1D
+            | rtype::OHLCV_EOD => [Ohlcv::LENGTH; 3],
+            rtype::STATUS => [Status::LENGTH; 3],
+            rtype::INSTRUMENT_DEF => [DefinitionV1::LENGTH, DefinitionV2::LENGTH, DefinitionV3::LENGTH],
+            rtype::IMBALANCE => [Imbalance::LENGTH; 3],
+            rtype::ERROR => [ErrorV1::LENGTH, Error::LENGTH, Error::LENGTH],
+            rtype::SYMBOL_MAPPING => [MappingV1::LENGTH, Mapping::LENGTH, Mapping::LENGTH],
+            rtype::SYSTEM => [SystemV1::LENGTH, System::LENGTH, System::LENGTH],
+            rtype::STATISTICS => [StatisticV1::LENGTH, StatisticV1::LENGTH, Statistic::LENGTH],
+            rtype::MBO => [Mbo::LENGTH; 3],
+            rtype::CMBP_1 | rtype::TCBBO => [Cmbp1::LENGTH; 3],
+            rtype::CBBO_1S | rtype::CBBO_1M => [Cbbo::LENGTH; 3],
+            rtype::BBO_1S | rtype::BBO_1M => [Bbo::LENGTH; 3],
+            _ => return None,
+        })
+    }
+
+    /// Whether some version has such a record of so many bytes, with a gateway's time or without.
+    #[must_use]
+    pub(super) fn may_have(self, length: usize) -> bool {
+        self.lengths().is_some_and(|lengths| {
+            lengths.contains(&length) || lengths.contains(&length.saturating_sub(TS_OUT_BYTES))
+        })
+    }
+}
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// Fewer bytes than a header has.
+    #[error("a record of {length} bytes; every record has a header of 16")]
+    Short {
+        /// How many there are.
+        length: usize,
+    },
+    /// The length in the header is another than the number of bytes.
+    #[error("a record of {length} bytes says that it has {said}")]
+    Said {
+        /// How many there are.
+        length: usize,
+        /// How many it says.
+        said: usize,
+    },
+    /// No version has a record of that kind and length.
+    #[error("a record of kind {} ({:#04x}) with {length} bytes; {} are expected", .kind.name().unwrap_or("unknown"), .kind.0, expected(*.kind))]
+    Length {
+        /// The kind.
+        kind: Kind,
+        /// How many bytes there are.
+        length: usize,
+    },
+}
+
+/// The lengths that a kind of record may have, in words.
+pub(super) fn expected(kind: Kind) -> String {
+    let mut lengths = kind.lengths().unwrap_or_default().to_vec();
+    lengths.dedup();
+    lengths.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Declares the views. Places are those of the crate's structures; the kind of each field is ours.
+macro_rules! records {
+    ($( $(#[$about:meta])* $name:ident: $layout:ty { $( $field:ident: $kind:ty, )* } )*) => {
+        $(
+            $(#[$about])*
+            #[repr(transparent)]
+            #[derive(Clone, Copy, PartialEq, Eq)]
+            pub struct $name<'a>(&'a [u8; size_of::<$layout>()]);
+
+            impl<'a> $name<'a> {
+                /// Bytes of the record, without a gateway's time.
+                pub const LENGTH: usize = size_of::<$layout>();
+
+                /// The view, where the bytes are as many as such a record has, with a gateway's time or without.
+                #[inline(always)]
+                pub(super) fn of(bytes: &'a [u8]) -> Option<Self> {
+                    let fits = bytes.len() == Self::LENGTH || bytes.len() == Self::LENGTH + TS_OUT_BYTES;
+                    if fits { bytes.first_chunk().map(Self) } else { None }
+                }
+
+                /// What every record begins with.
+                #[inline(always)]
+                #[must_use]
+                pub fn header(self) -> Header {
+                    Header::read(&chunk::<0, HEADER_BYTES, { size_of::<$layout>() }>(self.0))
+                }
+
+                $(
+                    #[doc = concat!("The field `", stringify!($field), "`.")]
+                    #[inline(always)]
+                    #[must_use]
+                    pub fn $field(self) -> $kind {
+                        Field::of(chunk::<{ offset_of!($layout, $field) }, _, { size_of::<$layout>() }>(self.0))
+                    }
+                )*
+
+                /// Shows every field but the levels, by name.
+                pub(super) fn each(self, see: &mut dyn FnMut(&str, Value<'_>)) {
+                    $( see(stringify!($field), Field::value(&self.$field())); )*
+                }
+            }
+
+            impl std::fmt::Debug for $name<'_> {
+                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.debug_struct(stringify!($name))
+                        .field("header", &self.header())
+                        $(.field(stringify!($field), &self.$field()))*
+                        .finish()
+                }
+            }
+        )*
+    };
+}
+pub(super) use records;
+
+records! {
+    /// An order, or what became of one.
+    Mbo: ::dbn::MboMsg {
+        order_id: u64, price: Price, size: u32, flags: Flags, channel_id: u8, action: Letter, side: Letter,
+        ts_recv: u64, ts_in_delta: i32, sequence: u32,
+    }
+    /// A trade.
+    Trade: ::dbn::TradeMsg {
+        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        sequence: u32,
+    }
+    /// A change of the top of book, or a trade with the top of book.
+    Mbp1: ::dbn::Mbp1Msg {
+        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        sequence: u32,
+    }
+    /// A change of the ten best levels.
+    Mbp10: ::dbn::Mbp10Msg {
+        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, depth: u8, ts_recv: u64, ts_in_delta: i32,
+        sequence: u32,
+    }
+    /// The top of book at the end of a second or minute, with the last trade.
+    Bbo: ::dbn::BboMsg {
+        price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64, sequence: u32,
+    }
+    /// A change of the best over several venues.
+    Cmbp1: ::dbn::Cmbp1Msg {
+        price: Price, size: u32, action: Letter, side: Letter, flags: Flags, ts_recv: u64, ts_in_delta: i32,
+    }
+    /// The best over several venues at the end of a second or minute.
+    Cbbo: ::dbn::CbboMsg {
+        price: Price, size: u32, side: Letter, flags: Flags, ts_recv: u64,
+    }
+    /// A bar.
+    Ohlcv: ::dbn::OhlcvMsg {
+        open: Price, high: Price, low: Price, close: Price, volume: u64,
+    }
+    /// A trading state.
+    Status: ::dbn::StatusMsg {
+        ts_recv: u64, action: u16, reason: u16, trading_event: u16, is_trading: Letter, is_quoting: Letter,
+        is_short_sell_restricted: Letter,
+    }
+    /// An imbalance before an auction.
+    Imbalance: ::dbn::ImbalanceMsg {
+        ts_recv: u64, ref_price: Price, auction_time: u64, cont_book_clr_price: Price, auct_interest_clr_price: Price,
+        ssr_filling_price: Price, ind_match_price: Price, upper_collar: Price, lower_collar: Price, paired_qty: u32,
+        total_imbalance_qty: u32, market_imbalance_qty: u32, unpaired_qty: u32, auction_type: Letter, side: Letter,
+        auction_status: u8, freeze_status: u8, num_extensions: u8, unpaired_side: Letter, significant_imbalance: Letter,
+    }
+    /// A statistic, versions 1 and 2.
+    StatisticV1: v1::StatMsg {
+        ts_recv: u64, ts_ref: u64, price: Price, quantity: i32, sequence: u32, ts_in_delta: i32, stat_type: u16,
+        channel_id: u16, update_action: u8, stat_flags: u8,
+    }
+    /// A statistic.
+    Statistic: v3::StatMsg {
+        ts_recv: u64, ts_ref: u64, price: Price, quantity: i64, sequence: u32, ts_in_delta: i32, stat_type: u16,
+        channel_id: u16, update_action: u8, stat_flags: u8,
+    }
+    /// Which symbol an instrument stands for, version 1.
+    MappingV1: v1::SymbolMappingMsg {
+        stype_in_symbol: Text<22>, stype_out_symbol: Text<22>, start_ts: u64, end_ts: u64,
+    }
+    /// Which symbol an instrument stands for.
+    Mapping: v2::SymbolMappingMsg {
+        stype_in: u8, stype_in_symbol: Text<71>, stype_out: u8, stype_out_symbol: Text<71>, start_ts: u64, end_ts: u64,
+    }
+    /// A gateway's error, version 1.
+    ErrorV1: v1::ErrorMsg { err: Text<64>, }
+    /// A gateway's error.
+    Error: v2::ErrorMsg { err: Text<302>, code: u8, is_last: u8, }
+    /// A gateway's message, version 1.
+    SystemV1: v1::SystemMsg { msg: Text<64>, }
+    /// A gateway's message.
+    System: v3::SystemMsg { msg: Text<303>, code: u8, }
+}
+
+/// One price level of both sides. On consolidated records the counts are the publishers that have the best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Bid price.
+    pub bid_px: Price,
+    /// Ask price.
+    pub ask_px: Price,
+    /// Size bid.
+    pub bid_sz: u32,
+    /// Size offered.
+    pub ask_sz: u32,
+    /// Orders, or the publisher, of the bid.
+    pub bid_ct: u32,
+    /// Orders, or the publisher, of the ask.
+    pub ask_ct: u32,
+}
+
+/// Bytes of a level.
+const LEVEL_BYTES: usize = size_of::<::dbn::BidAskPair>();
+
+impl Level {
+    #[inline(always)]
+    fn of(bytes: &[u8; LEVEL_BYTES], consolidated: bool) -> Self {
+        let count = |wide, narrow: u16| if consolidated { u32::from(narrow) } else { wide };
+        Self {
+            bid_px: Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, bid_px) }, _, _>(bytes)),
+            ask_px: Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, ask_px) }, _, _>(bytes)),
+            bid_sz: Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, bid_sz) }, _, _>(bytes)),
+            ask_sz: Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, ask_sz) }, _, _>(bytes)),
+            bid_ct: count(
+                Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, bid_ct) }, _, _>(bytes)),
+                Field::of(chunk::<{ offset_of!(::dbn::ConsolidatedBidAskPair, bid_pb) }, _, _>(bytes)),
+            ),
+            ask_ct: count(
+                Field::of(chunk::<{ offset_of!(::dbn::BidAskPair, ask_ct) }, _, _>(bytes)),
+                Field::of(chunk::<{ offset_of!(::dbn::ConsolidatedBidAskPair, ask_pb) }, _, _>(bytes)),
+            ),
+        }
+    }
+
+    fn each(self, number: usize, consolidated: bool, see: &mut dyn FnMut(&str, Value<'_>)) {
+        let count = if consolidated { "pb" } else { "ct" };
+        for (name, value) in [
+            ("bid_px", i128::from(self.bid_px.0)),
+            ("ask_px", i128::from(self.ask_px.0)),
+            ("bid_sz", i128::from(self.bid_sz)),
+            ("ask_sz", i128::from(self.ask_sz)),
+            (&format!("bid_{count}"), i128::from(self.bid_ct)),
+            (&format!("ask_{count}"), i128::from(self.ask_ct)),
+        ] {
+            see(&format!("{name}_{number:02}"), Value::Number(value));
+        }
+    }
+}
+
+macro_rules! levels {
+    ($($name:ident: $layout:ty, $count:literal, $consolidated:literal;)*) => {
+        $(impl $name<'_> {
+            /// The levels, best first.
+            #[inline(always)]
+            #[must_use]
+            pub fn levels(self) -> [Level; $count] {
+                const AT: usize = offset_of!($layout, levels);
+                const { assert!(AT + $count * LEVEL_BYTES == size_of::<$layout>()) };
+                let (levels, _) = self.0[AT..].as_chunks::<LEVEL_BYTES>();
+                let mut all = [Level::default(); $count];
+                for (level, bytes) in all.iter_mut().zip(levels) {
+                    *level = Level::of(bytes, $consolidated);
+                }
+                all
+            }
+
+            fn each_level(self, see: &mut dyn FnMut(&str, Value<'_>)) {
+                for (number, level) in self.levels().into_iter().enumerate() {
+                    level.each(number, $consolidated, see);
+                }
+            }
+        })*
+    };
+}
+
+levels! {
+    Mbp1: ::dbn::Mbp1Msg, 1, false;
+    Mbp10: ::dbn::Mbp10Msg, 10, false;
+    Bbo: ::dbn::BboMsg, 1, false;
+    Cmbp1: ::dbn::Cmbp1Msg, 1, true;
+    Cbbo: ::dbn::CbboMsg, 1, true;
+}
+
+/// A record of a kind that is not known: only its header can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unknown<'a>(pub &'a [u8]);
+
+macro_rules! record_enum {
+    ($($name:ident)*; $($leveled:ident)*) => {
+        /// A record: a view over received bytes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "each is named after its view")]
+        pub enum Record<'a> {
+            $( $name($name<'a>), )*
+            $( $leveled($leveled<'a>), )*
+            Unknown(Unknown<'a>),
+        }
+
+        impl Record<'_> {
+            /// Shows every field behind the header by the name that the format gives it, in no particular order.
+            pub fn fields(&self, see: &mut dyn FnMut(&str, Value<'_>)) {
+                match self {
+                    $( Self::$name(record) => record.each(see), )*
+                    $( Self::$leveled(record) => {
+                        record.each(see);
+                        record.each_level(see);
+                    } )*
+                    Self::Unknown(_) => {}
+                }
+            }
+        }
+    };
+}
+
+record_enum! {
+    Mbo Trade Ohlcv Status Imbalance StatisticV1 Statistic MappingV1 Mapping ErrorV1 Error SystemV1 System
+    DefinitionV1 DefinitionV2 DefinitionV3;
+    Mbp1 Mbp10 Bbo Cmbp1 Cbbo
+}
+
+/// Reads a record: exactly its bytes, as its header says.
+///
+/// Costs a look at kind and length. The kinds tell versions and gateways' times apart by their lengths, so nothing else
+/// has to be known of the file.
+///
+/// # Errors
+/// [`Malformed`] where the length is not that of the header or not that of the kind.
+#[inline(always)]
+pub fn decode(bytes: &[u8]) -> Result<Record<'_>, Malformed> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Err(Malformed::Short { length: bytes.len() });
+    };
+    if usize::from(header[0]) * 4 != bytes.len() {
+        return Err(Malformed::Said { length: bytes.len(), said: usize::from(header[0]) * 4 });
+    }
+    let record = match header[1] {
+        rtype::MBO => Mbo::of(bytes).map(Record::Mbo),
+        rtype::MBP_0 => Trade::of(bytes).map(Record::Trade),
+        rtype::MBP_1 => Mbp1::of(bytes).map(Record::Mbp1),
+        _ => return rarer(Kind(header[1]), bytes),
+    };
+    record.ok_or(Malformed::Length { kind: Kind(header[1]), length: bytes.len() })
+}
+
+fn rarer(kind: Kind, bytes: &[u8]) -> Result<Record<'_>, Malformed> {
+    let record = match kind.0 {
+        rtype::MBP_10 => Mbp10::of(bytes).map(Record::Mbp10),
+        rtype::OHLCV_DEPRECATED
+        | rtype::OHLCV_1S
+        | rtype::OHLCV_1M
+        | rtype::OHLCV_1H
+        | rtype::OHLCV_1D
+        | rtype::OHLCV_EOD => Ohlcv::of(bytes).map(Record::Ohlcv),
+        rtype::STATUS => Status::of(bytes).map(Record::Status),
+        rtype::INSTRUMENT_DEF => (DefinitionV1::of(bytes).map(Record::DefinitionV1))
+            .or_else(|| DefinitionV2::of(bytes).map(Record::DefinitionV2))
+            .or_else(|| DefinitionV3::of(bytes).map(Record::DefinitionV3)),
+        rtype::IMBALANCE => Imbalance::of(bytes).map(Record::Imbalance),
+        rtype::ERROR => {
+            (ErrorV1::of(bytes).map(Record::ErrorV1)).or_else(|| Error::of(bytes).map(Record::Error))
+        }
+        rtype::SYMBOL_MAPPING => {
+            (MappingV1::of(bytes).map(Record::MappingV1)).or_else(|| Mapping::of(bytes).map(Record::Mapping))
+        }
+        rtype::SYSTEM => {
+            (SystemV1::of(bytes).map(Record::SystemV1)).or_else(|| System::of(bytes).map(Record::System))
+        }
+        rtype::STATISTICS => (StatisticV1::of(bytes).map(Record::StatisticV1))
+            .or_else(|| Statistic::of(bytes).map(Record::Statistic)),
+        rtype::CMBP_1 | rtype::TCBBO => Cmbp1::of(bytes).map(Record::Cmbp1),
+        rtype::CBBO_1S | rtype::CBBO_1M => Cbbo::of(bytes).map(Record::Cbbo),
+        rtype::BBO_1S | rtype::BBO_1M => Bbo::of(bytes).map(Record::Bbo),
+        _ => return Ok(Record::Unknown(Unknown(bytes))),
+    };
+    record.ok_or(Malformed::Length { kind, length: bytes.len() })
+}

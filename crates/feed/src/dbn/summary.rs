@@ -1,0 +1,206 @@
+//! What a file of records held, for people and programs.
+
+use std::collections::BTreeMap;
+
+use super::books::{Books, Settings};
+use super::field::{Flags, Letter};
+use super::record::{self, Header, Kind, Record};
+use super::symbols::Symbols;
+
+/// First and last of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range<T> {
+    /// The first.
+    pub first: Option<T>,
+    /// The last.
+    pub last: Option<T>,
+}
+
+impl<T: Copy> Range<T> {
+    fn see(&mut self, value: T) {
+        self.first.get_or_insert(value);
+        self.last = Some(value);
+    }
+}
+
+/// Adds up records. Memory: that of [the books](Books), and one entry for each publisher.
+#[derive(Debug)]
+pub struct Summary {
+    books: Books,
+    records: u64,
+    by_kind: [u64; 256],
+    by_words: [u64; 256],
+    by_publisher: BTreeMap<u16, u64>,
+    by_action: [u64; 256],
+    by_side: [u64; 256],
+    by_flags: [u64; 256],
+    malformed: u64,
+    ts_event: Range<u64>,
+    ts_recv: Range<u64>,
+    sequence: Range<u32>,
+    times_going_back: u64,
+}
+
+/// What most kinds of market data have in common.
+struct Common {
+    action: Option<Letter>,
+    side: Letter,
+    flags: Flags,
+    ts_recv: u64,
+    sequence: Option<u32>,
+}
+
+impl Summary {
+    /// Nothing so far; `symbols` are those of the file's metadata.
+    #[must_use]
+    pub fn new(settings: Settings, symbols: Symbols) -> Self {
+        Self {
+            books: Books::new(settings, symbols),
+            records: 0,
+            by_kind: [0; 256],
+            by_words: [0; 256],
+            by_publisher: BTreeMap::new(),
+            by_action: [0; 256],
+            by_side: [0; 256],
+            by_flags: [0; 256],
+            malformed: 0,
+            ts_event: Range::default(),
+            ts_recv: Range::default(),
+            sequence: Range::default(),
+            times_going_back: 0,
+        }
+    }
+
+    /// Adds a record.
+    pub fn record(&mut self, bytes: &[u8]) {
+        self.records += 1;
+        let (Some(header), Ok(record)) = (Header::of(bytes), record::decode(bytes)) else {
+            self.malformed += 1;
+            return;
+        };
+        self.by_kind[usize::from(header.kind.0)] += 1;
+        self.by_words[usize::from(bytes[0])] += 1;
+        *self.by_publisher.entry(header.publisher).or_default() += 1;
+        self.times_going_back += u64::from(self.ts_event.last.is_some_and(|last| header.ts_event < last));
+        self.ts_event.see(header.ts_event);
+        if let Some(common) = Common::of(&record) {
+            if let Some(action) = common.action {
+                self.by_action[usize::from(action.0)] += 1;
+                self.by_side[usize::from(common.side.0)] += 1;
+                self.by_flags[usize::from(common.flags.0)] += 1;
+            }
+            self.ts_recv.see(common.ts_recv);
+            if let Some(sequence) = common.sequence {
+                self.sequence.see(sequence);
+            }
+        }
+        let _ = self.books.apply(&header, &record);
+    }
+
+    /// Records so far.
+    #[must_use]
+    pub const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Records that could not be read.
+    #[must_use]
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Records by kind.
+    pub fn by_kind(&self) -> impl Iterator<Item = (Kind, u64)> + '_ {
+        counted(&self.by_kind).map(|(kind, count)| (Kind(kind), count))
+    }
+
+    /// Records by their length in bytes.
+    pub fn by_length(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        counted(&self.by_words).map(|(words, count)| (usize::from(words) * 4, count))
+    }
+
+    /// Records by publisher.
+    #[must_use]
+    pub const fn by_publisher(&self) -> &BTreeMap<u16, u64> {
+        &self.by_publisher
+    }
+
+    /// Records with an action, by it.
+    pub fn by_action(&self) -> impl Iterator<Item = (Letter, u64)> + '_ {
+        counted(&self.by_action).map(|(letter, count)| (Letter(letter), count))
+    }
+
+    /// Records with an action, by side.
+    pub fn by_side(&self) -> impl Iterator<Item = (Letter, u64)> + '_ {
+        counted(&self.by_side).map(|(letter, count)| (Letter(letter), count))
+    }
+
+    /// Records with an action, by flags.
+    pub fn by_flags(&self) -> impl Iterator<Item = (Flags, u64)> + '_ {
+        counted(&self.by_flags).map(|(flags, count)| (Flags(flags), count))
+    }
+
+    /// Times of events, ns since 1970 UTC, in the file's order.
+    #[must_use]
+    pub const fn ts_event(&self) -> Range<u64> {
+        self.ts_event
+    }
+
+    /// Times at which the publisher received market data, ns since 1970 UTC, in the file's order.
+    #[must_use]
+    pub const fn ts_recv(&self) -> Range<u64> {
+        self.ts_recv
+    }
+
+    /// The venue's sequences, in the file's order.
+    #[must_use]
+    pub const fn sequence(&self) -> Range<u32> {
+        self.sequence
+    }
+
+    /// Records whose event is older than that of the record before.
+    #[must_use]
+    pub const fn times_going_back(&self) -> u64 {
+        self.times_going_back
+    }
+
+    /// The books: names, tops, volumes, what was counted.
+    #[must_use]
+    pub const fn books(&self) -> &Books {
+        &self.books
+    }
+}
+
+fn counted(counts: &[u64; 256]) -> impl Iterator<Item = (u8, u64)> + '_ {
+    (0..=u8::MAX).zip(counts).filter(|(_, count)| **count > 0).map(|(at, count)| (at, *count))
+}
+
+impl Common {
+    fn of(record: &Record<'_>) -> Option<Self> {
+        macro_rules! full {
+            ($it:ident) => {
+                Self {
+                    action: Some($it.action()),
+                    side: $it.side(),
+                    flags: $it.flags(),
+                    ts_recv: $it.ts_recv(),
+                    sequence: Some($it.sequence()),
+                }
+            };
+        }
+        Some(match record {
+            Record::Mbo(it) => full!(it),
+            Record::Trade(it) => full!(it),
+            Record::Mbp1(it) => full!(it),
+            Record::Mbp10(it) => full!(it),
+            Record::Cmbp1(it) => Self {
+                action: Some(it.action()),
+                side: it.side(),
+                flags: it.flags(),
+                ts_recv: it.ts_recv(),
+                sequence: None,
+            },
+            _ => return None,
+        })
+    }
+}
