@@ -39,14 +39,14 @@ struct Found {
 fn datagrams(recording: Recording<'_>) -> Capture<'_> {
     match recording {
         Recording::Datagrams(capture) => capture,
-        Recording::Messages(_) => panic!("taken for a file of messages"),
+        _ => panic!("taken for a file of messages or records"),
     }
 }
 
 fn messages(recording: Recording<'_>) -> ItchFile<'_> {
     match recording {
         Recording::Messages(file) => file,
-        Recording::Datagrams(_) => panic!("taken for a capture of packets"),
+        _ => panic!("taken for a capture of packets or a file of records"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The views: one for each kind of record, all fields at the places that the `dbn` crate's own structures have.
 //!
 //! Fields are read by place, from bytes that need not be aligned: the crate's references to its structures are sound only
-//! where every length before them was right, which a damaged file does not promise (`docs/adr/0006`).
+//! where every length before them was right, which a damaged file does not promise (`docs/adr/0004-dbn.md`).
 
 use std::mem::{offset_of, size_of};
 

@@ -12,6 +12,7 @@ use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Recording
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
 
+use super::dbn_report::{self, DbnFile};
 use super::report::{FileReport, Report};
 use super::tally::Tally;
 use crate::failure::Hinted;
@@ -31,7 +32,7 @@ const LOOK_EVERY: u64 = 4_096;
     tapeline feed inspect day.pcap.gz --symbol AAPL\n  \
     tapeline feed inspect lineA.pcap lineB.pcap --format json   two lines of one feed")]
 pub(super) struct Inspect {
-    /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped
+    /// Captures (pcap, pcapng), files of ITCH messages or of DBN records, plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Show the books of these stocks
@@ -43,6 +44,9 @@ pub(super) struct Inspect {
     /// How many of the busiest stocks to show in the table
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     top: usize,
+    /// Show so many of a DBN file's records, field by field
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    records: usize,
     /// Look only at what the captures show going to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
@@ -87,7 +91,7 @@ impl Inspect {
             arbiter: Arbiter::new(settings),
             tally: Tally::new(),
         };
-        let mut captures = Vec::new();
+        let (mut captures, mut records) = (Vec::new(), Vec::new());
         let progress = Progress::counting("reading", "datagrams or messages", None);
         let mut watch = Watch { stop, progress, seen: 0 };
         for path in &self.files {
@@ -96,11 +100,20 @@ impl Inspect {
             match capture::open(file).with_context(|| path.display().to_string())? {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, bytes)),
                 Recording::Messages(file) => findings.messages(file, path, bytes, &mut watch),
+                Recording::Records(file) => {
+                    records.push(DbnFile::read(file, path, bytes, self.records, || watch.go_on()));
+                }
             }
         }
-        if !captures.is_empty() && !findings.files.is_empty() {
-            let hint = "inspect captures of packets and files of messages one kind at a time";
+        let kinds = [!captures.is_empty(), !findings.files.is_empty(), !records.is_empty()];
+        if kinds.into_iter().filter(|kind| *kind).count() > 1 {
+            let hint =
+                "inspect captures of packets, files of messages and files of records one kind at a time";
             return Err(Hinted::new("these files are of two kinds that cannot be put together", hint).into());
+        }
+        if !records.is_empty() {
+            drop(watch);
+            return dbn_report::print(&records, &self.symbols, self.levels, self.top, self.format);
         }
         if captures.len() > MAX_LINES {
             let hint = format!(
@@ -246,10 +259,17 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     /// Datagrams that are looked at: other traffic may stand in front.
     const LOOKED_AT: usize = 10_000;
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let Recording::Datagrams(mut capture) =
-        capture::open(file).with_context(|| path.display().to_string())?
-    else {
-        return Ok(());
+    let mut capture = match capture::open(file).with_context(|| path.display().to_string())? {
+        Recording::Datagrams(capture) => capture,
+        Recording::Messages(_) => return Ok(()),
+        Recording::Records(_) => {
+            let hint = "`tapeline feed inspect` shows what it holds";
+            return Err(Hinted::new(
+                format!("{} holds DBN records, not a feed's packets", path.display()),
+                hint,
+            )
+            .into());
+        }
     };
     let (mut seen, mut iex) = (0, 0);
     while seen < LOOKED_AT

@@ -8,8 +8,10 @@
 //! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
 //! | `serve_retransmit.rs`, `past.rs` | answering requests for messages, and where those come from |
+//! | `dbn_report.rs` | files of DBN records |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
+mod dbn_report;
 mod faults;
 mod generator;
 mod inspect;

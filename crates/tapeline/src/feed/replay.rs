@@ -17,6 +17,7 @@ use tapeline_measure::{Clock, Nanos, Pacer, Waiting, figures};
 use super::faults::{self, Done, Faults};
 use super::lines::{BATCH, Lines, Route, Staged};
 use crate::arguments;
+use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
 use crate::stop::Stop;
 
@@ -184,6 +185,10 @@ impl Replay {
                         let first = player.next_sequence.unwrap_or(1);
                         let packer = Packer::starting_at(first, messages, player.session, self.packing());
                         player.play_messages(packer).with_context(name)?
+                    }
+                    Recording::Records(_) => {
+                        let hint = "no exchange sends them as datagrams; `tapeline feed inspect` shows what they hold";
+                        return Err(Hinted::new(format!("{} holds DBN records", path.display()), hint).into());
                     }
                 };
                 if !going_on || !player.flush()? {

@@ -216,7 +216,7 @@ fn files_table(findings: &Findings) -> String {
 }
 
 /// A time of the capture; nanoseconds are kept.
-fn utc(ns: u64) -> String {
+pub(super) fn utc(ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(ns))
         .map_or_else(|_| ns.to_string(), |time| time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string())
 }
