@@ -151,9 +151,7 @@ fn check_books(name: &str, found: &Summary, expected: &Value) {
             assert_eq!(traded[&number], book.volume().size, "{name}");
             assert_eq!(expected["trades_by_instrument"][&number], book.volume().trades, "{name}");
         }
-        if let Some([bids, asks, live]) =
-            expected["books"][&number].as_array().map(Vec::as_slice).and_then(<[Value]>::as_array)
-        {
+        if let Some([bids, asks, live]) = expected["books"][&number].as_array().map(Vec::as_slice) {
             let side = |side, count| {
                 let levels = book.levels(side).take(count);
                 json!(

@@ -65,7 +65,7 @@ fn names_come_from_metadata_and_books_are_shown() {
     let Some(path) = shared(&format!("data/{folder}/orderbooks_mbo_2024-05-08.dbn.zst")) else { return };
     let expected = &expected(folder).unwrap()["files"]["orderbooks_mbo_2024-05-08.dbn.zst"]["books"]["5602"];
     let found = report(&inspect(&path, &["--format", "json", "--symbol", "ESM4"]));
-    let [symbol] = found["symbols"].as_array().unwrap().as_array().unwrap();
+    let [symbol] = found["symbols"].as_array().unwrap().as_slice() else { panic!("one instrument") };
     assert_eq!(symbol["name"], "ESM4");
     assert_eq!(symbol["book"], json!({ "bids": expected[0], "asks": expected[1] }));
     assert_eq!((&symbol["bid"], &symbol["ask"]), (&expected[0][0], &expected[1][0]));

@@ -12,6 +12,7 @@ use tapeline_feed::itch::Side;
 use tapeline_measure::figures::thousands;
 
 use super::report::utc;
+use crate::failure::Hinted;
 use crate::output::{self, Format, table};
 
 /// Entries of a list of symbols that are shown; of longer lists, how many there are.
@@ -94,6 +95,12 @@ pub(super) fn print(
     }
     let damaged = files.iter().any(|file| file.error.is_some());
     Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What is to be said of a DBN file where a feed's packets are wanted.
+pub(super) fn no_datagrams(path: &Path) -> anyhow::Error {
+    let hint = "no exchange sends them so; `tapeline feed inspect` shows what the file holds";
+    Hinted::new(format!("{} holds DBN records, not a feed's packets", path.display()), hint).into()
 }
 
 /// A record with all its fields, by the names that the format gives them.

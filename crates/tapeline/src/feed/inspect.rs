@@ -262,14 +262,7 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     let mut capture = match capture::open(file).with_context(|| path.display().to_string())? {
         Recording::Datagrams(capture) => capture,
         Recording::Messages(_) => return Ok(()),
-        Recording::Records(_) => {
-            let hint = "`tapeline feed inspect` shows what it holds";
-            return Err(Hinted::new(
-                format!("{} holds DBN records, not a feed's packets", path.display()),
-                hint,
-            )
-            .into());
-        }
+        Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
     };
     let (mut seen, mut iex) = (0, 0);
     while seen < LOOKED_AT

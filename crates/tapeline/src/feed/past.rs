@@ -12,6 +12,7 @@ use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
 
+use super::dbn_report;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -56,6 +57,7 @@ impl PastArgs {
                     }
                     next = messages(file, path, next, stop, &mut history)?;
                 }
+                Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
             }
         }
         if !captures.is_empty() && next > 1 {

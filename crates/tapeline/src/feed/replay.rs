@@ -14,10 +14,10 @@ use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_feed::simulate::Schedule;
 use tapeline_measure::{Clock, Nanos, Pacer, Waiting, figures};
 
+use super::dbn_report;
 use super::faults::{self, Done, Faults};
 use super::lines::{BATCH, Lines, Route, Staged};
 use crate::arguments;
-use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
 use crate::stop::Stop;
 
@@ -186,10 +186,7 @@ impl Replay {
                         let packer = Packer::starting_at(first, messages, player.session, self.packing());
                         player.play_messages(packer).with_context(name)?
                     }
-                    Recording::Records(_) => {
-                        let hint = "no exchange sends them as datagrams; `tapeline feed inspect` shows what they hold";
-                        return Err(Hinted::new(format!("{} holds DBN records", path.display()), hint).into());
-                    }
+                    Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
                 };
                 if !going_on || !player.flush()? {
                     return Ok(false);
