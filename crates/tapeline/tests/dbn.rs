@@ -31,8 +31,8 @@ fn inspect_finds_what_another_parser_found() {
         ("dbn-cme-opra", "futures_mbp-1_2024-07-01.dbn.zst"),
         ("dbn-cme-opra", "definition-opra.dbn.zst"),
     ] {
-        let Some(path) = shared(&format!("data/{folder}/{file}")) else { return };
-        let expected = &expected(folder).unwrap()["files"][file];
+        let Some(path) = shared(&format!("{folder}/{file}")) else { return };
+        let expected = &expected(&format!("{folder}/expected.json")).unwrap()["files"][file];
         let output = inspect(&path, &["--format", "json", "--records", "2", "--symbol", "ESM4"]);
         assert!(output.status.success());
         let found = report(&output);
@@ -46,7 +46,11 @@ fn inspect_finds_what_another_parser_found() {
             }
         }
         assert_eq!(found["bytes_consumed"], expected["decompressed_bytes"], "{file}");
-        assert_eq!(found["records_decoded"], expected["records_decoded"], "{file}");
+        let decoded = |report: &Value| report["records_decoded"].as_array().unwrap().clone();
+        assert!(decoded(&found).len() == 2 && !decoded(expected).is_empty());
+        for (found, expected) in decoded(&found).iter().zip(decoded(expected)) {
+            assert_eq!(*found, expected, "{file}");
+        }
         assert_eq!(found["metadata"]["metadata_length"], expected["metadata"]["metadata_length"], "{file}");
         if let Some(traded) = expected["volume_by_instrument"].as_object() {
             for (number, volume) in traded {
@@ -62,8 +66,9 @@ fn inspect_finds_what_another_parser_found() {
 #[test]
 fn names_come_from_metadata_and_books_are_shown() {
     let folder = "dbn-cme-opra";
-    let Some(path) = shared(&format!("data/{folder}/orderbooks_mbo_2024-05-08.dbn.zst")) else { return };
-    let expected = &expected(folder).unwrap()["files"]["orderbooks_mbo_2024-05-08.dbn.zst"]["books"]["5602"];
+    let Some(path) = shared(&format!("{folder}/orderbooks_mbo_2024-05-08.dbn.zst")) else { return };
+    let expected = &expected(&format!("{folder}/expected.json")).unwrap()["files"]["orderbooks_mbo_2024-05-08.dbn.zst"]
+        ["books"]["5602"];
     let found = report(&inspect(&path, &["--format", "json", "--symbol", "ESM4"]));
     let [symbol] = found["symbols"].as_array().unwrap().as_slice() else { panic!("one instrument") };
     assert_eq!(symbol["name"], "ESM4");
@@ -85,7 +90,7 @@ fn names_come_from_metadata_and_books_are_shown() {
 
 #[test]
 fn a_damaged_file_is_read_up_to_the_damage_and_says_where_it_is() {
-    let Some(path) = shared("data/dbn-databento/test_data.mbo.v3.dbn") else { return };
+    let Some(path) = shared("dbn-databento/test_data.mbo.v3.dbn") else { return };
     let whole = std::fs::read(path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("damaged.dbn");
