@@ -7,6 +7,7 @@
 //! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,
 //!   with both ends of asking for messages again ([`moldudp64::recover`], [`moldudp64::retransmit`], [`history`]);
 //! * [`framing`]: what one datagram is, whatever protocol carries it;
+//! * [`soupbintcp`]: the same messages over TCP, with a login that says from which one on;
 //! * [`line`]: several copies of one feed become one: first copy wins, gaps are declared once;
 //! * [`itch`]: NASDAQ TotalView-ITCH 5.0 messages as views over the received bytes, and their encoders;
 //! * [`iex`]: IEX's TOPS 1.6 and DEEP 1.0 in IEX-TP, the same way, with books of price levels;
@@ -60,6 +61,7 @@ pub mod normalise;
 mod processor;
 mod protocol;
 pub mod simulate;
+pub mod soupbintcp;
 pub mod summary;
 pub mod symbols;
 pub mod token_bucket;

@@ -1,0 +1,33 @@
+//! SoupBinTCP: numbered messages over TCP, with a login that says from which one on.
+//!
+//! Source: NASDAQ's SoupBinTCP protocol specification 3.00. Both ways go logical packets: a big-endian length of 16
+//! bits that counts what follows it, a letter for the type, and the rest. Packets carry no sequence: the login's answer
+//! says the sequence of the first message, and both ends count.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `frame.rs` | one packet off the front of a stream, wherever TCP has cut it |
+//! | `packet.rs` | what each end may say, read in place |
+//! | `login.rs` | the login's fields: who, which session, from where on |
+//! | `encode.rs` | packets as bytes |
+//! | `silence.rs` | heartbeats when there is nothing to say, and the end when nothing is heard |
+//! | `client.rs`, `server.rs` | one connection as a state machine, without socket or clock |
+
+mod client;
+mod encode;
+mod frame;
+mod login;
+mod packet;
+mod server;
+mod silence;
+
+pub use client::{Client, ClientEvent, ClientStep, Violation};
+pub use encode::{
+    ACCEPTED_BYTES, CLIENT_HEARTBEAT, END_OF_SESSION, LOGIN_BYTES, LOGOUT, SERVER_HEARTBEAT, accepted,
+    debug_header, login, rejected, sequenced_header, unsequenced_header,
+};
+pub use frame::{Frame, LONGEST_PACKET, Split, split};
+pub use login::{Login, Password, Reject, Session, Username};
+pub use packet::{ClientPacket, Malformed, ServerPacket};
+pub use server::{Accounts, Over, Server, ServerState};
+pub use silence::{HEARTBEAT_NS, LOGIN_NS, SILENCE_NS, Silence};

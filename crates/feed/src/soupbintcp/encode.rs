@@ -1,0 +1,97 @@
+//! Packets as bytes.
+
+use super::{Login, Reject, Session};
+
+/// Bytes of a login.
+pub const LOGIN_BYTES: usize = 3 + Login::BYTES;
+
+/// Bytes of an accepted login.
+pub const ACCEPTED_BYTES: usize = 3 + 10 + 20;
+
+/// What a client says when it has nothing to say.
+pub const CLIENT_HEARTBEAT: [u8; 3] = [0, 1, b'R'];
+
+/// What a client says when it leaves.
+pub const LOGOUT: [u8; 3] = [0, 1, b'O'];
+
+/// What a server says when it has nothing to say.
+pub const SERVER_HEARTBEAT: [u8; 3] = [0, 1, b'H'];
+
+/// What a server says when no message follows in the session.
+pub const END_OF_SESSION: [u8; 3] = [0, 1, b'Z'];
+
+/// The longest message of a packet.
+const LONGEST_MESSAGE: usize = u16::MAX as usize - 1;
+
+/// A login.
+#[must_use]
+pub fn login(login: &Login) -> [u8; LOGIN_BYTES] {
+    let mut bytes = [0; LOGIN_BYTES];
+    bytes[..3].copy_from_slice(&[0, (LOGIN_BYTES - 2) as u8, b'L']);
+    bytes[3..9].copy_from_slice(&login.username.0);
+    bytes[9..19].copy_from_slice(login.password.field());
+    bytes[19..29].copy_from_slice(&login.session.0);
+    bytes[29..].copy_from_slice(&number(login.sequence));
+    bytes
+}
+
+/// The answer to a login that is accepted; `sequence` is that of the next message. The session is padded on the left, as
+/// servers do.
+#[must_use]
+pub fn accepted(session: Session, sequence: u64) -> [u8; ACCEPTED_BYTES] {
+    let mut bytes = [b' '; ACCEPTED_BYTES];
+    bytes[..3].copy_from_slice(&[0, (ACCEPTED_BYTES - 2) as u8, b'A']);
+    let name = session.name();
+    bytes[13 - name.len()..13].copy_from_slice(name);
+    bytes[13..].copy_from_slice(&number(sequence));
+    bytes
+}
+
+/// The answer to a login that is refused.
+#[must_use]
+pub const fn rejected(reject: Reject) -> [u8; 4] {
+    [0, 2, b'J', reject.letter()]
+}
+
+/// What stands in front of the next message in sequence, of so many bytes; `None` where it is too long for a packet.
+#[inline]
+#[must_use]
+pub fn sequenced_header(message_bytes: usize) -> Option<[u8; 3]> {
+    header(b'S', message_bytes)
+}
+
+/// What stands in front of a message without a number, from either end.
+#[must_use]
+pub fn unsequenced_header(message_bytes: usize) -> Option<[u8; 3]> {
+    header(b'U', message_bytes)
+}
+
+/// What stands in front of text for people, from either end.
+#[must_use]
+pub fn debug_header(text_bytes: usize) -> Option<[u8; 3]> {
+    header(b'+', text_bytes)
+}
+
+#[inline]
+fn header(kind: u8, bytes: usize) -> Option<[u8; 3]> {
+    if bytes > LONGEST_MESSAGE {
+        return None;
+    }
+    // Cannot cut: at most u16::MAX.
+    let [high, low] = (1 + bytes as u16).to_be_bytes();
+    Some([high, low, kind])
+}
+
+/// A decimal number, padded on the left.
+fn number(number: u64) -> [u8; 20] {
+    let mut field = [b' '; 20];
+    let mut rest = number;
+    for place in field.iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    field
+}

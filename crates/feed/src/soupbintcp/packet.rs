@@ -1,0 +1,111 @@
+//! What each end may say.
+
+use super::login::number;
+use super::{Frame, Login, Reject, Session};
+
+/// Why bytes are no packet. Whoever sent them is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// A length of 0: there is no type.
+    #[error("a packet of length 0 has no type")]
+    NoType,
+    /// A type that this end of the connection does not send.
+    #[error("a packet of type '{}' does not belong here", .0.escape_ascii())]
+    UnknownType(u8),
+    /// The type has a fixed length, and this is not it.
+    #[error("a packet of type '{}' has {length} bytes", .kind.escape_ascii())]
+    Length {
+        /// The type.
+        kind: u8,
+        /// Bytes behind the length.
+        length: usize,
+    },
+    /// A field that should hold a decimal number up to 2⁶⁴ − 1 does not.
+    #[error("a sequence in a login is no decimal number")]
+    Number,
+}
+
+/// What a server says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerPacket<'a> {
+    /// Text for people.
+    Debug(&'a [u8]),
+    /// The login is accepted.
+    Accepted {
+        /// The session that was entered.
+        session: Session,
+        /// The sequence of the next sequenced message.
+        sequence: u64,
+    },
+    /// The login is refused.
+    Rejected(Reject),
+    /// The next message in sequence.
+    Sequenced(&'a [u8]),
+    /// A message without a number.
+    Unsequenced(&'a [u8]),
+    /// The server is alive.
+    Heartbeat,
+    /// No more messages will come in this session.
+    EndOfSession,
+}
+
+impl<'a> ServerPacket<'a> {
+    /// Looks into a packet.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    #[inline]
+    pub fn decode(frame: Frame<'a>) -> Result<Self, Malformed> {
+        let wrong = Malformed::Length { kind: frame.kind, length: 1 + frame.payload.len() };
+        Ok(match (frame.kind, frame.payload) {
+            (b'S', message) => Self::Sequenced(message),
+            (b'U', message) => Self::Unsequenced(message),
+            (b'H', []) => Self::Heartbeat,
+            (b'Z', []) => Self::EndOfSession,
+            (b'+', text) => Self::Debug(text),
+            (b'J', [letter]) => Self::Rejected(Reject::of(*letter)),
+            (b'A', fields) => {
+                let fields: &[u8; 30] = fields.try_into().map_err(|_| wrong)?;
+                let (session, sequence) = fields.split_first_chunk().ok_or(wrong)?;
+                Self::Accepted { session: Session(*session), sequence: number(sequence)? }
+            }
+            (b'H' | b'Z' | b'J', _) => return Err(wrong),
+            (other, _) => return Err(Malformed::UnknownType(other)),
+        })
+    }
+}
+
+/// What a client says.
+#[derive(Clone, Copy, Debug)]
+pub enum ClientPacket<'a> {
+    /// Text for people.
+    Debug(&'a [u8]),
+    /// The first thing a client says.
+    Login(Login),
+    /// A message without a number: orders, where this is an order entry port.
+    Unsequenced(&'a [u8]),
+    /// The client is alive.
+    Heartbeat,
+    /// The client leaves.
+    Logout,
+}
+
+impl<'a> ClientPacket<'a> {
+    /// Looks into a packet.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(frame: Frame<'a>) -> Result<Self, Malformed> {
+        let wrong = Malformed::Length { kind: frame.kind, length: 1 + frame.payload.len() };
+        Ok(match (frame.kind, frame.payload) {
+            (b'R', []) => Self::Heartbeat,
+            (b'O', []) => Self::Logout,
+            (b'U', message) => Self::Unsequenced(message),
+            (b'+', text) => Self::Debug(text),
+            (b'L', fields) => Self::Login(Login::decode(fields.try_into().map_err(|_| wrong)?)?),
+            (b'R' | b'O', _) => return Err(wrong),
+            (other, _) => return Err(Malformed::UnknownType(other)),
+        })
+    }
+}

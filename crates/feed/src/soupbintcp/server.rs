@@ -1,0 +1,231 @@
+//! The server's end of one connection: checks the login, replays from a sequence on, and goes on with what comes.
+
+use tapeline_measure::Nanos;
+
+use super::{
+    ClientPacket, END_OF_SESSION, LOGIN_NS, LONGEST_PACKET, Login, Password, Reject, SERVER_HEARTBEAT,
+    Session, Silence, Split, Username, Violation, accepted, rejected, sequenced_header, split,
+};
+use crate::history::History;
+use crate::line;
+
+/// Who may log in. Without an account everybody may.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts(Vec<(Username, Password)>);
+
+impl Accounts {
+    /// Lets one more in.
+    pub fn add(&mut self, username: Username, password: Password) {
+        self.0.push((username, password));
+    }
+
+    /// Whether anybody may.
+    #[must_use]
+    pub fn are_open(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn admit(&self, login: &Login) -> bool {
+        // Every account is looked at, and every password, so that the time it takes tells nothing.
+        let matches = self.0.iter().fold(false, |matches, (username, password)| {
+            matches | (*username == login.username) & password.matches(&login.password)
+        });
+        self.are_open() || matches
+    }
+}
+
+/// How far a connection has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// The client has not said who it is.
+    AwaitingLogin,
+    /// Messages go out.
+    Live {
+        /// The sequence of the next one.
+        next: u64,
+    },
+    /// Nothing more goes out: to be closed when what has been written is sent.
+    Over(Over),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Over {
+    /// The login was refused.
+    Rejected(Reject),
+    /// The client logged out.
+    Logout,
+    /// The session is over, and the client was told.
+    EndOfSession,
+    /// The next message is not here any more, or never was; whoever logs in again is told where it goes on.
+    NotHere {
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// Nothing was heard for too long, or no login came.
+    Silent,
+}
+
+/// One connection, from its acceptance on. Bytes and time come in as arguments; what is to be sent is appended to a
+/// buffer of the caller's.
+#[derive(Debug)]
+pub struct Server {
+    state: ServerState,
+    session: Session,
+    began: Nanos,
+    silence: Silence,
+    sent: u64,
+}
+
+impl Server {
+    /// A connection that has just been accepted.
+    #[must_use]
+    pub const fn new(now: Nanos) -> Self {
+        let state = ServerState::AwaitingLogin;
+        Self { state, session: Session::CURRENT, began: now, silence: Silence::new(now), sent: 0 }
+    }
+
+    /// Takes one packet off the front of what has been received and not taken yet: how many bytes it had, or 0 where
+    /// it is not whole. An answer to a login is appended to `out`.
+    ///
+    /// # Errors
+    /// [`Violation`]; nothing has changed, and the connection should be closed.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        accounts: &Accounts,
+        history: &History,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Violation> {
+        let frame = match split(bytes)? {
+            Split::Packet(frame) => frame,
+            Split::Incomplete { .. } => return Ok(0),
+        };
+        let packet = ClientPacket::decode(frame)?;
+        match (self.state, packet) {
+            // What a client says while the end is on its way to it does not matter.
+            (ServerState::Over(_), _) => {}
+            (ServerState::AwaitingLogin, ClientPacket::Login(login)) => {
+                self.log_in(&login, accounts, history, now, out);
+            }
+            (ServerState::AwaitingLogin, ClientPacket::Debug(_)) => {}
+            (ServerState::AwaitingLogin, _) => return Err(Violation::BeforeLogin),
+            (ServerState::Live { .. }, ClientPacket::Login(_)) => return Err(Violation::SecondLogin),
+            (ServerState::Live { .. }, ClientPacket::Logout) => self.state = ServerState::Over(Over::Logout),
+            // This is no order entry port: what has no number is heard and forgotten.
+            (
+                ServerState::Live { .. },
+                ClientPacket::Heartbeat | ClientPacket::Unsequenced(_) | ClientPacket::Debug(_),
+            ) => {}
+        }
+        self.silence.heard(now);
+        Ok(frame.bytes)
+    }
+
+    /// Appends what is to be sent now, until `out` has `room` bytes or nothing is left: messages, a heartbeat, the end of
+    /// the session.
+    pub fn serve(&mut self, history: &History, now: Nanos, out: &mut Vec<u8>, room: usize) {
+        let login_is_late = self.state == ServerState::AwaitingLogin && now >= self.began + LOGIN_NS;
+        let is_silent = matches!(self.state, ServerState::Live { .. }) && self.silence.is_dead(now);
+        if login_is_late || is_silent {
+            self.state = ServerState::Over(Over::Silent);
+        }
+        let ServerState::Live { mut next } = self.state else { return };
+        let before = out.len();
+        let present = session_of(history) == Some(self.session);
+        if present {
+            for (sequence, message) in history.run(next) {
+                let Some(header) = sequenced_header(message.len()) else { break };
+                if out.len() + header.len() + message.len() > room.max(LONGEST_PACKET) {
+                    break;
+                }
+                out.extend_from_slice(&header);
+                out.extend_from_slice(message);
+                next = sequence + 1;
+                self.sent += 1;
+            }
+        }
+        self.state = ServerState::Live { next };
+        if !present || (history.is_ended() && next >= history.next()) {
+            out.extend_from_slice(&END_OF_SESSION);
+            self.state = ServerState::Over(Over::EndOfSession);
+        } else if next < history.next() && history.message(next).is_none() {
+            self.state = ServerState::Over(Over::NotHere { sequence: next });
+        }
+        if out.len() > before {
+            self.silence.said(now);
+        } else if self.silence.is_heartbeat_due(now) && out.len() < room {
+            out.extend_from_slice(&SERVER_HEARTBEAT);
+            self.silence.said(now);
+        }
+    }
+
+    /// How far the connection has got.
+    #[must_use]
+    pub const fn state(&self) -> ServerState {
+        self.state
+    }
+
+    /// Messages sent.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// When [`serve`](Self::serve) has to be called again unless something else happens.
+    #[must_use]
+    pub fn next_due(&self) -> Nanos {
+        match self.state {
+            ServerState::AwaitingLogin => self.began + LOGIN_NS,
+            ServerState::Live { .. } => self.silence.next_due(),
+            ServerState::Over(_) => self.began,
+        }
+    }
+
+    fn log_in(
+        &mut self,
+        login: &Login,
+        accounts: &Accounts,
+        history: &History,
+        now: Nanos,
+        out: &mut Vec<u8>,
+    ) {
+        let session =
+            session_of(history).filter(|session| login.session.is_current() || login.session == *session);
+        let answer = match session {
+            _ if !accounts.admit(login) => Err(Reject::NotAuthorized),
+            None => Err(Reject::SessionNotAvailable),
+            Some(session) => Ok(session),
+        };
+        match answer {
+            Ok(session) => {
+                let wanted = match login.sequence {
+                    0 => history.next().saturating_sub(1).max(1),
+                    sequence => sequence,
+                };
+                // Past what is not here: the client reads it in the answer.
+                let next = (wanted.max(history.first())..history.next())
+                    .find(|sequence| history.message(*sequence).is_some())
+                    .unwrap_or_else(|| wanted.max(history.next()));
+                self.session = session;
+                self.state = ServerState::Live { next };
+                out.extend_from_slice(&accepted(session, next));
+            }
+            Err(reject) => {
+                self.state = ServerState::Over(Over::Rejected(reject));
+                out.extend_from_slice(&rejected(reject));
+            }
+        }
+        self.silence.said(now);
+    }
+}
+
+/// The history's session, where its name is one that the protocol can carry.
+fn session_of(history: &History) -> Option<Session> {
+    match history.session()? {
+        line::Session::MoldUdp64(session) => Some(Session(session.0)),
+        line::Session::IexTp { .. } => None,
+    }
+}
