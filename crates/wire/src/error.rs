@@ -95,9 +95,15 @@ pub enum Operation {
     Join,
     /// Fixing where it sends to.
     Connect,
-    /// Taking datagrams from it.
+    /// Making a connection.
+    Dial,
+    /// Waiting for connections.
+    Listen,
+    /// Taking a connection that waits.
+    Accept,
+    /// Taking what arrives at it.
     Receive,
-    /// Giving it datagrams.
+    /// Giving it what is to be sent.
     Send,
 }
 
@@ -108,6 +114,9 @@ impl fmt::Display for Operation {
             Self::Bind => "bind to",
             Self::Join => "join",
             Self::Connect => "send to",
+            Self::Dial => "connect to",
+            Self::Listen => "listen at",
+            Self::Accept => "accept a connection at",
             Self::Receive => "receive on",
             Self::Send => "send to",
         })
@@ -144,7 +153,7 @@ fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {
     let errno = Errno::from_io_error(cause)?;
     match (operation, errno) {
         (Operation::Bind, Errno::ADDRINUSE) => {
-            Some("another process has this port; `ss -ulpn` shows which, and port 0 takes a free one")
+            Some("another process has this port; `ss -tulpn` shows which, and port 0 takes a free one")
         }
         (Operation::Bind, Errno::ADDRNOTAVAIL) => {
             Some("a unicast address must be one of this machine's own; `ip address` lists them")
@@ -165,7 +174,11 @@ fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {
         (Operation::Connect | Operation::Send, Errno::ACCESS | Errno::PERM) => {
             Some("a broadcast address, or a firewall rule, stands in the way")
         }
-        (Operation::Open, Errno::MFILE | Errno::NFILE) => {
+        (Operation::Dial, Errno::CONNREFUSED) => Some("nothing listens there; `ss -ltn` shows what does"),
+        (Operation::Dial, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN) => {
+            Some("no route leads there, or nobody answers: see `ip route`")
+        }
+        (Operation::Open | Operation::Accept, Errno::MFILE | Errno::NFILE) => {
             Some("too many open files; `ulimit -n` raises the limit")
         }
         _ => None,

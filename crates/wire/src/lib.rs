@@ -1,8 +1,8 @@
 //! Bytes in and out of sockets. No other crate opens one.
 //!
 //! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
-//! stamps and its count of drops, and sends them in batches. [`interface`] finds a network interface by name
-//! or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
+//! stamps and its count of drops, and sends them in batches. [`tcp`] is connections with bounded buffers that
+//! never wait. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
 //!
 //! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
 //! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
@@ -29,6 +29,7 @@
 mod error;
 pub mod interface;
 pub mod pool;
+pub mod tcp;
 pub mod udp;
 
 pub use error::Error;

@@ -1,0 +1,89 @@
+//! A listening socket.
+
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+
+use super::Stream;
+use crate::Error;
+use crate::error::Operation;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// A socket that accepts connections without waiting for them.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    local: SocketAddrV4,
+}
+
+impl Listener {
+    /// Listens at an address of this machine; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's.
+    pub fn open(address: SocketAddrV4) -> Result<Self, Error> {
+        let failed = |operation| move |errno| Error::socket(operation, address, errno);
+        let socket = open_socket(address)?;
+        // A server that is started again finds its own old connections still fading away.
+        sockopt::set_socket_reuseaddr(&socket, true).map_err(|cause| Error::Option {
+            option: "SO_REUSEADDR",
+            value: "1".to_owned(),
+            address: address.to_string(),
+            cause: cause.into(),
+        })?;
+        net::bind(&socket, &address).map_err(failed(Operation::Bind))?;
+        net::listen(&socket, BACKLOG).map_err(failed(Operation::Listen))?;
+        let local = net::getsockname(&socket)
+            .and_then(|any| SocketAddrV4::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
+            .map_err(failed(Operation::Bind))?;
+        Ok(Self { socket, local })
+    }
+
+    /// The next connection that waits, with room for `input_bytes` that were received and not taken; `None` when there is
+    /// none.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when the machine refuses, such as for too many open files. Those that wait go on waiting.
+    pub fn accept(&mut self, input_bytes: usize) -> Result<Option<Stream>, Error> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        loop {
+            match net::acceptfrom_with(&self.socket, flags) {
+                Ok((socket, peer)) => {
+                    let peer = peer.and_then(|any| SocketAddrV4::try_from(any).ok());
+                    // Gone before it was accepted.
+                    let Some(peer) = peer else { continue };
+                    return Stream::accepted(socket, peer, input_bytes).map(Some);
+                }
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+                Err(errno) => return Err(Error::socket(Operation::Accept, self.local, errno)),
+            }
+        }
+    }
+
+    /// Where it listens, with the port that was found when port 0 was asked for.
+    pub fn local_address(&self) -> SocketAddrV4 {
+        self.local
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A TCP socket that does not wait.
+pub(super) fn open_socket(address: SocketAddrV4) -> Result<OwnedFd, Error> {
+    net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        Some(ipproto::TCP),
+    )
+    .map_err(|errno| Error::socket(Operation::Open, address, errno))
+}
