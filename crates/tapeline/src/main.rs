@@ -14,10 +14,12 @@ mod feed;
 mod jitter;
 mod output;
 mod part;
+mod password;
 mod plant;
 mod plot;
 mod ring;
 mod run_folder;
+mod soup;
 mod stop;
 mod trading_day;
 

@@ -4,14 +4,17 @@
 
 mod shared_data;
 
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
 use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, Request, Session, parse};
+use tapeline_feed::soupbintcp::{Split, split};
 
 /// Far longer than loopback ever takes: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -114,4 +117,168 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
     let done = server.end();
     assert_eq!((&done["requests"], &done["answers"], &done["messages"]), (&json!(10), &json!(6), &json!(25)));
     assert_eq!(done["unanswered"], json!({"malformed": 1, "other-session": 1, "absurd": 1, "not-here": 1}));
+}
+
+/// A folder with a password in a file, and that file's name.
+fn password(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("password");
+    std::fs::write(&path, format!("{text}\n")).unwrap();
+    let name = path.to_str().unwrap().to_owned();
+    (folder, name)
+}
+
+/// A SoupBinTCP server for a shared capture that lets user01 in, and where it listens.
+fn soup(capture: &str, password_file: &str) -> Option<(Running, SocketAddr)> {
+    let path = shared(capture)?;
+    let path = path.to_str().unwrap();
+    let mut server = Running::start(&[
+        "feed",
+        "serve-soup",
+        path,
+        "--session",
+        "AAPL200130",
+        "--listen",
+        "127.0.0.1:0",
+        "--user",
+        "user01",
+        "--password-file",
+        password_file,
+        "--format",
+        "json",
+    ]);
+    let address = server.says()["ready"].as_str().unwrap().parse().unwrap();
+    Some((server, address))
+}
+
+fn fetch(server: SocketAddr, more: &[&str]) -> Output {
+    let server = server.to_string();
+    tapeline(&[&["feed", "fetch-soup", &server, "--format", "json"], more].concat()).output().unwrap()
+}
+
+fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn sha256_of(path: &Path) -> String {
+    Sha256::digest(std::fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_session_is_served_and_fetched_over_soupbintcp() {
+    let (folder, file) = password("secretpw");
+    for capture in ["itch50-aapl-20200130/aapl-first5000.itch", "moldudp64-derived/aapl5000-clean.pcap"] {
+        let Some((mut server, address)) = soup(capture, &file) else { return };
+        let account = ["--user", "user01", "--password-file", &file];
+        let written = folder.path().join("day.itch");
+        let all = ["--write", written.to_str().unwrap(), "--symbol", "AAPL"];
+        let found = json_of(&fetch(address, &[&account[..], &all].concat()));
+        let expected = expected("itch50-aapl-20200130/expected.json").unwrap();
+        assert_eq!(sha256_of(&written), expected["sha256"].as_str().unwrap());
+        for member in ["messages", "by_type", "live_orders_end", "books_price_shares_orders"] {
+            assert_eq!(found[member], expected[member], "{member}");
+        }
+        assert_eq!((&found["end"], &found["session"]), (&json!("session-over"), &json!("AAPL200130")));
+        assert_eq!((&found["first_sequence"], &found["next_sequence"]), (&json!(1), &json!(5_001)));
+
+        // Three from the middle, and the most recent one.
+        let three = json_of(&fetch(address, &[&account[..], &["--from", "982", "--count", "3"]].concat()));
+        assert_eq!((&three["messages"], &three["first_sequence"]), (&json!(3), &json!(982)));
+        assert_eq!((&three["end"], &three["next_sequence"]), (&json!("count"), &json!(985)));
+        let last = json_of(&fetch(address, &[&account[..], &["--from", "0"]].concat()));
+        assert_eq!((&last["messages"], &last["first_sequence"]), (&json!(1), &json!(5_000)));
+        assert_eq!(last["missing_messages"], json!(0));
+        let done = server.end();
+        // The end of the session was on its way before those who had enough said so.
+        assert_eq!((&done["connections"], &done["ended"]), (&json!(3), &json!({"end-of-session": 3})));
+    }
+}
+
+#[test]
+fn the_bytes_of_a_session_are_those_of_the_derived_one() {
+    let (_folder, file) = password("secretpw");
+    let Some((_server, address)) = soup("moldudp64-derived/aapl5000-clean.pcap", &file) else { return };
+    let golden = |name: &str| std::fs::read(shared(&format!("soupbintcp-derived/{name}")).unwrap()).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // The login alone, in two pieces.
+    let hello = golden("aapl5000-client-to-server.bin");
+    stream.write_all(&hello[..1]).unwrap();
+    stream.write_all(&hello[1..49]).unwrap();
+    let mut came = Vec::new();
+    stream.read_to_end(&mut came).unwrap();
+    let determined = |mut stream: &[u8]| {
+        let mut kept: Vec<u8> = Vec::new();
+        while let Ok(Split::Packet(frame)) = split(stream) {
+            if !matches!(frame.kind, b'H' | b'+') {
+                kept.extend(&stream[..frame.bytes]);
+            }
+            stream = &stream[frame.bytes..];
+        }
+        kept
+    };
+    assert!(determined(&came) == determined(&golden("aapl5000-server-to-client.bin")));
+}
+
+#[test]
+fn a_wrong_login_is_refused_with_a_hint_and_no_password_is_shown() {
+    let (_folder, file) = password("secretpw");
+    let (_other_folder, other) = password("wrongpw99");
+    let Some((mut server, address)) = soup("itch50-aapl-20200130/aapl-first5000.itch", &file) else { return };
+    let refused = |more: &[&str], says: &str| {
+        let output = fetch(address, more);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(says) && errors.contains("hint: "), "{errors}");
+        assert!(!errors.contains("secretpw") && !errors.contains("wrongpw99"), "{errors}");
+    };
+    refused(&["--user", "user01", "--password-file", &other], "name or password are wrong");
+    refused(&["--user", "user02", "--password-file", &file], "name or password are wrong");
+    refused(&[], "name or password are wrong");
+    let account = ["--user", "user01", "--password-file", &file];
+    refused(
+        &[&account[..], &["--session", "DAY2"]].concat(),
+        "session \"DAY2\": the session is not available",
+    );
+    refused(&["--user", "user01"], "there is no password");
+    let (_long_folder, long) = password("longer-than-ten");
+    refused(&["--user", "user01", "--password-file", &long], "cannot be in a login");
+    assert_eq!(server.end()["ended"], json!({"rejected": 4}));
+    // Nobody there any more.
+    drop(server);
+    refused(&["--tries", "2", "--pause", "1ms"], "nothing could be fetched");
+}
+
+#[test]
+fn a_server_that_is_shut_in_the_middle_is_told_of_and_gone_on_from() {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("some.itch");
+    let server = std::thread::spawn(move || {
+        let mut sequences = Vec::new();
+        // One message each time, then half of a packet; nothing at all in the third and fourth.
+        for messages in [1, 1, 0, 0] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut login = [0; 49];
+            stream.read_exact(&mut login).unwrap();
+            let sequence: u64 = std::str::from_utf8(&login[29..]).unwrap().trim().parse().unwrap();
+            sequences.push(sequence);
+            let mut bytes = format!("\0\x1fA      DAY1{sequence:>20}").into_bytes();
+            bytes.extend(b"\0\x0dSS\0\0\0\0\0\0\0\0\0\x07O".repeat(messages));
+            bytes.extend(b"\0\x0dSS");
+            stream.write_all(&bytes).unwrap();
+        }
+        sequences
+    });
+    let more = ["--from", "7", "--tries", "2", "--pause", "1ms", "--write", written.to_str().unwrap()];
+    let output = fetch(address, &more);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("--from 9 goes on where it stopped"), "{errors}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["messages"], &found["end"]), (&json!(2), &json!("gave-up")));
+    assert_eq!(std::fs::metadata(&written).unwrap().len(), 2 * 14);
+    assert_eq!(server.join().unwrap(), [7, 8, 9, 9]);
 }

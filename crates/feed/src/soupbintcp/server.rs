@@ -76,6 +76,7 @@ pub struct Server {
     began: Nanos,
     silence: Silence,
     sent: u64,
+    sent_bytes: u64,
 }
 
 impl Server {
@@ -83,7 +84,14 @@ impl Server {
     #[must_use]
     pub const fn new(now: Nanos) -> Self {
         let state = ServerState::AwaitingLogin;
-        Self { state, session: Session::CURRENT, began: now, silence: Silence::new(now), sent: 0 }
+        Self {
+            state,
+            session: Session::CURRENT,
+            began: now,
+            silence: Silence::new(now),
+            sent: 0,
+            sent_bytes: 0,
+        }
     }
 
     /// Takes one packet off the front of what has been received and not taken yet: how many bytes it had, or 0 where
@@ -145,6 +153,7 @@ impl Server {
                 out.extend_from_slice(message);
                 next = sequence + 1;
                 self.sent += 1;
+                self.sent_bytes += message.len() as u64;
             }
         }
         self.state = ServerState::Live { next };
@@ -172,6 +181,12 @@ impl Server {
     #[must_use]
     pub const fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// Bytes of them, without what stands in front of each.
+    #[must_use]
+    pub const fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     /// When [`serve`](Self::serve) has to be called again unless something else happens.

@@ -7,12 +7,14 @@
 //! | `replay.rs` | a capture onto the network |
 //! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
-//! | `serve_retransmit.rs`, `past.rs` | answering requests for messages, and where those come from |
 //! | `dbn_report.rs` | files of DBN records |
+//! | `serve_retransmit.rs`, `serve_soup.rs`, `past.rs` | answering requests for messages, over UDP and TCP, and where those come from |
+//! | `fetch_soup.rs` | a feed over TCP, into a file or a summary |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
 
 mod dbn_report;
 mod faults;
+mod fetch_soup;
 mod generator;
 mod inspect;
 mod itch_report;
@@ -22,6 +24,7 @@ mod replay;
 mod report;
 mod sending;
 mod serve_retransmit;
+mod serve_soup;
 mod simulate;
 mod tally;
 
@@ -65,6 +68,17 @@ enum Command {
     /// the messages as fit in 1,400 bytes; whoever wants more asks again. What is not here is not answered. No address is sent more than
     /// its share of bytes, and all together no more than theirs, so that nobody can be flooded by requests in his name.
     ServeRetransmit(serve_retransmit::ServeRetransmit),
+    /// Serve captures over SoupBinTCP, to any number of clients, each from the message it asks for
+    ///
+    /// Reads the captures once, as `inspect` does. A client logs in with the sequence of the first message that it wants; after the last
+    /// one it is told that the session is over. A client that reads slowly holds up nobody; one that reads nothing for 15 s, or says
+    /// nothing, is cut.
+    ServeSoup(serve_soup::ServeSoup),
+    /// Fetch a session's messages over SoupBinTCP: into a file of messages, or just to see what they are
+    ///
+    /// Logs in at the sequence asked for, follows until the session's end or the last message asked for, and logs out. A connection that
+    /// breaks is made again where it left off.
+    FetchSoup(fetch_soup::FetchSoup),
 }
 
 impl Feed {
@@ -74,6 +88,8 @@ impl Feed {
             Command::Inspect(inspect) => inspect.run(),
             Command::Simulate(simulate) => simulate.run(),
             Command::ServeRetransmit(serve) => serve.run(),
+            Command::ServeSoup(serve) => serve.run(),
+            Command::FetchSoup(fetch) => fetch.run(),
         }
     }
 }

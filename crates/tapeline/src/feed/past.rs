@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
-use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
+use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
 
@@ -81,6 +81,9 @@ impl PastArgs {
                 history.first()
             );
         }
+        // Nothing more will come, whether the capture says so or not.
+        let next = history.next();
+        history.end_of_session(next);
         Ok(history)
     }
 }

@@ -160,6 +160,13 @@ impl Stream {
         Ok(true)
     }
 
+    /// Says to the peer that nothing more will be sent, once all is out. What it sends until it has heard of it can still be
+    /// received; closing at once instead could take back what is still on its way.
+    pub fn finish(&self) {
+        // A connection that is broken needs no end.
+        let _ = net::shutdown(&self.socket, net::Shutdown::Write);
+    }
+
     /// What this connection should be waited for.
     pub fn interest(&self) -> Interest {
         if self.connecting || self.unsent() > 0 { Interest::ReadOrWrite } else { Interest::Read }

@@ -1,0 +1,245 @@
+//! `tapeline feed serve-soup`: captures over SoupBinTCP, to any number of clients, each from where it asks.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use tapeline_feed::history::History;
+use tapeline_feed::soupbintcp::{Accounts, Over, SILENCE_NS, Server, ServerState, Username};
+use tapeline_measure::{Clock, Nanos, figures};
+use tapeline_wire::tcp::{self, Interest, Listener, Received, Stream};
+
+use super::lines::hinted;
+use super::past::PastArgs;
+use super::serve_retransmit::Ready;
+use crate::arguments;
+use crate::output::{self, Format};
+use crate::password;
+use crate::stop::Stop;
+
+/// The options; the help is with the subcommand.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline feed serve-soup day.itch --session DAY1 --listen 127.0.0.1:26480\n  \
+    tapeline feed serve-soup day.pcap.gz --listen 10.0.0.5:26480 --user user01 --password-file soup.password")]
+pub(super) struct ServeSoup {
+    #[command(flatten)]
+    past: PastArgs,
+    /// The address of this machine to listen at; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddrV4,
+    /// Let only this user in, whose password is in --password-file or in TAPELINE_SOUP_PASSWORD; without it, anybody
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// The file whose first line is the user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Connections at the same time; more are closed at once
+    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    max_connections: usize,
+    /// End after this long; without it, when asked to
+    #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
+    duration: Option<Duration>,
+    /// How to print that it is ready, and what was done
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// Bytes that wait to be sent to one client: enough to keep a fast connection busy, little for a slow one.
+const ROOM: usize = 256 << 10;
+/// Bytes of a client that were received and not taken. A login has 49.
+const INPUT_BYTES: usize = 4 << 10;
+/// How often one client's room is filled before the others have their turn.
+const ROUNDS: usize = 16;
+/// How long a wait goes on at most, so that heartbeats and the user's wish to end are not late.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// One client.
+struct Connection {
+    stream: Stream,
+    server: Server,
+    /// When the client last took something that was to be sent.
+    moved: Nanos,
+    /// It was told that nothing follows, and is waited for.
+    finished: bool,
+}
+
+/// What was done.
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    connections: u64,
+    messages: u64,
+    bytes: u64,
+    /// Connections by how they ended.
+    ended: BTreeMap<&'static str, u64>,
+}
+
+impl ServeSoup {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let mut accounts = Accounts::default();
+        if let Some(user) = &self.user {
+            accounts.add(Username::new(user), password::read(self.password_file.as_deref())?);
+        }
+        let history = self.past.read(&stop)?;
+        let mut listener = Listener::open(self.listen).map_err(hinted)?;
+        Ready::of(listener.local_address(), &history).say(self.format)?;
+        let outcome = self.serve(&mut listener, &accounts, &history, &stop);
+        self.print(&outcome)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Serves until it is time to end.
+    fn serve(&self, listener: &mut Listener, accounts: &Accounts, history: &History, stop: &Stop) -> Outcome {
+        let clock = Clock::calibrate();
+        let begun = clock.now();
+        let mut connections: Vec<Connection> = Vec::new();
+        let mut outcome = Outcome::default();
+        loop {
+            let now = clock.now();
+            let over = |limit: Duration| now.since(begun) >= limit.as_nanos() as i64;
+            if stop.requested() || self.duration.is_some_and(over) {
+                for connection in &connections {
+                    outcome.ended("stopped", connection);
+                }
+                return outcome;
+            }
+            let sockets = connections.iter().map(|c| (c.stream.as_fd(), c.stream.interest()));
+            tcp::wait(sockets.chain([(listener.as_fd(), Interest::Read)]), LOOK);
+            let now = clock.now();
+            self.accept(listener, &mut connections, now, &mut outcome);
+            connections.retain_mut(|connection| match connection.step(accounts, history, now) {
+                None => true,
+                Some(end) => {
+                    outcome.ended(end, connection);
+                    false
+                }
+            });
+        }
+    }
+
+    fn accept(
+        &self,
+        listener: &mut Listener,
+        connections: &mut Vec<Connection>,
+        now: Nanos,
+        outcome: &mut Outcome,
+    ) {
+        loop {
+            match listener.accept(INPUT_BYTES) {
+                Ok(None) => return,
+                Ok(Some(_)) if connections.len() >= self.max_connections => {
+                    *outcome.ended.entry("turned-away").or_default() += 1;
+                }
+                Ok(Some(stream)) => {
+                    outcome.connections += 1;
+                    let server = Server::new(now);
+                    connections.push(Connection { stream, server, moved: now, finished: false });
+                }
+                // Too many open files, say: those that are connected go on.
+                Err(error) => {
+                    anstream::eprintln!("warning: {error}");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn print(&self, outcome: &Outcome) -> anyhow::Result<()> {
+        if self.format == Format::Json {
+            return output::print_json_line(outcome);
+        }
+        let mut text = format!(
+            "sent {} messages in {} bytes on {} connections",
+            figures::thousands(outcome.messages),
+            figures::thousands(outcome.bytes),
+            figures::thousands(outcome.connections)
+        );
+        for (end, count) in &outcome.ended {
+            text.push_str(&format!("; {end}: {}", figures::thousands(*count)));
+        }
+        output::print(&text)
+    }
+}
+
+impl Outcome {
+    fn ended(&mut self, end: &'static str, connection: &Connection) {
+        *self.ended.entry(end).or_default() += 1;
+        self.messages += connection.server.sent();
+        self.bytes += connection.server.sent_bytes();
+    }
+}
+
+impl Connection {
+    /// Takes what has come and sends what is due; how the connection ended, if it did.
+    fn step(&mut self, accounts: &Accounts, history: &History, now: Nanos) -> Option<&'static str> {
+        let Ok(received) = self.stream.receive() else { return Some("broken") };
+        let mut taken = 0;
+        loop {
+            let (bytes, out) = self.stream.split();
+            match self.server.receive(bytes, accounts, history, now, out) {
+                Ok(0) => break,
+                Ok(count) => {
+                    self.stream.consume(count);
+                    taken += count;
+                }
+                Err(_) => return Some("violation"),
+            }
+        }
+        if received == Received::Full && taken == 0 {
+            // A packet that no client of a feed has any reason to send.
+            return Some("violation");
+        }
+        if let Some(end) = self.send(history, now) {
+            return Some(end);
+        }
+        self.end(received, now)
+    }
+
+    /// Sends what is due, as much as the socket takes; how that ended the connection, if it did.
+    fn send(&mut self, history: &History, now: Nanos) -> Option<&'static str> {
+        for _ in 0..ROUNDS {
+            self.server.serve(history, now, self.stream.output(), ROOM);
+            let unsent = self.stream.unsent();
+            if unsent == 0 {
+                break;
+            }
+            let Ok(all) = self.stream.flush() else { return Some("broken") };
+            if self.stream.unsent() < unsent {
+                self.moved = now;
+            } else if now >= self.moved + SILENCE_NS {
+                return Some("stalled");
+            }
+            if !all {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Whether it is over, and how that came. What was said last must reach the client, so it closes first, or is given as
+    /// long as any silence.
+    fn end(&mut self, received: Received, now: Nanos) -> Option<&'static str> {
+        let left = received == Received::Closed;
+        let end = match self.server.state() {
+            ServerState::AwaitingLogin | ServerState::Live { .. } => return left.then_some("left"),
+            ServerState::Over(Over::Logout) => return Some("logout"),
+            ServerState::Over(Over::Silent) => return Some("silent"),
+            ServerState::Over(Over::Rejected(_)) => "rejected",
+            ServerState::Over(Over::EndOfSession) => "end-of-session",
+            ServerState::Over(Over::NotHere { .. }) => "not-here",
+            ServerState::Over(_) => "over",
+        };
+        if self.stream.unsent() == 0 && !self.finished {
+            self.stream.finish();
+            (self.finished, self.moved) = (true, now);
+        }
+        (left || (self.finished && now >= self.moved + SILENCE_NS)).then_some(end)
+    }
+}
