@@ -112,7 +112,7 @@ fn a_capture_that_no_plant_can_read_is_refused_before_anything_starts() {
     let output = demo(&folder, &["--capture", capture.to_str().unwrap()]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("holds IEX-TP, which is not known yet\nhint: "), "{error}");
+    assert!(error.contains("holds TOPS or DEEP in IEX-TP\nhint: "), "{error}");
     assert!(!folder.exists());
 }
 

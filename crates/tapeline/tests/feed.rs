@@ -149,24 +149,6 @@ fn inspect_arbitrates_the_lines_of_a_feed() {
 }
 
 #[test]
-fn inspect_counts_the_datagrams_of_protocols_it_does_not_know() {
-    for (folder, file) in
-        [("iex-tops-20180103-pcapng", "example1.pcapng"), ("iex-tops-20170710", "tops16-part1.pcap.gz")]
-    {
-        let (Some(path), Some(expected)) =
-            (shared(&format!("{folder}/{file}")), expected(&format!("{folder}/expected.json")))
-        else {
-            return;
-        };
-        let found = json_of(&["inspect", text(&path), "--format", "json"]);
-        assert_eq!(found["protocol"], "IEX-TP (protocol not known yet)");
-        same(&found["files"][0], &expected, &["packets", "non_udp", "dest", "pcap_first_ns", "pcap_last_ns"]);
-        let table = String::from_utf8(run(&["inspect", text(&path)]).stdout).unwrap();
-        assert!(table.contains("segments of IEX-TP: protocol not known yet"), "{table}");
-    }
-}
-
-#[test]
 fn what_cannot_be_read_is_said_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.pcap");

@@ -9,10 +9,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Recording};
+use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
 
 use super::dbn_report::{self, DbnFile};
+use super::iex::{IexFindings, Restart};
 use super::report::{FileReport, Report};
 use super::tally::Tally;
 use crate::failure::Hinted;
@@ -50,6 +52,9 @@ pub(super) struct Inspect {
     /// Look only at what the captures show going to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
+    /// What becomes of a sender of IEX that begins again with sequence 1 under the same session
+    #[arg(long, default_value = "reset")]
+    restart: Restart,
     /// How to print it
     #[arg(long, default_value = "table")]
     format: Format,
@@ -74,6 +79,7 @@ pub(super) struct Findings {
     pub(super) protocols: Protocols,
     pub(super) arbiter: Arbiter,
     pub(super) tally: Tally,
+    pub(super) iex: IexFindings,
 }
 
 impl Inspect {
@@ -90,6 +96,7 @@ impl Inspect {
             protocols: Protocols::default(),
             arbiter: Arbiter::new(settings),
             tally: Tally::new(),
+            iex: IexFindings::new(self.restart, settings),
         };
         let (mut captures, mut records) = (Vec::new(), Vec::new());
         let progress = Progress::counting("reading", "datagrams or messages", None);
@@ -209,17 +216,20 @@ impl Findings {
         while watch.go_on() {
             let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);
             let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
-            if is_iex(&source.payload) {
-                self.protocols.iex += 1;
-            } else if let Some(line) = Line::new(number) {
-                match self.arbiter.datagram(line, &source.payload, source.time, &mut self.tally) {
-                    Ok(()) => self.protocols.mold += 1,
-                    Err(_) => self.protocols.other += 1,
+            if let Some(line) = Line::new(number) {
+                // Some segments of IEX would pass for packets of MoldUDP64, but not the other way round.
+                if tp::is_likely(&source.payload) && self.iex.datagram(line, &source.payload, source.time) {
+                    self.protocols.iex += 1;
+                } else if self.arbiter.datagram(line, &source.payload, source.time, &mut self.tally).is_ok() {
+                    self.protocols.mold += 1;
+                } else {
+                    self.protocols.other += 1;
                 }
             }
             source.advance(only);
         }
         self.arbiter.flush(&mut self.tally);
+        self.iex.finish();
         self.files.extend(sources.into_iter().map(|source| source.report));
     }
 
@@ -269,7 +279,7 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
         && let Some(datagram) = capture.next().with_context(|| path.display().to_string())?
     {
         seen += 1;
-        if is_iex(datagram.payload) {
+        if tp::is_likely(datagram.payload) {
             iex += 1;
         } else if tapeline_feed::moldudp64::parse(datagram.payload).is_ok() {
             return Ok(());
@@ -277,25 +287,12 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     }
     let holds = match (seen, iex) {
         (0, _) => "no UDP datagrams",
-        (_, 1..) => "IEX-TP, which is not known yet",
+        (_, 1..) => "TOPS or DEEP in IEX-TP",
         _ => "datagrams of another protocol",
     };
     let hint =
         "a plant reads NASDAQ ITCH 5.0 in MoldUDP64; `tapeline feed inspect` shows what a capture holds";
     Err(Hinted::new(format!("{} holds {holds}", path.display()), hint).into())
-}
-
-/// Whether a datagram is a segment of IEX's transport: version 1, a reserved byte of 0, the protocol of TOPS or DEEP, and the length
-/// of the payload behind the header of 40 bytes (IEX Transport Specification, outbound segment header). Only told apart here, not read.
-fn is_iex(payload: &[u8]) -> bool {
-    const HEADER: usize = 40;
-    match payload.first_chunk::<HEADER>() {
-        Some([1, 0, low, high, rest @ ..]) => {
-            let length = usize::from(u16::from_le_bytes([rest[8], rest[9]]));
-            matches!(u16::from_le_bytes([*low, *high]), 0x8002..=0x8005) && length + HEADER == payload.len()
-        }
-        _ => false,
-    }
 }
 
 impl FileReport {
@@ -323,21 +320,5 @@ impl FileReport {
     fn failed(&mut self, error: capture::Error) {
         let error = anyhow::Error::new(error);
         self.error = Some(format!("{error:#}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn iex_is_told_by_its_header() {
-        let mut segment = vec![0; 43];
-        segment[..4].copy_from_slice(&[1, 0, 0x04, 0x80]);
-        segment[12] = 3;
-        assert!(is_iex(&segment));
-        assert!(!is_iex(&segment[..42]));
-        segment[1] = 9;
-        assert!(!is_iex(&segment) && !is_iex(&[]));
     }
 }

@@ -63,6 +63,17 @@ struct BookReport {
     ask_shares: u64,
 }
 
+/// A table of letters, names and counts of messages, of which there are `all`.
+pub(super) fn type_table(rows: &[(String, &str, u64)], all: u64) -> String {
+    let mut types = table(["type", "letter", "messages", "share"]);
+    for (letter, name, count) in rows {
+        let share = format!("{:.2} %", *count as f64 * 100.0 / all.max(1) as f64);
+        types.add_row([(*name).to_owned(), letter.clone(), thousands(*count), share]);
+    }
+    types.add_row(["all".to_owned(), String::new(), thousands(all), String::new()]);
+    types.to_string()
+}
+
 /// Letters with counts above zero.
 fn letters(counts: &ByType) -> BTreeMap<char, u64> {
     counts.iter().map(|(kind, count)| (kind.letter() as char, count)).collect()
@@ -181,23 +192,14 @@ impl ItchReport {
     }
 
     fn types(&self) -> String {
-        let mut types = table(["type", "letter", "messages", "share"]);
-        let mut rows: Vec<_> = self.by_type.iter().collect();
-        rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let share = |count: u64| format!("{:.2} %", count as f64 * 100.0 / self.messages.max(1) as f64);
-        for (letter, count) in rows {
-            types.add_row([
-                self.type_names[letter].to_owned(),
-                letter.to_string(),
-                thousands(*count),
-                share(*count),
-            ]);
-        }
-        for (letter, count) in &self.unknown_types {
-            types.add_row(["unknown".to_owned(), letter.clone(), thousands(*count), share(*count)]);
-        }
-        types.add_row(["all".to_owned(), String::new(), thousands(self.messages), String::new()]);
-        types.to_string()
+        let mut rows: Vec<_> = self
+            .by_type
+            .iter()
+            .map(|(letter, count)| (letter.to_string(), self.type_names[letter], *count))
+            .collect();
+        rows.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+        rows.extend(self.unknown_types.iter().map(|(letter, count)| (letter.clone(), "unknown", *count)));
+        type_table(&rows, self.messages)
     }
 
     /// What a line each says.

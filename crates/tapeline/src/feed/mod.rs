@@ -11,11 +11,14 @@
 //! | `serve_retransmit.rs`, `serve_soup.rs`, `past.rs` | answering requests for messages, over UDP and TCP, and where those come from |
 //! | `fetch_soup.rs` | a feed over TCP, into a file or a summary |
 //! | `tally.rs`, `itch_report.rs` | adding up messages, and showing what they amount to |
+//! | `iex.rs`, `iex_report.rs` | the same for IEX's TOPS and DEEP |
 
 mod dbn_report;
 mod faults;
 mod fetch_soup;
 mod generator;
+mod iex;
+mod iex_report;
 mod inspect;
 mod itch_report;
 mod lines;

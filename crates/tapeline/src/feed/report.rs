@@ -8,6 +8,7 @@ use serde::Serialize;
 use tapeline_feed::line::{Line, LineStatistics};
 use tapeline_measure::figures::{self, thousands};
 
+use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
 use crate::output::{self, table};
@@ -74,7 +75,7 @@ impl FileReport {
 /// Everything.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'f> {
-    protocol: &'static str,
+    protocol: String,
     files: &'f [FileReport],
     /// Bytes of the messages of all files, framing included; absent for captures of packets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +86,8 @@ pub(super) struct Report<'f> {
     feed: Option<FeedReport>,
     #[serde(flatten)]
     itch: Option<ItchReport>,
+    #[serde(flatten)]
+    iex: Option<IexReport>,
 }
 
 /// The MoldUDP64 feed that the lines carried.
@@ -137,10 +140,10 @@ impl<'f> Report<'f> {
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
         let Protocols { mold, iex, itch_files, .. } = findings.protocols;
         let protocol = match (itch_files, mold, iex) {
-            (1.., ..) => "ITCH 5.0",
-            (_, 1.., _) => "ITCH 5.0 in MoldUDP64",
-            (_, _, 1..) => "IEX-TP (protocol not known yet)",
-            _ => "unknown",
+            (1.., ..) => "ITCH 5.0".to_owned(),
+            (_, 1.., _) => "ITCH 5.0 in MoldUDP64".to_owned(),
+            (_, _, 1..) => IexReport::protocol(&findings.iex),
+            _ => "unknown".to_owned(),
         };
         let itch = itch_files > 0 || mold > 0;
         Self {
@@ -150,6 +153,7 @@ impl<'f> Report<'f> {
             trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
             feed: (mold > 0).then(|| FeedReport::of(findings)),
             itch: itch.then(|| ItchReport::of(&findings.tally, symbols, levels)),
+            iex: (!itch && iex > 0).then(|| IexReport::of(&findings.iex, symbols, levels)),
         }
     }
 
@@ -163,9 +167,10 @@ impl<'f> Report<'f> {
         if let Some(feed) = &self.feed {
             parts.push(feed.tables());
         }
-        match &self.itch {
-            Some(itch) => parts.extend(itch.tables(&findings.tally, top)),
-            None => parts.push(self.no_messages(findings)),
+        match (&self.itch, &self.iex) {
+            (Some(itch), _) => parts.extend(itch.tables(&findings.tally, top)),
+            (_, Some(iex)) => parts.extend(iex.tables(&findings.iex, top)),
+            (None, None) => parts.push(self.no_messages(findings)),
         }
         if self.trailing_bytes > 0 {
             parts.push(format!("{} bytes at the end are no whole message or packet", self.trailing_bytes));
@@ -175,9 +180,6 @@ impl<'f> Report<'f> {
 
     fn no_messages(&self, findings: &Findings) -> String {
         match findings.protocols {
-            Protocols { iex: 1.., .. } => {
-                format!("{} segments of IEX-TP: protocol not known yet", thousands(findings.protocols.iex))
-            }
             Protocols { other: 1.., .. } => {
                 format!("{} datagrams of an unknown protocol", thousands(findings.protocols.other))
             }

@@ -1,0 +1,133 @@
+//! Reading captures of IEX: every segment counted as it lies there, and its messages put in order and into books.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tapeline_feed::Framing;
+use tapeline_feed::iex::{Counts, Settings, Stream, Summary, tp};
+use tapeline_feed::line::{self, Arbiter, Line, Session, Sink};
+use tapeline_measure::Nanos;
+
+/// What becomes of a sender that begins again with sequence 1 under the same session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Restart {
+    /// It is a reset: counts and books begin anew, as in a plant
+    #[default]
+    Reset,
+    /// What comes again is taken for duplicates, as by who knows nothing but session and sequence
+    Ignore,
+    /// Every message is applied, in the order of the capture
+    Raw,
+}
+
+impl Restart {
+    /// The option's value.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Ignore => "ignore",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// What was found in captures of IEX.
+pub(super) struct IexFindings {
+    pub(super) restart: Restart,
+    /// The segments of each line, as they came.
+    pub(super) streams: Vec<Stream>,
+    /// The messages of all of them.
+    pub(super) whole: Counts,
+    pub(super) arbiter: Arbiter,
+    pub(super) tally: IexTally,
+    /// Segments whose messages are not read, such as those of TOPS 1.5.
+    pub(super) unread: u64,
+}
+
+/// The messages that arbitration gave, and what was missing.
+pub(super) struct IexTally {
+    pub(super) summary: Summary,
+    pub(super) resets: u64,
+    pub(super) gaps: Vec<(u64, u64)>,
+    pub(super) gap_count: u64,
+    pub(super) missing: u64,
+}
+
+/// Gaps that are listed; more are only counted.
+const MOST_GAPS: usize = 10_000;
+
+impl IexFindings {
+    /// Nothing so far.
+    pub(super) fn new(restart: Restart, settings: line::Settings) -> Self {
+        let policy = match restart {
+            Restart::Reset => line::Restart::Reset,
+            Restart::Ignore | Restart::Raw => line::Restart::Ignore,
+        };
+        let settings = line::Settings { framing: Framing::IexTp, restart: policy, ..settings };
+        Self {
+            restart,
+            streams: Vec::new(),
+            whole: Counts::default(),
+            arbiter: Arbiter::new(settings),
+            tally: IexTally {
+                summary: Summary::new(Settings::default()),
+                resets: 0,
+                gaps: Vec::new(),
+                gap_count: 0,
+                missing: 0,
+            },
+            unread: 0,
+        }
+    }
+
+    /// Takes a segment that came on `line`; `false` where it is none.
+    pub(super) fn datagram(&mut self, line: Line, datagram: &[u8], time: Nanos) -> bool {
+        let Ok(segment) = tp::parse(datagram) else { return false };
+        if line.number() >= self.streams.len() {
+            self.streams.resize(line.number() + 1, Stream::default());
+        }
+        self.streams[line.number()].segment(&segment);
+        if !segment.session().protocol.is_read() {
+            self.unread += 1;
+            return true;
+        }
+        for (_, message) in segment.messages() {
+            // Malformed ones are in the counts.
+            let _ = self.whole.message(message);
+        }
+        if self.restart == Restart::Raw {
+            for (_, message) in segment.messages() {
+                self.tally.summary.message(message);
+            }
+        } else {
+            self.arbiter.packet(line, &segment.into(), time, &mut self.tally);
+        }
+        true
+    }
+
+    /// Nothing more will come.
+    pub(super) fn finish(&mut self) {
+        self.arbiter.flush(&mut self.tally);
+    }
+}
+
+impl Sink for IexTally {
+    fn message(&mut self, _sequence: u64, bytes: &[u8], _received: Nanos) {
+        self.summary.message(bytes);
+    }
+
+    fn gap(&mut self, first: u64, last: u64) {
+        self.gap_count += 1;
+        self.missing = self.missing.saturating_add(last - first + 1);
+        if self.gaps.len() < MOST_GAPS {
+            self.gaps.push((first, last));
+        }
+    }
+
+    fn end_of_session(&mut self, _next: u64) {}
+
+    fn reset(&mut self, _session: Session) {
+        self.resets += 1;
+        self.summary.reset();
+    }
+}
