@@ -118,7 +118,7 @@ impl Books {
     ///
     /// Additions, executions, cancellations and deletions go one way, whatever they are: which it is comes at random, so that a
     /// jump would be guessed wrongly at every other message. It costs a look at the order, one at the level and one at the side;
-    /// `benches/itch.rs` shows what that is on average.
+    /// `benches/itch` shows what that is on average.
     #[inline]
     pub fn apply_record(&mut self, record: &Record) -> Change {
         let action = ACTIONS[usize::from(record.kind)];

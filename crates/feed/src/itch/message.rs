@@ -114,7 +114,7 @@ macro_rules! messages {
         /// Reads a message.
         ///
         /// Costs a look at the type, which the processor has to predict, and one comparison of lengths
-        /// (`benches/itch.rs`). Bytes beyond the type's fields are ignored: [`Message::extra_bytes`] says how many.
+        /// (`benches/itch`). Bytes beyond the type's fields are ignored: [`Message::extra_bytes`] says how many.
         ///
         /// # Errors
         /// [`Malformed`] where there is no type, or fewer bytes than the type has.

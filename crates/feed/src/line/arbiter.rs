@@ -15,7 +15,7 @@ use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 /// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
 ///
 /// Takes all of its memory when it is made. In order, a message costs a comparison and the call of the sink, a packet
-/// a few words of book-keeping (`benches/itch.rs`); only a message ahead of its sequence is copied.
+/// a few words of book-keeping (`benches/itch`); only a message ahead of its sequence is copied.
 #[derive(Debug)]
 pub struct Arbiter {
     settings: Settings,

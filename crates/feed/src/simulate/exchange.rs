@@ -106,6 +106,18 @@ impl Exchange {
         length
     }
 
+    /// As [`next`](Self::next), but once trading has started every message adds an order, whatever the bound on them: so
+    /// that books can be filled quickly.
+    pub fn next_addition(&mut self, event_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
+        if !matches!(self.phase, Phase::Trading) {
+            return self.next(event_ns, out);
+        }
+        let stock = self.go_on();
+        let length = self.add(stock, false, self.prefix(stock, event_ns), out);
+        self.totals.messages += u64::from(length.is_some());
+        length
+    }
+
     /// Ends the day: [`CLOSING_MESSAGES`] more will come.
     pub fn end_day(&mut self) {
         if !matches!(self.phase, Phase::Closing(_) | Phase::Over) {
@@ -170,14 +182,7 @@ impl Exchange {
 
     /// One message of the trading day.
     fn trade(&mut self, ts_ns: u64, out: &mut [u8; LONGEST]) -> Option<usize> {
-        if self.run == 0 {
-            self.stock = self.zipf.draw(&mut self.random) as u16;
-            self.run = 1 + self.random.below(LONGEST_RUN);
-            self.walk();
-        }
-        self.run -= 1;
-
-        let stock = self.stock;
+        let stock = self.go_on();
         let prefix = self.prefix(stock, ts_ns);
         let live = self.books.live_orders_of(stock);
         let event = match mix::event(&mut self.random) {
@@ -228,6 +233,17 @@ impl Exchange {
             }
             Event::Other => self.other(stock, prefix, out),
         }
+    }
+
+    /// The stock that the next message is about: for a short while the same.
+    fn go_on(&mut self) -> u16 {
+        if self.run == 0 {
+            self.stock = self.zipf.draw(&mut self.random) as u16;
+            self.run = 1 + self.random.below(LONGEST_RUN);
+            self.walk();
+        }
+        self.run -= 1;
+        self.stock
     }
 
     /// Moves the middle of the present stock by at most a tick, within its bounds.

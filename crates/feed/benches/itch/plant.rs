@@ -1,0 +1,86 @@
+//! What a plant does with messages: books to drafts, and packets on two lines.
+
+use std::hint::black_box;
+
+use tapeline_feed::itch::framing::{Frames, Framing};
+use tapeline_feed::line::{self, Arbiter, Line, Sink};
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, PacketBuilder, Refused, Session};
+use tapeline_feed::normalise::Normaliser;
+use tapeline_measure::Nanos;
+
+/// The same messages in packets, one behind another, each behind its length.
+pub(crate) fn packed(file: &[u8]) -> Vec<u8> {
+    let session = Session::new("BENCH");
+    let mut out = Vec::with_capacity(file.len() + file.len() / 16);
+    let mut buffer = [0; DEFAULT_PACKET_BYTES];
+    let mut frames = Frames::with(file, Framing::Length).peekable();
+    let mut sequence = 1;
+    while frames.peek().is_some() {
+        let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
+        while let Some(message) = frames.peek() {
+            match packet.push(message) {
+                Ok(()) => frames.next(),
+                Err(Refused::Full) => break,
+                Err(other) => panic!("{other}"),
+            };
+        }
+        sequence = packet.next_sequence();
+        let length = packet.finish();
+        out.extend((length as u16).to_be_bytes());
+        out.extend(&buffer[..length]);
+    }
+    out
+}
+
+#[inline(never)]
+pub(crate) fn normalise(file: &[u8], normaliser: &mut Normaliser) -> u64 {
+    let mut sum = 0_u64;
+    for bytes in Frames::with(file, Framing::Length) {
+        if let Ok(applied) = normaliser.apply(bytes)
+            && let Some(draft) = &applied.change
+        {
+            sum = sum.wrapping_add(black_box(draft).trades + 1);
+        }
+    }
+    sum
+}
+
+/// Sums lengths, or hands on to a normaliser.
+pub(crate) struct Taken {
+    pub(crate) sum: u64,
+    pub(crate) gaps: u64,
+    pub(crate) normaliser: Option<Normaliser>,
+}
+
+impl Sink for Taken {
+    #[inline]
+    fn message(&mut self, _sequence: u64, bytes: &[u8], _received: Nanos) {
+        match &mut self.normaliser {
+            Some(normaliser) => {
+                let change = normaliser.apply(bytes).ok().and_then(|applied| applied.change);
+                if let Some(draft) = &change {
+                    self.sum = self.sum.wrapping_add(black_box(draft).trades + 1);
+                }
+            }
+            None => self.sum += bytes.len() as u64,
+        }
+    }
+
+    fn gap(&mut self, _first: u64, _last: u64) {
+        self.gaps += 1;
+    }
+
+    fn end_of_session(&mut self, _next: u64) {}
+
+    fn reset(&mut self, _session: line::Session) {}
+}
+
+pub(crate) fn channel(packets: &[u8], lines: &[Line], arbiter: &mut Arbiter, taken: &mut Taken) -> u64 {
+    for (time, packet) in Frames::with(packets, Framing::Length).enumerate() {
+        for line in lines {
+            arbiter.datagram(*line, packet, Nanos(time as u64), taken).unwrap();
+        }
+    }
+    assert_eq!(taken.gaps, 0);
+    taken.sum
+}
