@@ -5,6 +5,10 @@
 //! and adds a new one of the same side and stock; hidden trades and crosses do not touch the book. Source: NASDAQ
 //! TotalView-ITCH 5.0, sections 1.3 to 1.5. Prices are integers of four decimals. A crossed book is kept as it is.
 //!
+//! A broken trade is taken out of its stock's sums again where it is among the last 65,536 by match number; the price of the
+//! last trade stays, since nothing says what it was before. A stock that NASDAQ itself has halted for operational
+//! reasons is halted, whatever its trading state.
+//!
 //! What cannot be right is counted by type and ignored: an order reference that is not on the book (a replacement of one adds
 //! nothing: its side is unknown), one that is there already, a side that is neither `B` nor `S`. Executing or
 //! cancelling more than is left takes what is left, and is counted.
@@ -12,6 +16,7 @@
 mod apply;
 mod books;
 mod ladder;
+mod matches;
 mod orders;
 mod queues;
 mod volume;

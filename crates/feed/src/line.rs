@@ -79,6 +79,12 @@ impl Line {
 
 /// Where the messages of a channel go.
 pub trait Sink {
+    /// Messages that will be delivered now, one after another, as they lie in a datagram. Nothing has to be done.
+    #[inline]
+    fn coming(&mut self, messages: Messages<'_>) {
+        let _ = messages;
+    }
+
     /// The next message, at the time at which its first copy was received.
     fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos);
 

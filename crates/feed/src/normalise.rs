@@ -52,6 +52,15 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
+    /// Says which messages will be applied next: those of a datagram that has come. It changes nothing, and makes them
+    /// quicker to apply.
+    #[inline]
+    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
+        if let Self::Itch(itch) = self {
+            itch.expect(messages);
+        }
+    }
+
     /// Applies one message.
     ///
     /// # Errors

@@ -87,12 +87,10 @@ mod x86 {
 
         /// The record of one message.
         #[inline]
-        pub(crate) fn record(self, bytes: &[u8]) -> Record {
-            let mut record = Record::default();
+        pub(crate) fn record(self, bytes: &[u8], record: &mut Record) {
             // SAFETY: `self` was made by `detect`, so the processor has every feature that `permute` is compiled for.
             // Test: `both_ways_give_the_same_records` in tests/records.rs.
-            unsafe { permute(bytes, &mut record) };
-            record
+            unsafe { permute(bytes, record) }
         }
 
         /// The records of several messages.
@@ -107,10 +105,12 @@ mod x86 {
         }
     }
 
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
-    fn permute_all<'a>(messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+    fn permute_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
         let mut count = 0;
-        for (record, message) in records.iter_mut().zip(messages) {
+        for record in records {
+            let Some(message) = messages.next() else { break };
             permute(message, record);
             count += 1;
         }
@@ -162,7 +162,7 @@ mod other {
             None
         }
 
-        pub(crate) fn record(self, _bytes: &[u8]) -> Record {
+        pub(crate) fn record(self, _: &[u8], _: &mut Record) {
             match self {}
         }
 

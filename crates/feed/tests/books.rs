@@ -344,3 +344,55 @@ fn names_come_from_the_directory_or_else_from_the_message() {
     books.clear();
     assert_eq!((books.iter().count(), books.live_orders()), (0, 0));
 }
+
+#[test]
+fn a_broken_trade_is_taken_back_once() {
+    let mut books = Books::new(Settings::default());
+    let _ = apply(&mut books, SAID);
+    // The match numbers of `encode` are its times.
+    for (said, number) in [
+        (Said { letter: b'E', shares: 30, ..SAID }, 1),
+        (Said { letter: b'P', shares: 5, ..SAID }, 2),
+        (Said { letter: b'Q', shares: 7, ..SAID }, 3),
+        (Said { letter: b'C', side: b'S', shares: 1, ..SAID }, 4),
+    ] {
+        let _ = books.apply(&decode(&said.encode(number)).unwrap());
+    }
+    let sums = |books: &Books| {
+        let volume = *books.book(Locate(1)).unwrap().volume();
+        let parts = [volume.traded_shares, volume.hidden_shares, volume.cross_shares, volume.trades];
+        (parts, volume.notional)
+    };
+    assert_eq!(sums(&books), ([42, 5, 7, 3], 420));
+    let mut broken = |match_number| {
+        let mut bytes = [0; 19];
+        // Another locate: the trade's own counts.
+        let prefix = Prefix { locate: 2, ..Prefix::default() };
+        encode::BrokenTrade { match_number }.encode(prefix, &mut bytes).unwrap();
+        let change = books.apply(&decode(&bytes).unwrap());
+        (change.correction, change.is_any(), sums(&books).0, books.counters().unknown_match)
+    };
+    assert_eq!(broken(2), (true, true, [37, 0, 7, 2], 0));
+    assert_eq!(broken(2), (false, false, [37, 0, 7, 2], 1), "once");
+    assert_eq!(broken(1 + (1 << 16)), (false, false, [37, 0, 7, 2], 2), "its place, but not its number");
+    assert_eq!(broken(4), (false, false, [37, 0, 7, 2], 3), "never counted");
+    assert_eq!(broken(1), (true, true, [7, 0, 7, 1], 3));
+    assert_eq!(broken(3), (true, true, [0, 0, 0, 0], 3));
+}
+
+#[test]
+fn an_operational_halt_is_a_halt_here_only_if_it_is_nasdaqs() {
+    let mut books = Books::new(Settings::default());
+    let mut halt = |market, action| {
+        let mut bytes = [0; 21];
+        let halt = encode::OperationalHalt { stock: text("IBM"), market, action };
+        halt.encode(Prefix { locate: 1, ..Prefix::default() }, &mut bytes).unwrap();
+        let change = books.apply(&decode(&bytes).unwrap());
+        (change.status, books.book(Locate(1)).unwrap().is_operationally_halted())
+    };
+    assert_eq!(halt(b'B', b'H'), (false, false));
+    assert_eq!(halt(b'Q', b'H'), (true, true));
+    assert_eq!(halt(b'Q', b'H'), (false, true));
+    assert_eq!(halt(b'X', b'T'), (false, true));
+    assert_eq!(halt(b'Q', b'T'), (true, false));
+}

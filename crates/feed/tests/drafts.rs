@@ -132,6 +132,21 @@ fn the_largest_draft_fits_its_stated_size() {
 }
 
 #[test]
+fn corrections_and_operational_halts_are_updates() {
+    let mut rig = Rig::new();
+    let _ = apply!(rig, add(1, b'B', 100, 3_214_000));
+    let _ = apply!(rig, encode::OrderExecuted { reference: 1, shares: 40, match_number: 9 });
+    let draft = apply!(rig, encode::BrokenTrade { match_number: 9 }).unwrap();
+    assert_eq!((draft.update, draft.volume, draft.trades), (UpdateType::CORRECTION, 0, 0));
+    assert_eq!(fields(&draft), "ACVOL_1=0 NUM_MOVES=0");
+    let halt = encode::OperationalHalt { stock: text("AAPL"), market: b'Q', action: b'H' };
+    let draft = apply!(rig, halt).unwrap();
+    assert_eq!(draft.status, TradingStatus::HALTED);
+    let draft = apply!(rig, encode::OperationalHalt { action: b'T', ..halt }).unwrap();
+    assert_eq!(draft.status, TradingStatus::UNDEFINED, "no trading state has come");
+}
+
+#[test]
 fn odd_messages_are_counted_and_change_nothing() {
     let mut rig = Rig::new();
     assert_eq!(rig.0.apply(&[]), Err(Malformed::Empty));

@@ -2,7 +2,7 @@
 
 mod orders;
 
-use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Session, Sink};
+use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Messages, Session, Sink};
 use tapeline_feed::normalise::{Instrument, Normaliser};
 use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book};
@@ -209,6 +209,14 @@ struct Output<'a, T, P> {
 }
 
 impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
+    #[inline]
+    fn coming(&mut self, messages: Messages<'_>) {
+        // With a filter most of them may be passed over.
+        if self.stage.filter.is_none() {
+            self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes));
+        }
+    }
+
     fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
         if self.refused.is_ok() {
             self.refused = self.stage.message(sequence, bytes, received, self.time, self.to);

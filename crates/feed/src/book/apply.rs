@@ -5,6 +5,7 @@ use std::hint::select_unpredictable as select;
 use super::Books;
 use super::books::Book;
 use super::ladder::{self, Best, ORDER};
+use super::matches::Part;
 use super::orders::{Added, Order};
 use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
 use crate::processor::prefetch;
@@ -38,11 +39,22 @@ pub struct Change {
     pub status: bool,
     /// A trade that counts as volume.
     pub print: Option<Print>,
+    /// A trade was broken and is in no sum any more.
+    pub correction: bool,
 }
 
 impl Change {
     const fn none(locate: Locate) -> Self {
-        Self { locate, bid: false, bid_size: false, ask: false, ask_size: false, status: false, print: None }
+        Self {
+            locate,
+            bid: false,
+            bid_size: false,
+            ask: false,
+            ask_size: false,
+            status: false,
+            print: None,
+            correction: false,
+        }
     }
 
     /// What is different about the best of a side.
@@ -70,7 +82,7 @@ impl Change {
     #[inline]
     #[must_use]
     pub const fn is_any(&self) -> bool {
-        self.is_quote() | self.status | self.print.is_some()
+        self.is_quote() | self.status | self.correction | self.print.is_some()
     }
 }
 
@@ -135,6 +147,16 @@ impl Books {
     /// orders this is quicker by half. More than 32 at once gain nothing.
     #[inline]
     pub fn apply_all(&mut self, records: &[Record], mut each: impl FnMut(&Self, &Record, Change)) {
+        self.prefetch(records);
+        for record in records {
+            let change = self.apply_record(record);
+            each(self, record, change);
+        }
+    }
+
+    /// Has everything brought near that messages are about which will be applied next: those of a datagram that has come.
+    #[inline]
+    pub fn prefetch(&mut self, records: &[Record]) {
         for record in records {
             self.orders.prefetch(record.reference);
             if record.kind == MessageType::OrderReplace as u8 {
@@ -150,10 +172,6 @@ impl Books {
             for record in records {
                 self.prefetch_level(record);
             }
-        }
-        for record in records {
-            let change = self.apply_record(record);
-            each(self, record, change);
         }
     }
 
@@ -229,6 +247,9 @@ impl Books {
         book.quoted_ts_ns = select(change.is_quote(), record.ts_ns, book.quoted_ts_ns);
         if action & EXECUTES != 0 {
             change.print = book.executed(record, action, price, taken);
+            if let Some(print) = &change.print {
+                self.matches.remember(change.locate, print, Part::Displayed);
+            }
         }
         if is_empty & goes {
             self.orders.emptied(record.reference);
@@ -315,6 +336,9 @@ impl Books {
         let mut change = self.changed(locate, side, before, record.ts_ns);
         if action & EXECUTES != 0 {
             change.print = self.open(locate).executed(record, action, order.price, taken.shares);
+            if let Some(print) = &change.print {
+                self.matches.remember(locate, print, Part::Displayed);
+            }
         }
         change
     }
@@ -386,6 +410,23 @@ impl Books {
                 change.status = (book.state, book.reason) != new;
                 (book.state, book.reason) = new;
             }
+            Some(MessageType::OperationalHalt) if locate != Locate(0) => {
+                let book = self.named(record);
+                // Other codes are other markets: the stock goes on here.
+                if record.code == b'Q' {
+                    let halted = record.code_2 == b'H';
+                    change.status = book.halted != halted;
+                    book.halted = halted;
+                }
+            }
+            Some(MessageType::BrokenTrade) => match self.matches.forget(MatchNumber(record.other)) {
+                Some(broken) => {
+                    change.locate = broken.locate;
+                    change.correction = true;
+                    self.open(broken.locate).volume.take_back(&broken);
+                }
+                None => self.counters.unknown_match += 1,
+            },
             Some(kind) if kind.has_stock() && locate != Locate(0) => {
                 self.named(record);
             }
@@ -407,8 +448,11 @@ impl Books {
         let print = Print { price: Price4(record.price), shares, match_number: MatchNumber(record.other) };
         let volume = &mut self.named(record).volume;
         volume.add(print, record.ts_ns);
-        let part = if is_cross { &mut volume.cross_shares } else { &mut volume.hidden_shares };
-        *part = part.saturating_add(shares);
+        let part = if is_cross { Part::Cross } else { Part::Hidden };
+        if let Some(sum) = volume.part(part) {
+            *sum = sum.saturating_add(shares);
+        }
+        self.matches.remember(change.locate, &print, part);
         change.print = Some(print);
         change
     }

@@ -1,6 +1,7 @@
 //! The books by locate.
 
 use super::ladder::{self, Ladder, MOST_ORDERS, Means};
+use super::matches::Matches;
 use super::orders::Orders;
 use super::queues::Queues;
 use super::{Level, Top, Volume};
@@ -11,7 +12,8 @@ use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol,
 /// Memory, taken as it is needed. An order: 16 bytes among its neighbours, in pages of 16 KiB with room for four times
 /// `max_orders` at most (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 24 more with
 /// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.3 KiB, 16.4 with queues, for `max_ladders` of them),
-/// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. [`Books::bytes`] tells what it is.
+/// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be broken: 2 MB.
+/// [`Books::bytes`] tells what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Orders that can be on all books together, 16 million at most. At the limit a new order is counted and left out.
@@ -63,6 +65,8 @@ pub struct Counters {
     pub before_directory: ByType,
     /// Directory entries that give a stock's number another symbol than it had.
     pub renamed: u64,
+    /// Broken trades of a match number that is not remembered: their volume stays.
+    pub unknown_match: u64,
     /// The most orders that were on the books at once.
     pub max_live_orders: usize,
 }
@@ -74,6 +78,7 @@ pub struct Books {
     pub(super) orders: Orders,
     pub(super) queues: Option<Queues>,
     pub(super) means: Means,
+    pub(super) matches: Matches,
     /// Apart: 18 KiB, of which the usual message touches a line.
     pub(super) counters: Box<Counters>,
     pub(super) decoder: Decoder,
@@ -89,6 +94,7 @@ pub struct Book {
     pub(super) symbol: Symbol,
     pub(super) met: bool,
     pub(super) listed: bool,
+    pub(super) halted: bool,
     pub(super) state: Code,
     pub(super) reason: Text<4>,
     /// [`NEVER`] before the first quote.
@@ -136,6 +142,7 @@ impl Books {
                 most_apart: settings.max_far_levels,
                 queues: settings.queues,
             },
+            matches: Matches::new(),
             counters: Box::default(),
             decoder: Decoder::new(),
             max_ladders: settings.max_ladders,
@@ -211,6 +218,7 @@ impl Books {
             + sides.map(Ladder::bytes).sum::<usize>()
             + self.orders.bytes()
             + self.queues.as_ref().map_or(0, Queues::bytes)
+            + self.matches.bytes()
     }
 
     /// Forgets all orders, names and volumes; the counters stay.
@@ -219,6 +227,7 @@ impl Books {
         self.orders.clear();
         self.queues.iter_mut().for_each(Queues::clear);
         self.means.rungs_left = self.max_ladders;
+        self.matches = Matches::new();
     }
 
     /// The book of a stock, made if need be. Locates are 16 bits wide, so there is an end to it.
@@ -241,6 +250,7 @@ impl Book {
             symbol: Symbol::BLANK,
             met: false,
             listed: false,
+            halted: false,
             state: Code(0),
             reason: Text::BLANK,
             quoted_ts_ns: NEVER,
@@ -309,6 +319,12 @@ impl Book {
     #[must_use]
     pub fn trading_state(&self) -> Code {
         self.state
+    }
+
+    /// Whether NASDAQ has interrupted its service for the stock (`h`): then it does not trade there, whatever its state.
+    #[must_use]
+    pub fn is_operationally_halted(&self) -> bool {
+        self.halted
     }
 
     /// Why it is in that state.

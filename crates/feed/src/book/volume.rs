@@ -1,6 +1,7 @@
 //! What was traded.
 
 use super::Print;
+use super::matches::{Match, Part};
 use crate::itch::{MatchNumber, Price4};
 
 /// The trades of one stock so far.
@@ -44,5 +45,24 @@ impl Volume {
         self.trades += 1;
         self.notional = self.notional.saturating_add(u128::from(price.0) * u128::from(shares));
         self.last = Some(LastTrade { price, shares, ts_ns, match_number });
+    }
+
+    /// The sum of a part.
+    pub(super) fn part(&mut self, part: Part) -> Option<&mut u64> {
+        match part {
+            Part::Displayed => None,
+            Part::Hidden => Some(&mut self.hidden_shares),
+            Part::Cross => Some(&mut self.cross_shares),
+        }
+    }
+
+    /// Takes back a trade that was broken. The last trade stays.
+    pub(super) fn take_back(&mut self, broken: &Match) {
+        self.traded_shares = self.traded_shares.saturating_sub(broken.shares);
+        self.trades = self.trades.saturating_sub(1);
+        self.notional = self.notional.saturating_sub(u128::from(broken.price) * u128::from(broken.shares));
+        if let Some(part) = self.part(broken.part) {
+            *part = part.saturating_sub(broken.shares);
+        }
     }
 }

@@ -109,7 +109,8 @@ pub enum End {
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     rest: &'a [u8],
-    consumed: usize,
+    /// Bytes that there were at first.
+    whole: usize,
     framing: Framing,
     end: End,
 }
@@ -124,7 +125,7 @@ impl<'a> Frames<'a> {
     /// Messages in a known framing.
     #[must_use]
     pub const fn with(bytes: &'a [u8], framing: Framing) -> Self {
-        Self { rest: bytes, consumed: 0, framing, end: End::NotYet }
+        Self { rest: bytes, whole: bytes.len(), framing, end: End::NotYet }
     }
 
     /// The framing.
@@ -136,7 +137,7 @@ impl<'a> Frames<'a> {
     /// Bytes of the messages so far, their lengths and the mark of the session's end included.
     #[must_use]
     pub const fn consumed(&self) -> usize {
-        self.consumed
+        self.whole - self.rest.len()
     }
 
     /// What has not been consumed.
@@ -155,28 +156,39 @@ impl<'a> Frames<'a> {
 impl<'a> Iterator for Frames<'a> {
     type Item = &'a [u8];
 
-    #[inline]
+    /// From length to length is a chain in which each step waits for the one before, so that the loop around this has
+    /// to keep it in registers: it is inlined, and what is rare is a function of values.
+    #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
-        if self.end != End::NotYet {
-            return None;
+        if self.framing == Framing::Length
+            && self.end == End::NotYet
+            && let Some((length, rest)) = self.rest.split_first_chunk()
+            && let Some((message, rest)) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
+            && !message.is_empty()
+        {
+            self.rest = rest;
+            return Some(message);
         }
-        let bytes = self.rest.len();
-        match step(self.rest, self.framing) {
-            Step::Message { message, consumed } => {
-                self.consumed += consumed;
-                self.rest = &self.rest[consumed..];
-                return Some(message);
-            }
-            Step::EndOfSession => {
-                self.consumed += 2;
-                self.rest = &self.rest[2..];
-                self.end = End::Session { after: bytes - 2 };
-            }
-            Step::Incomplete if bytes == 0 => self.end = End::Complete,
-            Step::Incomplete => self.end = End::Incomplete { bytes },
-            Step::Lost => self.end = End::Lost { bytes },
-        }
-        None
+        let (message, rest, end) = rare(self.rest, self.framing, self.end);
+        (self.rest, self.end) = (rest, end);
+        message
+    }
+}
+
+/// The next message of any framing, what is behind it, and how the messages ended if they did.
+#[cold]
+#[inline(never)]
+fn rare(rest: &[u8], framing: Framing, end: End) -> (Option<&[u8]>, &[u8], End) {
+    if end != End::NotYet {
+        return (None, rest, end);
+    }
+    let bytes = rest.len();
+    match step(rest, framing) {
+        Step::Message { message, consumed } => (Some(message), &rest[consumed..], End::NotYet),
+        Step::EndOfSession => (None, &rest[2..], End::Session { after: bytes - 2 }),
+        Step::Incomplete if bytes == 0 => (None, rest, End::Complete),
+        Step::Incomplete => (None, rest, End::Incomplete { bytes }),
+        Step::Lost => (None, rest, End::Lost { bytes }),
     }
 }
 

@@ -238,21 +238,28 @@ macro_rules! layouts {
             rows
         };
 
-        /// One jump on the type, then fixed places of an array of known length.
+        /// One jump on the type, then fixed places of an array of known length. Written in place: a record that
+        /// is given back would be copied once more.
         #[inline(always)]
-        fn read(bytes: &[u8]) -> Record {
-            let Some(letter) = bytes.first() else { return Record::OF_NOTHING };
+        fn read(bytes: &[u8], record: &mut Record) {
+            let Some(letter) = bytes.first() else {
+                *record = Record::OF_NOTHING;
+                return;
+            };
             match *letter {
                 $(letter if letter == MessageType::$kind as u8 => {
                     const LENGTH: usize = MessageType::$kind.length();
-                    let Some(message) = bytes.first_chunk::<LENGTH>() else { return short(letter) };
+                    let Some(message) = bytes.first_chunk::<LENGTH>() else {
+                        *record = short(letter);
+                        return;
+                    };
                     let longer = if bytes.len() > LENGTH { Record::LONGER } else { 0 };
-                    Record {
+                    *record = Record {
                         $($field: <$type>::read(chunk::<$at, { size_of::<$type>() }, LENGTH>(message)),)*
                         ..Record::prefix(message, Record::KNOWN | longer)
-                    }
+                    };
                 })*
-                letter => unknown(letter, bytes),
+                letter => *record = unknown(letter, bytes),
             }
         }
     };
@@ -345,10 +352,12 @@ impl Decoder {
     #[inline]
     #[must_use]
     pub fn record(&self, bytes: &[u8]) -> Record {
+        let mut record = Record::BLANK;
         match self.permutation {
-            Some(permutation) => permutation.record(bytes),
-            None => read(bytes),
+            Some(permutation) => permutation.record(bytes, &mut record),
+            None => read(bytes, &mut record),
         }
+        record
     }
 
     /// Fills `records` from `messages` as far as both go; gives how many there are now.
@@ -358,14 +367,18 @@ impl Decoder {
     pub fn fill<'a>(&self, messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
         match self.permutation {
             Some(permutation) => permutation.fill(messages, records),
-            None => {
-                let mut count = 0;
-                for (record, message) in records.iter_mut().zip(messages) {
-                    *record = read(message);
-                    count += 1;
-                }
-                count
-            }
+            None => read_all(messages, records),
         }
     }
+}
+
+#[inline(never)]
+fn read_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [Record]) -> usize {
+    let mut count = 0;
+    for record in records {
+        let Some(message) = messages.next() else { break };
+        read(message, record);
+        count += 1;
+    }
+    count
 }

@@ -313,6 +313,7 @@ impl Arbiter {
                 // All in order: nothing to look up.
                 let run = self.next;
                 let new = to - run;
+                sink.coming(messages);
                 for (sequence, bytes) in messages.take(new as usize) {
                     sink.message(sequence, bytes, received);
                 }

@@ -3,8 +3,8 @@
 //! The books are kept along the way. An update is drafted when a published field changes: price or size of the best bid or
 //! ask, a trade that counts as volume, the trading state. Everything else only goes into books and counters.
 //!
-//! Not drafted: a broken trade (`B`) is counted, and volume that was published stays; an operational halt of one market
-//! (`h`) does not change the trading state; executions that must not be printed change quotes, not volume.
+//! A broken trade (`B`) that is remembered is a correction of the sums; an operational halt (`h`) of NASDAQ itself halts
+//! the stock. Executions that must not be printed change quotes, not volume.
 
 use tapeline_measure::Nanos;
 
@@ -12,7 +12,7 @@ use super::{Applied, Instrument};
 use crate::book::{self, Book, Books, Change};
 use crate::depth::{self, Depth};
 use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
-use crate::itch::{ByType, Code, Locate, Malformed, Message, MessageType, Prefix, decode};
+use crate::itch::{ByType, Code, Decoder, Locate, Malformed, MessageType, Record, decode};
 
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -34,7 +34,7 @@ pub struct Counters {
     pub empty: u64,
     /// Messages with bytes behind their known fields, by type.
     pub longer: ByType,
-    /// Trades that were broken: the volume that was published is not corrected.
+    /// Trades that were broken; [`book::Counters::unknown_match`] says how many of them could not be taken back.
     pub broken_trades: u64,
 }
 
@@ -46,13 +46,23 @@ pub struct Itch {
     /// The orders themselves, where they are published.
     depth: Option<Depth>,
     counters: Counters,
+    decoder: Decoder,
+    /// The messages of [`expect`](Self::expect).
+    coming: Box<[Record; 32]>,
 }
 
 impl Itch {
     /// A normaliser for the day that begins at `midnight`, the instant at which it is midnight in New York.
     #[must_use]
     pub fn new(settings: book::Settings, midnight: Nanos) -> Self {
-        Self { books: Books::new(settings), midnight, depth: None, counters: Counters::default() }
+        Self {
+            books: Books::new(settings),
+            midnight,
+            depth: None,
+            counters: Counters::default(),
+            decoder: Decoder::new(),
+            coming: Box::new([Record::default(); 32]),
+        }
     }
 
     /// Applies one message. Allocates only where a book gets deeper, or a stock or more orders than ever appear.
@@ -61,27 +71,37 @@ impl Itch {
     /// [`Malformed`]: it was counted, and nothing else has changed.
     #[inline]
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
-        let message = match decode(bytes) {
-            Ok(message) => message,
-            Err(malformed) => return Err(self.malformed(malformed)),
-        };
-        let letter = message.kind().letter();
+        let record = self.decoder.record(bytes);
+        if let Err(malformed) = record.check(bytes.len()) {
+            return Err(self.malformed(malformed));
+        }
+        let letter = record.kind;
         self.counters.messages.count(letter);
-        if message.extra_bytes(bytes) > 0 {
+        if record.flags & Record::LONGER != 0 {
             self.counters.longer.count(letter);
         }
-        if let Message::BrokenTrade(_) = message {
-            self.counters.broken_trades += 1;
-        }
-        let change = self.books.apply(&message);
-        if let Some(depth) = &mut self.depth {
+        self.counters.broken_trades += u64::from(letter == MessageType::BrokenTrade as u8);
+        let change = self.books.apply_record(&record);
+        if let Some(depth) = &mut self.depth
+            && let Ok(message) = decode(bytes)
+        {
             let midnight = self.midnight;
             depth.apply_itch(&message, |ns_of_day| (midnight + ns_of_day).0 % DAY_NS);
         }
-        let event = self.instant(message.prefix().map_or(0, Prefix::ts_ns));
+        let event = self.instant(record.ts_ns);
         let draft = if change.is_any() { self.draft(&change) } else { None };
         let image = letter == MessageType::StockDirectory as u8;
         Ok(Applied { instrument: change.locate.into(), letter, event, change: draft, image })
+    }
+
+    /// Says which messages will be applied next, so that what they are about can be brought near: worth it for two and
+    /// more. Only the first 32 are looked at.
+    #[inline]
+    pub fn expect<'a>(&mut self, messages: impl Iterator<Item = &'a [u8]>) {
+        let count = self.decoder.fill(messages, &mut self.coming[..]);
+        if count > 1 {
+            self.books.prefetch(&self.coming[..count]);
+        }
     }
 
     #[cold]
@@ -130,7 +150,7 @@ impl Itch {
             ask: change.ask,
             ask_size: change.ask_size,
             trade: change.print.is_some(),
-            correction: false,
+            correction: change.correction,
             status: change.status,
         };
         Some(self.draft_of(book, changed))
@@ -153,7 +173,11 @@ impl Itch {
             trade_ns: volume.last.map(|last| self.gmt(last.ts_ns)),
             volume: volume.traded_shares,
             trades: volume.trades,
-            status: trading_status(book.trading_state()),
+            status: if book.is_operationally_halted() {
+                TradingStatus::HALTED
+            } else {
+                trading_status(book.trading_state())
+            },
             reason: Reason::new(book.reason().as_str()),
         }
     }

@@ -49,6 +49,8 @@ pub struct Exchange {
     run: u32,
     next_reference: u64,
     next_match: u64,
+    /// Shares of the last match that count as traded.
+    last_traded: u64,
     totals: Totals,
 }
 
@@ -69,6 +71,7 @@ impl Exchange {
             run: 0,
             next_reference: REFERENCE_STEP,
             next_match: 1,
+            last_traded: 0,
             totals: Totals::default(),
         }
     }
@@ -224,8 +227,7 @@ impl Exchange {
             }
             Event::Trade => {
                 let shares = mix::shares(&mut self.random);
-                let match_number = self.match_number();
-                self.totals.traded_shares += u64::from(shares);
+                let match_number = self.traded(shares.into());
                 let Stock { name, middle, .. } = self.stocks[usize::from(stock)];
                 let price = Stock::price(middle);
                 Trade { reference: 0, side: b'B', shares, stock: name, price, match_number }
@@ -262,9 +264,12 @@ impl Exchange {
         reference
     }
 
-    fn match_number(&mut self) -> u64 {
+    /// The number of a match of shares that count as traded.
+    fn traded(&mut self, shares: u64) -> u64 {
         let number = self.next_match;
         self.next_match += 1;
+        self.last_traded = shares;
+        self.totals.traded_shares += shares;
         number
     }
 
@@ -343,14 +348,13 @@ impl Exchange {
         let whole = order.shares == 1 || !(word >> 1).is_multiple_of(5);
         let shares = if whole { order.shares } else { 1 + self.random.below(order.shares - 1) };
         self.books.reduce(slot, shares);
-        let match_number = self.match_number();
         let reference = order.reference;
         if !with_price {
-            self.totals.traded_shares += u64::from(shares);
+            let match_number = self.traded(shares.into());
             return OrderExecuted { reference, shares, match_number }.encode(prefix, out);
         }
         let prints = !(word >> 8).is_multiple_of(10);
-        self.totals.traded_shares += if prints { u64::from(shares) } else { 0 };
+        let match_number = self.traded(if prints { shares.into() } else { 0 });
         let printable = if prints { b'Y' } else { b'N' };
         let price = order.price + TICK;
         OrderExecutedWithPrice { reference, shares, match_number, printable, price }.encode(prefix, out)
@@ -375,6 +379,7 @@ impl Exchange {
             82..90 => self.pause(number, 0, prefix.ts_ns, out),
             90..94 => {
                 let match_number = self.next_match.saturating_sub(1).max(1);
+                self.totals.traded_shares -= std::mem::take(&mut self.last_traded);
                 BrokenTrade { match_number }.encode(prefix, out)
             }
             94..96 => OperationalHalt { stock, market: b'Q', action: b'T' }.encode(prefix, out),
@@ -445,8 +450,7 @@ impl Exchange {
             3 => state(b'Q').encode(prefix, out),
             4 => {
                 let shares = u64::from(100 * self.random.below(500));
-                self.totals.traded_shares += shares;
-                let match_number = self.match_number();
+                let match_number = self.traded(shares);
                 CrossTrade { shares, stock, price, match_number, cross: b'H' }.encode(prefix, out)
             }
             _ => state(b'T').encode(prefix, out),

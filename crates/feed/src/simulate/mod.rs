@@ -62,7 +62,7 @@ pub type Best = Option<(u32, u64)>;
 pub struct Totals {
     /// Messages of all types.
     pub messages: u64,
-    /// Shares traded: E + C where printable + P + Q.
+    /// Shares traded: E + C where printable + P + Q, less what was broken (B).
     pub traded_shares: u64,
 }
 
