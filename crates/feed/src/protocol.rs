@@ -75,6 +75,12 @@ impl Protocol {
         }
     }
 
+    /// Whether its messages are about single orders, so that these can be published.
+    #[must_use]
+    pub const fn has_orders(self) -> bool {
+        matches!(self, Self::ItchMoldUdp64)
+    }
+
     /// A filter of its messages by symbol.
     #[must_use]
     pub fn filter(self, symbols: Symbols) -> Filter {

@@ -2,6 +2,8 @@
 //!
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
+mod symbols;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 use std::path::Path;
@@ -11,8 +13,9 @@ use anyhow::Context;
 use jiff::civil::Date;
 use serde::Deserialize;
 use tapeline_feed::Protocol;
+use tapeline_feed::symbols::Symbols;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::PublishPolicy;
+use tapeline_plant::{ConsolidationSettings, PublishPolicy};
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
@@ -46,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) max_items: usize,
     /// Where messages come from.
     pub(crate) feeds: Vec<Feed>,
+    /// Over which of them the best bid and offer is published.
+    pub(crate) nbbo: Option<ConsolidationSettings>,
 }
 
 /// One feed: a numbered stream of messages that arrives on one or more lines.
@@ -65,6 +70,12 @@ pub(crate) struct Feed {
     pub(crate) reorder_time: Duration,
     /// Socket buffer of each line, in bytes.
     pub(crate) receive_buffer: usize,
+    /// The symbols that it is wanted for; all if none is said.
+    pub(crate) symbols: Option<Symbols>,
+    /// Publish its orders too.
+    pub(crate) market_by_order: bool,
+    /// Its venue's short name.
+    pub(crate) venue: String,
     /// The copies of the feed.
     pub(crate) lines: Vec<Line>,
 }
@@ -94,6 +105,7 @@ struct RawConfig {
     plant: RawPlant,
     #[serde(default)]
     feed: Vec<RawFeed>,
+    nbbo: Option<symbols::RawNbbo>,
 }
 
 #[derive(Deserialize)]
@@ -121,6 +133,10 @@ struct RawFeed {
     reorder_messages: Option<Spanned<usize>>,
     reorder_time: Option<Spanned<String>>,
     receive_buffer: Option<Spanned<String>>,
+    symbols: Option<Spanned<Vec<Spanned<String>>>>,
+    symbols_file: Option<Spanned<String>>,
+    market_by_order: Option<Spanned<bool>>,
+    venue: Option<Spanned<String>>,
     #[serde(default)]
     line: Vec<RawLine>,
 }
@@ -242,7 +258,8 @@ impl Source<'_> {
                 "a feed is a table [[feed]] with its [[feed.line]]s",
             ));
         }
-        let feeds = raw.feed.into_iter().map(|feed| self.feed(feed)).collect::<anyhow::Result<Vec<_>>>()?;
+        let feeds =
+            raw.feed.into_iter().map(|feed| self.feed(feed, publish)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut addresses: Vec<SocketAddrV4> =
             feeds.iter().flat_map(|feed| &feed.lines).map(|l| l.address).collect();
         addresses.sort_unstable();
@@ -258,7 +275,13 @@ impl Source<'_> {
             let hint = "give some of the feeds to a second plant with a ring of its own";
             return Err(self.wrong(self.text.len()..self.text.len(), what, hint));
         }
+        let max_items = plant.max_items.as_ref().map_or(100_000, |items| *items.get_ref());
+        let nbbo = match &raw.nbbo {
+            Some(nbbo) => Some(self.nbbo(nbbo, &feeds, max_items)?),
+            None => None,
+        };
         Ok(Config {
+            nbbo,
             name: plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner),
             ring,
             ring_bytes,
@@ -276,12 +299,12 @@ impl Source<'_> {
             publish,
             spin,
             cpu: plant.cpu.map(Spanned::into_inner),
-            max_items: plant.max_items.map_or(100_000, Spanned::into_inner),
+            max_items,
             feeds,
         })
     }
 
-    fn feed(&self, raw: RawFeed) -> anyhow::Result<Feed> {
+    fn feed(&self, raw: RawFeed, publish: PublishPolicy) -> anyhow::Result<Feed> {
         let protocol = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
             let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
             let known: Vec<_> =
@@ -342,7 +365,23 @@ impl Source<'_> {
             .enumerate()
             .map(|(at, line)| self.line(at, line))
             .collect::<anyhow::Result<Vec<_>>>()?;
+        if let Some(orders) = raw.market_by_order.as_ref().filter(|orders| *orders.get_ref())
+            && !protocol.has_orders()
+        {
+            let what = format!("protocol \"{}\" has no orders to publish", protocol.name());
+            return Err(self.wrong(orders.span(), what, "market_by_order is for feeds of single orders"));
+        }
+        let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
+        if let Some(span) = filter
+            && publish == PublishPolicy::EveryMessage
+        {
+            let what = "a choice of symbols, while publish is \"every-message\"";
+            return Err(self.wrong(span, what, "publish = \"changes\" goes with it, or no choice at all"));
+        }
         Ok(Feed {
+            symbols: self.symbols(raw.symbols, raw.symbols_file)?,
+            market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
+            venue: self.venue(raw.venue, raw.name.get_ref())?,
             protocol,
             midnight,
             from_one,

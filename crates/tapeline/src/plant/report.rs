@@ -49,6 +49,21 @@ pub(crate) struct PlantReport {
     pub(crate) refused: Option<String>,
     /// The feeds.
     pub(crate) feeds: Vec<FeedReport>,
+    /// The best bid and offer over feeds, where it is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) nbbo: Option<NbboReport>,
+}
+
+/// What was published of the best bid and offer over feeds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct NbboReport {
+    pub(crate) ticks: u64,
+    /// Ticks whose bid was equal to the ask.
+    pub(crate) locked: u64,
+    /// Ticks whose bid was above the ask.
+    pub(crate) crossed: u64,
+    /// Changes that were not published because the service was full.
+    pub(crate) items_refused: u64,
 }
 
 /// What a feed brought.
@@ -69,6 +84,9 @@ pub(crate) struct FeedReport {
     pub(crate) malformed_messages: u64,
     pub(crate) items_refused: u64,
     pub(crate) live_orders: usize,
+    /// Messages of symbols that are not wanted.
+    #[serde(default)]
+    pub(crate) passed_over: u64,
     pub(crate) lines: Vec<LineReport>,
 }
 
@@ -110,6 +128,15 @@ impl PlantReport {
             ring_evicted: sequencer.publisher().ring().evicted(),
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
+            nbbo: sequencer.consolidation().map(|consolidation| {
+                let counters = consolidation.counters();
+                NbboReport {
+                    ticks: counters.ticks,
+                    locked: counters.locked,
+                    crossed: counters.crossed,
+                    items_refused: counters.items_refused,
+                }
+            }),
             feeds: config
                 .feeds
                 .iter()
@@ -130,6 +157,7 @@ impl PlantReport {
                         malformed_messages: counters.malformed_messages,
                         items_refused: counters.items_refused,
                         live_orders: channel.normaliser().live_orders(),
+                        passed_over: channel.passed_over(),
                         lines: feed
                             .lines
                             .iter()
@@ -204,6 +232,12 @@ impl PlantReport {
                 thousands(feed.malformed_messages),
                 thousands(feed.live_orders as u64),
             ));
+            if feed.passed_over > 0 {
+                text.push_str(&format!(
+                    "\n  {} messages passed over: their symbols are not wanted",
+                    thousands(feed.passed_over)
+                ));
+            }
             for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {
                 text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
             }
@@ -213,6 +247,15 @@ impl PlantReport {
                     thousands(feed.items_refused)
                 ));
             }
+        }
+        if let Some(nbbo) = &self.nbbo {
+            text.push_str(&format!(
+                "\nbest bid and offer: {} ticks, {} of them locked and {} crossed; {} refused",
+                thousands(nbbo.ticks),
+                thousands(nbbo.locked),
+                thousands(nbbo.crossed),
+                thousands(nbbo.items_refused),
+            ));
         }
         text.push_str(&format!(
             "\n\nring {}: {} ticks of {} items; waited {} times for a slow subscriber, {} in all",

@@ -152,6 +152,9 @@ impl Running {
             evicted: 0,
             failures: Failures::default(),
         };
+        if let Some(nbbo) = &config.nbbo {
+            running.sequencer.consolidate(nbbo);
+        }
         running.write_note();
         Ok(running)
     }
@@ -306,7 +309,7 @@ impl Inlet {
             start: if feed.from_one { Start::FromOne } else { Start::First },
             ..line::Settings::default()
         };
-        let channel = Channel::new(ChannelSettings {
+        let mut channel = Channel::new(ChannelSettings {
             number,
             protocol: feed.protocol,
             midnight: feed.midnight,
@@ -314,6 +317,12 @@ impl Inlet {
             arbitration,
             books: book::Settings::default(),
         });
+        if let Some(symbols) = &feed.symbols {
+            channel.choose_symbols(symbols.clone());
+        }
+        if feed.market_by_order {
+            channel.publish_orders(book::Settings::default().max_orders);
+        }
         Ok(Self { channel, lines })
     }
 }

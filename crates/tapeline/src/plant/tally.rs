@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::Session;
+use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::tick::{Flags, Kind};
 
 use super::follow::{End, Follow, FollowArgs};
@@ -129,6 +130,10 @@ impl TallyArgs {
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
                     if !tick.header.flags.contains(Flags::SOURCE) {
+                        if MessageView::parse(tick.body)?.domain() == Domain::MARKET_BY_ORDER {
+                            // What a message did to the orders; the message itself came in the tick before.
+                            return Ok(());
+                        }
                         return Err(Hinted::new(
                             "this plant publishes changes only, which is too little to rebuild books from",
                             "set publish = \"every-message\" in the plant's configuration and start it again",

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Map, Value as Json};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
-use tapeline_omm::rwf::{Header, MessageView, NamedValue, Value};
+use tapeline_omm::rwf::{self, DataType, Header, MessageView, NamedValue, Value};
 use tapeline_omm::{Dictionary, FieldList};
 use tapeline_plant::tick::{Kind, Tick};
 
@@ -110,15 +110,51 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     if let Some(text) = status_text(tick)? {
         line.insert("text".into(), text.into());
     }
-    let mut fields = Map::new();
-    for_each_field(tick, |value| {
-        let name = value.name().map_or_else(|| value.fid.to_string(), str::to_owned);
-        fields.insert(name, field_json(value));
-    })?;
+    let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
+    if message.container() == DataType::MAP {
+        line.insert("domain".into(), message.domain().to_string().into());
+        if header.kind == Kind::Refresh {
+            // Images come in parts.
+            line.insert("complete".into(), message.is_refresh_complete().into());
+        }
+        add_map(&mut line, &message)?;
+        return Ok(line.into());
+    }
+    let fields = fields_json(message.payload())?;
     if !fields.is_empty() {
         line.insert("fields".into(), fields.into());
     }
     Ok(line.into())
+}
+
+/// The summary and the entries of a map: orders, each with its action and its number.
+fn add_map(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
+    let map = rwf::Map::parse(message.payload()).context("a tick's map cannot be read")?;
+    if let Some(summary) = map.head().summary {
+        line.insert("summary".into(), fields_json(summary)?.into());
+    }
+    let entries = map.iter().map(|entry| {
+        let entry = entry.context("a tick's map cannot be read")?;
+        let mut order = Map::new();
+        order.insert("action".into(), entry.action.to_string().to_lowercase().into());
+        order.insert("order".into(), String::from_utf8_lossy(entry.key).into());
+        order.extend(fields_json(entry.data)?);
+        Ok(Json::from(order))
+    });
+    line.insert("orders".into(), entries.collect::<anyhow::Result<Vec<_>>>()?.into());
+    Ok(())
+}
+
+fn fields_json(list: &[u8]) -> anyhow::Result<Map<String, Json>> {
+    let mut fields = Map::new();
+    for value in
+        FieldList::parse(list).context("a tick's fields cannot be read")?.render(Dictionary::builtin())
+    {
+        let value = value?;
+        let name = value.name().map_or_else(|| value.fid.to_string(), str::to_owned);
+        fields.insert(name, field_json(&value));
+    }
+    Ok(fields)
 }
 
 fn kind_name(kind: Kind) -> &'static str {
@@ -154,7 +190,7 @@ fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
 
 fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)) -> anyhow::Result<()> {
     let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
-    if message.payload().is_empty() {
+    if message.container() != DataType::FIELD_LIST {
         return Ok(());
     }
     let list = FieldList::parse(message.payload()).context("a tick's fields cannot be read")?;
