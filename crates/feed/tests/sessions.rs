@@ -186,7 +186,7 @@ fn recovery_fills_holes_and_nothing_else() {
     assert_eq!(rig.at(902, Line::RECOVERY, &packet(2, 6)), [Message(3), Message(4), Message(5)]);
     assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [6..=6, 8..=8]);
     // It says no: that much is lost, once.
-    rig.arbiter.give_up(6, tapeline_measure::Nanos(903 * MS), &mut rig.log);
+    rig.arbiter.give_up(6..=6, tapeline_measure::Nanos(903 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), [Gap(6, 6), Message(7)]);
     // Or is too late.
     rig.arbiter.expire(tapeline_measure::Nanos(1_022 * MS), &mut rig.log);
@@ -203,13 +203,32 @@ fn a_hole_is_given_up_as_far_as_recovery_says() {
     let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
     rig.at(0, Line::A, &packet(1, 2));
     rig.at(1, Line::A, &packet(9, 10));
-    rig.arbiter.give_up(4, tapeline_measure::Nanos(2 * MS), &mut rig.log);
+    rig.arbiter.give_up(2..=4, tapeline_measure::Nanos(2 * MS), &mut rig.log);
     assert_eq!(rig.log.take(), [Gap(2, 4)]);
     assert_eq!(
         rig.at(3, Line::RECOVERY, &packet(5, 9)),
         [Message(5), Message(6), Message(7), Message(8), Message(9)]
     );
     assert_eq!(rig.arbiter.next_expiry(), None);
+}
+
+#[test]
+fn what_is_given_up_waits_for_what_is_older() {
+    let mut rig = Rig::new(Settings { recovery_age_ns: 1_000 * MS, ..Settings::default() });
+    rig.at(0, Line::A, &packet(1, 2));
+    rig.at(1, Line::A, &packet(4, 5));
+    rig.at(2, Line::A, &packet(9, 10));
+    rig.arbiter.give_up(6..=7, tapeline_measure::Nanos(3 * MS), &mut rig.log);
+    assert_eq!(rig.log.take(), []);
+    // It is not asked for any more.
+    assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [2..=3, 5..=5, 8..=8]);
+    assert_eq!(rig.at(4, Line::RECOVERY, &packet(5, 6)), []);
+    assert_eq!(
+        rig.at(4, Line::RECOVERY, &packet(2, 4)),
+        [Message(2), Message(3), Message(4), Message(5), Gap(6, 7)]
+    );
+    assert_eq!(rig.at(5, Line::B, &packet(6, 9)), [Message(8), Message(9)]);
+    assert_eq!(rig.arbiter.line(Line::B).late, 2);
 }
 
 proptest! {

@@ -6,6 +6,8 @@ mod rollover;
 use tapeline_measure::Nanos;
 
 use super::arrivals::Arrivals;
+use recovery::GivenUp;
+
 use super::held::{Held, Insert, MAX_WINDOW};
 use super::lane::Lane;
 use super::seen::Seen;
@@ -42,6 +44,7 @@ pub struct Arbiter {
     /// Sequences that were delivered, so that what was declared missing can be told from what is duplicate.
     delivered: Seen,
     held: Held,
+    given_up: GivenUp,
     arrivals: Arrivals,
     statistics: Statistics,
     lines: [Lane; LANES],
@@ -75,6 +78,7 @@ impl Arbiter {
             far: None,
             delivered: Seen::new(),
             held: Held::new(settings.window_messages, settings.window_bytes),
+            given_up: GivenUp::default(),
             arrivals: Arrivals::new(),
             statistics: Statistics::default(),
             lines: std::array::from_fn(|_| Lane::new()),
@@ -154,6 +158,9 @@ impl Arbiter {
     /// What is to be done after `next` or `known_end` may have moved.
     #[inline]
     fn moved(&mut self, before: u64, received: Nanos, sink: &mut impl Sink) {
+        if !self.given_up.is_empty() {
+            self.declare_given_up(sink);
+        }
         self.settle(before, received);
         self.finish(sink);
         if self.gap_since.is_some() && self.settings.expire_on_packet {
@@ -171,6 +178,9 @@ impl Arbiter {
             self.statistics.expired += 1;
             let before = self.next;
             self.declare_front(sink);
+            if !self.given_up.is_empty() {
+                self.declare_given_up(sink);
+            }
             self.settle(before, now);
         }
         self.finish(sink);

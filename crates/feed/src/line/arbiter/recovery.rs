@@ -1,8 +1,12 @@
 //! What is missing, and what is done about it.
 
+mod given_up;
+
 use std::ops::RangeInclusive;
 
 use tapeline_measure::Nanos;
+
+pub(super) use given_up::GivenUp;
 
 use super::Arbiter;
 use crate::framing::{Kind, Packet};
@@ -19,20 +23,35 @@ impl Arbiter {
     /// What recovery brings is taken through [`datagram`](Self::datagram) or [`packet`](Self::packet) as
     /// [`Line::RECOVERY`]; what it cannot bring is given up.
     pub fn missing(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
-        self.held.holes(self.next, self.known_end).take(MAX_HOLES)
+        let holes = self.held.holes(self.next, self.known_end);
+        holes.flat_map(|hole| self.given_up.less(hole)).take(MAX_HOLES)
     }
 
-    /// Declares the messages up to `last` that are missing: recovery will not bring them. What follows them is delivered.
-    pub fn give_up(&mut self, last: u64, now: Nanos, sink: &mut impl Sink) {
+    /// Recovery will not bring these messages: those of them that are missing are declared as soon as nothing older is
+    /// waited for, and what follows them is delivered.
+    ///
+    /// At most 1,024 ranges are remembered; what is beyond them is declared when its time is over.
+    pub fn give_up(&mut self, messages: RangeInclusive<u64>, now: Nanos, sink: &mut impl Sink) {
+        self.given_up.add(messages);
+        let before = self.next;
+        self.declare_given_up(sink);
+        self.settle(before, now);
+        self.finish(sink);
+    }
+
+    /// Declares what is next and given up, as often as it is.
+    #[cold]
+    pub(super) fn declare_given_up(&mut self, sink: &mut impl Sink) {
+        self.given_up.forget_before(self.next);
         // Each round moves `next` on.
-        while self.next < self.known_end && self.next <= last {
-            let before = self.next;
+        while self.next < self.known_end
+            && let Some(last) = self.given_up.last_of(self.next)
+        {
             let until = self.held.first().map_or(self.known_end, |(first, _)| first);
             self.declare(until.min(last.saturating_add(1)), sink);
             self.drain(sink);
-            self.settle(before, now);
+            self.given_up.forget_before(self.next);
         }
-        self.finish(sink);
     }
 
     /// Takes a packet that was asked for. It fills holes; it says nothing about what else exists or who is alive.
