@@ -154,6 +154,21 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// An image of which nothing is known.
+    pub const BLANK: Self = Self {
+        update: UpdateType::UNSPECIFIED,
+        changed: Changed::ALL,
+        bid: None,
+        ask: None,
+        quote_ns: None,
+        trade: None,
+        trade_ns: None,
+        volume: 0,
+        trades: 0,
+        status: TradingStatus::UNDEFINED,
+        reason: Reason([0; 8]),
+    };
+
     /// The most bytes that [`encode`](Self::encode) writes, with the list's own header.
     pub const MAX_BYTES: usize = 160;
 

@@ -5,13 +5,14 @@ pub(crate) mod orders;
 use std::io::Write;
 
 use tapeline_feed::draft::Draft;
-use tapeline_feed::line::Session;
+use tapeline_feed::line::{self, Session};
 use tapeline_omm::rwf::{
     self, DataState, DataType, Domain, RefreshHeader, State, StateCode, StatusHeader, StreamState,
     UpdateType, flags,
 };
 use tapeline_omm::{FieldListEncoder, Full};
 
+use crate::state;
 use crate::tick::Kind;
 
 /// The fields of a draft that changed. `None` where they do not fit `out`, here and below.
@@ -25,12 +26,18 @@ pub(crate) fn empty_update(out: &mut [u8]) -> Option<usize> {
     rwf::update_header(out, Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, DataType::NO_DATA).ok()
 }
 
-/// The image of an item.
-pub(crate) fn refresh(out: &mut [u8], draft: &Draft) -> Option<usize> {
-    let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+/// The image of an item; `suspect` where it may be wrong.
+pub(crate) fn refresh(out: &mut [u8], draft: &Draft, suspect: bool) -> Option<usize> {
+    let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, image_state(suspect), DataType::FIELD_LIST);
     header.flags = flags::refresh::REFRESH_COMPLETE;
     let header = header.encode(out).ok()?;
     fields(out, header, draft)
+}
+
+/// The state of an image that may be wrong, or is not.
+fn image_state(suspect: bool) -> State<'static> {
+    let data = if suspect { DataState::SUSPECT } else { DataState::OK };
+    State { data, ..State::OPEN_OK }
 }
 
 /// The image or an update of a best bid and offer.
@@ -50,6 +57,55 @@ pub(crate) fn best(
     let mut fields = FieldListEncoder::new(&mut out[header..]).ok()?;
     write(&mut fields).ok()?;
     Some(header + fields.finish())
+}
+
+/// The image of an item of which nothing is known any more: whatever is cached of it goes.
+pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
+    let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+    header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+    let header = header.encode(out).ok()?;
+    fields(out, header, &Draft::BLANK)
+}
+
+/// The channel's state is another one now. `first` is the first message that is missing, where it is recovering.
+pub(crate) fn state(
+    out: &mut [u8],
+    before: state::State,
+    now: state::State,
+    first: u64,
+    damaged_from: Option<u64>,
+) -> Option<usize> {
+    use state::State::{Initial, Live, Recovering, Stale};
+    let mut text = Line::default();
+    let _ = write!(text, "{now}: ");
+    let _ = match (now, before, damaged_from) {
+        (Live, _, Some(lost)) => {
+            write!(text, "but what was built without message {lost} may be wrong until the next session")
+        }
+        (Live, Recovering, None) => write!(text, "every message that was missing has come"),
+        (Live, ..) => write!(text, "the feed is heard of"),
+        (Recovering, ..) => write!(text, "messages from {first} on are missing and asked for"),
+        (Stale, ..) => write!(text, "no line is heard of"),
+        (Initial, ..) => write!(text, "nothing has come"),
+    };
+    let (data, code) = match (now, damaged_from) {
+        (Live, None) => (DataState::OK, StateCode::NONE),
+        (Live, Some(_)) | (Recovering, _) => (DataState::SUSPECT, StateCode::GAP_DETECTED),
+        (Stale | Initial, _) => (DataState::SUSPECT, StateCode::NONE),
+    };
+    status(out, data, code, &text)
+}
+
+/// One line has fallen silent while others go on, or is heard of again. Data is as good as before.
+pub(crate) fn line(out: &mut [u8], line: line::Line, silent: bool) -> Option<usize> {
+    let mut text = Line::default();
+    let letter = line.letter();
+    let _ = if silent {
+        write!(text, "line {letter} is silent, others go on")
+    } else {
+        write!(text, "line {letter} is heard of again")
+    };
+    status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
 /// Data is suspect: messages are missing on every line.

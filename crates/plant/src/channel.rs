@@ -1,18 +1,24 @@
 //! One feed's whole way: datagrams in, ticks out.
 
-mod orders;
+use std::ops::RangeInclusive;
 
-use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, Messages, Session, Sink};
+use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, MAX_LINES};
 use tapeline_feed::normalise::{Instrument, Normaliser};
 use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book};
 use tapeline_measure::Nanos;
 
-use crate::ItemId;
-use crate::body;
+mod orders;
+mod stage;
+
+use stage::{Output, Stage};
+
 use crate::publish::{Publish, Refused};
-use crate::sequencer::{Consolidating, Origin, Sequencer, Stamps, Standing, Time};
-use crate::tick::{Flags, Kind};
+use crate::sequencer::{Sequencer, Time};
+use crate::state::{Seen, State};
+
+/// The instant at which the trading day of another instant began; `None` where that cannot be told.
+pub type MidnightBefore = fn(Nanos) -> Option<Nanos>;
 
 /// Which of a feed's messages become ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +37,14 @@ pub struct ChannelSettings {
     pub number: u16,
     /// What the feed speaks.
     pub protocol: Protocol,
+    /// How many lines there are.
+    pub lines: usize,
+    /// After how long without a word a line is stale, and the channel where it is all of them, ns; 0 for never.
+    pub stale_after_ns: u64,
     /// Midnight in New York of the trading day.
     pub midnight: Nanos,
+    /// Where each new session is a new day: how to tell when that began. `None` where the day is given.
+    pub midnight_before: Option<MidnightBefore>,
     /// Which messages become ticks.
     pub publish: PublishPolicy,
     /// Bounds and policies of arbitration; framing and restarts are taken from the protocol.
@@ -71,22 +83,14 @@ pub struct ChannelCounters {
 pub struct Channel {
     arbiter: Arbiter,
     stage: Stage,
-}
-
-/// Everything behind the arbiter.
-#[derive(Debug)]
-struct Stage {
-    number: u16,
-    publish: PublishPolicy,
-    normaliser: Normaliser,
-    /// The item of each instrument: `ItemId(0)` where it has not been numbered yet.
-    items: Vec<ItemId>,
-    protocol: Protocol,
-    /// Which messages are wanted at all; all of them without it.
-    filter: Option<Filter>,
-    /// Which images of orders went out.
-    images: orders::Images,
-    counters: ChannelCounters,
+    /// Whether somebody is asked for what is missing.
+    recovers: bool,
+    stale_after_ns: u64,
+    /// When the lines were last looked at one by one.
+    looked: Nanos,
+    lines: usize,
+    /// Whether each line has been told to be silent.
+    silent: [bool; MAX_LINES],
 }
 
 impl Channel {
@@ -108,7 +112,16 @@ impl Channel {
                 filter: None,
                 images: orders::Images::default(),
                 counters: ChannelCounters::default(),
+                state: State::Initial,
+                damaged_from: None,
+                waking: None,
+                midnight_before: settings.midnight_before,
             },
+            recovers: settings.arbitration.recovery_age_ns > 0,
+            stale_after_ns: settings.stale_after_ns,
+            looked: Nanos(0),
+            lines: settings.lines.min(MAX_LINES),
+            silent: [false; MAX_LINES],
         }
     }
 
@@ -143,26 +156,146 @@ impl Channel {
         time: &impl Time,
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
+        if self.stage.state != State::Live {
+            return self.unsettled(line, datagram, wire, time, to);
+        }
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         // A malformed datagram is counted by the arbiter, by line and reason.
         let _ = self.arbiter.datagram(line, datagram, wire, &mut output);
         output.refused
     }
 
-    /// Declares the gaps that have been open for too long: to be called when nothing is left to read on any line. Whether
-    /// there were any, and so ticks.
+    /// As [`datagram`](Self::datagram), while the channel is not live: what comes may change that.
+    #[cold]
+    fn unsettled<P: Publish>(
+        &mut self,
+        line: Line,
+        datagram: &[u8],
+        wire: Nanos,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let heard = self.arbiter.heard();
+        if self.stage.state != State::Recovering {
+            self.stage.waking = Some(if self.has_hole(wire) { Seen::Hole } else { Seen::Whole });
+        }
+        let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
+        let _ = self.arbiter.datagram(line, datagram, wire, &mut output);
+        output.refused?;
+        self.stage.waking = None;
+        if self.stage.state != State::Recovering && self.arbiter.heard() == heard {
+            // A stray, or recovery: the feed itself has said nothing.
+            return Ok(());
+        }
+        let seen = if self.has_hole(wire) { Seen::Hole } else { Seen::Whole };
+        self.see(seen, time, to).map(|_| ())
+    }
+
+    /// Declares the gaps that have been open for too long, and sees who has fallen silent: to be called regularly, when
+    /// nothing is left to read on any line. Whether there was anything to say, and so ticks.
     ///
     /// # Errors
     /// As [`datagram`](Self::datagram).
     pub fn expire<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<bool, Refused> {
-        let Some(expiry) = self.arbiter.next_expiry() else { return Ok(false) };
         let now = time.now();
-        if expiry > now {
+        let mut told = false;
+        if self.arbiter.next_expiry().is_some_and(|expiry| expiry <= now) {
+            let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
+            self.arbiter.expire(now, &mut output);
+            output.refused?;
+            told = true;
+        }
+        let seen = if self.is_quiet(now) {
+            Seen::Quiet
+        } else if self.has_hole(now) {
+            Seen::Hole
+        } else {
+            Seen::Whole
+        };
+        if self.stage.state != State::Initial && !(seen == Seen::Whole && self.stage.state == State::Live) {
+            told |= self.see(seen, time, to)?;
+        }
+        // A sixteenth of the time is near enough.
+        if now.since(self.looked) >= as_i64(self.stale_after_ns / 16) {
+            self.looked = now;
+            told |= self.look_at_lines(time, to)?;
+        }
+        Ok(told)
+    }
+
+    /// Recovery will not bring these messages.
+    ///
+    /// # Errors
+    /// As [`datagram`](Self::datagram).
+    pub fn give_up<P: Publish>(
+        &mut self,
+        messages: RangeInclusive<u64>,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let now = time.now();
+        let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
+        self.arbiter.give_up(messages, now, &mut output);
+        output.refused?;
+        if self.stage.state == State::Recovering && !self.has_hole(now) {
+            self.see(Seen::Whole, time, to)?;
+        }
+        Ok(())
+    }
+
+    fn see<P: Publish>(
+        &mut self,
+        seen: Seen,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<bool, Refused> {
+        let first = self.arbiter.next_sequence().unwrap_or_default();
+        self.stage.see(seen, first, time, to)
+    }
+
+    /// Whether messages are missing that the lines have had their time to bring. While they are recovered: any, so that the
+    /// channel is live again only when all is there.
+    fn has_hole(&self, now: Nanos) -> bool {
+        let overdue = self.arbiter.overdue_at();
+        match self.stage.state {
+            State::Recovering => overdue.is_some(),
+            _ => self.recovers && overdue.is_some_and(|at| at <= now),
+        }
+    }
+
+    /// Whether nothing has been heard for too long. After the end of a session nothing is to be heard.
+    fn is_quiet(&self, now: Nanos) -> bool {
+        self.stale_after_ns > 0
+            && !self.stage.counters.ended
+            && self.arbiter.heard().is_some_and(|heard| now.since(heard) >= as_i64(self.stale_after_ns))
+    }
+
+    /// Tells which lines have fallen silent while another goes on, and which are back.
+    fn look_at_lines<P: Publish>(
+        &mut self,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<bool, Refused> {
+        let (Some(heard), State::Live | State::Recovering) = (self.arbiter.heard(), self.stage.state) else {
+            return Ok(false);
+        };
+        if self.stale_after_ns == 0 || self.stage.counters.ended {
             return Ok(false);
         }
-        let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
-        self.arbiter.expire(now, &mut output);
-        output.refused.map(|()| true)
+        let mut told = false;
+        for number in 0..self.lines {
+            let Some(line) = Line::new(number) else { break };
+            let last = self.arbiter.line(line).last.unwrap_or_default();
+            // One that is silent stays so when a session begins; the others have their time from then on.
+            let since = if self.silent[number] { last } else { last.max(self.arbiter.begun()) };
+            // Behind the one that was heard last, not behind the clock: when the plant pauses, so do all of them.
+            let silent = heard.since(since) >= as_i64(self.stale_after_ns);
+            if std::mem::replace(&mut self.silent[number], silent) != silent {
+                self.stage.line(line, silent, time, to)?;
+                told = true;
+            }
+        }
+        Ok(told)
     }
 
     /// Delivers what is still held back behind a gap: nothing more will come.
@@ -172,7 +305,44 @@ impl Channel {
     pub fn finish<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         self.arbiter.flush(&mut output);
-        output.refused
+        output.refused?;
+        if self.stage.state == State::Recovering {
+            self.see(Seen::Whole, time, to)?;
+        }
+        Ok(())
+    }
+
+    /// The channel's state, as its subscribers have been told.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.stage.state
+    }
+
+    /// The state of one line: initial while nothing has come on it, then live or stale.
+    #[must_use]
+    pub fn line_state(&self, line: Line) -> State {
+        match self.silent.get(line.number()) {
+            Some(true) => State::Stale,
+            Some(false) if self.arbiter.line(line).last.is_some() => match self.stage.state {
+                State::Stale => State::Stale,
+                _ => State::Live,
+            },
+            _ => State::Initial,
+        }
+    }
+
+    /// Whether the data of an instrument may be wrong or old: nothing has come yet, the channel is recovering or stale, or
+    /// messages were lost since the session began. A lost message can be about any instrument of the channel and every book is
+    /// built on all that came before, so this is the same for all of them, and only the next session or reset ends it.
+    #[must_use]
+    pub fn is_suspect(&self, _instrument: Instrument) -> bool {
+        self.stage.state == State::Initial || self.stage.is_suspect()
+    }
+
+    /// The first message that was lost since the session began.
+    #[must_use]
+    pub fn damaged_from(&self) -> Option<u64> {
+        self.stage.damaged_from
     }
 
     /// What it has seen.
@@ -200,235 +370,6 @@ impl Channel {
     }
 }
 
-/// The arbiter's sink: a stage with the places that its ticks go to. After a refusal it takes nothing more.
-struct Output<'a, T, P> {
-    stage: &'a mut Stage,
-    time: &'a T,
-    to: &'a mut Sequencer<P>,
-    refused: Result<(), Refused>,
-}
-
-impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
-    #[inline]
-    fn coming(&mut self, messages: Messages<'_>) {
-        // With a filter most of them may be passed over.
-        if self.stage.filter.is_none() {
-            self.stage.normaliser.expect(messages.map(|(_, bytes)| bytes));
-        }
-    }
-
-    fn message(&mut self, sequence: u64, bytes: &[u8], received: Nanos) {
-        if self.refused.is_ok() {
-            self.refused = self.stage.message(sequence, bytes, received, self.time, self.to);
-        }
-    }
-
-    fn gap(&mut self, first: u64, last: u64) {
-        if self.refused.is_ok() {
-            self.refused = self.stage.gap(first, last, self.time, self.to);
-        }
-    }
-
-    fn end_of_session(&mut self, next: u64) {
-        if self.refused.is_ok() {
-            self.refused = self.stage.end_of_session(next, self.time, self.to);
-        }
-    }
-
-    fn reset(&mut self, session: Session) {
-        if self.refused.is_ok() {
-            self.refused = self.stage.reset(session, self.time, self.to);
-        }
-    }
-}
-
-impl Stage {
-    /// Costs (without the publishing): a decode, a book update, two clock reads; no allocation but for a new stock.
-    fn message<P: Publish>(
-        &mut self,
-        sequence: u64,
-        bytes: &[u8],
-        wire: Nanos,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-    ) -> Result<(), Refused> {
-        self.counters.messages += 1;
-        self.counters.message_bytes += bytes.len() as u64;
-        if let Some(filter) = &mut self.filter
-            && !filter.wants(bytes)
-        {
-            return Ok(());
-        }
-        let Ok(applied) = self.normaliser.apply(bytes) else {
-            self.counters.malformed_messages += 1;
-            return match self.publish {
-                PublishPolicy::Changes => Ok(()),
-                PublishPolicy::EveryMessage => self.undecoded(sequence, bytes, wire, time, to),
-            };
-        };
-        let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
-        let every = self.publish == PublishPolicy::EveryMessage;
-        let image = if applied.image { self.normaliser.image(applied.instrument) } else { None };
-        let draft = image.as_ref().or(applied.change.as_ref());
-        if applied.image {
-            // The number may stand for another instrument now.
-            self.forget_item(applied.instrument);
-        }
-        if draft.is_none() && !every {
-            return self.orders(&applied, sequence, stamps, time, to);
-        }
-        let item = self.item(applied.instrument, to);
-        let origin = Origin {
-            channel: self.number,
-            item,
-            name: self.normaliser.name(applied.instrument).unwrap_or_default(),
-            feed_seq: sequence,
-            source_type: bytes.first().copied().unwrap_or(0),
-            source: if every { bytes } else { &[] },
-        };
-        let mut cut = false;
-        let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
-        let flags = if every { Flags::SOURCE } else { Flags::default() };
-        to.tick(kind, flags, &origin, stamps, time, |out| {
-            let written = match draft {
-                Some(draft) if image.is_some() => body::refresh(out, draft),
-                Some(draft) => body::update(out, draft),
-                None => body::empty_update(out),
-            };
-            written.unwrap_or_else(|| {
-                cut = true;
-                body::empty_update(out).unwrap_or(0)
-            })
-        })?;
-        self.counters.drafts_cut += u64::from(cut);
-        self.counters.ticks += 1;
-        if let Some(draft) = draft {
-            let origin = Consolidating {
-                channel: self.number,
-                feed_seq: sequence,
-                source_type: applied.letter,
-                stamps,
-            };
-            to.show(&origin, item, draft, time)?;
-        }
-        self.orders(&applied, sequence, stamps, time, to)
-    }
-
-    /// A message that could not be decoded still has its place in the order, and its bytes.
-    fn undecoded<P: Publish>(
-        &mut self,
-        sequence: u64,
-        bytes: &[u8],
-        wire: Nanos,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-    ) -> Result<(), Refused> {
-        let origin = Origin {
-            channel: self.number,
-            feed_seq: sequence,
-            source_type: bytes.first().copied().unwrap_or(0),
-            source: bytes,
-            ..Origin::default()
-        };
-        let now = time.now();
-        let stamps = Stamps { event: now, wire, decoded: now };
-        to.tick(Kind::Update, Flags::SOURCE, &origin, stamps, time, |out| {
-            body::empty_update(out).unwrap_or(0)
-        })?;
-        self.counters.ticks += 1;
-        Ok(())
-    }
-
-    /// The item of an instrument, given a number when its name is first known. Item 0 is for messages about no
-    /// instrument, for those about one that has not been named yet, and for those that find no room.
-    #[inline]
-    fn item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
-        match self.items.get(instrument.0 as usize) {
-            Some(known) if *known != ItemId(0) => *known,
-            _ => self.new_item(instrument, to),
-        }
-    }
-
-    #[cold]
-    fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
-        let Some(name) = self.normaliser.name(instrument) else { return ItemId(0) };
-        let Ok(item) = to.item(name) else {
-            self.counters.items_refused += 1;
-            return ItemId(0);
-        };
-        let at = instrument.0 as usize;
-        if self.items.len() <= at {
-            // The normaliser's numbers are dense and bounded: those of ITCH are 16 bits wide.
-            self.items.resize(at + 1, ItemId(0));
-        }
-        self.items[at] = item;
-        item
-    }
-
-    fn forget_item(&mut self, instrument: Instrument) {
-        if let Some(known) = self.items.get_mut(instrument.0 as usize) {
-            *known = ItemId(0);
-        }
-    }
-
-    fn gap<P: Publish>(
-        &mut self,
-        first: u64,
-        last: u64,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-    ) -> Result<(), Refused> {
-        self.counters.gaps += 1;
-        self.counters.missing =
-            self.counters.missing.saturating_add((last - first.min(last)).saturating_add(1));
-        self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))?;
-        to.set_standing(self.number, Standing::Doubtful, time)
-    }
-
-    fn end_of_session<P: Publish>(
-        &mut self,
-        next: u64,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-    ) -> Result<(), Refused> {
-        self.counters.ended = true;
-        self.status(Flags::END_OF_SESSION, next.saturating_sub(1), time, to, |out| {
-            body::end_of_session(out, next.saturating_sub(1))
-        })
-    }
-
-    fn reset<P: Publish>(
-        &mut self,
-        session: Session,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-    ) -> Result<(), Refused> {
-        self.counters.ended = false;
-        self.counters.sessions += 1;
-        self.normaliser.reset();
-        self.items.clear();
-        self.images.clear();
-        if let Some(filter) = &mut self.filter {
-            filter.clear();
-        }
-        self.status(Flags::RESET, 0, time, to, |out| body::reset(out, session))?;
-        to.set_standing(self.number, Standing::New, time)
-    }
-
-    /// A tick about the channel as a whole.
-    fn status<P: Publish>(
-        &mut self,
-        flags: Flags,
-        feed_seq: u64,
-        time: &impl Time,
-        to: &mut Sequencer<P>,
-        write_body: impl FnOnce(&mut [u8]) -> Option<usize>,
-    ) -> Result<(), Refused> {
-        let now = time.now();
-        let stamps = Stamps { event: now, wire: now, decoded: now };
-        let origin = Origin { channel: self.number, feed_seq, ..Origin::default() };
-        to.tick(Kind::Status, flags, &origin, stamps, time, |out| write_body(out).unwrap_or(0))?;
-        self.counters.ticks += 1;
-        Ok(())
-    }
+fn as_i64(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -17,11 +17,13 @@ mod items;
 mod note;
 mod publish;
 mod sequencer;
+mod state;
 pub mod tick;
 
-pub use channel::{Channel, ChannelCounters, ChannelSettings, PublishPolicy};
+pub use channel::{Channel, ChannelCounters, ChannelSettings, MidnightBefore, PublishPolicy};
 pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
 pub use items::{ItemId, Items, TooManyItems};
 pub use note::Note;
 pub use publish::{OnStall, Publish, Refused, RingPublish};
 pub use sequencer::{Origin, Seq, Sequencer, Stamps, Time};
+pub use state::State;

@@ -2,6 +2,8 @@
 
 use tapeline_measure::Calibration;
 
+use crate::State;
+
 /// The plant's note: rewritten about once a second, read by any subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
@@ -13,26 +15,51 @@ pub struct Note {
     pub missing: u64,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     pub kernel_drops: u64,
+    /// The state of the feed that is worst off: live only where all are.
+    pub state: State,
 }
 
 /// The last word of a note names its layout, so that a ring of another program is not misread.
-const LAYOUT: u64 = u64::from_le_bytes(*b"plant-01");
+const LAYOUT: u64 = u64::from_le_bytes(*b"plant-02");
+
+/// The bits of a word that count drops; the state is above them.
+const DROPS: u64 = (1 << 56) - 1;
 
 impl Note {
+    /// The state that is said of several feeds: the worst of theirs, where silence is worse than what is being mended.
+    #[must_use]
+    pub fn worst(states: impl IntoIterator<Item = State>) -> State {
+        let badness = |state: &State| match state {
+            State::Live => 0,
+            State::Recovering => 1,
+            State::Initial => 2,
+            State::Stale => 3,
+        };
+        states.into_iter().max_by_key(badness).unwrap_or_default()
+    }
+
     /// The note as the ring keeps it.
     #[must_use]
     pub fn to_words(&self) -> [u64; 8] {
         let [a, b, c, d] = self.calibration.to_words();
-        [a, b, c, d, self.messages, self.missing, self.kernel_drops, LAYOUT]
+        let drops = self.kernel_drops.min(DROPS);
+        [a, b, c, d, self.messages, self.missing, drops | (self.state as u64) << DROPS.count_ones(), LAYOUT]
     }
 
     /// Reads a note; `None` if the ring's publisher is no plant or has not written one yet.
     #[must_use]
     pub fn from_words(words: [u64; 8]) -> Option<Self> {
-        let [a, b, c, d, messages, missing, kernel_drops, layout] = words;
+        let [a, b, c, d, messages, missing, drops, layout] = words;
         if layout != LAYOUT {
             return None;
         }
-        Some(Self { calibration: Calibration::from_words([a, b, c, d])?, messages, missing, kernel_drops })
+        Some(Self {
+            calibration: Calibration::from_words([a, b, c, d])?,
+            messages,
+            missing,
+            kernel_drops: drops & DROPS,
+            // Cannot cut: eight bits are left.
+            state: State::from_number((drops >> DROPS.count_ones()) as u8)?,
+        })
     }
 }

@@ -8,7 +8,7 @@ use crate::body;
 use crate::consolidation::{Consolidation, ConsolidationSettings};
 use crate::publish::{Publish, Refused};
 use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
-use crate::{ItemId, Items, TooManyItems};
+use crate::{ItemId, Items, State, TooManyItems};
 
 /// A tick's place in the plant's sequence: the first is 1, none is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +42,8 @@ pub struct Stamps {
 pub struct Origin<'a> {
     /// The channel's number in the plant.
     pub channel: u16,
+    /// The channel's state.
+    pub state: State,
     /// The item, 0 for the channel as a whole.
     pub item: ItemId,
     /// The item's name; longer ones than [`MAX_NAME_BYTES`] are cut at a character.
@@ -72,6 +74,8 @@ pub(crate) struct Consolidating {
 pub(crate) enum Standing {
     /// Messages are missing, or nothing arrives.
     Doubtful,
+    /// Everything has come again.
+    Current,
     /// A session begins: it is current, and nothing is known yet.
     New,
 }
@@ -151,6 +155,7 @@ impl<P: Publish> Sequencer<P> {
                 kind,
                 flags,
                 source_type: origin.source_type,
+                state: origin.state,
             };
             // Cannot cut: `name` is at most MAX_NAME_BYTES long.
             header.write(fixed, name.len() as u8, source_len);
@@ -203,6 +208,7 @@ impl<P: Publish> Sequencer<P> {
         let Some(consolidation) = &mut self.consolidation else { return Ok(()) };
         let changed = match standing {
             Standing::Doubtful => consolidation.set_current(channel, false),
+            Standing::Current => consolidation.set_current(channel, true),
             Standing::New => {
                 let mut changed = consolidation.clear(channel);
                 changed.extend(consolidation.set_current(channel, true));
@@ -228,6 +234,8 @@ impl<P: Publish> Sequencer<P> {
             let Some(named) = consolidation.named(*symbol, &mut self.items) else { continue };
             let tick_origin = Origin {
                 channel: consolidation.number(),
+                // Of the channels that are live: the others take no part.
+                state: State::Live,
                 item: named.item,
                 name: named.name(),
                 feed_seq: origin.feed_seq,

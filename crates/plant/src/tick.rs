@@ -14,7 +14,7 @@ use std::fmt;
 
 use tapeline_measure::Nanos;
 
-use crate::{ItemId, Seq};
+use crate::{ItemId, Seq, State};
 
 /// Bytes of the header in front of every tick.
 pub const HEADER_BYTES: usize = 64;
@@ -55,10 +55,23 @@ impl Flags {
     pub const END_OF_SESSION: Self = Self(0x01);
     /// The feed's messages before this one are missing and will not come: data is suspect.
     pub const GAP: Self = Self(0x02);
-    /// The feed started a new session: sequences and books start again.
+    /// The feed started a new session: sequences and books start again. Also on the blank images that follow.
     pub const RESET: Self = Self(0x04);
     /// The feed's own message stands behind the RWF message; it may be empty.
     pub const SOURCE: Self = Self(0x08);
+
+    /// The state of the channel is another one now: the header's.
+    pub const STATE: Self = Self(0x10);
+    /// What the tick says may be wrong or old: the channel is recovering or stale, or messages were lost since the session
+    /// began.
+    pub const SUSPECT: Self = Self(0x20);
+
+    /// The bits of both.
+    #[inline]
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     /// Whether all bits of `other` are set.
     #[must_use]
@@ -94,6 +107,8 @@ pub struct Header {
     pub flags: Flags,
     /// The first byte of the feed's message, which names its type in most protocols; 0 where there is none.
     pub source_type: u8,
+    /// The state of the channel.
+    pub state: State,
 }
 
 impl Header {
@@ -113,8 +128,9 @@ impl Header {
         out[59] = self.flags.0;
         out[60] = self.source_type;
         out[61] = name_len;
-        // Two bytes are spare: zero, so that a later meaning can tell old ticks apart.
-        out[62..64].copy_from_slice(&[0; 2]);
+        out[62] = self.state as u8;
+        // A byte is spare: zero, so that a later meaning can tell old ticks apart.
+        out[63] = 0;
     }
 }
 
@@ -131,6 +147,8 @@ pub enum Malformed {
     },
     /// A kind that this version does not know.
     UnknownKind(u8),
+    /// A state that this version does not know.
+    UnknownState(u8),
     /// The name is not text.
     Name,
 }
@@ -143,6 +161,9 @@ impl fmt::Display for Malformed {
             }
             Self::UnknownKind(kind) => {
                 write!(f, "not a tick that this version knows: kind {kind} at offset 58")
+            }
+            Self::UnknownState(state) => {
+                write!(f, "not a tick that this version knows: state {state} at offset 62")
             }
             Self::Name => f.write_str("not a tick: its name at offset 64 is not UTF-8"),
         }
@@ -196,6 +217,7 @@ impl<'a> Tick<'a> {
             kind: Kind::from_wire(h[58]).ok_or(Malformed::UnknownKind(h[58]))?,
             flags: Flags(h[59]),
             source_type: h[60],
+            state: State::from_number(h[62]).ok_or(Malformed::UnknownState(h[62]))?,
         };
         Ok(Self { header, name: std::str::from_utf8(name).map_err(|_| Malformed::Name)?, body, source })
     }
@@ -219,6 +241,7 @@ mod tests {
             kind: Kind::Update,
             flags: Flags::GAP,
             source_type: b'A',
+            state: State::Recovering,
         }
     }
 
@@ -239,7 +262,7 @@ mod tests {
             &4u64.to_le_bytes(),
             &5u64.to_le_bytes(),
             &6u64.to_le_bytes(),
-            &[7, 0, 0, 0, 8, 0, 9, 0, 3, 0, 4, 2, b'A', 4, 0, 0],
+            &[7, 0, 0, 0, 8, 0, 9, 0, 3, 0, 4, 2, b'A', 4, 2, 0],
             b"AAPLbodysrc",
         ]
         .concat();
@@ -268,5 +291,8 @@ mod tests {
         assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::Name);
         bytes[58] = 99;
         assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::UnknownKind(99));
+        let mut bytes = frame(b"", b"", b"");
+        bytes[62] = 4;
+        assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::UnknownState(4));
     }
 }

@@ -2,141 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::cell::Cell;
+mod bench;
 
+use bench::{Bench, Kept, MIDNIGHT, SESSION, add, delete, directory, packet, real};
 use proptest::prelude::*;
-use tapeline_feed::itch::encode::{AddOrder, OrderDelete, Prefix, StockDirectory, text};
 use tapeline_feed::line::Line;
-use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session};
-use tapeline_feed::{Protocol, book, line};
+use tapeline_feed::moldudp64::{Session, end_of_session};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{Header, MessageClass, MessageView, StateCode};
-use tapeline_omm::{FieldList, Real, fid};
+use tapeline_omm::{Real, fid};
 use tapeline_plant::tick::{Flags, Kind, Tick};
-use tapeline_plant::{Channel, ChannelSettings, Items, Publish, PublishPolicy, Refused, Sequencer, Time};
-
-/// A ring that keeps everything, and refuses from the tick on that it is told.
-#[derive(Default)]
-struct Kept {
-    frames: Vec<Vec<u8>>,
-    refuse_from: Option<usize>,
-}
-
-impl Publish for Kept {
-    fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
-        if self.refuse_from.is_some_and(|from| self.frames.len() >= from) {
-            return Err(Refused::Stopping);
-        }
-        let mut frame = vec![0xEE; len];
-        let used = fill(&mut frame);
-        frame.truncate(used);
-        self.frames.push(frame);
-        Ok(())
-    }
-}
-
-/// A clock that moves by 10 ns each time it is read.
-struct Steps(Cell<u64>);
-
-impl Time for Steps {
-    fn now(&self) -> Nanos {
-        self.0.set(self.0.get() + 10);
-        Nanos(self.0.get())
-    }
-}
-
-const SESSION: &str = "TESTDAY001";
-const MIDNIGHT: Nanos = Nanos(1_580_360_400_000_000_000);
-
-struct Bench {
-    channel: Channel,
-    sequencer: Sequencer<Kept>,
-    clock: Steps,
-}
-
-impl Bench {
-    fn new(publish: PublishPolicy) -> Self {
-        let settings = ChannelSettings {
-            number: 3,
-            protocol: Protocol::ItchMoldUdp64,
-            midnight: MIDNIGHT,
-            publish,
-            arbitration: line::Settings { window_age_ns: 1_000, ..line::Settings::default() },
-            books: book::Settings::default(),
-        };
-        Self {
-            channel: Channel::new(settings),
-            sequencer: Sequencer::new(1, Items::new(100), Kept::default()),
-            clock: Steps(Cell::new(MIDNIGHT.0 + 34_200_000_000_000)),
-        }
-    }
-
-    fn datagram(&mut self, line: Line, bytes: &[u8]) -> Result<(), Refused> {
-        let wire = Nanos(self.clock.0.get());
-        self.channel.datagram(line, bytes, wire, &self.clock, &mut self.sequencer)
-    }
-
-    fn frames(&mut self) -> &[Vec<u8>] {
-        &self.sequencer.publisher().frames
-    }
-}
-
-fn packet(first: u64, messages: &[Vec<u8>]) -> Vec<u8> {
-    let mut buffer = vec![0; 1_400];
-    let mut builder = PacketBuilder::new(&mut buffer, Session::new(SESSION), first).unwrap();
-    for message in messages {
-        builder.push(message).unwrap();
-    }
-    let len = builder.finish();
-    buffer.truncate(len);
-    buffer
-}
-
-fn at(ts_ns: u64) -> Prefix {
-    Prefix { locate: 13, tracking: 0, ts_ns }
-}
-
-fn directory() -> Vec<u8> {
-    let mut bytes = vec![0; StockDirectory::LENGTH];
-    let stock = StockDirectory {
-        stock: text("AAPL"),
-        market_category: b'Q',
-        financial_status: b'N',
-        round_lot: 100,
-        round_lots_only: b'N',
-        issue_classification: b'C',
-        issue_sub_type: text("Z"),
-        authenticity: b'P',
-        short_sale_threshold: b'N',
-        ipo_flag: b'N',
-        luld_tier: b'1',
-        etp_flag: b'N',
-        etp_leverage: 0,
-        inverse: b'N',
-    };
-    stock.encode(at(1), &mut bytes).unwrap();
-    bytes
-}
-
-fn add(reference: u64, side: u8, shares: u32, price: u32) -> Vec<u8> {
-    let mut bytes = vec![0; AddOrder::LENGTH];
-    AddOrder { reference, side, shares, stock: text("AAPL"), price }
-        .encode(at(34_200_000_000_000 + reference), &mut bytes)
-        .unwrap();
-    bytes
-}
-
-fn delete(reference: u64) -> Vec<u8> {
-    let mut bytes = vec![0; OrderDelete::LENGTH];
-    OrderDelete { reference }.encode(at(34_200_000_000_999), &mut bytes).unwrap();
-    bytes
-}
-
-fn real(tick: &Tick<'_>, id: tapeline_omm::Fid) -> Option<Real> {
-    let message = MessageView::parse(tick.body).unwrap();
-    let list = FieldList::parse(message.payload()).unwrap();
-    list.find(id).unwrap().and_then(|field| field.real().unwrap())
-}
+use tapeline_plant::{Items, PublishPolicy, Refused, Sequencer};
 
 #[test]
 fn a_changed_quote_becomes_an_update_with_its_stamps() {
@@ -213,7 +89,17 @@ fn a_gap_is_said_once_and_the_sequence_has_no_hole() {
     let frames = bench.frames().to_vec();
     let ticks: Vec<_> = frames.iter().map(|frame| Tick::parse(frame).unwrap()).collect();
     let flags: Vec<_> = ticks.iter().map(|tick| tick.header.flags).collect();
-    assert_eq!(flags, [Flags::RESET, Flags::SOURCE, Flags::GAP, Flags::SOURCE, Flags::END_OF_SESSION]);
+    let suspect = |flags: Flags| flags.and(Flags::SUSPECT);
+    assert_eq!(
+        flags,
+        [
+            Flags::RESET.and(Flags::STATE),
+            Flags::SOURCE,
+            suspect(Flags::GAP),
+            suspect(Flags::SOURCE),
+            suspect(Flags::END_OF_SESSION)
+        ]
+    );
     assert!(ticks.iter().zip(1..).all(|(tick, seq)| tick.header.seq.0 == seq));
     let message = MessageView::parse(ticks[2].body).unwrap();
     let Header::Status(status) = message.header().unwrap() else { panic!("{:?}", message.header()) };

@@ -60,7 +60,10 @@ impl Plant {
             Channel::new(ChannelSettings {
                 number,
                 protocol: Protocol::ItchMoldUdp64,
+                lines: 1,
+                stale_after_ns: 0,
                 midnight: MIDNIGHT,
+                midnight_before: None,
                 publish: PublishPolicy::Changes,
                 arbitration: line::Settings::default(),
                 books: book::Settings::default(),

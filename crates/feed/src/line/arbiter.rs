@@ -209,6 +209,12 @@ impl Arbiter {
         self.gap_since.map(|since| since + self.settings.window_age_ns)
     }
 
+    /// When the present session began, or began again.
+    #[must_use]
+    pub const fn begun(&self) -> Nanos {
+        self.begun
+    }
+
     /// When a line was last heard of; `None` before the first packet.
     #[must_use]
     pub fn heard(&self) -> Option<Nanos> {

@@ -29,13 +29,15 @@ pub(crate) struct Part {
 pub(crate) fn refresh(
     out: &mut [u8],
     number: u16,
+    suspect: bool,
     summary: &Summary,
     next: &mut Option<Order>,
     orders: &mut depth::Orders<'_>,
 ) -> Option<Part> {
     let is_first = number == 0;
     let clear = if is_first { flags::refresh::CLEAR_CACHE } else { Flags::NONE };
-    let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, State::OPEN_OK, DataType::MAP);
+    let state = super::image_state(suspect);
+    let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, state, DataType::MAP);
     header.flags = clear;
     // Part numbers end at 32,767; what is beyond that keeps the last one.
     header.part = Some(number.min(0x7FFF));
@@ -66,6 +68,14 @@ pub(crate) fn refresh(
         header.encode(out).ok()?;
     }
     Some(Part { len, is_last })
+}
+
+/// An image without orders: whatever is cached of them goes.
+pub(crate) fn blank(out: &mut [u8]) -> Option<usize> {
+    let mut header = RefreshHeader::new(Domain::MARKET_BY_ORDER, 0, State::OPEN_OK, DataType::MAP);
+    header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+    let header = header.encode(out).ok()?;
+    Some(header + begin(&mut out[header..], &depth::head(), None).ok()?.finish())
 }
 
 fn begin<'a>(

@@ -2,12 +2,12 @@
 
 use tapeline_feed::normalise::{Applied, Instrument};
 
-use super::Stage;
+use super::stage::Stage;
 use crate::ItemId;
 use crate::body::orders as body;
 use crate::publish::{Publish, Refused};
 use crate::sequencer::{Origin, Sequencer, Stamps, Time};
-use crate::tick::{Flags, Kind};
+use crate::tick::Kind;
 
 /// What is known of the images that went out.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    fn is_published(&self, instrument: Instrument) -> bool {
+    pub(super) fn is_published(&self, instrument: Instrument) -> bool {
         self.published.get(instrument.0 as usize).is_some_and(|published| *published)
     }
 
@@ -66,6 +66,7 @@ impl Stage {
         };
         let origin = Origin {
             channel: self.number,
+            state: self.state,
             item,
             name,
             feed_seq: sequence,
@@ -74,7 +75,7 @@ impl Stage {
         };
         let mut cut = false;
         let summary = if is_status { self.normaliser.order_summary(instrument) } else { None };
-        to.tick(Kind::Update, Flags::default(), &origin, stamps, time, |out| {
+        to.tick(Kind::Update, self.suspect(), &origin, stamps, time, |out| {
             body::update(out, depth.changes(), summary.as_ref()).unwrap_or_else(|| {
                 cut = true;
                 0
@@ -99,15 +100,23 @@ impl Stage {
             return Ok(());
         };
         let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
-        let origin =
-            Origin { channel: self.number, item, name, feed_seq: sequence, source_type: letter, source: &[] };
+        let origin = Origin {
+            channel: self.number,
+            state: self.state,
+            item,
+            name,
+            feed_seq: sequence,
+            source_type: letter,
+            source: &[],
+        };
+        let (flags, suspect) = (self.suspect(), self.is_suspect());
         let mut orders = depth.orders(instrument);
         let mut next = orders.next();
         let (mut ticks, mut cut, mut is_last) = (0_u64, false, false);
         while !is_last {
             let number = u16::try_from(ticks).unwrap_or(u16::MAX);
-            to.tick(Kind::Refresh, Flags::default(), &origin, stamps, time, |out| {
-                match body::refresh(out, number, &summary, &mut next, &mut orders) {
+            to.tick(Kind::Refresh, flags, &origin, stamps, time, |out| {
+                match body::refresh(out, number, suspect, &summary, &mut next, &mut orders) {
                     Some(part) => {
                         is_last = part.is_last;
                         part.len

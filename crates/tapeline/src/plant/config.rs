@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{ConsolidationSettings, PublishPolicy};
+use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
@@ -62,6 +62,10 @@ pub(crate) struct Feed {
     pub(crate) protocol: Protocol,
     /// Midnight in New York of the trading day: the feed's stamps count from it.
     pub(crate) midnight: Nanos,
+    /// How to tell when another day began, where the day is not given: each new session is a new day then.
+    pub(crate) midnight_before: Option<MidnightBefore>,
+    /// After how long without a word a line is stale, and the feed where it is all of them; zero for never.
+    pub(crate) stale_after: Duration,
     /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
     pub(crate) from_one: bool,
     /// How many messages may wait for a missing one.
@@ -96,6 +100,8 @@ pub(crate) struct Line {
 /// The most feeds that one plant takes, and the most lines that one feed takes.
 const MAX_FEEDS: usize = 64;
 const MAX_LINES: usize = 8;
+/// Feeds send a heartbeat each second: three in a row are missing.
+const STALE_AFTER: Duration = Duration::from_secs(3);
 /// The most messages that may wait for a missing one: some 40 MB.
 const MAX_REORDER: usize = 1 << 20;
 
@@ -132,6 +138,7 @@ struct RawFeed {
     start: Option<Spanned<String>>,
     reorder_messages: Option<Spanned<usize>>,
     reorder_time: Option<Spanned<String>>,
+    stale_after: Option<Spanned<String>>,
     receive_buffer: Option<Spanned<String>>,
     symbols: Option<Spanned<Vec<Spanned<String>>>>,
     symbols_file: Option<Spanned<String>>,
@@ -384,6 +391,20 @@ impl Source<'_> {
             venue: self.venue(raw.venue, raw.name.get_ref())?,
             protocol,
             midnight,
+            midnight_before: match raw.date {
+                None => Some(|now| trading_day::midnight_before(now).ok()),
+                Some(_) => None,
+            },
+            stale_after: match &raw.stale_after {
+                None => STALE_AFTER,
+                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
+                    self.wrong(
+                        time.span(),
+                        error,
+                        "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never",
+                    )
+                })?,
+            },
             from_one,
             reorder_messages,
             reorder_time: match &raw.reorder_time {

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Lateness, Nanos, Percentiles, Recorder, Series, Trend, Window};
-use tapeline_plant::tick::{HEADER_BYTES, Kind, Tick};
+use tapeline_plant::tick::{Flags, HEADER_BYTES, Kind, Tick};
 
 use super::follow::{End, Follow, FollowArgs};
 use crate::output::{self, Format};
@@ -186,8 +186,8 @@ impl Meter {
         self.received += 1;
         self.bytes += (HEADER_BYTES + tick.name.len() + tick.body.len() + tick.source.len()) as u64;
         self.last_feed_seq = self.last_feed_seq.max(header.feed_seq);
-        if header.kind == Kind::Status {
-            // A status has no message of the feed behind it, so nothing to time.
+        if header.kind == Kind::Status || header.flags.contains(Flags::RESET) {
+            // A status or a blank image has no message of the feed behind it, so nothing to time.
             return;
         }
         // The warm-up begins with the first message, whenever that comes.

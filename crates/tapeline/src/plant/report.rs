@@ -73,6 +73,10 @@ pub(crate) struct FeedReport {
     pub(crate) protocol: String,
     pub(crate) session: Option<String>,
     pub(crate) ended: bool,
+    /// As subscribers were told it last: initial, live, recovering or stale.
+    pub(crate) state: String,
+    /// The first message that was lost in the present session: since then what is published may be wrong.
+    pub(crate) damaged_from: Option<u64>,
     pub(crate) next_sequence: Option<u64>,
     /// Messages, each counted once however many lines carried it.
     pub(crate) messages: u64,
@@ -94,6 +98,8 @@ pub(crate) struct FeedReport {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LineReport {
     pub(crate) name: String,
+    /// Initial, live or stale.
+    pub(crate) state: String,
     pub(crate) address: String,
     pub(crate) datagrams: u64,
     pub(crate) bytes: u64,
@@ -101,6 +107,8 @@ pub(crate) struct LineReport {
     pub(crate) first: u64,
     pub(crate) duplicates: u64,
     pub(crate) late: u64,
+    /// Packets of other sessions that nothing confirmed.
+    pub(crate) strays: u64,
     /// Messages that never came on this line.
     pub(crate) missing: u64,
     /// Datagrams that the kernel dropped for want of buffer.
@@ -148,6 +156,8 @@ impl PlantReport {
                         protocol: feed.protocol.name().to_owned(),
                         session: channel.arbiter().session().map(|session| session.to_string()),
                         ended: counters.ended,
+                        state: channel.state().to_string(),
+                        damaged_from: channel.damaged_from(),
                         next_sequence: channel.arbiter().next_sequence(),
                         messages: counters.messages,
                         message_bytes: counters.message_bytes,
@@ -164,15 +174,18 @@ impl PlantReport {
                             .zip(receivers)
                             .enumerate()
                             .filter_map(|(number, (line, receiver))| {
-                                let seen = channel.line(Line::new(number)?);
+                                let number = Line::new(number)?;
+                                let seen = channel.line(number);
                                 Some(LineReport {
                                     name: line.name.clone(),
+                                    state: channel.line_state(number).to_string(),
                                     address: line.address.to_string(),
                                     datagrams: seen.datagrams,
                                     bytes: seen.bytes,
                                     first: seen.first,
                                     duplicates: seen.duplicates,
                                     late: seen.late,
+                                    strays: seen.strays,
                                     missing: seen.missing(),
                                     kernel_drops: receiver.ask_kernel_drops(),
                                     receive_buffer: receiver.receive_buffer().got,
@@ -194,6 +207,7 @@ impl PlantReport {
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         let heading = [
             "line",
+            "state",
             "datagrams",
             "messages first",
             "duplicates",
@@ -216,7 +230,7 @@ impl PlantReport {
                     line.kernel_drops,
                 ];
                 let name = format!("{} {} ({})", feed.name, line.name, line.address);
-                table.add_row(std::iter::once(name).chain(counts.map(thousands)));
+                table.add_row([name, line.state.clone()].into_iter().chain(counts.map(thousands)));
             }
         }
         let mut text = format!("{table}\n");
@@ -224,8 +238,9 @@ impl PlantReport {
             let session = feed.session.as_deref().unwrap_or("none seen");
             let over = if feed.ended { ", over" } else { "" };
             text.push_str(&format!(
-                "\n{}: session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
+                "\n{}: {}, session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
                 feed.name,
+                feed.state,
                 thousands(feed.messages),
                 thousands(feed.missing_messages),
                 thousands(feed.gaps),
@@ -236,6 +251,12 @@ impl PlantReport {
                 text.push_str(&format!(
                     "\n  {} messages passed over: their symbols are not wanted",
                     thousands(feed.passed_over)
+                ));
+            }
+            if let Some(lost) = feed.damaged_from {
+                text.push_str(&format!(
+                    "\n  suspect since message {}, which was lost, until the next session",
+                    thousands(lost)
                 ));
             }
             for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {

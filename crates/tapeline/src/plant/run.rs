@@ -243,6 +243,7 @@ impl Running {
             messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
             missing: self.inlets.iter().map(|inlet| inlet.channel.counters().missing).sum(),
             kernel_drops: self.kernel_drops(),
+            state: Note::worst(self.inlets.iter().map(|inlet| inlet.channel.state())),
         };
         let ring = self.sequencer.publisher().ring();
         ring.set_note(note.to_words());
@@ -311,6 +312,9 @@ impl Inlet {
         };
         let mut channel = Channel::new(ChannelSettings {
             number,
+            lines: feed.lines.len(),
+            stale_after_ns: feed.stale_after.as_nanos() as u64,
+            midnight_before: feed.midnight_before,
             protocol: feed.protocol,
             midnight: feed.midnight,
             publish: config.publish,

@@ -129,6 +129,10 @@ impl TallyArgs {
                 sequences.tick(tick.header.seq.0);
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
+                    if tick.header.flags.contains(Flags::RESET) {
+                        // A blank image: no message of the feed is behind it.
+                        return Ok(());
+                    }
                     if !tick.header.flags.contains(Flags::SOURCE) {
                         if MessageView::parse(tick.body)?.domain() == Domain::MARKET_BY_ORDER {
                             // What a message did to the orders; the message itself came in the tick before.
@@ -146,7 +150,9 @@ impl TallyArgs {
                     // The books begin again; the session's name is in the status' text.
                     Sink::reset(&mut tally.summary, Session::new("").into());
                     sequences.next = None;
-                } else {
+                } else if tick.header.flags.contains(Flags::GAP)
+                    || tick.header.flags.contains(Flags::END_OF_SESSION)
+                {
                     // A gap's last message, or the session's: all up to it should have come.
                     sequences.up_to(feed_seq + 1);
                     if tick.header.flags.contains(Flags::END_OF_SESSION) {

@@ -11,7 +11,8 @@ use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 use tapeline_omm::rwf::{self, DataType, Header, MessageView, NamedValue, Value};
 use tapeline_omm::{Dictionary, FieldList};
-use tapeline_plant::tick::{Kind, Tick};
+use tapeline_plant::State;
+use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use super::follow::{Follow, FollowArgs};
 use crate::output::{self, Format};
@@ -107,6 +108,13 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     line.insert("wire_ns".into(), header.wire.0.into());
     line.insert("decoded_ns".into(), header.decoded.0.into());
     line.insert("sequenced_ns".into(), header.sequenced.0.into());
+    if header.kind == Kind::Status {
+        line.insert("feed".into(), header.channel.into());
+        line.insert("state".into(), header.state.name().into());
+    }
+    if header.flags.contains(Flags::SUSPECT) {
+        line.insert("suspect".into(), true.into());
+    }
     if let Some(text) = status_text(tick)? {
         line.insert("text".into(), text.into());
     }
@@ -211,6 +219,8 @@ struct Board {
     shown_ticks: u64,
     rate_hz: f64,
     last_status: Option<String>,
+    /// By feed: its state, and whether what it says may be wrong.
+    feeds: BTreeMap<u16, (State, bool)>,
 }
 
 /// What is known of one symbol, as text, and how often it ticked.
@@ -243,11 +253,14 @@ impl Board {
             shown_ticks: 0,
             rate_hz: 0.0,
             last_status: None,
+            feeds: BTreeMap::new(),
         }
     }
 
     fn apply(&mut self, tick: &Tick<'_>, received: Nanos) -> anyhow::Result<()> {
         self.ticks += 1;
+        let header = &tick.header;
+        self.feeds.insert(header.channel, (header.state, header.flags.contains(Flags::SUSPECT)));
         if let Some(text) = status_text(tick)? {
             self.last_status = Some(text);
         }
@@ -294,6 +307,19 @@ impl Board {
         table.to_string()
     }
 
+    /// The feeds' states: one word where all are well.
+    fn states(&self) -> String {
+        let word = |(state, suspect): &(State, bool)| match (state, suspect) {
+            (State::Live, true) => "live, but suspect".to_owned(),
+            (state, _) => state.to_string(),
+        };
+        if self.feeds.values().all(|feed| *feed == (State::Live, false)) {
+            return if self.feeds.is_empty() { State::Initial } else { State::Live }.to_string();
+        }
+        let each = self.feeds.iter().map(|(number, feed)| format!("feed {number}: {}", word(feed)));
+        each.collect::<Vec<_>>().join("; ")
+    }
+
     fn draw(&mut self) -> anyhow::Result<()> {
         let mut busiest: Vec<_> = self.quotes.iter().collect();
         busiest.sort_by_key(|(name, quote)| (std::cmp::Reverse(quote.ticks), *name));
@@ -314,10 +340,11 @@ impl Board {
             text.push_str("\x1b[H\x1b[J");
         }
         text.push_str(&format!(
-            "{} symbols, {} ticks, {}\n\n{table}\n",
+            "{} symbols, {} ticks, {}; {}\n\n{table}\n",
             thousands(self.quotes.len() as u64),
             thousands(self.ticks),
-            output::rate(self.rate_hz, "ticks")
+            output::rate(self.rate_hz, "ticks"),
+            self.states()
         ));
         if let Some(status) = &self.last_status {
             text.push_str(&format!("last status: {status}\n"));

@@ -1,0 +1,138 @@
+//! The state of a channel: whether what its subscribers see is the feed as it is.
+//!
+//! ```text
+//!             quiet        hole         whole
+//! initial     initial      recovering   live
+//! live        stale        recovering   live
+//! recovering  stale        recovering   live
+//! stale       stale        recovering   live
+//! ```
+//! Quiet: no line has been heard of, heartbeats included, for longer than the feed is given. Hole: messages are missing
+//! and recovery is at work. Whole: neither. What has never been heard of does not fall silent.
+
+use std::fmt;
+
+/// Whether a channel's data is the feed's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// Nothing has come yet.
+    #[default]
+    Initial = 0,
+    /// Everything has come, or has been declared lost.
+    Live = 1,
+    /// Messages are missing; what follows them waits while they are asked for. Data is suspect.
+    Recovering = 2,
+    /// No line says anything. Data is suspect.
+    Stale = 3,
+}
+
+/// What is seen of a channel at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Seen {
+    /// No line has been heard of for too long.
+    Quiet = 0,
+    /// Messages are missing, and asked for.
+    Hole = 1,
+    /// Neither.
+    Whole = 2,
+}
+
+/// The next state, by state and by what is seen.
+const NEXT: [[State; 3]; 4] = {
+    use State::{Initial, Live, Recovering, Stale};
+    [
+        [Initial, Recovering, Live],
+        [Stale, Recovering, Live],
+        [Stale, Recovering, Live],
+        [Stale, Recovering, Live],
+    ]
+};
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Initial, Self::Live, Self::Recovering, Self::Stale];
+
+    /// The state's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::Live => "live",
+            Self::Recovering => "recovering",
+            Self::Stale => "stale",
+        }
+    }
+
+    /// The state of a number, as ticks and notes carry it.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Initial),
+            1 => Some(Self::Live),
+            2 => Some(Self::Recovering),
+            3 => Some(Self::Stale),
+            _ => None,
+        }
+    }
+
+    /// Goes over to what follows from what is seen; the state before if it was another one, which is to be told.
+    #[must_use = "a change is told once"]
+    pub(crate) fn see(&mut self, seen: Seen) -> Option<Self> {
+        let before = *self;
+        *self = NEXT[before as usize][seen as usize];
+        (*self != before).then_some(before)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SEEN: [Seen; 3] = [Seen::Quiet, Seen::Hole, Seen::Whole];
+
+    #[test]
+    fn the_table_is_the_one_of_the_page() {
+        for state in State::ALL {
+            for seen in SEEN {
+                let mut next = state;
+                let before = next.see(seen);
+                let wanted = match (state, seen) {
+                    (State::Initial, Seen::Quiet) => State::Initial,
+                    (_, Seen::Quiet) => State::Stale,
+                    (_, Seen::Hole) => State::Recovering,
+                    (_, Seen::Whole) => State::Live,
+                };
+                assert_eq!(next, wanted, "{state} and {seen:?}");
+                assert_eq!(before, (next != state).then_some(state));
+            }
+            assert_eq!(State::from_number(state as u8), Some(state));
+        }
+        assert_eq!(State::from_number(4), None);
+    }
+
+    proptest! {
+        /// Whoever hears every change knows the state, and hears no change twice.
+        #[test]
+        fn no_change_is_silent_and_none_is_told_twice(seen in prop::collection::vec(0_usize..3, 0..200)) {
+            let mut state = State::Initial;
+            let mut told = State::Initial;
+            for seen in seen {
+                if let Some(before) = state.see(SEEN[seen]) {
+                    prop_assert_eq!(before, told);
+                    prop_assert_ne!(state, told);
+                    told = state;
+                }
+                prop_assert_eq!(state, told);
+            }
+        }
+    }
+}

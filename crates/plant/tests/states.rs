@@ -1,0 +1,279 @@
+//! What subscribers are told of a channel's state.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod bench;
+
+use bench::{Bench, SESSION, add, directory, packet, packet_of, real};
+use proptest::prelude::*;
+use tapeline_feed::line::{self, Line};
+use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::normalise::Instrument;
+use tapeline_measure::Nanos;
+use tapeline_omm::fid;
+use tapeline_omm::rwf::{DataState, Header, MessageView};
+use tapeline_plant::tick::{Flags, Kind, Tick};
+use tapeline_plant::{PublishPolicy, State};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+const AAPL: Instrument = Instrument(13);
+
+/// A channel whose holes are given a second to be recovered.
+fn recovering() -> Bench {
+    let settings = Bench::settings(PublishPolicy::Changes);
+    let arbitration = line::Settings {
+        window_age_ns: MS,
+        recovery_age_ns: SECOND,
+        expire_on_packet: false,
+        ..settings.arbitration
+    };
+    Bench::with(tapeline_plant::ChannelSettings { arbitration, ..settings })
+}
+
+trait Story {
+    fn after(&mut self, ns: u64) -> Vec<(Kind, State, Option<DataState>, String)>;
+    fn gets(&mut self, line: Line, datagram: &[u8]) -> Vec<(Kind, State, Option<DataState>, String)>;
+    fn told(&mut self, from: usize) -> Vec<(Kind, State, Option<DataState>, String)>;
+}
+
+impl Story for Bench {
+    /// Time goes by, and the channel looks around.
+    fn after(&mut self, ns: u64) -> Vec<(Kind, State, Option<DataState>, String)> {
+        let from = self.frames().len();
+        self.clock.0.set(self.clock.0.get() + ns);
+        let told = self.channel.expire(&self.clock, &mut self.sequencer).unwrap();
+        assert_eq!(told, self.frames().len() > from);
+        self.told(from)
+    }
+
+    fn gets(&mut self, line: Line, datagram: &[u8]) -> Vec<(Kind, State, Option<DataState>, String)> {
+        let from = self.frames().len();
+        self.datagram(line, datagram).unwrap();
+        self.told(from)
+    }
+
+    /// The ticks from one on: kind, the header's state, the data's state where the body names one, text or name.
+    fn told(&mut self, from: usize) -> Vec<(Kind, State, Option<DataState>, String)> {
+        let of = |frame: &Vec<u8>| {
+            let tick = Tick::parse(frame).unwrap();
+            let message = MessageView::parse(tick.body).unwrap();
+            let (data, text) = match message.header().unwrap() {
+                Header::Status(status) => {
+                    let state = status.state.unwrap();
+                    (Some(state.data), String::from_utf8(state.text.to_vec()).unwrap())
+                }
+                Header::Refresh(refresh) => (Some(refresh.state.data), tick.name.to_owned()),
+                _ => (None, tick.name.to_owned()),
+            };
+            if data.is_some_and(|data| data != DataState::NO_CHANGE) {
+                let suspect = data == Some(DataState::SUSPECT);
+                assert_eq!(tick.header.flags.contains(Flags::SUSPECT), suspect, "{text}");
+            }
+            (tick.header.kind, tick.header.state, data, text)
+        };
+        self.frames()[from..].iter().map(of).collect()
+    }
+}
+
+fn status(state: State, data: DataState, text: &str) -> (Kind, State, Option<DataState>, String) {
+    (Kind::Status, state, Some(data), text.to_owned())
+}
+
+fn update(state: State) -> (Kind, State, Option<DataState>, String) {
+    (Kind::Update, state, None, "AAPL".to_owned())
+}
+
+fn image(state: State, data: DataState) -> (Kind, State, Option<DataState>, String) {
+    (Kind::Refresh, state, Some(data), "AAPL".to_owned())
+}
+
+#[test]
+fn a_silent_channel_is_stale_until_it_is_heard_of() {
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    assert_eq!(bench.after(60 * SECOND), [], "nothing has come, and nobody was told otherwise");
+    assert!(bench.channel.is_suspect(AAPL));
+    assert_eq!(
+        bench.gets(Line::A, &packet(1, &[directory()])),
+        [
+            status(State::Live, DataState::OK, "the feed's session TESTDAY001 begins"),
+            image(State::Live, DataState::OK)
+        ]
+    );
+    assert!(!bench.channel.is_suspect(AAPL));
+    assert_eq!(bench.after(2 * SECOND), []);
+    let alive = heartbeat(Session::new(SESSION), 2);
+    assert_eq!(bench.gets(Line::A, &alive), []);
+    assert_eq!(bench.after(2 * SECOND), []);
+    assert_eq!(bench.after(SECOND), [status(State::Stale, DataState::SUSPECT, "stale: no line is heard of")]);
+    assert_eq!(bench.after(9 * SECOND), []);
+    assert!(bench.channel.is_suspect(AAPL));
+    // What is no word of the feed does not wake it.
+    assert_eq!(bench.gets(Line::A, b"noise"), []);
+    assert_eq!(bench.gets(Line::RECOVERY, &packet(1, &[directory()])), []);
+    assert_eq!(bench.channel.state(), State::Stale);
+    // A message does: the state is told first.
+    assert_eq!(
+        bench.gets(Line::A, &packet(2, &[add(4, b'B', 1, 1)])),
+        [status(State::Live, DataState::OK, "live: the feed is heard of"), update(State::Live)]
+    );
+    assert_eq!(bench.after(3 * SECOND).len(), 1);
+    let alive = heartbeat(Session::new(SESSION), 3);
+    assert_eq!(
+        bench.gets(Line::A, &alive),
+        [status(State::Live, DataState::OK, "live: the feed is heard of")]
+    );
+    // After the end of a session nothing is to be heard.
+    assert_eq!(bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3)).len(), 1);
+    assert_eq!(bench.after(60 * SECOND), []);
+    assert_eq!(bench.channel.state(), State::Live);
+}
+
+#[test]
+fn a_line_that_is_silent_while_others_go_on_is_named() {
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    bench.gets(Line::A, &packet(1, &[directory()]));
+    bench.gets(Line::B, &packet(1, &[directory()]));
+    let alive = heartbeat(Session::new(SESSION), 2);
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        told.extend(bench.after(SECOND));
+        told.extend(bench.gets(Line::A, &alive));
+    }
+    assert_eq!(told, [status(State::Live, DataState::NO_CHANGE, "line B is silent, others go on")]);
+    assert_eq!(bench.channel.line_state(Line::A), State::Live);
+    assert_eq!(bench.channel.line_state(Line::B), State::Stale);
+    assert!(!bench.channel.is_suspect(AAPL));
+    bench.gets(Line::B, &alive);
+    assert_eq!(bench.after(SECOND), [status(State::Live, DataState::NO_CHANGE, "line B is heard of again")]);
+}
+
+#[test]
+fn what_is_missing_makes_suspect_until_it_has_come() {
+    let mut bench = recovering();
+    bench.gets(Line::A, &packet(1, &[directory(), add(4, b'B', 1, 1)]));
+    assert_eq!(bench.gets(Line::A, &packet(4, &[add(12, b'B', 1, 3)])), []);
+    assert_eq!(bench.gets(Line::A, &packet(6, &[add(20, b'B', 1, 5)])), []);
+    assert_eq!(bench.channel.state(), State::Live, "the other line may still bring it");
+    assert_eq!(
+        bench.after(2 * MS),
+        [status(
+            State::Recovering,
+            DataState::SUSPECT,
+            "recovering: messages from 3 on are missing and asked for"
+        )]
+    );
+    assert!(bench.channel.is_suspect(AAPL));
+    let missing: Vec<_> = bench.channel.arbiter().missing().collect();
+    assert_eq!(missing, [3..=3, 5..=5]);
+    // One of two holes.
+    assert_eq!(
+        bench.gets(Line::RECOVERY, &packet(3, &[add(8, b'B', 1, 2)])),
+        [update(State::Recovering), update(State::Recovering)]
+    );
+    assert_eq!(
+        bench.gets(Line::RECOVERY, &packet(5, &[add(16, b'B', 1, 4)])),
+        [
+            update(State::Recovering),
+            update(State::Recovering),
+            status(State::Live, DataState::OK, "live: every message that was missing has come")
+        ]
+    );
+    assert!(!bench.channel.is_suspect(AAPL));
+    assert_eq!(bench.after(5 * MS), []);
+}
+
+#[test]
+fn what_is_lost_makes_suspect_until_the_next_session() {
+    let mut bench = recovering();
+    bench.gets(Line::A, &packet(1, &[directory(), add(4, b'B', 7, 3_000_000)]));
+    bench.gets(Line::A, &packet(4, &[add(12, b'B', 1, 3)]));
+    bench.after(2 * MS);
+    let from = bench.frames().len();
+    bench.channel.give_up(3..=3, &bench.clock, &mut bench.sequencer).unwrap();
+    let lost = "live: but what was built without message 3 may be wrong until the next session";
+    assert_eq!(
+        bench.told(from),
+        [
+            status(State::Recovering, DataState::SUSPECT, "message 3 is missing on every line"),
+            status(State::Live, DataState::SUSPECT, lost),
+        ]
+    );
+    assert_eq!((bench.channel.damaged_from(), bench.channel.is_suspect(AAPL)), (Some(3), true));
+    // An image that is given meanwhile says so too.
+    assert_eq!(bench.gets(Line::A, &packet(5, &[directory()])), [image(State::Live, DataState::SUSPECT)]);
+    // The next session is another beginning, and the old one's quotes go.
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 6));
+    let from = bench.frames().len();
+    assert_eq!(
+        bench.gets(Line::A, &packet_of("TESTDAY002", 1, &[directory()])),
+        [
+            status(State::Live, DataState::OK, "the feed's session TESTDAY002 begins"),
+            image(State::Live, DataState::OK),
+            image(State::Live, DataState::OK),
+        ]
+    );
+    let frames = bench.frames()[from..].to_vec();
+    let blank = Tick::parse(&frames[1]).unwrap();
+    assert_eq!(blank.header.flags, Flags::RESET);
+    assert_eq!((real(&blank, fid::BID), real(&blank, fid::TRDPRC_1)), (None, None));
+    assert!(!bench.channel.is_suspect(AAPL));
+}
+
+#[test]
+fn a_new_session_is_a_new_day_where_none_is_given() {
+    const DAY: u64 = 86_400 * SECOND;
+    let mut settings = Bench::settings(PublishPolicy::Changes);
+    settings.midnight_before = Some(|now| Some(Nanos(now.0 / DAY * DAY)));
+    let mut bench = Bench::with(settings);
+    bench.clock.0.set(20_000 * DAY + 34_200 * SECOND);
+    bench.gets(Line::A, &packet(1, &[directory(), add(4, b'B', 1, 1)]));
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3));
+    bench.clock.0.set(20_001 * DAY + 34_200 * SECOND);
+    bench.gets(Line::A, &packet_of("TESTDAY002", 1, &[directory(), add(4, b'B', 1, 1)]));
+    let frames = bench.frames().to_vec();
+    let events: Vec<_> = frames
+        .iter()
+        .map(|frame| Tick::parse(frame).unwrap().header)
+        .filter(|header| header.kind == Kind::Update)
+        .map(|header| header.event.0 / DAY)
+        .collect();
+    assert_eq!(events, [20_000, 20_001]);
+}
+
+proptest! {
+    /// Whatever comes, or does not: who hears the ticks knows the state, and hears no change twice.
+    #[test]
+    fn the_ticks_tell_the_state(
+        steps in prop::collection::vec((0_usize..6, 1_u64..30, 0_u64..4_000), 1..80),
+    ) {
+        let mut bench = recovering();
+        let (mut told, mut seen) = (State::Initial, 0);
+        for (what, sequence, ms) in steps {
+            let messages = [add(4 * sequence, b'B', 1, sequence as u32)];
+            match what {
+                0 | 1 => { bench.gets(Line::new(what).unwrap(), &packet(sequence, &messages)); }
+                2 => { bench.gets(Line::RECOVERY, &packet(sequence, &messages)); }
+                3 => { bench.gets(Line::A, &heartbeat(Session::new(SESSION), sequence)); }
+                4 => {
+                    let first = bench.channel.arbiter().missing().next();
+                    if let Some(hole) = first {
+                        bench.channel.give_up(hole, &bench.clock, &mut bench.sequencer).unwrap();
+                    }
+                }
+                _ => { bench.after(ms * MS); }
+            }
+            let frames = bench.frames()[seen..].to_vec();
+            seen += frames.len();
+            for frame in &frames {
+                let header = Tick::parse(frame).unwrap().header;
+                if header.flags.contains(Flags::STATE) {
+                    prop_assert_ne!(header.state, told, "told twice");
+                    told = header.state;
+                }
+                prop_assert_eq!(header.state, told, "a change that nobody was told");
+            }
+            prop_assert_eq!(bench.channel.state(), told);
+        }
+    }
+}
