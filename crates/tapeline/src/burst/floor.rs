@@ -3,9 +3,8 @@
 use std::hint::black_box;
 use std::thread;
 
-use anyhow::Context;
 use serde::Serialize;
-use tapeline_measure::{Clock, monotonic_ns, pin};
+use tapeline_measure::{Clock, monotonic_ns};
 use tapeline_wire::udp::Batch;
 
 use super::decoding::Account;
@@ -77,13 +76,9 @@ pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
     for number in stream.opening()..stream.opening() + plan.hold {
         stream.append(number, 0, &mut bytes);
     }
-    let bind = |thread: usize| match plan.cpus {
-        Some(cpus) => pin(cpus[thread]).context("cannot bind a thread to its core"),
-        None => Ok(()),
-    };
     thread::scope(|scope| {
         let receiving = scope.spawn(|| -> anyhow::Result<_> {
-            bind(1)?;
+            plan.bind(1)?;
             let mut batch = Batch::new(BATCH, tapeline_wire::pool::SLOT_BYTES);
             let mut received = 0;
             let mut last = clock.now();
@@ -101,7 +96,7 @@ pub(super) fn bare(plan: &Plan, clock: &Clock) -> anyhow::Result<Option<u64>> {
             Ok(Some(last))
         });
         let sending = scope.spawn(|| -> anyhow::Result<_> {
-            bind(0)?;
+            plan.bind(0)?;
             let begun = clock.now();
             gun.send(&bytes, stream.datagram_bytes()).map_err(hinted)?;
             Ok(begun)

@@ -30,7 +30,7 @@ use self::plan::{At, Decode, Plan, Pool};
 use self::report::{Measured, Report};
 use self::round::Outcome;
 use self::stream::{MOST_MESSAGES, Stream};
-use crate::arguments::{self, Cores};
+use crate::arguments;
 use crate::failure::Hinted;
 use crate::jitter;
 use crate::output::{self, Format, Progress};
@@ -94,9 +94,10 @@ pub(crate) struct Burst {
     /// The line's rate in bits a second, for the arithmetic floor
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = arguments::rate)]
     line_rate: u64,
-    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 [default: the kernel's choice with fewer than four cores]
+    /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash leaves it to the kernel) [default:
+    /// a core each where there are four, of two cores one each for feeder and receiving thread]
     #[arg(long, value_name = "LIST", value_parser = three_cores)]
-    cpus: Option<[usize; 3]>,
+    cpus: Option<Cpus>,
     /// Give a round up that has not drained after this time
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = arguments::some_duration)]
     give_up: Duration,
@@ -117,13 +118,28 @@ const LONGEST_HOLD: Duration = Duration::from_secs(600);
 /// The fastest live feed, in datagrams a second: beyond it nothing sends on schedule.
 const FASTEST_HZ: u64 = 2_000_000;
 
-/// Three cores; fewer are taken in turn.
-fn three_cores(text: &str) -> Result<[usize; 3], String> {
-    let Cores(cores) = arguments::cores(text)?;
-    if cores.len() > 3 {
-        return Err(format!("'{text}' names more than three cores: feeder, receiving thread, decoder"));
+/// The cores of three threads.
+type Cpus = [Option<usize>; 3];
+
+/// Three cores, each a number or a dash.
+fn three_cores(text: &str) -> Result<Cpus, String> {
+    let expected = || format!("'{text}' is no list of three cores; write 1,2,3 or 0,1,-");
+    let core = |part: &str| match part.trim() {
+        "-" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| expected()),
+    };
+    let cores = text.split(',').map(core).collect::<Result<Vec<_>, _>>()?;
+    cores.try_into().map_err(|_| expected())
+}
+
+/// Where the threads go if nobody says it. The first of many cores is left to interrupts and other programs. On two cores
+/// the decoder, which has the least to do, runs wherever there is room.
+fn spread_over(cores: &[usize]) -> Cpus {
+    match *cores {
+        [_, feeder, receiving, decoding, ..] => [Some(feeder), Some(receiving), Some(decoding)],
+        [feeder, receiving, ..] => [Some(feeder), Some(receiving), None],
+        _ => [None; 3],
     }
-    Ok(std::array::from_fn(|thread| cores[thread % cores.len()]))
 }
 
 impl Burst {
@@ -170,7 +186,7 @@ impl Burst {
             );
         }
         let usable = cores();
-        if let Some(core) = self.cpus.iter().flatten().find(|core| !usable.contains(core)) {
+        if let Some(core) = self.cpus.iter().flatten().flatten().find(|core| !usable.contains(core)) {
             let hint = format!("the cores that may be used are {}", figures::list(&usable));
             return refused(format!("core {core} is not available to this process"), hint);
         }
@@ -185,11 +201,7 @@ impl Burst {
             huge_pages: self.huge_pages,
             receive_buffer: usize::try_from(self.receive_buffer).unwrap_or(usize::MAX),
             segmented: !self.no_segments,
-            cpus: self.cpus.or(match usable.as_slice() {
-                // The first is left to interrupts and other programs.
-                [_, feeder, receiving, decoding, ..] => Some([*feeder, *receiving, *decoding]),
-                _ => None,
-            }),
+            cpus: self.cpus.unwrap_or_else(|| spread_over(&usable)),
             give_up: self.give_up,
         };
         if plan.duration() > LONGEST_HOLD {
@@ -272,10 +284,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_taken_in_turn() {
-        assert_eq!(three_cores("1,2,3"), Ok([1, 2, 3]));
-        assert_eq!(three_cores("0,1"), Ok([0, 1, 0]));
-        assert_eq!(three_cores("4"), Ok([4, 4, 4]));
-        assert!(three_cores("0-3").is_err_and(|error| error.contains("more than three")));
+    fn cores_are_numbers_or_dashes() {
+        assert_eq!(three_cores("1,2,3"), Ok([Some(1), Some(2), Some(3)]));
+        assert_eq!(three_cores("0,1,-"), Ok([Some(0), Some(1), None]));
+        for wrong in ["0-3", "0,1", "0,1,2,3", "", "a,b,c"] {
+            assert!(three_cores(wrong).is_err_and(|error| error.contains("write 1,2,3")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn threads_spread_over_what_there_is() {
+        assert_eq!(spread_over(&[0, 1, 2, 3, 4]), [Some(1), Some(2), Some(3)]);
+        assert_eq!(spread_over(&[0, 1]), [Some(0), Some(1), None]);
+        assert_eq!(spread_over(&[5]), [None; 3]);
     }
 }

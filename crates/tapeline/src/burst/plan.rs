@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
+use tapeline_measure::pin;
 use tapeline_wire::pool::{Kind, Policy};
 
 use super::stream::Stream;
@@ -113,7 +115,7 @@ pub(super) struct Plan {
     pub(super) receive_buffer: usize,
     pub(super) segmented: bool,
     /// Of feeder, receiving thread and decoder; none leaves it to the kernel.
-    pub(super) cpus: Option<[usize; 3]>,
+    pub(super) cpus: [Option<usize>; 3],
     /// A round that has not drained so long after the release is ended.
     pub(super) give_up: Duration,
 }
@@ -137,6 +139,14 @@ impl Plan {
     /// The datagram behind the last that is withheld.
     pub(super) fn end_held(&self) -> u64 {
         self.first_held() + self.hold
+    }
+
+    /// Binds the calling thread, 0 to 2 in the order of `cpus`, to its core, if it has one.
+    pub(super) fn bind(&self, thread: usize) -> anyhow::Result<()> {
+        match self.cpus[thread] {
+            Some(core) => pin(core).context("cannot bind a thread to its core"),
+            None => Ok(()),
+        }
     }
 
     /// How long a round takes, without its drain.
@@ -210,7 +220,7 @@ mod tests {
             huge_pages: false,
             receive_buffer: 1 << 20,
             segmented: true,
-            cpus: None,
+            cpus: [None; 3],
             give_up: Duration::from_secs(1),
         };
         let plan_fast = plan(100_000, 1);

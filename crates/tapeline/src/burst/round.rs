@@ -3,9 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 
-use anyhow::Context;
 use serde::Serialize;
-use tapeline_measure::{Clock, Nanos, Percentiles, Recorder, pin};
+use tapeline_measure::{Clock, Nanos, Percentiles, Recorder};
 use tapeline_wire::pool::{self, Pages, Settings};
 use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
 
@@ -126,21 +125,17 @@ impl Outcome {
         let (intake, outlet) = pool::open(&settings).map_err(hinted)?;
         let timetable = Timetable::new(plan.rate_hz, plan.stream.messages(), clock.now() + START_NS);
         let told = Told::default();
-        let bind = |thread: usize| match plan.cpus {
-            Some(cpus) => pin(cpus[thread]).context("cannot bind a thread to its core"),
-            None => Ok(()),
-        };
         let (fed, taken, decoded) = thread::scope(|scope| {
             let feeding = scope.spawn(|| -> anyhow::Result<Fed> {
-                bind(0)?;
+                plan.bind(0)?;
                 feed(plan, gun, &timetable, clock, &told, stop).map_err(hinted)
             });
             let receiving = scope.spawn(|| -> anyhow::Result<Taken> {
-                bind(1)?;
+                plan.bind(1)?;
                 receive(plan, receiver, intake, clock, &told).map_err(hinted)
             });
             let decoding = scope.spawn(|| -> anyhow::Result<Decoded> {
-                bind(2)?;
+                plan.bind(2)?;
                 Ok(decode(plan, outlet, &timetable, clock, &told))
             });
             (joined(feeding), joined(receiving), joined(decoding))
