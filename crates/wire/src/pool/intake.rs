@@ -28,7 +28,8 @@ pub struct Intake {
     taken: u64,
     /// Slots that were given back, as last seen.
     seen_returned: u64,
-    slots: u64,
+    /// Slots that there can be.
+    bound: u64,
     policy: Policy,
     /// For what is thrown away.
     scratch: Option<Batch>,
@@ -72,7 +73,7 @@ pub struct Closed;
 impl Intake {
     pub(super) fn new(
         settings: &Settings,
-        slots: usize,
+        most: usize,
         pages: Pages,
         stock: Stock,
         filled: Producer<Option<Datagram>>,
@@ -82,12 +83,12 @@ impl Intake {
         Self {
             loaded: Loaded::new(batch),
             stock,
-            staged: VecDeque::with_capacity(2 * slots),
+            staged: VecDeque::with_capacity(most),
             filled,
             returned,
             taken: 0,
             seen_returned: 0,
-            slots: slots as u64,
+            bound: most as u64,
             policy: settings.policy,
             scratch: (settings.policy == Policy::DropNewest).then(|| Batch::new(batch, 1)),
             dry: false,
@@ -209,26 +210,19 @@ impl Intake {
     /// The next slot, from the pool or from where the policy says.
     #[inline]
     fn slot(&mut self) -> Option<Slot> {
-        if self.policy == Policy::Heap && self.under_way() >= 2 * self.slots {
+        // What is in queues is bounded by how much there is. What can be allocated has to be counted.
+        let allocates = self.policy == Policy::Heap || !matches!(self.stock, Stock::Spsc { .. });
+        if allocates && self.under_way() >= self.bound {
             return None;
         }
-        if let Some(slot) = self.stock.take() {
-            self.counters.hits += 1;
-            self.taken += 1;
-            return Some(slot);
+        let found = self.stock.take();
+        match found {
+            Some(_) => self.counters.hits += 1,
+            None if allocates => self.counters.misses += 1,
+            None => return None,
         }
-        self.slot_of_heap()
-    }
-
-    fn slot_of_heap(&mut self) -> Option<Slot> {
-        match (self.policy, &self.stock) {
-            (Policy::Heap, _) => {}
-            (_, Stock::Heap) if self.under_way() < self.slots => {}
-            _ => return None,
-        }
-        self.counters.misses += 1;
         self.taken += 1;
-        Some(Slot::on_heap())
+        Some(found.unwrap_or_else(Slot::on_heap))
     }
 
     fn without_slots(&mut self, receiver: &mut Receiver) -> Result<Received, Error> {
@@ -279,7 +273,7 @@ impl Intake {
 impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake")
-            .field("slots", &self.slots)
+            .field("bound", &self.bound)
             .field("policy", &self.policy)
             .field("loaded", &self.loaded.len())
             .field("staged", &self.staged.len())

@@ -80,7 +80,8 @@ pub enum Kind {
     /// A queue between the two threads: no lock, no allocation.
     #[default]
     Spsc,
-    /// A linked list behind a spinlock, with a node allocated for each slot that comes back.
+    /// A linked list behind a spinlock, with a node allocated for each slot that comes back. It begins empty: a slot that it
+    /// does not have is allocated, up to [`Settings::slots`] of them.
     List,
     /// As `List`, and the list's length is counted by walking it whenever a slot comes back. C++'s `std::list::size()`
     /// did that where the standard library came with GCC before version 5 (GCC 5 release notes).
@@ -107,7 +108,8 @@ pub struct Settings {
     /// Where empty slots are kept.
     pub kind: Kind,
     /// Slots of [`SLOT_BYTES`] each, 1 to [`MAX_SLOTS`]; values outside are brought inside. They hold the datagrams that
-    /// the decoder is behind, so the longest stall that is to be survived decides.
+    /// the decoder is behind, so the longest stall that is to be survived decides. Of the kinds that allocate it is the
+    /// most that can be under way.
     pub slots: usize,
     /// What happens while all of them are taken.
     pub policy: Policy,
@@ -126,28 +128,27 @@ impl Default for Settings {
 
 /// Makes a pool: the end for the thread that receives, and the end for the one that decodes.
 ///
-/// All memory is there and touched when this comes back, but for what [`Kind::Heap`] and [`Policy::Heap`] allocate later.
+/// All memory of [`Kind::Spsc`] is there and touched when this comes back, but for what [`Policy::Heap`] allocates later.
 ///
 /// # Errors
 /// [`Error::Memory`] where the machine does not give the slots' memory.
 pub fn open(settings: &Settings) -> Result<(Intake, Outlet), Error> {
     let slots = settings.slots.clamp(1, MAX_SLOTS);
-    let (memory, owned) = match settings.kind {
-        Kind::Heap => (None, Vec::new()),
-        _ => {
+    // Only the queues' pool has memory of its own; the others begin with nothing, as whoever writes them first lets them.
+    let (pages, owned) = match settings.kind {
+        Kind::Spsc => {
             let memory = Arc::new(Memory::new(slots, settings.huge_pages)?);
-            let owned = Memory::slots(&memory);
-            (Some(memory), owned)
+            (memory.pages(), Memory::slots(&memory))
         }
+        Kind::List | Kind::CountedList | Kind::Heap => (Pages::Ordinary, Vec::new()),
     };
-    let pages = memory.map_or(Pages::Ordinary, |memory| memory.pages());
     let (stock, returns) = stock::of(settings.kind, owned, slots);
     // All slots there can be fit, with those that the other side has read and not yet given back (an eighth of the
     // queue), so neither end waits for room.
     let most = if settings.policy == Policy::Heap { 2 * slots } else { slots };
     let (producer, consumer) = spsc::queue(2 * most, || None);
     let returned = Arc::new(Returned::default());
-    let intake = Intake::new(settings, slots, pages, stock, producer, Arc::clone(&returned));
+    let intake = Intake::new(settings, most, pages, stock, producer, Arc::clone(&returned));
     Ok((intake, Outlet::new(consumer, returns, returned)))
 }
 

@@ -29,7 +29,7 @@ pub(super) enum Returns {
     Heap,
 }
 
-/// Both sides of a stock that has `owned` slots, of `most` that there can be.
+/// Both sides of a stock that has `owned` slots, or none yet, of `most` that there can be.
 pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) {
     match kind {
         Kind::Spsc => {
@@ -38,7 +38,7 @@ pub(super) fn of(kind: Kind, owned: Vec<Slot>, most: usize) -> (Stock, Returns) 
         }
         Kind::List | Kind::CountedList => {
             let counted = kind == Kind::CountedList;
-            let shelf = Arc::new(Shelf { list: Mutex::new(owned.into_iter().collect()), most, counted });
+            let shelf = Arc::new(Shelf { list: Mutex::new(LinkedList::new()), most, counted });
             (Stock::List(Arc::clone(&shelf)), Returns::List(shelf))
         }
         Kind::Heap => (Stock::Heap, Returns::Heap),
@@ -55,7 +55,7 @@ impl Stock {
         }
     }
 
-    /// An empty slot of the pool's own; always none of [`Kind::Heap`].
+    /// An empty slot that is there; of [`Kind::Heap`] there is none ever.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Slot> {
         match self {

@@ -1,0 +1,111 @@
+//! What a pool costs for each datagram, by kind of pool, without the kernel's part: `put`, `deliver`, `take`.
+//!
+//! `one thread` does all three in turn: what must be executed. `two threads` has a thread at each end, as a plant has: what
+//! becomes of that when two cores want the same lines. The kinds take turns, so that ratios are of one run. Bounded by
+//! counts; some three seconds.
+#![allow(clippy::print_stdout, reason = "a bench prints its table")]
+
+use std::thread;
+
+use tapeline_measure::{cores, monotonic_ns, pin};
+use tapeline_wire::pool::{self, Intake, Kind, Outlet, Poll, Settings};
+
+const KINDS: [(&str, Kind); 3] = [("spsc", Kind::Spsc), ("malloc", Kind::Heap), ("list-lock", Kind::List)];
+const TURNS: usize = 7;
+/// Datagrams of a turn.
+const COUNT: usize = 300_000;
+const SLOTS: usize = 16_384;
+/// Datagrams of one `deliver`, as of one system call.
+const BATCH: usize = 64;
+/// A short message in its packet.
+const DATAGRAM: [u8; 57] = [7; 57];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // `cargo test --benches` runs this too, to see that it works: then a hundredth will do.
+    let share = if std::env::args().any(|argument| argument == "--bench") { 1 } else { 100 };
+    let cores = cores();
+    let (first, last) = (cores[0], cores[cores.len() - 1]);
+    println!(
+        "ns a datagram through a pool; median of {TURNS} turns (least to most); cores {first} and {last}"
+    );
+    println!("{:>10} {:>28} {:>28}", "pool", "one thread", "two threads");
+    let mut found = [const { (Vec::new(), Vec::new()) }; KINDS.len()];
+    for _ in 0..TURNS {
+        for ((_, kind), (one, two)) in KINDS.iter().zip(&mut found) {
+            let settings = Settings { kind: *kind, slots: SLOTS, batch: BATCH, ..Settings::default() };
+            let (intake, outlet) = pool::open(&settings)?;
+            one.push(alone(intake, outlet, COUNT / share));
+            let (intake, outlet) = pool::open(&settings)?;
+            two.push(both(intake, outlet, COUNT / share, first, last));
+        }
+    }
+    let spsc = [median(&mut found[0].0), median(&mut found[0].1)];
+    for ((name, _), (one, two)) in KINDS.iter().zip(&mut found) {
+        println!("{name:>10} {:>28} {:>28}", shown(one, spsc[0]), shown(two, spsc[1]));
+    }
+    Ok(())
+}
+
+fn alone(mut intake: Intake, mut outlet: Outlet, count: usize) -> f64 {
+    let begun = monotonic_ns();
+    let mut done = 0;
+    while done < count {
+        for _ in 0..BATCH {
+            let _ = intake.put(&DATAGRAM, None, 0);
+        }
+        let _ = intake.deliver();
+        while let Poll::Ready(datagrams) = outlet.take() {
+            done += datagrams.len();
+        }
+    }
+    each(begun, done)
+}
+
+fn both(mut intake: Intake, mut outlet: Outlet, count: usize, first: usize, last: usize) -> f64 {
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // Best effort: a bench on a wandering thread is still a bench.
+            let _ = pin(last);
+            let mut put = 0;
+            while put < count {
+                for _ in 0..BATCH {
+                    put += intake.put(&DATAGRAM, None, 0).count;
+                }
+                if intake.deliver() == Ok(0) {
+                    thread::yield_now();
+                }
+            }
+        });
+        let taking = scope.spawn(move || {
+            let _ = pin(first);
+            let (mut begun, mut done) = (0, 0);
+            loop {
+                match outlet.take() {
+                    Poll::Ready(datagrams) => {
+                        if done == 0 {
+                            begun = monotonic_ns();
+                        }
+                        done += datagrams.len();
+                    }
+                    Poll::Empty => thread::yield_now(),
+                    Poll::Ended => return each(begun, done),
+                }
+            }
+        });
+        taking.join().unwrap_or(f64::NAN)
+    })
+}
+
+fn each(begun: u64, count: usize) -> f64 {
+    (monotonic_ns() - begun) as f64 / count.max(1) as f64
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn shown(values: &mut [f64], spsc: f64) -> String {
+    let median = median(values);
+    format!("{median:.1} ({:.1} to {:.1}), ×{:.2}", values[0], values[values.len() - 1], median / spsc)
+}
