@@ -57,6 +57,8 @@ impl Drop for Running {
 struct Place {
     ring: String,
     lines: Vec<SocketAddrV4>,
+    /// More keys of the table `[plant]`.
+    keys: &'static str,
     folder: tempfile::TempDir,
 }
 
@@ -71,6 +73,7 @@ impl Place {
         Self {
             ring: format!("test-plant-{pid}-{number}"),
             lines: (0..lines).map(|line| SocketAddrV4::new(group(line), port())).collect(),
+            keys: "",
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -82,9 +85,9 @@ impl Place {
             .map(|line| format!("[[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"))
             .collect();
         let text = format!(
-            "[plant]\nring = \"{}\"\npublish = \"every-message\"\n[[feed]]\nname = \"test\"\n\
+            "[plant]\nring = \"{}\"\npublish = \"every-message\"\n{}\n[[feed]]\nname = \"test\"\n\
              protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{feed}\n{lines}",
-            self.ring
+            self.ring, self.keys
         );
         let path = self.folder.path().join("plant.toml");
         std::fs::write(&path, text).unwrap();
@@ -216,10 +219,31 @@ fn sequences_of_the_packets_are_those_of_the_capture() {
 /// Two lines that each lose messages: what one has fills the other's holes, and what neither has is said.
 #[test]
 fn two_lossy_lines_become_one_feed() {
+    let Some(report) = two_lossy_lines("") else { return };
+    assert!(report["feeds"][0].get("pool").is_none(), "{report}");
+}
+
+/// The same through a receiving thread, whose pool is so small that datagrams have to wait for slots.
+#[test]
+fn two_lossy_lines_become_one_feed_behind_a_receiving_thread() {
+    let keys = "receive = \"thread\"\npool_slots = 16\npool_policy = \"block\"";
+    let Some(report) = two_lossy_lines(keys) else { return };
+    let pool = &report["feeds"][0]["pool"];
+    assert_eq!((&pool["misses"], &pool["dropped"]), (&json!(0), &json!(0)), "{pool}");
+    let high_water = pool["high_water"].as_u64().unwrap();
+    assert!((1..=16).contains(&high_water), "{pool}");
+    let datagrams = |line: usize| report["feeds"][0]["lines"][line]["datagrams"].as_u64().unwrap();
+    let taken = datagrams(0) + datagrams(1);
+    // Some slots are loaded for datagrams that never came.
+    assert!((taken..=taken + 16).contains(&pool["hits"].as_u64().unwrap()), "{report}");
+}
+
+/// What the plant reported, where there are captures.
+fn two_lossy_lines(keys: &'static str) -> Option<Value> {
     let path = |line: &str| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap"));
-    let (Some(a), Some(b)) = (path("A"), path("B")) else { return };
-    let Some(expected) = expected("moldudp64-derived/expected.json") else { return };
-    let place = Place::new(2);
+    let (a, b) = (path("A")?, path("B")?);
+    let expected = expected("moldudp64-derived/expected.json")?;
+    let place = Place { keys, ..Place::new(2) };
     // The whole of A is sent before B: what waits behind A's holes needs room and time, and a sign of life from B, without
     // which the session would be over when A says so.
     let mut plant = place.plant("reorder_time = \"5s\"\nreorder_messages = 8192");
@@ -239,6 +263,7 @@ fn two_lossy_lines_become_one_feed() {
     assert_eq!(lines[0]["missing"], expected["feed_A_alone"]["missing_messages"]);
     assert_eq!(lines[1]["missing"], expected["feed_B_alone"]["missing_messages"]);
     assert_eq!(found["lost_ticks"], json!(0));
+    Some(report)
 }
 
 #[test]
@@ -388,6 +413,14 @@ fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
         ("ring = \"mistakes\"\n", "", ":1:1: missing key `ring`"),
         ("[plant]\n", "[plant]\nring_size = \"3MiB\"\n", ":2:13: ring_size is 3145728 bytes"),
         ("protocol = \"nasdaq-itch-5.0\"", "protocol = nasdaq", ":5:12:"),
+        ("[plant]\n", "[plant]\nreceive = \"threads\"\n", ":2:11: receive is \"threads\""),
+        ("[plant]\n", "[plant]\npool_slots = 64\n", ":2:14: pool_slots is given, and there is no pool"),
+        ("[plant]\n", "[plant]\nreceive = \"thread\"\npool_slots = 0\n", ":3:14: pool_slots is 0"),
+        (
+            "[plant]\n",
+            "[plant]\nreceive = \"thread\"\npool_policy = \"wait\"\n",
+            ":3:15: pool_policy is \"wait\"",
+        ),
         (
             "26477\"\n",
             "26477\"\n[[feed.line]]\naddress = \"239.255.9.9:26477\"\n",

@@ -16,6 +16,7 @@ use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
+use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
 use toml::Spanned;
 
@@ -43,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) publish: PublishPolicy,
     /// Poll without rest instead of sleeping in the kernel while nothing arrives.
     pub(crate) spin: bool,
+    /// Who reads the sockets.
+    pub(crate) receive: Receive,
     /// The core that the plant's thread is pinned to.
     pub(crate) cpu: Option<usize>,
     /// How many items there may be.
@@ -51,6 +54,15 @@ pub(crate) struct Config {
     pub(crate) feeds: Vec<Feed>,
     /// Over which of them the best bid and offer is published.
     pub(crate) nbbo: Option<ConsolidationSettings>,
+}
+
+/// Who reads a plant's sockets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Receive {
+    /// The plant's own thread.
+    Inline,
+    /// A thread for each feed, with such a pool.
+    Thread(pool::Settings),
 }
 
 /// One feed: a numbered stream of messages that arrives on one or more lines.
@@ -125,6 +137,9 @@ struct RawPlant {
     keep_ring: bool,
     publish: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
+    receive: Option<Spanned<String>>,
+    pool_slots: Option<Spanned<usize>>,
+    pool_policy: Option<Spanned<String>>,
     cpu: Option<Spanned<usize>>,
     max_items: Option<Spanned<usize>>,
 }
@@ -250,6 +265,7 @@ impl Source<'_> {
                 return Err(self.wrong(span, what, "\"spin\" takes a whole core and saves the wake-up"));
             }
         };
+        let receive = self.receive(&plant)?;
         if let Some(cpu) = &plant.cpu {
             let cores = tapeline_measure::cores();
             if !cores.contains(cpu.get_ref()) {
@@ -305,10 +321,50 @@ impl Source<'_> {
             keep_ring: plant.keep_ring,
             publish,
             spin,
+            receive,
             cpu: plant.cpu.map(Spanned::into_inner),
             max_items,
             feeds,
         })
+    }
+
+    fn receive(&self, plant: &RawPlant) -> anyhow::Result<Receive> {
+        let threads = match plant.receive.as_ref().map(|r| r.get_ref().as_str()) {
+            None | Some("inline") => false,
+            Some("thread") => true,
+            Some(other) => {
+                let span = plant.receive.as_ref().map_or(0..0, Spanned::span);
+                let what = format!("receive is \"{other}\"; \"inline\" or \"thread\" is expected");
+                return Err(self.wrong(span, what, "\"thread\" wants a core for each feed"));
+            }
+        };
+        let slots = plant.pool_slots.as_ref().map_or(pool::Settings::default().slots, |s| *s.get_ref());
+        let of_pool = [
+            plant.pool_slots.as_ref().map(|slots| ("pool_slots", slots.span())),
+            plant.pool_policy.as_ref().map(|policy| ("pool_policy", policy.span())),
+        ];
+        if let Some((key, span)) = of_pool.into_iter().flatten().next().filter(|_| !threads) {
+            let what = format!("{key} is given, and there is no pool");
+            return Err(self.wrong(span, what, "receive = \"thread\" makes one for each feed"));
+        }
+        if !(1..=pool::MAX_SLOTS).contains(&slots) {
+            let span = plant.pool_slots.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("pool_slots is {slots}; 1 to {} are expected", pool::MAX_SLOTS);
+            return Err(self.wrong(span, what, "a slot has 2 KiB and holds one datagram"));
+        }
+        let policy = match plant.pool_policy.as_ref().map(|p| p.get_ref().as_str()) {
+            None | Some("block") => pool::Policy::Block,
+            Some("drop-newest") => pool::Policy::DropNewest,
+            Some("heap") => pool::Policy::Heap,
+            Some(other) => {
+                let span = plant.pool_policy.as_ref().map_or(0..0, Spanned::span);
+                let what =
+                    format!("pool_policy is \"{other}\"; \"block\", \"drop-newest\" or \"heap\" is expected");
+                return Err(self.wrong(span, what, "\"block\" leaves datagrams in the kernel's buffer"));
+            }
+        };
+        let settings = pool::Settings { slots, policy, ..pool::Settings::default() };
+        Ok(if threads { Receive::Thread(settings) } else { Receive::Inline })
     }
 
     fn feed(&self, raw: RawFeed, publish: PublishPolicy) -> anyhow::Result<Feed> {

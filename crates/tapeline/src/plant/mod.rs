@@ -2,6 +2,7 @@
 
 mod config;
 mod follow;
+mod intake;
 pub(crate) mod measure;
 pub(crate) mod report;
 mod run;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_feed::line::Line;
 use tapeline_measure::figures::{duration, thousands};
 use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
@@ -91,6 +92,9 @@ pub(crate) struct FeedReport {
     /// Messages of symbols that are not wanted.
     #[serde(default)]
     pub(crate) passed_over: u64,
+    /// Of the receiving thread's pool, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pool: Option<PoolReport>,
     pub(crate) lines: Vec<LineReport>,
 }
 
@@ -118,13 +122,35 @@ pub(crate) struct LineReport {
     pub(crate) malformed: BTreeMap<String, u64>,
 }
 
+/// What a receiving thread's pool has given.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct PoolReport {
+    /// Slots that it had when one was needed.
+    hits: u64,
+    /// Slots that it did not have.
+    misses: u64,
+    /// Times at which none was free.
+    exhaustions: u64,
+    /// Datagrams that were thrown away because none was free.
+    pub(crate) dropped: u64,
+    /// The most that held datagrams.
+    high_water: u64,
+}
+
+impl PoolReport {
+    fn of(counters: Counters) -> Self {
+        let Counters { hits, misses, exhaustions, dropped, high_water } = counters;
+        Self { hits, misses, exhaustions, dropped, high_water }
+    }
+}
+
 impl PlantReport {
     pub(crate) fn of<'a>(
         config: &Config,
         sequencer: &mut Sequencer<RingPublish>,
         truncated_datagrams: u64,
         refused: Option<&Refused>,
-        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver])>,
+        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver], Option<Counters>)>,
     ) -> Self {
         Self {
             service: config.name.clone(),
@@ -149,7 +175,7 @@ impl PlantReport {
                 .feeds
                 .iter()
                 .zip(feeds)
-                .map(|(feed, (channel, receivers))| {
+                .map(|(feed, (channel, receivers, pool))| {
                     let counters = channel.counters();
                     FeedReport {
                         name: feed.name.clone(),
@@ -168,6 +194,7 @@ impl PlantReport {
                         items_refused: counters.items_refused,
                         live_orders: channel.normaliser().live_orders(),
                         passed_over: channel.passed_over(),
+                        pool: pool.map(PoolReport::of),
                         lines: feed
                             .lines
                             .iter()
@@ -261,6 +288,16 @@ impl PlantReport {
             }
             for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {
                 text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
+            }
+            if let Some(pool) = &feed.pool {
+                text.push_str(&format!(
+                    "\n  pool: at most {} datagrams at once; {} times without a free slot, {} slots from elsewhere, \
+                     {} datagrams thrown away",
+                    thousands(pool.high_water),
+                    thousands(pool.exhaustions),
+                    thousands(pool.misses - pool.dropped.min(pool.misses)),
+                    thousands(pool.dropped)
+                ));
             }
             if feed.items_refused > 0 {
                 text.push_str(&format!(

@@ -1,18 +1,18 @@
-//! `tapeline plant --config FILE`: sockets in, ring out, one thread.
+//! `tapeline plant --config FILE`: sockets in, ring out, one thread, or one more for each feed that receives.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use tapeline_feed::book;
-use tapeline_feed::line::{self, Line, Start};
+use tapeline_feed::line::{self, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
-use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver, wait_any};
+use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
 
-use super::config::{self, Config, Feed};
+use super::config::{self, Config, Feed, Receive};
+use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::report::{PlantReport, Ready};
 use crate::failure::Hinted;
 use crate::output::Format;
@@ -32,15 +32,9 @@ pub(crate) struct RunArgs {
     format: Format,
 }
 
-/// Datagrams taken from one line before the next line has its turn.
-const BATCH_SLOTS: usize = 64;
 /// Subscribers that sleep are woken after this many datagrams, and after the last of a batch. Less often would let them
 /// sleep through a burst; more often, they would fall asleep again in the middle of it.
 const WAKE_EVERY: usize = 8;
-/// The longest datagram that is taken whole; exchanges stay below an Ethernet frame.
-const SLOT_BYTES: usize = 2_048;
-/// How long the plant sleeps at most while nothing arrives, so that gaps are declared and signals are seen.
-const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// For how long a plant that is told to stop goes on with what has already arrived.
 const LAST_WORDS_NS: i64 = 500_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
@@ -49,13 +43,12 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// One feed with its sockets.
 struct Inlet {
     channel: Channel,
-    lines: Vec<Receiver>,
+    source: Source,
 }
 
 /// A plant at work.
 struct Running {
     inlets: Vec<Inlet>,
-    batch: Batch,
     clock: Clock,
     sequencer: Sequencer<RingPublish>,
     stop: Stop,
@@ -63,35 +56,20 @@ struct Running {
     truncated: u64,
     /// Of the ring's subscribers, as last told.
     evicted: u64,
-    failures: Failures,
-}
-
-/// Sockets that fail while the plant runs (an interface that goes away, say): the other lines go on, and it is said, but
-/// not a million times a second.
-#[derive(Debug, Default)]
-struct Failures {
-    count: u64,
-    said: Option<Nanos>,
-}
-
-impl Failures {
-    fn say(&mut self, error: &tapeline_wire::Error, now: Nanos) {
-        self.count += 1;
-        if self.said.is_none_or(|said| now.since(said) >= 1_000_000_000) {
-            self.said = Some(now);
-            anstream::eprintln!("warning: {error} ({} times so far)", self.count);
-        }
-    }
+    complaints: Complaints,
 }
 
 impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let config = config::read(&self.config)?;
-        if let Some(core) = config.cpu {
-            tapeline_measure::pin(core)?;
+        let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
+        // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
+        if matches!(config.receive, Receive::Inline) {
+            pin()?;
         }
         let mut plant = Running::open(&config, &stop)?;
+        pin()?;
         match self.format {
             Format::Json => crate::output::print_json_line(&Ready::of(&config))?,
             Format::Table => eprintln_ready(&config),
@@ -143,14 +121,13 @@ impl Running {
         let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone()));
         let mut running = Self {
             inlets,
-            batch: Batch::new(BATCH_SLOTS, SLOT_BYTES),
             housekept: clock.now(),
             clock,
             sequencer: Sequencer::new(1, Items::new(config.max_items), publish),
             stop: stop.clone(),
             truncated: 0,
             evicted: 0,
-            failures: Failures::default(),
+            complaints: Complaints::default(),
         };
         if let Some(nbbo) = &config.nbbo {
             running.sequencer.consolidate(nbbo);
@@ -165,35 +142,20 @@ impl Running {
         loop {
             let mut taken = 0;
             for inlet in &mut self.inlets {
-                let mut all_read = true;
-                for (receiver, number) in inlet.lines.iter_mut().zip(0..) {
-                    let Some(line) = Line::new(number) else { continue };
-                    let got = match receiver.receive(&mut self.batch) {
-                        Ok(got) => got,
-                        Err(error) => {
-                            self.failures.say(&error, self.clock.now());
-                            continue;
-                        }
-                    };
-                    taken += got;
-                    all_read &= got < BATCH_SLOTS;
-                    for (datagram, left) in self.batch.iter().zip((0..got).rev()) {
-                        self.truncated += u64::from(datagram.truncated);
-                        let wire = datagram.received.unwrap_or_else(|| self.clock.now());
-                        inlet.channel.datagram(
-                            line,
-                            datagram.bytes,
-                            wire,
-                            &self.clock,
-                            &mut self.sequencer,
-                        )?;
-                        if left % WAKE_EVERY == 0 {
-                            self.sequencer.publisher().ring().flush();
-                        }
+                let (channel, sequencer, clock) = (&mut inlet.channel, &mut self.sequencer, &self.clock);
+                let truncated = &mut self.truncated;
+                let turn = inlet.source.turn(&mut self.complaints, |arrived| {
+                    *truncated += u64::from(arrived.truncated);
+                    let wire = arrived.received.unwrap_or_else(|| clock.now());
+                    channel.datagram(arrived.line, arrived.bytes, wire, clock, sequencer)?;
+                    if arrived.left % WAKE_EVERY == 0 {
+                        sequencer.publisher().ring().flush();
                     }
-                }
+                    Ok(())
+                })?;
+                taken += turn.taken;
                 // Only now is what is missing on one line known not to lie unread on another.
-                if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
+                if turn.all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
                     self.sequencer.publisher().ring().flush();
                 }
             }
@@ -229,12 +191,14 @@ impl Running {
         // Those who look from outside see where the ring stands while nothing moves.
         publisher.flush();
         match self.inlets.as_slice() {
-            [one] => wait_any(&one.lines, LONGEST_SLEEP),
+            // Either all have a thread or none has.
+            [one, ..] if one.source.has_thread() => std::thread::park_timeout(LONGEST_SLEEP),
+            [one] => _ = wait_any(one.source.receivers(), LONGEST_SLEEP),
             many => {
-                let all: Vec<&Receiver> = many.iter().flat_map(|inlet| &inlet.lines).collect();
-                wait_any(&all, LONGEST_SLEEP)
+                let all: Vec<&Receiver> = many.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+                wait_any(&all, LONGEST_SLEEP);
             }
-        };
+        }
     }
 
     fn write_note(&mut self) {
@@ -258,7 +222,7 @@ impl Running {
     }
 
     fn kernel_drops(&mut self) -> u64 {
-        self.inlets.iter_mut().flat_map(|inlet| &mut inlet.lines).map(Receiver::ask_kernel_drops).sum()
+        self.inlets.iter_mut().map(|inlet| inlet.source.kernel_drops()).sum()
     }
 
     fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
@@ -268,7 +232,10 @@ impl Running {
             &mut self.sequencer,
             self.truncated,
             refused,
-            self.inlets.iter_mut().map(|inlet| (&inlet.channel, inlet.lines.as_mut_slice())),
+            self.inlets.iter_mut().map(|inlet| {
+                let (receivers, pool) = inlet.source.end();
+                (&inlet.channel, receivers, pool)
+            }),
         )
     }
 
@@ -281,7 +248,7 @@ impl Running {
 
 impl Inlet {
     fn open(feed: &Feed, number: u16, config: &Config) -> anyhow::Result<Self> {
-        let lines = feed
+        let receivers = feed
             .lines
             .iter()
             .map(|line| {
@@ -327,7 +294,11 @@ impl Inlet {
         if feed.market_by_order {
             channel.publish_orders(book::Settings::default().max_orders);
         }
-        Ok(Self { channel, lines })
+        let source = match &config.receive {
+            Receive::Inline => Source::inline(receivers),
+            Receive::Thread(pool) => Source::thread(receivers, pool, config.spin, &feed.name)?,
+        };
+        Ok(Self { channel, source })
     }
 }
 
