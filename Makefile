@@ -62,6 +62,12 @@ bench-peers: ## the ring beside other queues and the machine's limits; DOC=1 wri
 	@scripts/setup bench-peers
 	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
 
+burst: ## the burst's measurements, two minutes; DOC=1 puts them into docs/burst.md
+	@scripts/setup build
+	$(CARGO) build --release $(locked) --package tapeline
+	scripts/burst $(if $(DOC),--page docs/burst.md)
+.PHONY: burst
+
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
 	@scripts/setup build
 	scripts/pgo

@@ -38,7 +38,7 @@ pub(super) enum Pool {
     Malloc,
     /// In a linked list behind a spinlock
     ListLock,
-    /// In such a list that begins empty, and is counted by walking it whenever a slot comes back
+    /// In such a list, which is counted by walking it whenever a slot comes back
     ListCount,
 }
 

@@ -212,7 +212,7 @@ impl Report {
             self.table(),
         );
         let Floor { line_ns, decode_ns, decode_hz, line_rate_bits, bytes, messages, .. } = self.floor;
-        let mut fact = |name: &str, value: String| _ = writeln!(text, "{name:<13}{value}");
+        let mut fact = |name: &str, value: String| _ = writeln!(text, "{name:<15}{value}");
         fact(
             "floor, line",
             format!(
@@ -225,7 +225,7 @@ impl Report {
         fact(
             "floor, decode",
             format!(
-                " {} for {} messages at {}, in memory",
+                "{} for {} messages at {}, in memory",
                 figures::duration(decode_ns),
                 figures::thousands(messages),
                 output::rate(decode_hz, "msgs")
@@ -302,6 +302,7 @@ impl Report {
         let json = output::json(self)?;
         folder.write("run.json", |out| writeln!(out, "{json}"))?;
         folder.write_summary(&self.summary(folder))?;
+        folder.write("table.md", |out| write!(out, "{}", self.markdown()))?;
         folder.write("rounds.csv", |out| {
             writeln!(
                 out,
@@ -357,6 +358,47 @@ impl Report {
         folder.write_latency(self.started, self.plan.duration() * rounds.max(1), &named)?;
         let svg = self.plot().svg();
         folder.write("backlog.svg", |out| out.write_all(svg.as_bytes()))
+    }
+
+    /// The pools and the floors, for a page.
+    fn markdown(&self) -> String {
+        let at = |of: &Percentiles, rank| of.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+        let mut text = String::from(
+            "| pool | drain | beside the first | peak backlog | pool misses | kernel drops | lost | live p50 | live p99 |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        );
+        for pool in &self.pools {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                pool.pool.name(),
+                match (pool.drain_ns, pool.not_drained) {
+                    (Some(drain), 0) => drain.durations(),
+                    (_, rounds) =>
+                        format!("not within {:.0} s in {rounds} rounds", self.plan.give_up.as_secs_f64()),
+                },
+                pool.to_first.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
+                figures::thousands(pool.peak_backlog),
+                figures::thousands(pool.misses),
+                figures::thousands(pool.kernel_drops),
+                figures::thousands(pool.lost_messages),
+                at(&pool.meanwhile, Rank::MEDIAN),
+                at(&pool.meanwhile, Rank::P99),
+            );
+        }
+        let line = figures::duration(self.floor.line_ns);
+        let rate = figures::quantity(self.floor.line_rate_bits as f64, "bit/s", false);
+        let decode = figures::duration(self.floor.decode_ns);
+        let _ = write!(text, "\nFloors: {line} on a line of {rate}, {decode} to decode in memory");
+        if let Some(bare) = self.bare_ns {
+            let _ = write!(text, ", {} to send and receive and nothing else", bare.durations());
+        }
+        if let Some(ratio) = self.to_bare {
+            let _ = write!(text, "; the first pool's drain is {ratio:.2} × that");
+        }
+        let verdict = self.verdict;
+        let _ = writeln!(text, ".\n\n{verdict}: {}.", self.why);
+        text
     }
 
     fn rounds(&self) -> impl Iterator<Item = &Outcome> {
