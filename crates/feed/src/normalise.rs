@@ -4,9 +4,11 @@
 //! what a message changed of what is published. [`Normaliser`] is any of them: another one is a module beside
 //! [`Itch`]'s and an arm in each method below.
 
+mod dbn;
 mod iex;
 mod itch;
 
+pub use dbn::Dbn;
 pub use iex::Iex;
 pub use itch::{Counters, Itch};
 
@@ -49,6 +51,8 @@ pub enum Normaliser {
     Itch(Itch),
     /// IEX TOPS 1.6 or DEEP 1.0.
     Iex(Iex),
+    /// Databento's records.
+    Dbn(Box<Dbn>),
 }
 
 impl Normaliser {
@@ -70,6 +74,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.apply(bytes).map_err(|_| Malformed),
             Self::Iex(iex) => iex.apply(bytes).map_err(|_| Malformed),
+            Self::Dbn(dbn) => dbn.apply(bytes).map_err(|_| Malformed),
         }
     }
 
@@ -79,6 +84,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.image(instrument),
             Self::Iex(iex) => iex.image(instrument),
+            Self::Dbn(dbn) => dbn.image(instrument),
         }
     }
 
@@ -89,17 +95,19 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.name(instrument),
             Self::Iex(iex) => iex.name(instrument),
+            Self::Dbn(dbn) => dbn.name(instrument),
         }
     }
 
     /// Every instrument that has a name, by number.
     pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
-        let (mut itch, mut iex) = (None, None);
+        let (mut itch, mut iex, mut dbn) = (None, None, None);
         match self {
             Self::Itch(feed) => itch = Some(feed.instruments()),
             Self::Iex(feed) => iex = Some(feed.instruments()),
+            Self::Dbn(feed) => dbn = Some(feed.instruments()),
         }
-        itch.into_iter().flatten().chain(iex.into_iter().flatten())
+        itch.into_iter().flatten().chain(iex.into_iter().flatten()).chain(dbn.into_iter().flatten())
     }
 
     /// Orders on the books; 0 for a protocol without orders.
@@ -108,6 +116,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.books().live_orders(),
             Self::Iex(_) => 0,
+            Self::Dbn(dbn) => dbn.books().live_orders(),
         }
     }
 
@@ -119,7 +128,7 @@ impl Normaliser {
                 itch.keep_orders(max_orders);
                 true
             }
-            Self::Iex(_) => false,
+            Self::Iex(_) | Self::Dbn(_) => false,
         }
     }
 
@@ -129,7 +138,7 @@ impl Normaliser {
     pub fn depth(&self) -> Option<&Depth> {
         match self {
             Self::Itch(itch) => itch.depth(),
-            Self::Iex(_) => None,
+            Self::Iex(_) | Self::Dbn(_) => None,
         }
     }
 
@@ -138,7 +147,7 @@ impl Normaliser {
     pub fn order_summary(&self, instrument: Instrument) -> Option<depth::Summary> {
         match self {
             Self::Itch(itch) => itch.order_summary(instrument),
-            Self::Iex(_) => None,
+            Self::Iex(_) | Self::Dbn(_) => None,
         }
     }
 
@@ -147,6 +156,7 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.reset(),
             Self::Iex(iex) => iex.reset(),
+            Self::Dbn(dbn) => dbn.reset(),
         }
     }
 
@@ -154,8 +164,8 @@ impl Normaliser {
     pub fn begin_day(&mut self, midnight: Nanos) {
         match self {
             Self::Itch(itch) => itch.begin_day(midnight),
-            // Its times count from 1970.
-            Self::Iex(_) => {}
+            // Their times count from 1970.
+            Self::Iex(_) | Self::Dbn(_) => {}
         }
     }
 }

@@ -3,10 +3,11 @@
 use tapeline_measure::Nanos;
 
 use crate::book;
+use crate::dbn;
 use crate::framing::Framing;
 use crate::iex;
 use crate::line::Restart;
-use crate::normalise::{Iex, Itch, Normaliser};
+use crate::normalise::{Dbn, Iex, Itch, Normaliser};
 use crate::symbols::{Filter, NumberFilter, Symbols};
 
 /// What a feed speaks, from its datagrams to its messages.
@@ -21,11 +22,13 @@ pub enum Protocol {
     IexTops,
     /// IEX DEEP 1.0 in IEX-TP.
     IexDeep,
+    /// Databento's records, versions 1 to 3, from files.
+    Dbn,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 3] = [Self::ItchMoldUdp64, Self::IexTops, Self::IexDeep];
+    pub const ALL: [Self; 4] = [Self::ItchMoldUdp64, Self::IexTops, Self::IexDeep, Self::Dbn];
 
     /// The name in configurations and reports.
     #[must_use]
@@ -34,6 +37,7 @@ impl Protocol {
             Self::ItchMoldUdp64 => "itch50-moldudp64",
             Self::IexTops => "iex-tops-1.6",
             Self::IexDeep => "iex-deep-1.0",
+            Self::Dbn => "dbn",
         }
     }
 
@@ -44,6 +48,7 @@ impl Protocol {
             Self::ItchMoldUdp64 => &["nasdaq-itch-5.0"],
             Self::IexTops => &["tops16-iextp"],
             Self::IexDeep => &["deep10-iextp"],
+            Self::Dbn => &[],
         }
     }
 
@@ -56,12 +61,13 @@ impl Protocol {
         Self::ALL.into_iter().find(is).ok_or(UnknownProtocol)
     }
 
-    /// The transport.
+    /// The transport; `None` for a protocol that is found in files only.
     #[must_use]
-    pub const fn framing(self) -> Framing {
+    pub const fn framing(self) -> Option<Framing> {
         match self {
-            Self::ItchMoldUdp64 => Framing::MoldUdp64,
-            Self::IexTops | Self::IexDeep => Framing::IexTp,
+            Self::ItchMoldUdp64 => Some(Framing::MoldUdp64),
+            Self::IexTops | Self::IexDeep => Some(Framing::IexTp),
+            Self::Dbn => None,
         }
     }
 
@@ -69,7 +75,7 @@ impl Protocol {
     #[must_use]
     pub const fn restart(self) -> Restart {
         match self {
-            Self::ItchMoldUdp64 => Restart::Ignore,
+            Self::ItchMoldUdp64 | Self::Dbn => Restart::Ignore,
             // The published sample of DEEP restarts eleven times under one session.
             Self::IexTops | Self::IexDeep => Restart::Reset,
         }
@@ -87,6 +93,7 @@ impl Protocol {
         match self {
             Self::ItchMoldUdp64 => Filter::Itch(NumberFilter::new(symbols)),
             Self::IexTops | Self::IexDeep => Filter::Iex { symbols, passed_over: 0 },
+            Self::Dbn => Filter::Dbn(dbn::Filter::new(symbols)),
         }
     }
 
@@ -97,6 +104,7 @@ impl Protocol {
         match self {
             Self::ItchMoldUdp64 => Normaliser::Itch(Itch::new(books, midnight)),
             Self::IexTops | Self::IexDeep => Normaliser::Iex(Iex::new(iex::Settings::default())),
+            Self::Dbn => Normaliser::Dbn(Box::new(Dbn::new(dbn::Settings::default()))),
         }
     }
 }

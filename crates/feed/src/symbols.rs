@@ -9,6 +9,7 @@ use std::fmt;
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 
+use crate::dbn;
 use crate::itch::{self, MessageType};
 
 /// The longest name or prefix; exchanges use 8 to 21 characters (Databento's raw symbols have up to 70).
@@ -209,6 +210,8 @@ pub enum Filter {
         /// Messages that were passed over.
         passed_over: u64,
     },
+    /// DBN: by the instrument's number, which the file's metadata name.
+    Dbn(dbn::Filter),
 }
 
 impl Filter {
@@ -226,6 +229,7 @@ impl Filter {
                 *passed_over += u64::from(!wanted);
                 wanted
             }
+            Self::Dbn(numbers) => numbers.wants(message),
         }
     }
 
@@ -235,6 +239,7 @@ impl Filter {
         match self {
             Self::Itch(numbers) => numbers.passed_over(),
             Self::Iex { passed_over, .. } => *passed_over,
+            Self::Dbn(numbers) => numbers.passed_over(),
         }
     }
 

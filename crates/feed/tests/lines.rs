@@ -189,7 +189,7 @@ fn a_sender_that_starts_again_under_one_session_loses_nothing() {
     };
     let protocol = Protocol::IexDeep;
     let mut arbiter = Arbiter::new(Settings {
-        framing: protocol.framing(),
+        framing: protocol.framing().unwrap(),
         restart: protocol.restart(),
         ..Settings::default()
     });

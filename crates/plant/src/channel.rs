@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, MAX_LINES};
 use tapeline_feed::normalise::{Instrument, Normaliser};
 use tapeline_feed::symbols::{Filter, Symbols};
-use tapeline_feed::{Protocol, book};
+use tapeline_feed::{Protocol, book, dbn};
 use tapeline_measure::Nanos;
 
 mod orders;
@@ -99,7 +99,7 @@ impl Channel {
     pub fn new(settings: ChannelSettings) -> Self {
         Self {
             arbiter: Arbiter::new(line::Settings {
-                framing: settings.protocol.framing(),
+                framing: settings.protocol.framing().unwrap_or_default(),
                 restart: settings.protocol.restart(),
                 ..settings.arbitration
             }),
@@ -189,6 +189,52 @@ impl Channel {
         }
         let seen = if self.has_hole(wire) { Seen::Hole } else { Seen::Whole };
         self.see(seen, time, to).map(|_| ())
+    }
+
+    /// Takes a message that no datagram carried: one of a file, which is in order by itself. Sequences go up from 1.
+    ///
+    /// # Errors
+    /// As [`datagram`](Self::datagram).
+    pub fn message<P: Publish>(
+        &mut self,
+        sequence: u64,
+        message: &[u8],
+        wire: Nanos,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        if self.stage.state != State::Live {
+            self.stage.waking = Some(Seen::Whole);
+        }
+        self.stage.message(sequence, message, wire, time, to)
+    }
+
+    /// Nothing more comes after message `last`: delivers what is held back behind a gap, and says that the session is over
+    /// where the feed itself did not.
+    ///
+    /// # Errors
+    /// As [`datagram`](Self::datagram).
+    pub fn end<P: Publish>(
+        &mut self,
+        last: u64,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        self.finish(time, to)?;
+        if self.stage.counters.ended {
+            return Ok(());
+        }
+        self.stage.end_of_session(last.saturating_add(1), time, to)
+    }
+
+    /// The numbers of DBN's records stand for these symbols: those of a file's metadata. For other protocols nothing changes.
+    pub fn name_by(&mut self, symbols: &dbn::Symbols) {
+        if let Normaliser::Dbn(dbn) = &mut self.stage.normaliser {
+            dbn.name_by(symbols.clone());
+        }
+        if let Some(Filter::Dbn(filter)) = &mut self.stage.filter {
+            filter.name_by(symbols.clone());
+        }
     }
 
     /// Declares the gaps that have been open for too long, and sees who has fallen silent: to be called regularly, when

@@ -409,6 +409,19 @@ impl Books {
         true
     }
 
+    /// Other symbols hold from now on, for instruments that are yet to come.
+    pub fn name_by(&mut self, symbols: Symbols) {
+        self.symbols = symbols;
+    }
+
+    /// Forgets all instruments; symbols and counters stay.
+    pub fn clear(&mut self) {
+        self.places.clear();
+        self.last = None;
+        self.books.clear();
+        self.live_orders = 0;
+    }
+
     /// The book at a place.
     #[inline]
     #[must_use]

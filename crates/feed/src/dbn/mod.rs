@@ -38,6 +38,7 @@ mod definition;
 mod event;
 mod field;
 pub(crate) mod file;
+mod filter;
 mod ladder;
 mod metadata;
 mod order_book;
@@ -50,8 +51,9 @@ pub use damage::Damage;
 pub use event::{Action, Definition, Event, Order, Quote, Statistic, Symbol, Trade, TradingStatus};
 pub use field::{Flags, Letter, Price, Text, Value};
 pub use file::File;
+pub use filter::Filter;
 pub use metadata::{MOST_METADATA_BYTES, Metadata};
-pub use record::{HEADER_BYTES, Header, Kind, Level, Malformed, Record, decode};
+pub use record::{HEADER_BYTES, Header, Kind, Level, Malformed, Record, decode, recorded_ns};
 pub use summary::{Range, Summary};
 pub use symbols::Symbols;
 

@@ -54,6 +54,11 @@ impl Header {
 pub struct Kind(pub u8);
 
 impl Kind {
+    /// What an instrument is.
+    pub const DEFINITION: Self = Self(rtype::INSTRUMENT_DEF);
+    /// Which symbol an instrument stands for.
+    pub const SYMBOL_MAPPING: Self = Self(rtype::SYMBOL_MAPPING);
+
     /// The name that the format's schemas have; `None` for a kind that is not known.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
@@ -414,6 +419,30 @@ record_enum! {
     Mbo Trade Ohlcv Status Imbalance StatisticV1 Statistic MappingV1 Mapping ErrorV1 Error SystemV1 System
     DefinitionV1 DefinitionV2 DefinitionV3;
     Mbp1 Mbp10 Bbo Cmbp1 Cbbo
+}
+
+/// When a record was recorded, ns since 1970 UTC: when its publisher received it, or else when it happened; `None` where
+/// neither is told.
+#[must_use]
+pub fn recorded_ns(bytes: &[u8]) -> Option<u64> {
+    let received = match decode(bytes).ok()? {
+        Record::Mbo(it) => it.ts_recv(),
+        Record::Trade(it) => it.ts_recv(),
+        Record::Mbp1(it) => it.ts_recv(),
+        Record::Mbp10(it) => it.ts_recv(),
+        Record::Bbo(it) => it.ts_recv(),
+        Record::Cmbp1(it) => it.ts_recv(),
+        Record::Cbbo(it) => it.ts_recv(),
+        Record::Status(it) => it.ts_recv(),
+        Record::Imbalance(it) => it.ts_recv(),
+        Record::StatisticV1(it) => it.ts_recv(),
+        Record::Statistic(it) => it.ts_recv(),
+        Record::DefinitionV1(it) => it.ts_recv(),
+        Record::DefinitionV2(it) => it.ts_recv(),
+        Record::DefinitionV3(it) => it.ts_recv(),
+        _ => u64::MAX,
+    };
+    [received, Header::of(bytes)?.ts_event].into_iter().find(|ns| *ns != ::dbn::UNDEF_TIMESTAMP)
 }
 
 /// Reads a record: exactly its bytes, as its header says.

@@ -81,7 +81,7 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
 
 impl Stage {
     /// Costs (without the publishing): a decode, a book update, two clock reads; no allocation but for a new stock.
-    fn message<P: Publish>(
+    pub(super) fn message<P: Publish>(
         &mut self,
         sequence: u64,
         bytes: &[u8],
@@ -122,7 +122,7 @@ impl Stage {
             item,
             name: self.normaliser.name(applied.instrument).unwrap_or_default(),
             feed_seq: sequence,
-            source_type: bytes.first().copied().unwrap_or(0),
+            source_type: applied.letter,
             source: if every { bytes } else { &[] },
         };
         let mut cut = false;
@@ -239,7 +239,7 @@ impl Stage {
         to.set_standing(self.number, Standing::Doubtful, time)
     }
 
-    fn end_of_session<P: Publish>(
+    pub(super) fn end_of_session<P: Publish>(
         &mut self,
         next: u64,
         time: &impl Time,

@@ -6,7 +6,7 @@ mod symbols;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -94,6 +94,17 @@ pub(crate) struct Feed {
     pub(crate) venue: String,
     /// The copies of the feed.
     pub(crate) lines: Vec<Line>,
+    /// What takes the place of the lines.
+    pub(crate) file: Option<Recording>,
+}
+
+/// A file that a feed is read from, as though it came now.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// How many times as fast as it was recorded; `None` as fast as it goes.
+    pub(crate) speed: Option<f64>,
 }
 
 /// One copy of a feed.
@@ -159,6 +170,8 @@ struct RawFeed {
     symbols_file: Option<Spanned<String>>,
     market_by_order: Option<Spanned<bool>>,
     venue: Option<Spanned<String>>,
+    file: Option<Spanned<String>>,
+    pace: Option<Spanned<String>>,
     #[serde(default)]
     line: Vec<RawLine>,
 }
@@ -400,7 +413,13 @@ impl Source<'_> {
             }
             None => trading_day::midnight_before(Clock::calibrate().now())?,
         };
-        if raw.line.is_empty() || raw.line.len() > MAX_LINES {
+        let file = self.recording(&raw, protocol)?;
+        let lines_expected = if file.is_some() { 0..=0 } else { 1..=MAX_LINES };
+        if !lines_expected.contains(&raw.line.len()) {
+            if let Some(file) = &raw.file {
+                let what = format!("feed {} has a file and lines", raw.name.get_ref());
+                return Err(self.wrong(file.span(), what, "a file takes the place of the lines"));
+            }
             let what = format!(
                 "feed {} has {} lines; 1 to {MAX_LINES} are expected",
                 raw.name.get_ref(),
@@ -472,7 +491,39 @@ impl Source<'_> {
             receive_buffer: self.size(raw.receive_buffer.as_ref(), 4 << 20)?,
             name: raw.name.into_inner(),
             lines,
+            file,
         })
+    }
+
+    /// The file of a feed, where it has one.
+    fn recording(&self, raw: &RawFeed, protocol: Protocol) -> anyhow::Result<Option<Recording>> {
+        let Some(file) = &raw.file else {
+            if let Some(pace) = &raw.pace {
+                let hint = "pace says how fast a file is read; what lines bring is taken as it comes";
+                return Err(self.wrong(pace.span(), "pace without a file", hint));
+            }
+            if protocol.framing().is_none() {
+                let what = format!("protocol \"{}\" is read from a file", protocol.name());
+                return Err(self.wrong(raw.protocol.span(), what, "such as file = \"day.dbn.zst\""));
+            }
+            return Ok(None);
+        };
+        let speed = match raw.pace.as_ref().map(|pace| pace.get_ref().as_str()) {
+            None | Some("recorded") => Some(1.0),
+            Some("fast") => None,
+            Some(factor) => {
+                let speed = factor.trim_end_matches('x').parse::<f64>().ok();
+                let speed = speed.filter(|speed| speed.is_finite() && *speed > 0.0);
+                Some(speed.ok_or_else(|| {
+                    let span = raw.pace.as_ref().map_or(0..0, Spanned::span);
+                    let what =
+                        format!("pace is \"{factor}\"; \"recorded\", \"fast\" or a factor is expected");
+                    self.wrong(span, what, "pace = \"100x\" is a hundred times as fast as it was recorded")
+                })?)
+            }
+        };
+        let beside = Path::new(self.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        Ok(Some(Recording { path: beside.join(file.get_ref()), speed }))
     }
 
     fn line(&self, at: usize, raw: RawLine) -> anyhow::Result<Line> {

@@ -175,11 +175,6 @@ impl Source {
         }
     }
 
-    /// Whether a thread of its own reads the sockets.
-    pub(super) fn has_thread(&self) -> bool {
-        matches!(self, Self::Thread(_))
-    }
-
     /// Ends the receiving thread, if there is one, and gives the sockets and what its pool has counted.
     pub(super) fn end(&mut self) -> (&mut [Receiver], Option<Counters>) {
         let none = Self::Ended { receivers: Vec::new(), counters: None };

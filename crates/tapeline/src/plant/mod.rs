@@ -4,6 +4,7 @@ mod config;
 mod follow;
 mod intake;
 pub(crate) mod measure;
+mod recorded;
 pub(crate) mod report;
 mod run;
 mod tally;

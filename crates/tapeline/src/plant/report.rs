@@ -95,6 +95,12 @@ pub(crate) struct FeedReport {
     /// Of the receiving thread's pool, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pool: Option<PoolReport>,
+    /// The file that took the place of the lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// What ended the file early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) damage: Option<String>,
     pub(crate) lines: Vec<LineReport>,
 }
 
@@ -195,6 +201,8 @@ impl PlantReport {
                         live_orders: channel.normaliser().live_orders(),
                         passed_over: channel.passed_over(),
                         pool: pool.map(PoolReport::of),
+                        file: feed.file.as_ref().map(|file| file.path.display().to_string()),
+                        damage: None,
                         lines: feed
                             .lines
                             .iter()
@@ -262,7 +270,7 @@ impl PlantReport {
         }
         let mut text = format!("{table}\n");
         for feed in &self.feeds {
-            let session = feed.session.as_deref().unwrap_or("none seen");
+            let session = feed.session.as_deref().or(feed.file.as_deref()).unwrap_or("none seen");
             let over = if feed.ended { ", over" } else { "" };
             text.push_str(&format!(
                 "\n{}: {}, session {session}{over}; {} messages, {} missing in {} gaps; {} malformed; {} live orders",
@@ -285,6 +293,9 @@ impl PlantReport {
                     "\n  suspect since message {}, which was lost, until the next session",
                     thousands(lost)
                 ));
+            }
+            if let Some(damage) = &feed.damage {
+                text.push_str(&format!("\n  the file is damaged, and was read up to there: {damage}"));
             }
             for (reason, count) in feed.lines.iter().flat_map(|line| &line.malformed) {
                 text.push_str(&format!("\n  {} datagrams refused: {reason}", thousands(*count)));
@@ -332,6 +343,11 @@ impl PlantReport {
     /// Datagrams that the kernel dropped, on all lines.
     pub(crate) fn kernel_drops(&self) -> u64 {
         self.feeds.iter().flat_map(|feed| &feed.lines).map(|line| line.kernel_drops).sum()
+    }
+
+    /// Whether every file that took the place of lines was read to its end.
+    pub(crate) fn files_are_whole(&self) -> bool {
+        self.feeds.iter().all(|feed| feed.damage.is_none())
     }
 
     /// Messages of all feeds.

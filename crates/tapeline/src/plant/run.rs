@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -13,6 +14,7 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
 
 use super::config::{self, Config, Feed, Receive};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
+use super::recorded::Recorded;
 use super::report::{PlantReport, Ready};
 use crate::failure::Hinted;
 use crate::output::Format;
@@ -40,10 +42,18 @@ const LAST_WORDS_NS: i64 = 500_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
-/// One feed with its sockets.
+/// One feed with its sockets, or the file that takes their place.
 struct Inlet {
     channel: Channel,
     source: Source,
+    file: Option<Recorded>,
+}
+
+impl Inlet {
+    /// Whether nothing more is to be expected.
+    fn is_over(&self) -> bool {
+        self.file.as_ref().map_or(self.channel.counters().ended, Recorded::is_over)
+    }
 }
 
 /// A plant at work.
@@ -89,7 +99,8 @@ impl RunArgs {
             );
         }
         match outcome {
-            Ok(()) => Ok(ExitCode::SUCCESS),
+            Ok(()) if report.files_are_whole() => Ok(ExitCode::SUCCESS),
+            Ok(()) => Ok(ExitCode::FAILURE),
             // The user asked to stop while a subscriber held the ring: what had arrived was not all published.
             Err(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
             Err(refused) => Err(refused).context("the plant cannot go on"),
@@ -154,8 +165,14 @@ impl Running {
                     Ok(())
                 })?;
                 taken += turn.taken;
+                let mut all_read = turn.all_read;
+                if let Some(file) = &mut inlet.file {
+                    let played = file.play(&mut inlet.channel, &self.clock, &mut self.sequencer)?;
+                    taken += played;
+                    all_read &= played == 0;
+                }
                 // Only now is what is missing on one line known not to lie unread on another.
-                if turn.all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
+                if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
                     self.sequencer.publisher().ring().flush();
                 }
             }
@@ -171,7 +188,7 @@ impl Running {
                 }
             }
             if taken == 0 {
-                if until_end_of_session && self.inlets.iter().all(|inlet| inlet.channel.counters().ended) {
+                if until_end_of_session && self.inlets.iter().all(Inlet::is_over) {
                     return Ok(());
                 }
                 if !config.spin {
@@ -190,13 +207,17 @@ impl Running {
         let publisher = self.sequencer.publisher().ring();
         // Those who look from outside see where the ring stands while nothing moves.
         publisher.flush();
+        let files = self.inlets.iter().filter_map(|inlet| inlet.file.as_ref());
+        let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
         match self.inlets.as_slice() {
-            // Either all have a thread or none has.
-            [one, ..] if one.source.has_thread() => std::thread::park_timeout(LONGEST_SLEEP),
-            [one] => _ = wait_any(one.source.receivers(), LONGEST_SLEEP),
+            // All that have lines have a thread, or none has.
+            all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
+                std::thread::park_timeout(longest);
+            }
+            [one] => _ = wait_any(one.source.receivers(), longest),
             many => {
                 let all: Vec<&Receiver> = many.iter().flat_map(|inlet| inlet.source.receivers()).collect();
-                wait_any(&all, LONGEST_SLEEP);
+                wait_any(&all, longest);
             }
         }
     }
@@ -227,7 +248,7 @@ impl Running {
 
     fn report(&mut self, config: &Config, refused: Option<&Refused>) -> PlantReport {
         self.write_note();
-        PlantReport::of(
+        let mut report = PlantReport::of(
             config,
             &mut self.sequencer,
             self.truncated,
@@ -236,7 +257,11 @@ impl Running {
                 let (receivers, pool) = inlet.source.end();
                 (&inlet.channel, receivers, pool)
             }),
-        )
+        );
+        for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
+            feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
+        }
+        report
     }
 
     fn close(mut self) -> anyhow::Result<()> {
@@ -294,11 +319,17 @@ impl Inlet {
         if feed.market_by_order {
             channel.publish_orders(book::Settings::default().max_orders);
         }
-        let source = match &config.receive {
-            Receive::Inline => Source::inline(receivers),
-            Receive::Thread(pool) => Source::thread(receivers, pool, config.spin, &feed.name)?,
+        let file = match &feed.file {
+            Some(recording) => Some(Recorded::open(recording, feed.protocol, &mut channel)?),
+            None => None,
         };
-        Ok(Self { channel, source })
+        let source = match &config.receive {
+            Receive::Thread(pool) if !receivers.is_empty() => {
+                Source::thread(receivers, pool, config.spin, &feed.name)?
+            }
+            _ => Source::inline(receivers),
+        };
+        Ok(Self { channel, source, file })
     }
 }
 
@@ -320,8 +351,9 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
 
 fn eprintln_ready(config: &Config) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
+    let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     anstream::eprintln!(
-        "plant {} publishes to ring {}; {} feed(s) on {lines} line(s); Ctrl-C ends it",
+        "plant {} publishes to ring {}; {} feed(s) on {lines} line(s) and {files} file(s); Ctrl-C ends it",
         config.name,
         config.ring,
         config.feeds.len()

@@ -1,0 +1,74 @@
+//! Which instruments are wanted, decided by their numbers.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::record::{Header, Kind};
+use super::symbols::Symbols as Names;
+use crate::symbols::Symbols;
+
+/// Instruments of which it is remembered whether they are wanted; all of them are forgotten at the limit.
+const MOST_REMEMBERED: usize = 1 << 20;
+
+/// Decides for each record whether its instrument is wanted, before it is decoded.
+///
+/// A number that the metadata do not name is wanted, and so is every record that gives an instrument a name.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    wanted: Symbols,
+    names: Names,
+    /// By number: until when it is known, ns since 1970 UTC, and whether it is wanted.
+    known: HashMap<u32, (u64, bool), RandomState>,
+    passed_over: u64,
+}
+
+impl Filter {
+    /// A filter that knows no names yet.
+    #[must_use]
+    pub fn new(wanted: Symbols) -> Self {
+        Self {
+            wanted,
+            names: Names::default(),
+            known: HashMap::with_hasher(RandomState::default()),
+            passed_over: 0,
+        }
+    }
+
+    /// Numbers stand for these names from now on.
+    pub fn name_by(&mut self, names: Names) {
+        self.names = names;
+        self.known.clear();
+    }
+
+    /// Whether a record is wanted. One that is not is counted.
+    #[inline]
+    pub fn wants(&mut self, record: &[u8]) -> bool {
+        let Some(header) = Header::of(record) else { return true };
+        let wanted = match self.known.get(&header.instrument) {
+            Some((until, wanted)) if header.ts_event < *until => *wanted,
+            _ => self.learn(&header),
+        };
+        self.passed_over += u64::from(!wanted);
+        wanted
+    }
+
+    #[cold]
+    fn learn(&mut self, header: &Header) -> bool {
+        if matches!(header.kind, Kind::DEFINITION | Kind::SYMBOL_MAPPING) {
+            return true;
+        }
+        let Some(named) = self.names.name(header.instrument, header.ts_event) else { return true };
+        let wanted = self.wanted.contains(named.name);
+        if self.known.len() >= MOST_REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(header.instrument, (named.until, wanted));
+        wanted
+    }
+
+    /// Records that were passed over.
+    #[must_use]
+    pub const fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+}

@@ -1,0 +1,178 @@
+//! Databento's records: books, tops of book, trades and trading states to drafts.
+//!
+//! An update is drafted when a published field changes: price or size of the best bid or ask at the end of an event, a trade,
+//! the trading state. Bars, imbalances and statistics are not drafted; a record that names an instrument anew gives its image.
+
+use tapeline_measure::Nanos;
+
+use super::{Applied, Instrument};
+use crate::dbn::{self, Best, Book, Books, Change, Header, Letter, Malformed, Place, Settings, Symbols};
+use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
+use crate::itch::ByType;
+
+/// Nanoseconds of a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Keeps the books of a stream of records, and drafts an update whenever a published field changes.
+#[derive(Debug)]
+pub struct Dbn {
+    books: Books,
+    records: ByType,
+    malformed: u64,
+}
+
+impl Dbn {
+    /// A normaliser that has seen nothing.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { books: Books::new(settings, Symbols::default()), records: ByType::default(), malformed: 0 }
+    }
+
+    /// Numbers stand for these symbols from now on: those of a file's metadata.
+    pub fn name_by(&mut self, symbols: Symbols) {
+        self.books.name_by(symbols);
+    }
+
+    /// Applies one record. Allocates only where a book gets deeper, or an instrument or a name appears.
+    ///
+    /// # Errors
+    /// [`Malformed`]: it was counted, and nothing else has changed.
+    #[inline]
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, Malformed> {
+        let (header, record) = match (Header::of(bytes), dbn::decode(bytes)) {
+            (Some(header), Ok(record)) => (header, record),
+            (_, Err(malformed)) => return Err(self.malformed(malformed)),
+            (None, Ok(_)) => return Err(self.malformed(Malformed::Short { length: bytes.len() })),
+        };
+        self.records.count(header.kind.0);
+        let change = self.books.apply(&header, &record);
+        let draft = if change.is_any() { self.draft(&change) } else { None };
+        Ok(Applied {
+            instrument: change.place.map_or(Instrument(0), Into::into),
+            letter: header.kind.0,
+            event: Nanos(header.ts_event),
+            change: draft,
+            image: change.named,
+        })
+    }
+
+    #[cold]
+    fn malformed(&mut self, malformed: Malformed) -> Malformed {
+        self.malformed += 1;
+        malformed
+    }
+
+    /// Everything that is known of an instrument, all fields marked as changed; `None` for one that does not exist.
+    #[must_use]
+    pub fn image(&self, instrument: Instrument) -> Option<Draft> {
+        Some(draft_of(self.books.book(place(instrument)?)?, Changed::ALL))
+    }
+
+    /// An instrument's symbol, or its number where none is known.
+    #[inline]
+    #[must_use]
+    pub fn name(&self, instrument: Instrument) -> Option<&str> {
+        self.books.book(place(instrument)?).map(Book::name)
+    }
+
+    /// Every instrument, in the order of appearance.
+    pub fn instruments(&self) -> impl Iterator<Item = Instrument> {
+        self.books.iter().map(|(place, _)| place.into())
+    }
+
+    #[inline]
+    fn draft(&self, change: &Change) -> Option<Draft> {
+        let changed = Changed {
+            bid: change.bid,
+            bid_size: change.bid_size,
+            ask: change.ask,
+            ask_size: change.ask_size,
+            trade: change.trade,
+            status: change.status,
+            ..Changed::default()
+        };
+        Some(draft_of(self.books.book(change.place?)?, changed))
+    }
+
+    /// The books.
+    #[must_use]
+    pub const fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Records by kind, malformed ones not among them.
+    #[must_use]
+    pub const fn records(&self) -> &ByType {
+        &self.records
+    }
+
+    /// Records that could not be read.
+    #[must_use]
+    pub const fn malformed_records(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Forgets the books: a session begins. The counters stay.
+    pub fn reset(&mut self) {
+        self.books.clear();
+    }
+}
+
+impl From<Place> for Instrument {
+    fn from(place: Place) -> Self {
+        Self(place.0.saturating_add(1))
+    }
+}
+
+#[inline]
+fn place(instrument: Instrument) -> Option<Place> {
+    instrument.0.checked_sub(1).map(Place)
+}
+
+#[inline]
+fn draft_of(book: &Book, changed: Changed) -> Draft {
+    let (top, volume) = (book.top(), book.volume());
+    let (status, reason) = trading_status(book);
+    Draft {
+        update: changed.update_type(),
+        changed,
+        bid: top.bid.map(quote),
+        ask: top.ask.map(quote),
+        quote_ns: book.quoted_ns().map(|ns| ns % DAY_NS),
+        trade: volume.last.and_then(|last| {
+            let price = price(last.price.defined()?);
+            Some(Trade { price, size: u64::from(last.size), id: 0 })
+        }),
+        trade_ns: volume.last.map(|last| last.ts_event % DAY_NS),
+        volume: volume.size,
+        trades: volume.trades,
+        status,
+        reason,
+    }
+}
+
+#[inline]
+const fn price(price: dbn::Price) -> Price {
+    Price { mantissa: price.0, decimals: dbn::Price::DECIMALS }
+}
+
+#[inline]
+const fn quote(best: Best) -> draft::Quote {
+    draft::Quote { price: price(best.price), size: best.size }
+}
+
+/// The status of a trading state. Actions that tell nothing of trading (a short sale restriction, say) leave the answer to
+/// the record's own flag. Source: Databento's schema status, its actions.
+fn trading_status(book: &Book) -> (TradingStatus, Reason) {
+    let Some(told) = book.status() else { return (TradingStatus::UNDEFINED, Reason::default()) };
+    let status = match (told.action, told.is_trading) {
+        (8..=10 | 15, _) => TradingStatus::HALTED,
+        (7, _) | (_, Letter(b'Y')) => TradingStatus::NORMAL,
+        (1..=6 | 11, _) => TradingStatus::RESTRICTED,
+        (_, Letter(b'N')) => TradingStatus::HALTED,
+        _ => TradingStatus::UNDEFINED,
+    };
+    // The format has a number for it.
+    let reason = if told.reason == 0 { Reason::default() } else { Reason::new(&told.reason.to_string()) };
+    (status, reason)
+}

@@ -1,0 +1,268 @@
+//! A file that takes the place of a feed's lines: a capture of its datagrams, or the messages themselves.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use tapeline_feed::capture::{self, Capture, Error, ItchFile};
+use tapeline_feed::line::{Line, MAX_LINES};
+use tapeline_feed::{Protocol, dbn, itch};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+
+use super::config::Recording;
+use crate::failure::Hinted;
+
+/// Messages or datagrams in one turn, and after how many subscribers that sleep are woken.
+const TURN: usize = 256;
+const WAKE_EVERY: usize = 32;
+
+/// A recording that is being played into a channel. Reading it is a system call for every half mebibyte.
+pub(super) struct Recorded {
+    path: PathBuf,
+    stream: Stream,
+    speed: Option<f64>,
+    /// When the first was recorded, and when it was played.
+    origin: Option<(Nanos, Nanos)>,
+    /// What was read, but is not due yet.
+    held: Option<Held>,
+    /// Messages so far: the number of the last.
+    played: u64,
+    over: bool,
+    /// What ended it early.
+    damage: Option<String>,
+}
+
+enum Stream {
+    /// Datagrams; each destination is a line.
+    Datagrams(Capture<'static>, Vec<SocketAddr>),
+    Messages(ItchFile<'static>),
+    Records(dbn::File<'static>),
+}
+
+struct Held {
+    due: Nanos,
+    line: Option<Line>,
+    bytes: Vec<u8>,
+}
+
+/// Something that was recorded.
+struct Unit<'a> {
+    recorded: Option<Nanos>,
+    /// A datagram's line; a message has none.
+    line: Option<Line>,
+    bytes: &'a [u8],
+}
+
+impl Recorded {
+    /// Opens a recording, and tells the channel what it says before its messages.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds nothing of the feed's protocol.
+    pub(super) fn open(
+        recording: &Recording,
+        protocol: Protocol,
+        channel: &mut Channel,
+    ) -> anyhow::Result<Self> {
+        let path = recording.path.clone();
+        let file = File::open(&path).with_context(|| {
+            Hinted::new(
+                format!("cannot open {}", path.display()),
+                "a relative path begins at the configuration's folder",
+            )
+        })?;
+        let opened = capture::open(file).with_context(|| path.display().to_string())?;
+        let stream = match (opened, protocol) {
+            (capture::Recording::Records(file), Protocol::Dbn) => {
+                if let Some(metadata) = file.metadata() {
+                    channel.name_by(&dbn::Symbols::of(metadata));
+                }
+                Stream::Records(file)
+            }
+            (capture::Recording::Messages(file), Protocol::ItchMoldUdp64) => Stream::Messages(file),
+            (capture::Recording::Datagrams(capture), _) if protocol.framing().is_some() => {
+                Stream::Datagrams(capture, Vec::new())
+            }
+            (other, _) => {
+                let holds = match other {
+                    capture::Recording::Records(_) => "DBN records",
+                    capture::Recording::Messages(_) => "ITCH messages",
+                    capture::Recording::Datagrams(_) => "datagrams",
+                };
+                let what = format!(
+                    "{} holds {holds}, and the feed's protocol is {}",
+                    path.display(),
+                    protocol.name()
+                );
+                return Err(Hinted::new(what, "`tapeline feed inspect` shows what a file holds").into());
+            }
+        };
+        Ok(Self {
+            path,
+            stream,
+            speed: recording.speed,
+            origin: None,
+            held: None,
+            played: 0,
+            over: false,
+            damage: None,
+        })
+    }
+
+    /// Plays what is due, at most a turn's worth; how much that was. At the end of the file the session is over.
+    ///
+    /// # Errors
+    /// [`Refused`] when a tick could not be published.
+    pub(super) fn play(
+        &mut self,
+        channel: &mut Channel,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<usize, Refused> {
+        let mut played = 0;
+        while !self.over && played < TURN {
+            let now = clock.now();
+            if let Some(held) = self.held.take_if(|held| held.due <= now) {
+                self.played = deliver(channel, held.line, &held.bytes, self.played, now, clock, to)?;
+            } else if self.held.is_some() {
+                break;
+            } else {
+                match self.stream.next() {
+                    Ok(Some(unit)) => {
+                        let due = due(&mut self.origin, self.speed, unit.recorded, now);
+                        if due > now {
+                            self.held = Some(Held { due, line: unit.line, bytes: unit.bytes.to_vec() });
+                            break;
+                        }
+                        self.played = deliver(channel, unit.line, unit.bytes, self.played, now, clock, to)?;
+                    }
+                    Ok(None) => self.end(channel, clock, to)?,
+                    Err(error) => {
+                        let said = format!("{:#}", anyhow::Error::new(error));
+                        anstream::eprintln!("error: {}: {said}", self.path.display());
+                        self.damage = Some(said);
+                        self.end(channel, clock, to)?;
+                    }
+                }
+            }
+            played += 1;
+            if played % WAKE_EVERY == 0 {
+                to.publisher().ring().flush();
+            }
+        }
+        if played > 0 {
+            to.publisher().ring().flush();
+        }
+        Ok(played)
+    }
+
+    fn end(
+        &mut self,
+        channel: &mut Channel,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        self.over = true;
+        let last = match &self.stream {
+            Stream::Datagrams(..) => {
+                channel.arbiter().next_sequence().map_or(0, |next| next.saturating_sub(1))
+            }
+            Stream::Messages(_) | Stream::Records(_) => self.played,
+        };
+        channel.end(last, clock, to)
+    }
+
+    /// Whether it has been played to its end, or up to where it is damaged.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// What ended it early.
+    pub(super) fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
+    }
+
+    /// How long nothing is due.
+    pub(super) fn until_due(&self, clock: &Clock) -> Duration {
+        match &self.held {
+            Some(held) => Duration::from_nanos(u64::try_from(held.due.since(clock.now())).unwrap_or(0)),
+            None if self.over => Duration::MAX,
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// When something that was recorded is to be played. What has no time comes at once, and so does what is older than the first.
+fn due(
+    origin: &mut Option<(Nanos, Nanos)>,
+    speed: Option<f64>,
+    recorded: Option<Nanos>,
+    now: Nanos,
+) -> Nanos {
+    let (Some(speed), Some(recorded)) = (speed, recorded) else { return now };
+    let (first, begun) = *origin.get_or_insert((recorded, now));
+    let after = u64::try_from(recorded.since(first)).unwrap_or(0);
+    begun + (after as f64 / speed) as u64
+}
+
+/// Gives one unit to the channel; the number of the last message.
+fn deliver(
+    channel: &mut Channel,
+    line: Option<Line>,
+    bytes: &[u8],
+    played: u64,
+    now: Nanos,
+    clock: &Clock,
+    to: &mut Sequencer<RingPublish>,
+) -> Result<u64, Refused> {
+    match line {
+        Some(line) => channel.datagram(line, bytes, now, clock, to).map(|()| played),
+        None => channel.message(played + 1, bytes, now, clock, to).map(|()| played + 1),
+    }
+}
+
+impl Stream {
+    fn next(&mut self) -> Result<Option<Unit<'_>>, Error> {
+        match self {
+            Self::Datagrams(capture, destinations) => {
+                let Some(datagram) = capture.next()? else { return Ok(None) };
+                let known = destinations.iter().position(|destination| *destination == datagram.destination);
+                let at = known.unwrap_or(destinations.len());
+                if known.is_none() && at < MAX_LINES - 1 {
+                    destinations.push(datagram.destination);
+                }
+                // Destinations beyond the last line share it.
+                let line = Line::new(at.min(MAX_LINES - 1));
+                Ok(Some(Unit { recorded: Some(datagram.time), line, bytes: datagram.payload }))
+            }
+            Self::Messages(file) => Ok(file.next()?.map(|bytes| {
+                let decoded = itch::decode(bytes).ok();
+                let prefix = decoded.as_ref().and_then(itch::Message::prefix);
+                Unit { recorded: prefix.map(|prefix| Nanos(prefix.ts_ns())), line: None, bytes }
+            })),
+            Self::Records(file) => Ok(file.next()?.map(|bytes| Unit {
+                recorded: dbn::recorded_ns(bytes).map(Nanos),
+                line: None,
+                bytes,
+            })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_that_of_the_recording_times_the_speed() {
+        let mut origin = None;
+        let at = |origin: &mut _, recorded| due(origin, Some(10.0), Some(Nanos(recorded)), Nanos(1_000));
+        assert_eq!(at(&mut origin, 500), Nanos(1_000), "the first is due at once");
+        assert_eq!(at(&mut origin, 700), Nanos(1_020));
+        assert_eq!(at(&mut origin, 100), Nanos(1_000), "what is older than the first too");
+        assert_eq!(due(&mut origin, None, Some(Nanos(9_999)), Nanos(3)), Nanos(3));
+        assert_eq!(due(&mut origin, Some(1.0), None, Nanos(3)), Nanos(3));
+    }
+}

@@ -1,0 +1,203 @@
+//! A plant that reads files in place of lines: real processes, a subscriber in another one.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use serde_json::{Map, Value, json};
+use shared_data::{expected, shared};
+
+/// A plant that plays one file as fast as it goes, and what a subscriber in a process of its own gets from it.
+struct Played {
+    ticks: Vec<Value>,
+    report: Value,
+    status: ExitStatus,
+}
+
+/// Ends with the test, whatever becomes of that.
+struct Plant {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Plant {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tapeline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn play(test: &str, protocol: &str, file: &Path, more: &str) -> Played {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = format!("test-{test}-{}", std::process::id());
+    let config = folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{ring}\"\n[[feed]]\nname = \"file\"\nprotocol = \"{protocol}\"\nfile = \"{}\"\npace = \"fast\"\n{more}\n",
+        file.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments = ["plant", "--config", config.to_str().unwrap(), "--format", "json"];
+    let mut child = tapeline(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut plant = Plant { child, output };
+    let mut line = String::new();
+    plant.output.read_line(&mut line).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["ready"], json!(ring));
+    // The ring still holds everything.
+    let watch =
+        ["plant", "watch", "--ring", &ring, "--from", "oldest", "--until-end-of-session", "--format", "json"];
+    let watched = tapeline(&watch).output().unwrap();
+    assert!(watched.status.success(), "{}", String::from_utf8_lossy(&watched.stderr));
+    let ticks = watched.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    let pid = rustix::process::Pid::from_child(&plant.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    line.clear();
+    plant.output.read_line(&mut line).unwrap();
+    let report = serde_json::from_str::<Value>(&line).unwrap()["feeds"][0].clone();
+    Played { ticks, report, status: plant.child.wait().unwrap() }
+}
+
+/// An item's fields after all its ticks, and how many trades there were with what volume.
+fn fold(ticks: &[Value], item: &str) -> (Map<String, Value>, u64, u64) {
+    let (mut fields, mut trades, mut volume) = (Map::new(), 0, 0);
+    for tick in ticks.iter().filter(|tick| tick["item"] == item) {
+        let changed = tick["fields"].as_object().cloned().unwrap_or_default();
+        if !changed.get("TRDPRC_1").is_none_or(Value::is_null) {
+            trades += 1;
+            volume += changed["TRDVOL_1"].as_u64().unwrap();
+        }
+        fields.extend(changed);
+    }
+    (fields, trades, volume)
+}
+
+#[track_caller]
+fn check_order(played: &Played, messages: u64) {
+    let last = played.ticks.last().unwrap();
+    assert_eq!(last["text"], format!("the feed's session ended with message {messages}"));
+    let sequences: Vec<u64> = played.ticks.iter().map(|tick| tick["feed_seq"].as_u64().unwrap()).collect();
+    assert!(sequences.is_sorted(), "a record's number is its sequence");
+    assert!(played.ticks.iter().zip(1..).all(|(tick, seq)| tick["seq"] == seq), "no tick is missing");
+    let report = &played.report;
+    assert_eq!((&report["messages"], &report["ended"]), (&json!(messages), &json!(true)));
+    assert_eq!((&report["missing_messages"], &report["malformed_messages"]), (&json!(0), &json!(0)));
+}
+
+fn price(nano: &Value) -> f64 {
+    nano.as_i64().unwrap() as f64 / 1e9
+}
+
+#[test]
+fn tops_and_trades_of_dbn_records_become_ticks() {
+    let file = "futures_mbp-1_2024-07-01.dbn.zst";
+    let Some(path) = shared(&format!("dbn-cme-opra/{file}")) else { return };
+    let expected = &expected("dbn-cme-opra/expected.json").unwrap()["files"][file];
+    let played = play("dbn-mbp", "dbn", &path, "");
+    assert!(played.status.success());
+    check_order(&played, 2_288);
+    let (fields, trades, volume) = fold(&played.ticks, "ESU4");
+    assert_eq!(expected["trades_by_instrument"]["118"], trades);
+    assert_eq!(expected["volume_by_instrument"]["118"], volume);
+    assert_eq!((&fields["NUM_MOVES"], &fields["ACVOL_1"]), (&json!(trades), &json!(volume)));
+    let level = &expected["last_levels"]["118"][0];
+    assert_eq!(fields["BID"].as_f64(), Some(price(&level[0])));
+    assert_eq!(fields["ASK"].as_f64(), Some(price(&level[1])));
+    assert_eq!((&fields["BIDSIZE"], &fields["ASKSIZE"]), (&level[2], &level[3]));
+}
+
+#[test]
+fn orders_of_dbn_records_become_tops_at_the_end_of_their_events() {
+    let file = "orderbooks_mbo_2024-05-08.dbn.zst";
+    let Some(path) = shared(&format!("dbn-cme-opra/{file}")) else { return };
+    let expected = &expected("dbn-cme-opra/expected.json").unwrap()["files"][file];
+    let played = play("dbn-mbo", "dbn", &path, "");
+    check_order(&played, 13_796);
+    // The snapshot has 13,601 records, and shows its top with the last of them.
+    let quotes = |tick: &&Value| !tick["fields"]["BID"].is_null();
+    assert_eq!(played.ticks.iter().find(quotes).unwrap()["feed_seq"], 13_601);
+    let (fields, trades, volume) = fold(&played.ticks, "ESM4");
+    assert_eq!(
+        (json!(trades), json!(volume)),
+        (expected["trades_by_instrument"]["5602"].clone(), expected["volume_by_instrument"]["5602"].clone())
+    );
+    let [bids, asks, live] = expected["books"]["5602"].as_array().unwrap().as_slice() else {
+        panic!("a book")
+    };
+    assert_eq!(fields["BID"].as_f64(), Some(price(&bids[0][0])));
+    assert_eq!(fields["ASK"].as_f64(), Some(price(&asks[0][0])));
+    assert_eq!((&fields["BIDSIZE"], &fields["ASKSIZE"]), (&bids[0][1], &asks[0][1]));
+    assert_eq!(played.report["live_orders"], *live);
+}
+
+#[test]
+fn captures_and_files_of_messages_are_read_the_same_way() {
+    let date = "date = \"2020-01-30\"";
+    for (test, file) in [
+        ("itch-file", "itch50-aapl-20200130/aapl-first5000.itch"),
+        ("itch-capture", "moldudp64-derived/aapl5000-clean.pcap"),
+    ] {
+        let Some(path) = shared(file) else { return };
+        let played = play(test, "itch50-moldudp64", &path, date);
+        check_order(&played, 5_000);
+        let (fields, trades, volume) = fold(&played.ticks, "AAPL");
+        assert_eq!((trades, volume), (473, 43_485), "{file}");
+        assert_eq!(fields["NUM_MOVES"], 473);
+        assert_eq!(played.report["live_orders"], 128);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_played_up_to_the_damage_and_ends_in_failure() {
+    let Some(path) = shared("dbn-databento/test_data.trades.dbn") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("damaged.dbn");
+    let whole = std::fs::read(path).unwrap();
+    std::fs::write(&damaged, &whole[..whole.len() - 1]).unwrap();
+    let played = play("dbn-damaged", "dbn", &damaged, "");
+    assert_eq!(played.status.code(), Some(1));
+    check_order(&played, 1);
+    assert_eq!(played.report["damage"], "damaged at byte 401: the file ends after 47 of 48 bytes");
+}
+
+#[test]
+fn a_file_of_another_protocol_is_refused() {
+    let Some(path) = shared("dbn-databento/test_data.trades.dbn") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("plant.toml");
+    for (feed, said) in [
+        (
+            format!("protocol = \"itch50-moldudp64\"\nfile = \"{}\"", path.display()),
+            "holds DBN records, and the feed's protocol is itch50-moldudp64",
+        ),
+        ("protocol = \"dbn\"".to_owned(), "protocol \"dbn\" is read from a file"),
+        (
+            format!("protocol = \"dbn\"\nfile = \"{}\"\npace = \"slowly\"", path.display()),
+            "pace is \"slowly\"",
+        ),
+        ("protocol = \"itch50-moldudp64\"\npace = \"fast\"".to_owned(), "pace without a file"),
+        (
+            format!(
+                "protocol = \"dbn\"\nfile = \"{}\"\n[[feed.line]]\naddress = \"239.1.1.1:1\"",
+                path.display()
+            ),
+            "has a file and lines",
+        ),
+    ] {
+        let ring = format!("test-plant-files-refused-{}", std::process::id());
+        std::fs::write(&config, format!("[plant]\nring = \"{ring}\"\n[[feed]]\nname = \"file\"\n{feed}\n"))
+            .unwrap();
+        let output = tapeline(&["plant", "--config", config.to_str().unwrap()]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(said), "{said}: {error}");
+    }
+}
