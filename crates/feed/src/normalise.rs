@@ -45,7 +45,7 @@ pub struct Malformed;
 /// The normaliser of a feed, whatever protocol it speaks.
 #[derive(Debug)]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "one for each feed, and never moved")]
+#[allow(clippy::large_enum_variant, reason = "one for each feed, and never moved")]
 pub enum Normaliser {
     /// NASDAQ TotalView-ITCH 5.0.
     Itch(Itch),
