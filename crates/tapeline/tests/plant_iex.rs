@@ -1,0 +1,200 @@
+//! IEX's sample captures on the network into a real plant, and what a subscriber in another process makes of its ticks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use shared_data::{expected, shared};
+
+fn tapeline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next line, waited for; `None` when it has ended.
+    fn says(&mut self) -> Option<Value> {
+        let line = self.lines.next()?.unwrap();
+        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+    }
+
+    fn ask_to_end(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a subscriber knows: of each item its fields, and what happened on the way.
+#[derive(Default)]
+struct Known {
+    fields: BTreeMap<String, serde_json::Map<String, Value>>,
+    /// How often a session began.
+    begun: usize,
+    corrections: usize,
+    last_seq: u64,
+}
+
+impl Known {
+    fn tick(&mut self, tick: &Value) {
+        let seq = tick["seq"].as_u64().unwrap();
+        assert!(self.last_seq == 0 || seq == self.last_seq + 1, "tick {seq} after {}", self.last_seq);
+        self.last_seq = seq;
+        if tick["text"].as_str().is_some_and(|text| text.contains("session") && text.ends_with("begins")) {
+            // What was known holds no longer.
+            self.fields.clear();
+            self.begun += 1;
+            self.corrections = 0;
+        }
+        self.corrections += usize::from(tick["message"] == "B");
+        let (Some(item), Some(fields)) = (tick["item"].as_str(), tick["fields"].as_object()) else { return };
+        let known = self.fields.entry(item.to_owned()).or_default();
+        known.extend(fields.clone());
+    }
+
+    /// A price in ten-thousandths, a size as it is; 0 where the field is blank.
+    fn number(&self, item: &str, field: &str) -> i64 {
+        let value = &self.fields.get(item).unwrap_or_else(|| panic!("no tick about {item}"))[field];
+        let scale = if matches!(field, "BID" | "ASK" | "TRDPRC_1") { 10_000.0 } else { 1.0 };
+        match value {
+            Value::Null => 0,
+            Value::Number(number) => (number.as_f64().unwrap() * scale).round() as i64,
+            Value::String(text) => (text.parse::<f64>().unwrap() * scale).round() as i64,
+            other => panic!("{item}: {field} is {other}"),
+        }
+    }
+}
+
+/// Sends a capture into a plant, and gives what a subscriber knows at the end, and the plant's report.
+fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option<(Known, Value)> {
+    let file = shared(file)?;
+    let ring = format!("test-iex-{name}-{}", std::process::id());
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let address = format!("239.{}.{high}.{low}:{port}", 210 + name.len());
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{ring}\"\nring_size = \"64MiB\"\nstall_limit = \"0s\"\n[[feed]]\nname = \"iex\"\n\
+         protocol = \"{protocol}\"\nreceive_buffer = \"32MiB\"\nstart = \"from-one\"\n[[feed.line]]\n\
+         address = \"{address}\"\ninterface = \"127.0.0.1\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(plant.says().unwrap()["ready"], json!(ring));
+    let mut watch =
+        Running::start(&["plant", "watch", "--ring", &ring, "--from", "oldest", "--format", "json"]);
+    let replay = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &address, "--rate", rate])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // While the capture is sent, what the plant publishes is read, or the ring would fill up.
+    let asked = std::thread::spawn(move || {
+        let mut replay = replay;
+        assert!(replay.wait().unwrap().success());
+        plant.ask_to_end();
+        plant.says().unwrap()
+    });
+    let mut known = Known::default();
+    while let Some(tick) = watch.says() {
+        known.tick(&tick);
+    }
+    Some((known, asked.join().unwrap()))
+}
+
+/// The plant's own counts: all messages of the capture, nothing missing.
+fn complete(report: &Value, expected: &Value) {
+    let feed = &report["feeds"][0];
+    assert_eq!(feed["messages"], expected["messages"]);
+    assert_eq!((&feed["missing_messages"], &feed["malformed_messages"]), (&json!(0), &json!(0)));
+}
+
+fn volumes(known: &Known, expected: &Value) {
+    for (symbol, volume) in expected["volume_top10"].as_object().unwrap() {
+        assert_eq!(json!(known.number(symbol, "ACVOL_1")), *volume, "{symbol}");
+    }
+}
+
+/// The top of every book that is listed.
+fn tops(known: &Known, expected: &Value) {
+    let books = expected["books_price_size"].as_object().unwrap();
+    assert!(!books.is_empty());
+    for (symbol, book) in books {
+        for (side, fields) in [("bids", ["BID", "BIDSIZE"]), ("asks", ["ASK", "ASKSIZE"])] {
+            let best = book[side][0].as_array().map_or_else(|| vec![json!(0); 2], Clone::clone);
+            let found = fields.map(|field| json!(known.number(symbol, field)));
+            assert_eq!(found[..], best[..], "{symbol}");
+        }
+    }
+}
+
+#[test]
+fn deep_with_all_its_restarts_reaches_a_subscriber() {
+    let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
+    let file = "iex-deep-20170425/DEEP10.pcap.gz";
+    let (known, report) = through_a_plant("iex-deep-1.0", file, "deep", "30k").unwrap();
+    complete(&report, &expected);
+    assert_eq!(known.begun, 12);
+    let policy = &expected["policy_epoch_final"];
+    volumes(&known, policy);
+    tops(&known, policy);
+    assert_eq!(json!(known.fields.len()), json!(7_802));
+    assert_eq!(json!(known.corrections), policy["by_type"]["B"]);
+    assert_eq!(known.fields["MSFT"]["TRD_STATUS"], json!("N"), "it trades normally");
+}
+
+#[test]
+fn the_beginning_of_deeps_last_epoch_reaches_a_subscriber() {
+    let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
+    let expected = &expected["slice"];
+    let file = "iex-deep-20170425/deep10-lastsession-head.pcap";
+    let (known, report) = through_a_plant("iex-deep-1.0", file, "slice", "10k").unwrap();
+    complete(&report, expected);
+    volumes(&known, expected);
+    tops(&known, expected);
+}
+
+#[test]
+fn tops_reaches_a_subscriber() {
+    let Some(expected) = expected("iex-tops-20170710/expected.json") else { return };
+    let file = "iex-tops-20170710/tops16-part1.pcap.gz";
+    let (known, report) = through_a_plant("iex-tops-1.6", file, "tops16", "10k").unwrap();
+    complete(&report, &expected);
+    volumes(&known, &expected);
+    for (symbol, quote) in expected["final_quotes_flags_ts_bidsz_bidpx_askpx_asksz"].as_object().unwrap() {
+        let found = ["BIDSIZE", "BID", "ASK", "ASKSIZE"].map(|field| json!(known.number(symbol, field)));
+        assert_eq!(json!(found), json!(quote.as_array().unwrap()[2..]), "{symbol}");
+    }
+    for (symbol, trades) in expected["trades"].as_object().unwrap() {
+        let last = &trades["last_price_size_ts_id"];
+        assert_eq!(json!(known.number(symbol, "TRDPRC_1")), last[0], "{symbol}");
+        assert_eq!(json!(known.number(symbol, "TRDVOL_1")), last[1], "{symbol}");
+        assert_eq!(json!(known.number(symbol, "NUM_MOVES")), trades["trades"], "{symbol}");
+    }
+    assert_eq!(json!(known.corrections), expected["by_type"]["B"]);
+}
