@@ -121,8 +121,8 @@ proptest! {
     }
 
     #[test]
-    fn books_are_those_of_a_model(said in vec(said(), 0..400)) {
-        let settings = Settings { max_symbols: 3, max_levels: 6 };
+    fn books_are_those_of_a_model(said in vec(said(), 0..600), max_levels in prop::sample::select(vec![6, 12, 50])) {
+        let settings = Settings { max_symbols: 3, max_levels };
         let mut books = Books::new(settings);
         let mut model = Model::default();
         for (at, said) in said.into_iter().enumerate() {

@@ -1,0 +1,309 @@
+//! The price levels of one side.
+//!
+//! Most updates are about prices near the best, one tick from another: those levels are [`Rungs`], found by their distance from
+//! the lowest, the best of them by a bitmap. What lies outside, or between ticks, is kept apart in a sorted list, and so is a side with
+//! few levels. When the market has left the rungs they are laid out anew around the best price.
+
+mod rungs;
+
+use rungs::Rungs;
+
+use super::{Price, Quote};
+use crate::itch::Side;
+
+/// A price with the shares that are displayed at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price.
+    pub price: Price,
+    /// Shares, more than 0.
+    pub size: u32,
+}
+
+/// A side gets rungs when it has more levels than this: most symbols are quiet.
+const FEW: usize = 8;
+
+/// Updates outside the rungs after which it is looked at whether they suit the market still.
+const STRAYS: u32 = 64;
+
+/// What became of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Set {
+    /// There is a level more, or less, or one has another size.
+    Done,
+    /// No shares at a price that had none: nothing to do.
+    NotThere,
+    /// The side is full. The worst level had to give way, or was the one to be added.
+    Full,
+}
+
+/// A level; the better for its side, the greater the rank: asks are mirrored, so that both sides run the same code.
+#[derive(Clone, Copy, Debug)]
+struct Ranked {
+    rank: i64,
+    size: u32,
+}
+
+/// No level: worse than any.
+const NOTHING: Ranked = Ranked { rank: i64::MIN, size: 0 };
+
+/// All levels of a side: about 120 bytes, 1 KiB where it has rungs, and 16 bytes for each level apart from them.
+#[derive(Clone, Debug)]
+pub(super) struct Ladder {
+    best: Ranked,
+    mirror: i64,
+    rungs: Rungs,
+    count: u32,
+    /// Updates outside the rungs since they were laid out or found to suit.
+    strays: u32,
+    /// In ascending rank, so that the best is at the back.
+    apart: Vec<Ranked>,
+}
+
+impl Ladder {
+    pub(super) const fn new(side: Side) -> Self {
+        let mirror = match side {
+            Side::Bid => 0,
+            // All bits flipped, the order of signed numbers is reversed.
+            Side::Ask => -1,
+        };
+        Self { best: NOTHING, mirror, rungs: Rungs::NONE, count: 0, strays: 0, apart: Vec::new() }
+    }
+
+    /// The best level; no shares where there is none.
+    #[inline(always)]
+    pub(super) const fn best(&self) -> Quote {
+        let Ranked { rank, size } = self.best;
+        if size == 0 { Quote::NONE } else { Quote { price: Price(rank ^ self.mirror), size } }
+    }
+
+    /// How many levels there are.
+    pub(super) const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// The levels, best first.
+    pub(super) fn iter(&self) -> Levels<'_> {
+        let rung = self.rungs.below(rungs::COUNT);
+        Levels { rungs: &self.rungs, rung, apart: &self.apart, mirror: self.mirror, left: self.len() }
+    }
+
+    /// Sets the shares at a price. At `most` levels the worst of them gives way to a better one, so that the best stays right.
+    #[inline(always)]
+    pub(super) fn set(&mut self, price: Price, size: u32, most: usize) -> Set {
+        let rank = price.0 ^ self.mirror;
+        let Some(rung) = self.rungs.rung(rank) else { return self.set_apart(rank, size, most) };
+        let Some(before) = self.rungs.set(rung, size) else { return Set::NotThere };
+        self.count = self.count + u32::from(size != 0) - u32::from(before != 0);
+        let is_best = rank >= self.best.rank;
+        self.best.rank = if is_best { rank } else { self.best.rank };
+        self.best.size = if is_best { size } else { self.best.size };
+        if self.best.size == 0 {
+            self.find_best();
+        }
+        if before == 0 && size == 0 {
+            return Set::NotThere;
+        }
+        if self.len() > most { self.drop_worst() } else { Set::Done }
+    }
+
+    /// Looks for the best level, the last having gone.
+    #[inline]
+    fn find_best(&mut self) {
+        let apart = self.apart.last().copied().unwrap_or(NOTHING);
+        self.best = match self.rungs.best() {
+            Some((rank, size)) if rank > apart.rank || apart.size == 0 => Ranked { rank, size },
+            _ => apart,
+        };
+    }
+
+    /// An update of a level that has no rung.
+    #[inline(never)]
+    fn set_apart(&mut self, rank: i64, size: u32, most: usize) -> Set {
+        match (self.apart.binary_search_by_key(&rank, |level| level.rank), size) {
+            (Ok(at), 0) => {
+                self.apart.remove(at);
+                self.count -= 1;
+            }
+            (Ok(at), size) => self.apart[at].size = size,
+            (Err(_), 0) => return Set::NotThere,
+            (Err(at), size) => {
+                self.apart.insert(at, Ranked { rank, size });
+                self.count += 1;
+            }
+        }
+        let outcome = if self.len() > most { self.drop_worst() } else { Set::Done };
+        self.find_best();
+        if self.rungs.is_none() {
+            if self.apart.len() > FEW {
+                self.lay_out();
+            }
+        } else if !self.rungs.spans(rank) {
+            self.strays += 1;
+            // Laying out costs as much as there are levels, so that many updates have to have come for it.
+            if self.strays > STRAYS {
+                self.strays = 0;
+                if !self.rungs.suit(self.best.rank) {
+                    self.lay_out();
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Takes the worst level away: there is one too many.
+    #[cold]
+    fn drop_worst(&mut self) -> Set {
+        let apart = self.apart.first().map(|level| level.rank);
+        match self.rungs.worst() {
+            Some(rank) if apart.is_none_or(|apart| rank < apart) => {
+                if let Some(rung) = self.rungs.rung(rank) {
+                    self.rungs.set(rung, 0);
+                }
+            }
+            _ if apart.is_some() => {
+                self.apart.remove(0);
+            }
+            _ => return Set::Full,
+        }
+        self.count -= 1;
+        self.find_best();
+        Set::Full
+    }
+
+    /// Puts the rungs around the best level.
+    #[cold]
+    fn lay_out(&mut self) {
+        let Ranked { rank: best, size } = self.best;
+        let Some(rungs) = Rungs::around(best, best ^ self.mirror).filter(|_| size != 0) else { return };
+        let before = std::mem::replace(&mut self.rungs, rungs);
+        let mut next = before.below(rungs::COUNT);
+        while let Some(rung) = next {
+            self.apart.extend(before.level(rung).map(|(rank, size)| Ranked { rank, size }));
+            next = before.below(rung);
+        }
+        self.apart.sort_unstable_by_key(|level| level.rank);
+        let rungs = &mut self.rungs;
+        self.apart.retain(|level| {
+            let rung = rungs.rung(level.rank);
+            rung.is_none_or(|rung| rungs.set(rung, level.size).is_none())
+        });
+    }
+}
+
+/// The levels of a side, best first.
+#[derive(Clone, Debug)]
+pub(super) struct Levels<'a> {
+    rungs: &'a Rungs,
+    /// The next rung with a level.
+    rung: Option<usize>,
+    /// The levels apart that are still to come, the next one at the back.
+    apart: &'a [Ranked],
+    mirror: i64,
+    left: usize,
+}
+
+impl Iterator for Levels<'_> {
+    type Item = Level;
+
+    fn next(&mut self) -> Option<Level> {
+        let on_rung = self.rung.and_then(|rung| self.rungs.level(rung));
+        let (rank, size) = match (on_rung, self.apart.split_last()) {
+            (Some((rank, size)), apart) if apart.is_none_or(|(level, _)| level.rank < rank) => {
+                self.rung = self.rung.and_then(|rung| self.rungs.below(rung));
+                (rank, size)
+            }
+            (_, Some((level, worse))) => {
+                self.apart = worse;
+                (level.rank, level.size)
+            }
+            (_, None) => return None,
+        };
+        self.left = self.left.saturating_sub(1);
+        Some(Level { price: Price(rank ^ self.mirror), size })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Levels<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prices(ladder: &Ladder) -> Vec<i64> {
+        ladder.iter().map(|level| level.price.0).collect()
+    }
+
+    #[test]
+    fn the_best_is_the_highest_bid_and_the_lowest_ask() {
+        for (side, sorted) in [(Side::Bid, [30, 20, 10, -5]), (Side::Ask, [-5, 10, 20, 30])] {
+            let mut ladder = Ladder::new(side);
+            assert_eq!(ladder.best(), Quote::NONE);
+            for price in [20, -5, 10, 30] {
+                assert_eq!(ladder.set(Price(price), 7, 9), Set::Done);
+            }
+            assert_eq!(prices(&ladder), sorted);
+            assert_eq!(ladder.best(), Quote { price: Price(sorted[0]), size: 7 });
+        }
+    }
+
+    #[test]
+    fn levels_on_rungs_and_apart_are_one_ladder() {
+        for side in [Side::Bid, Side::Ask] {
+            let mut ladder = Ladder::new(side);
+            let price = |i: i64| match i % 4 {
+                // Between ticks, far away, and as far as numbers go.
+                0 => Price(500_050 + i * 100),
+                1 if i < 3 => Price(i64::MIN + i),
+                1 => Price(500_000 + i * 100_000),
+                _ => Price(500_000 + i * 100),
+            };
+            for size in [1, 2] {
+                for i in 0..100 {
+                    assert_eq!(ladder.set(price(i * 7 % 101), size, 200), Set::Done);
+                }
+            }
+            let listed = prices(&ladder);
+            assert_eq!((listed.len(), ladder.len(), ladder.iter().len()), (100, 100, 100));
+            assert!(if side == Side::Ask { listed.is_sorted() } else { listed.iter().rev().is_sorted() });
+            assert!(ladder.iter().all(|level| level.size == 2) && !ladder.rungs.is_none());
+            for i in 0..100 {
+                assert_eq!(ladder.set(price(i * 7 % 101), 0, 200), Set::Done);
+                assert_eq!(ladder.set(price(i * 7 % 101), 0, 200), Set::NotThere);
+                assert_eq!(ladder.best().price.0, prices(&ladder).first().copied().unwrap_or(0));
+            }
+            assert_eq!((ladder.len(), ladder.best()), (0, Quote::NONE));
+        }
+    }
+
+    #[test]
+    fn rungs_follow_the_market() {
+        let mut ladder = Ladder::new(Side::Bid);
+        for step in 0..2_000 {
+            ladder.set(Price(500_000 + step * 100), 5, 100);
+            ladder.set(Price(500_000 + (step - 20) * 100), 0, 100);
+        }
+        assert_eq!(ladder.len(), 20);
+        assert!(ladder.apart.len() <= STRAYS as usize, "{}", ladder.apart.len());
+        assert!(ladder.rungs.spans(ladder.best.rank) || ladder.strays > 0);
+    }
+
+    #[test]
+    fn a_full_side_keeps_its_best() {
+        let mut ladder = Ladder::new(Side::Bid);
+        for price in [10, 20, 30] {
+            assert_eq!(ladder.set(Price(price), 1, 3), Set::Done);
+        }
+        assert_eq!(ladder.set(Price(5), 1, 3), Set::Full);
+        assert_eq!(prices(&ladder), [30, 20, 10]);
+        assert_eq!(ladder.set(Price(25), 1, 3), Set::Full);
+        assert_eq!(prices(&ladder), [30, 25, 20]);
+        assert_eq!(ladder.set(Price(40), 1, 3), Set::Full);
+        assert_eq!(prices(&ladder), [40, 30, 25]);
+        assert_eq!(ladder.set(Price(1), 1, 0), Set::Full);
+    }
+}
