@@ -100,8 +100,8 @@ fn through_a_plant(protocol: &str, file: &str, name: &str, rate: &str) -> Option
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("plant.toml");
     let text = format!(
-        "[plant]\nring = \"{ring}\"\nring_size = \"64MiB\"\nstall_limit = \"0s\"\n[[feed]]\nname = \"iex\"\n\
-         protocol = \"{protocol}\"\nreceive_buffer = \"32MiB\"\nstart = \"from-one\"\n[[feed.line]]\n\
+        "[plant]\nring = \"{ring}\"\nring_size = \"128MiB\"\nstall_limit = \"0s\"\n[[feed]]\nname = \"iex\"\n\
+         protocol = \"{protocol}\"\nreceive_buffer = \"64MiB\"\nstart = \"from-one\"\n[[feed.line]]\n\
          address = \"{address}\"\ninterface = \"127.0.0.1\"\n"
     );
     std::fs::write(&config, text).unwrap();
@@ -157,7 +157,7 @@ fn tops(known: &Known, expected: &Value) {
 fn deep_with_all_its_restarts_reaches_a_subscriber() {
     let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
     let file = "iex-deep-20170425/DEEP10.pcap.gz";
-    let (known, report) = through_a_plant("iex-deep-1.0", file, "deep", "30k").unwrap();
+    let (known, report) = through_a_plant("iex-deep-1.0", file, "deep", "15k").unwrap();
     complete(&report, &expected);
     assert_eq!(known.begun, 12);
     let policy = &expected["policy_epoch_final"];
