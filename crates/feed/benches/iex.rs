@@ -89,7 +89,7 @@ impl Random {
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }
 
@@ -293,7 +293,7 @@ fn switch(file: &[u8]) -> u64 {
     }
     #[inline(always)]
     fn n8<const L: usize>(m: &[u8; L], at: usize) -> u64 {
-        n4(m, at + 4) << 32 | n4(m, at)
+        (n4(m, at + 4) << 32) | n4(m, at)
     }
     #[inline(always)]
     fn message<const L: usize>(m: &[u8], read: impl FnOnce(&[u8; L]) -> u64) -> u64 {
