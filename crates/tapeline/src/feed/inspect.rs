@@ -261,7 +261,7 @@ impl Findings {
     }
 }
 
-/// Opens a capture to see whether a plant can read it: a file of ITCH messages, or datagrams of MoldUDP64 among the first.
+/// Opens a capture to see whether the demo's plant can read it: a file of ITCH messages, or datagrams of MoldUDP64 among the first.
 ///
 /// # Errors
 /// It cannot be opened or read, or it holds something else, which is named.
@@ -291,7 +291,7 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
         _ => "datagrams of another protocol",
     };
     let hint =
-        "a plant reads NASDAQ ITCH 5.0 in MoldUDP64; `tapeline feed inspect` shows what a capture holds";
+        "the demo takes NASDAQ ITCH 5.0 in MoldUDP64; `tapeline feed inspect` shows what a capture holds";
     Err(Hinted::new(format!("{} holds {holds}", path.display()), hint).into())
 }
 
