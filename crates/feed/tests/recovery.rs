@@ -10,7 +10,10 @@ use std::ops::RangeInclusive;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
+use tapeline_feed::capture::{self, Recording};
 use tapeline_feed::history::{History, Limits};
+use tapeline_feed::line::{self, Arbiter, Line, Sink};
 use tapeline_feed::moldudp64::recover::{Ask, Client, PIECE, Rejected, Settings};
 use tapeline_feed::moldudp64::retransmit::{self, LONGEST_ANSWER, Server, Unanswered};
 use tapeline_feed::moldudp64::{
@@ -62,7 +65,7 @@ fn the_requests_for_the_holes_of_the_real_lines_are_these_bytes() {
     let mut client = Client::new(Settings::default());
     let holes = expected["A_and_B_arbitrated_without_recovery"]["missing_ranges"].as_array().unwrap();
     let holes = holes.iter().map(|hole| hole[0].as_u64().unwrap()..=hole[1].as_u64().unwrap());
-    client.update(Session::new("AAPL200130"), holes);
+    client.update(Session::new("AAPL200130"), holes, START);
     let requests: Vec<String> = std::iter::from_fn(|| client.poll(START))
         .map(|ask| ask.request.encode().iter().map(|byte| format!("{byte:02x}")).collect())
         .collect();
@@ -81,7 +84,7 @@ fn a_hole_is_filled_packet_by_packet_and_never_asked_for_twice() {
     let mut missing: BTreeSet<u64> = (100..=1_500).chain(1_700..=1_700).collect();
     let mut buffer = [0; LONGEST_ANSWER];
     let (mut asked, mut received) = (0, 0);
-    client.update(session(), ranges(&missing));
+    client.update(session(), ranges(&missing), START);
     while !missing.is_empty() {
         let ask = client.poll(START).expect("something is missing");
         assert_eq!(ask.server, 0);
@@ -91,7 +94,7 @@ fn a_hole_is_filled_packet_by_packet_and_never_asked_for_twice() {
         let data = client.answer(0, answer).unwrap();
         received += u64::from(data.count());
         fill(&mut missing, data);
-        client.update(session(), ranges(&missing));
+        client.update(session(), ranges(&missing), START);
     }
     assert_eq!(received, 1_402);
     assert_eq!((client.poll(START), client.next_due(START), client.is_busy()), (None, None, false));
@@ -106,7 +109,7 @@ fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
     let settings = Settings { servers: 2, max_tries: 3, timeout_ns: 100 * MS, ..Settings::default() };
     let mut client = Client::new(settings);
     let missing = [10..=12, 20..=20];
-    client.update(session(), missing.clone());
+    client.update(session(), missing.clone(), START);
     let mut now = START;
     let mut servers = Vec::new();
     for _ in 0..3 {
@@ -124,27 +127,27 @@ fn silence_moves_on_to_the_next_server_and_then_gives_up_once() {
     assert_eq!(client.given_up(), Some(20..=20));
     for _ in 0..3 {
         // The caller may go on to call them missing: it is not said again, nor asked for.
-        client.update(session(), missing.clone());
+        client.update(session(), missing.clone(), now);
         assert_eq!((client.poll(now), client.given_up(), client.next_due(now)), (None, None, None));
         now = now + 1_000 * MS;
     }
     assert_eq!((client.statistics().timeouts, client.statistics().given_up), (6, 4));
 
     // The server that answered is asked first the next time.
-    client.update(session(), [30..=30]);
+    client.update(session(), [30..=30], now);
     let ask = client.poll(now).unwrap();
     let mut buffer = [0; LONGEST_ANSWER];
     let mut server = Server::new(retransmit::Settings::default());
     let answer = server.answer(HERE, &ask.request.encode(), &history(50), now, &mut buffer).unwrap();
     assert!(client.answer(0, answer).is_ok());
-    client.update(session(), [31..=31]);
+    client.update(session(), [31..=31], now);
     assert_eq!(client.poll(now).unwrap().server, 0);
 }
 
 #[test]
 fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
     let mut client = Client::new(Settings { max_hole: 1_000, ..Settings::default() });
-    client.update(session(), [5..=1_004, 2_000..=5_000]);
+    client.update(session(), [5..=1_004, 2_000..=5_000], START);
     assert_eq!(client.given_up(), Some(2_000..=5_000));
     assert_eq!(client.given_up(), None);
     let asked: Vec<(u64, u16)> = std::iter::from_fn(|| client.poll(START))
@@ -161,8 +164,25 @@ fn a_hole_beyond_the_bound_is_given_up_at_once_and_whole() {
 
     // Everything that a sequence can be.
     let mut client = Client::new(Settings::default());
-    client.update(session(), [1..=u64::MAX]);
+    client.update(session(), [1..=u64::MAX], now);
     assert_eq!((client.poll(now), client.given_up()), (None, Some(1..=u64::MAX)));
+}
+
+#[test]
+fn what_is_missing_is_left_to_the_lines_for_a_while() {
+    let mut client = Client::new(Settings { delay_ns: 5 * MS, ..Settings::default() });
+    client.update(session(), [10..=12], START);
+    client.update(session(), [11..=12, 20..=20], START + 3 * MS);
+    assert_eq!((client.poll(START + 4 * MS), client.next_due(START)), (None, Some(START + 5 * MS)));
+    assert_eq!(client.poll(START + 5 * MS).unwrap().request, Request::for_gap(session(), 11, 12));
+    assert_eq!(client.poll(START + 7 * MS), None);
+    // It came on a line.
+    client.update(session(), [11..=12], START + 8 * MS);
+    assert_eq!(client.poll(START + 8 * MS), None);
+    // Nothing more will.
+    client.update(session(), [11..=12, 30..=30], START + 9 * MS);
+    client.hurry();
+    assert_eq!(client.poll(START + 9 * MS).unwrap().request, Request::for_gap(session(), 30, 30));
 }
 
 #[test]
@@ -170,12 +190,12 @@ fn the_rate_and_the_number_of_open_requests_are_bounded() {
     let settings = Settings { max_outstanding: 3, requests_per_second: 10, burst: 5, ..Settings::default() };
     let mut client = Client::new(settings);
     let holes: Vec<RangeInclusive<u64>> = (1..=40).map(|number| number * 10..=number * 10).collect();
-    client.update(session(), holes.iter().cloned());
+    client.update(session(), holes.iter().cloned(), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 3);
     // As they are filled two more go at once, and then one each tenth of a second.
-    client.update(session(), holes[3..].iter().cloned());
+    client.update(session(), holes[3..].iter().cloned(), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 2);
-    client.update(session(), holes[5..].iter().cloned());
+    client.update(session(), holes[5..].iter().cloned(), START);
     assert_eq!((client.poll(START), client.next_due(START)), (None, Some(START + 100 * MS)));
     assert!(client.poll(START + 100 * MS).is_some());
     assert!(client.poll(START + 100 * MS).is_none());
@@ -185,12 +205,12 @@ fn the_rate_and_the_number_of_open_requests_are_bounded() {
 fn holes_without_end_take_no_more_memory_and_are_asked_for_later() {
     let mut client = Client::new(Settings { max_outstanding: 10_000, burst: 10_000, ..Settings::default() });
     let holes = |from: u64| (from..=5_000).map(|number| number * 2..=number * 2);
-    client.update(session(), holes(1));
+    client.update(session(), holes(1), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 1_024);
-    client.update(session(), holes(1_025));
+    client.update(session(), holes(1_025), START);
     assert_eq!(std::iter::from_fn(|| client.poll(START)).count(), 1_024);
     // What is new in front waits as well.
-    client.update(session(), holes(500));
+    client.update(session(), holes(500), START);
     assert_eq!(client.poll(START), None);
 }
 
@@ -198,7 +218,7 @@ fn holes_without_end_take_no_more_memory_and_are_asked_for_later() {
 fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
     let settings = Settings { max_tries: 4, timeout_ns: 10 * MS, ..Settings::default() };
     let mut client = Client::new(settings);
-    client.update(session(), [10..=12]);
+    client.update(session(), [10..=12], START);
     let packet = |session, first, count: usize| {
         let mut buffer = [0; 200];
         let mut packet = PacketBuilder::new(&mut buffer, session, first).unwrap();
@@ -232,16 +252,16 @@ fn nonsense_is_counted_by_reason_and_a_liar_runs_out_of_tries() {
     assert_eq!((client.poll(now), client.given_up()), (None, Some(10..=12)));
 
     // An answer that is no lie but never helps: always the last message only.
-    client.update(session(), [20..=22]);
+    client.update(session(), [20..=22], now);
     for _ in 0..4 {
         assert!(client.poll(now).is_some());
         assert!(client.answer(0, &packet(session(), 22, 1)).is_ok());
-        client.update(session(), [20..=22]);
+        client.update(session(), [20..=22], now);
     }
     assert_eq!((client.poll(now), client.given_up()), (None, Some(20..=22)));
     // Another session begins: nothing of the one before is asked for.
-    client.update(session(), [30..=30]);
-    client.update(Session::new("DAY2"), [7..=7]);
+    client.update(session(), [30..=30], now);
+    client.update(Session::new("DAY2"), [7..=7], now);
     assert_eq!(client.poll(now).unwrap().request, Request::for_gap(Session::new("DAY2"), 7, 7));
     assert_eq!(client.answer(0, &packet(session(), 30, 1)), Err(Rejected::OtherSession));
 }
@@ -331,6 +351,137 @@ fn no_address_is_sent_more_than_its_share_nor_all_together() {
     assert!(flood(4, now + 5_000 * MS, 1).0 > 0);
 }
 
+/// What becomes of messages that an arbiter delivers: rejoined, and the gaps.
+#[derive(Default)]
+struct Tape {
+    messages: Sha256,
+    count: u64,
+    gaps: Vec<(u64, u64)>,
+    ends: Vec<u64>,
+}
+
+impl Sink for Tape {
+    fn message(&mut self, _: u64, bytes: &[u8], _: Nanos) {
+        self.messages.update((bytes.len() as u16).to_be_bytes());
+        self.messages.update(bytes);
+        self.count += 1;
+    }
+
+    fn gap(&mut self, first: u64, last: u64) {
+        self.gaps.push((first, last));
+    }
+
+    fn end_of_session(&mut self, next: u64) {
+        self.ends.push(next);
+    }
+
+    fn reset(&mut self, _: line::Session) {}
+}
+
+/// The datagrams of a shared capture with the line and the time.
+fn datagrams(path: &str, line: Line) -> Vec<(Nanos, Line, Vec<u8>)> {
+    let bytes = shared_data::bytes(path).unwrap();
+    let Recording::Datagrams(mut capture) = capture::open(&bytes[..]).unwrap() else { panic!("a capture") };
+    let mut datagrams = Vec::new();
+    while let Some(datagram) = capture.next().unwrap() {
+        datagrams.push((datagram.time, line, datagram.payload.to_vec()));
+    }
+    datagrams
+}
+
+/// The real lines A and B through an arbiter whose holes are asked for; `answer` is the server.
+fn recover(mut answer: impl FnMut(&Request) -> Option<Vec<u8>>) -> (Tape, Client, Arbiter) {
+    let mut arbiter = Arbiter::new(line::Settings {
+        recovery_age_ns: 60_000_000_000,
+        expire_on_packet: false,
+        ..line::Settings::default()
+    });
+    let settings = Settings { delay_ns: 20 * MS, timeout_ns: MS, ..Settings::default() };
+    let (mut client, mut tape) = (Client::new(settings), Tape::default());
+    let mut all = datagrams("moldudp64-derived/aapl5000-A.pcap", Line::A);
+    all.extend(datagrams("moldudp64-derived/aapl5000-B.pcap", Line::B));
+    all.sort_by_key(|(time, ..)| *time);
+    let mut now = Nanos(0);
+    let mut turn = |arbiter: &mut Arbiter, tape: &mut Tape, now: Nanos| {
+        let Some(line::Session::MoldUdp64(session)) = arbiter.session() else { return };
+        client.update(session, arbiter.missing(), now);
+        while let Some(ask) = client.poll(now) {
+            let Some(datagram) = answer(&ask.request) else { continue };
+            if client.answer(ask.server, &datagram).is_ok() {
+                arbiter.datagram(Line::RECOVERY, &datagram, now, tape).unwrap();
+                client.update(session, arbiter.missing(), now);
+            }
+        }
+        while let Some(range) = client.given_up() {
+            arbiter.give_up(range, now, tape);
+        }
+    };
+    for (time, line, datagram) in all {
+        // Time goes on between datagrams, too.
+        while now < time && arbiter.missing().next().is_some() {
+            now = now + MS;
+            turn(&mut arbiter, &mut tape, now.min(time));
+        }
+        now = time;
+        arbiter.datagram(line, &datagram, now, &mut tape).unwrap();
+        turn(&mut arbiter, &mut tape, now);
+    }
+    for _ in 0..100 {
+        now = now + MS;
+        turn(&mut arbiter, &mut tape, now);
+    }
+    (tape, client, arbiter)
+}
+
+#[test]
+fn the_fourteen_messages_that_both_real_lines_lost_are_recovered() {
+    let Some(expected) = shared_data::expected("moldudp64-derived/expected.json") else { return };
+    let mut history = History::new(Limits::default());
+    let mut arbiter = Arbiter::new(line::Settings::default());
+    for (time, line, datagram) in datagrams("moldudp64-derived/aapl5000-clean.pcap", Line::A) {
+        arbiter.datagram(line, &datagram, time, &mut history).unwrap();
+    }
+    let mut server = Server::new(retransmit::Settings::default());
+    let mut buffer = [0; LONGEST_ANSWER];
+    let mut requests = Vec::new();
+    let (tape, client, arbiter) = recover(|request| {
+        requests.push((request.sequence, request.sequence + u64::from(request.count) - 1));
+        let answer = server.answer(HERE, &request.encode(), &history, START, &mut buffer);
+        Some(answer.unwrap().to_vec())
+    });
+    let holes: Vec<(u64, u64)> =
+        serde_json::from_value(expected["A_and_B_arbitrated_without_recovery"]["missing_ranges"].clone())
+            .unwrap();
+    assert_eq!(requests, holes);
+    assert_eq!((tape.count, &tape.gaps[..], &tape.ends[..]), (5_000, &[][..], &[5_001][..]));
+    let sha256 = format!("{:x}", tape.messages.finalize());
+    assert_eq!(sha256, expected["clean_messages_rejoined_sha256"].as_str().unwrap());
+    assert_eq!((arbiter.statistics().recovered, client.statistics().messages), (14, 14));
+
+    // Nobody answers: each gap is said once, with the same messages, and all others come.
+    let (tape, client, _) = recover(|_| None);
+    assert_eq!((tape.count, &tape.gaps, &tape.ends[..]), (4_986, &holes, &[5_001][..]));
+    assert_eq!((client.statistics().given_up, client.statistics().timeouts), (14, 15));
+
+    // One that lies about the session, and one that answers with what was not asked for.
+    let (tape, client, _) = recover(|request| {
+        let mut buffer = [0; 200];
+        let mut packet = PacketBuilder::new(&mut buffer, Session::new("LIES"), request.sequence).unwrap();
+        packet.push(b"lie").unwrap();
+        let length = packet.finish();
+        Some(buffer[..length].to_vec())
+    });
+    assert_eq!((tape.count, &tape.gaps), (4_986, &holes));
+    assert_eq!(client.statistics().rejected, [0, 15, 0, 0]);
+    let (tape, client, _) = recover(|request| {
+        let sequence = request.sequence + u64::from(request.count);
+        let request = Request { sequence, ..*request };
+        Some(server.answer(HERE, &request.encode(), &history, START, &mut buffer).unwrap().to_vec())
+    });
+    assert_eq!((tape.count, &tape.gaps), (4_986, &holes));
+    assert_eq!(client.statistics().rejected, [0, 0, 0, 15]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -352,7 +503,7 @@ proptest! {
         let (mut now, mut round, mut lost) = (START, 0, 0);
         let mut buffer = [0; LONGEST_ANSWER];
         let mut flying: Vec<(Nanos, usize, Vec<u8>)> = Vec::new();
-        client.update(session(), ranges(&missing));
+        client.update(session(), ranges(&missing), now);
         while !missing.is_empty() {
             while let Some(ask) = client.poll(now) {
                 round += 1;
@@ -373,13 +524,13 @@ proptest! {
                 if let Ok(data) = client.answer(server, &answer) {
                     fill(&mut missing, data);
                 }
-                client.update(session(), ranges(&missing));
+                client.update(session(), ranges(&missing), now);
             }
             while let Some(range) = client.given_up() {
                 for sequence in range {
                     lost += u64::from(missing.remove(&sequence));
                 }
-                client.update(session(), ranges(&missing));
+                client.update(session(), ranges(&missing), now);
             }
             now = now + MS;
             prop_assert!(round < 100_000);
@@ -396,7 +547,7 @@ proptest! {
         let history = history(10);
         let mut server = Server::new(retransmit::Settings::default());
         let mut client = Client::new(Settings::default());
-        client.update(session(), [3..=4]);
+        client.update(session(), [3..=4], START);
         let ask = client.poll(START).unwrap();
         let mut buffer = [0; LONGEST_ANSWER];
         for datagram in &datagrams {

@@ -3,62 +3,28 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod shared_data;
+mod stage;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
+use stage::{Running, tapeline};
 use tapeline_feed::moldudp64::{HEADER_BYTES, Packet, Request, Session, parse};
 use tapeline_feed::soupbintcp::{Split, split};
 
 /// Far longer than loopback ever takes: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn tapeline(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
-struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output }
-    }
-
-    /// The next line, waited for.
-    fn says(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it ended without a word: {:?}", self.child.wait());
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    }
-
-    /// Asks it to end, and gives its last words.
-    fn end(&mut self) -> Value {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.says()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Asks a process to end, and gives its last words.
+fn end(server: &mut Running) -> Value {
+    server.ask_to_end();
+    server.says()
 }
 
 /// A retransmission server for a shared capture, and where it listens.
@@ -114,7 +80,7 @@ fn the_requests_of_the_real_holes_are_answered_with_the_real_messages() {
     let (length, _) = socket.recv_from(&mut buffer).unwrap();
     let Packet::Data(data) = parse(&buffer[..length]).unwrap() else { panic!("no messages") };
     assert_eq!((data.sequence(), data.end()), (4_990, 5_001));
-    let done = server.end();
+    let done = end(&mut server);
     assert_eq!((&done["requests"], &done["answers"], &done["messages"]), (&json!(10), &json!(6), &json!(25)));
     assert_eq!(done["unanswered"], json!({"malformed": 1, "other-session": 1, "absurd": 1, "not-here": 1}));
 }
@@ -189,7 +155,7 @@ fn a_session_is_served_and_fetched_over_soupbintcp() {
         let last = json_of(&fetch(address, &[&account[..], &["--from", "0"]].concat()));
         assert_eq!((&last["messages"], &last["first_sequence"]), (&json!(1), &json!(5_000)));
         assert_eq!(last["missing_messages"], json!(0));
-        let done = server.end();
+        let done = end(&mut server);
         // The end of the session was on its way before those who had enough said so.
         assert_eq!((&done["connections"], &done["ended"]), (&json!(3), &json!({"end-of-session": 3})));
     }
@@ -244,7 +210,7 @@ fn a_wrong_login_is_refused_with_a_hint_and_no_password_is_shown() {
     refused(&["--user", "user01"], "there is no password");
     let (_long_folder, long) = password("longer-than-ten");
     refused(&["--user", "user01", "--password-file", &long], "cannot be in a login");
-    assert_eq!(server.end()["ended"], json!({"rejected": 4}));
+    assert_eq!(end(&mut server)["ended"], json!({"rejected": 4}));
     // Nobody there any more.
     drop(server);
     refused(&["--tries", "2", "--pause", "1ms"], "nothing could be fetched");

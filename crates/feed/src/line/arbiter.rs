@@ -289,11 +289,13 @@ impl Arbiter {
     fn announce(&mut self, line: Line, next: u64, received: Nanos, sink: &mut impl Sink) {
         if self.end != End::Open {
             self.lines[line.number()].ended = true;
-            // When no line can bring anything more, waiting is of no use.
-            if matches!(self.end, End::Announced(_))
-                && self.lines.iter().all(|lane| lane.ended || !lane.heard)
-            {
-                self.flush(sink);
+            // When no line can bring anything more, waiting for them is of no use.
+            if self.is_left_to_recovery() {
+                if self.settings.recovery_age_ns == 0 {
+                    self.flush(sink);
+                } else if self.gap_since.is_some() {
+                    self.gap_since = Some(Nanos(received.0.saturating_sub(self.settings.window_age_ns)));
+                }
             }
             return;
         }

@@ -6,7 +6,7 @@
 //!
 //! | situation | what happens |
 //! |---|---|
-//! | something is missing | asked for in pieces of at most [`PIECE`] messages, oldest first |
+//! | something is missing for [`Settings::delay_ns`] | asked for in pieces of at most [`PIECE`] messages, oldest first |
 //! | an answer holds less than was asked for | the rest is asked for at once |
 //! | silence for [`Settings::timeout_ns`] | the next server is asked, round robin |
 //! | [`Settings::max_tries`] requests in a row brought nothing | given up |
@@ -34,6 +34,8 @@ pub const MAX_PIECES: usize = 1_024;
 pub struct Settings {
     /// How many servers there are; they are known by their numbers, from 0.
     pub servers: usize,
+    /// How long what is missing is left to the lines before it is asked for, ns: one of them may just be late.
+    pub delay_ns: u64,
     /// How long an answer may take, ns.
     pub timeout_ns: u64,
     /// Requests in a row for the same messages that may bring none of them.
@@ -49,10 +51,11 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// One server, 1 s as the protocol's page advises, three tries, 20,000 messages, 16 at once, 1,000 a second.
+    /// One server that is asked at once, 1 s as the protocol's page advises, three tries, 20,000 messages, 16 at once, 1,000 a second.
     fn default() -> Self {
         Self {
             servers: 1,
+            delay_ns: 0,
             timeout_ns: 1_000_000_000,
             max_tries: 3,
             max_hole: 20_000,
@@ -135,6 +138,8 @@ impl Statistics {
 struct Piece {
     first: u64,
     last: u64,
+    /// Since when it is known to be missing.
+    since: Nanos,
     /// Requests in a row that brought nothing.
     tries: u32,
     state: State,
@@ -192,7 +197,12 @@ impl Client {
     /// What is missing of `session` now, in ascending order: new holes are asked for, and what is not among them any
     /// more is forgotten. To be called after every answer and before the next [`poll`](Self::poll). Costs a comparison
     /// for each hole and each piece.
-    pub fn update(&mut self, session: Session, missing: impl IntoIterator<Item = RangeInclusive<u64>>) {
+    pub fn update(
+        &mut self,
+        session: Session,
+        missing: impl IntoIterator<Item = RangeInclusive<u64>>,
+        now: Nanos,
+    ) {
         if self.session != Some(session) {
             self.session = Some(session);
             self.pieces.clear();
@@ -209,11 +219,11 @@ impl Client {
                 // What is kept of the old pieces has its place first.
                 let room = MAX_PIECES.saturating_sub(self.pieces.len() - old);
                 let Some(&piece) = self.pieces.get(old).filter(|piece| piece.first <= last) else {
-                    self.open(from, last, size, room);
+                    self.open(from..=last, size, room, now);
                     break;
                 };
                 if from < piece.first {
-                    self.open(from, piece.first - 1, size, room);
+                    self.open(from..=piece.first - 1, size, room, now);
                 }
                 let (first, end) = (from.max(piece.first), last.min(piece.last));
                 self.keep(piece, first, end);
@@ -222,6 +232,13 @@ impl Client {
             }
         }
         mem::swap(&mut self.pieces, &mut self.spare);
+    }
+
+    /// The lines will bring nothing more: what is missing now is asked for without [`Settings::delay_ns`].
+    pub fn hurry(&mut self) {
+        for piece in &mut self.pieces {
+            piece.since = Nanos(0);
+        }
     }
 
     /// The next request that is due, or `None` for now. Call it until it gives none.
@@ -245,7 +262,7 @@ impl Client {
             if self.pieces[at].state == State::Due {
                 if self.pieces[at].tries >= self.settings.max_tries {
                     Self::give_up(self.pieces.get_mut(at), &mut self.statistics);
-                } else {
+                } else if now >= self.pieces[at].since + self.settings.delay_ns {
                     due = due.or(Some(at));
                 }
             }
@@ -266,7 +283,7 @@ impl Client {
     #[must_use]
     pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
         let due = self.pieces.iter().filter_map(|piece| match piece.state {
-            State::Due => Some(self.bucket.ready_at(1, now)),
+            State::Due => Some(self.bucket.ready_at(1, now).max(piece.since + self.settings.delay_ns)),
             State::Asked { at, .. } => Some(at + self.settings.timeout_ns),
             State::GivenUp { .. } => None,
         });
@@ -356,12 +373,12 @@ impl Client {
     }
 
     /// New messages that are missing, of a hole of `size` messages; there may be `room` pieces.
-    fn open(&mut self, first: u64, last: u64, size: u64, room: usize) {
+    fn open(&mut self, missing: RangeInclusive<u64>, size: u64, room: usize, now: Nanos) {
         let too_large = size > self.settings.max_hole;
-        let mut from = first;
+        let (mut from, last) = missing.into_inner();
         while from <= last && self.spare.len() < room {
             let to = if too_large { last } else { last.min(from.saturating_add(PIECE - 1)) };
-            self.spare.push(Piece { first: from, last: to, tries: 0, state: State::Due });
+            self.spare.push(Piece { first: from, last: to, since: now, tries: 0, state: State::Due });
             if too_large {
                 Self::give_up(self.spare.last_mut(), &mut self.statistics);
             }

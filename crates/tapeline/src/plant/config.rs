@@ -2,6 +2,7 @@
 //!
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
+pub(crate) mod recovery;
 mod symbols;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -92,6 +93,8 @@ pub(crate) struct Feed {
     pub(crate) market_by_order: bool,
     /// Its venue's short name.
     pub(crate) venue: String,
+    /// Who is asked for what is missing on every line.
+    pub(crate) recovery: Option<recovery::Recovery>,
     /// The copies of the feed.
     pub(crate) lines: Vec<Line>,
     /// What takes the place of the lines.
@@ -172,6 +175,7 @@ struct RawFeed {
     venue: Option<Spanned<String>>,
     file: Option<Spanned<String>>,
     pace: Option<Spanned<String>>,
+    recovery: Option<recovery::RawRecovery>,
     #[serde(default)]
     line: Vec<RawLine>,
 }
@@ -431,14 +435,17 @@ impl Source<'_> {
                 "a line is a table [[feed.line]] with its address",
             ));
         }
-        let reorder_messages = raw.reorder_messages.as_ref().map_or(4_096, |count| *count.get_ref());
+        let recovery = raw.recovery.map(|raw| self.recovery(raw, protocol.framing())).transpose()?;
+        // With recovery, everything behind a hole waits for it: a quarter of a second of a busy feed.
+        let default = if recovery.is_some() { 65_536 } else { 4_096 };
+        let reorder_messages = raw.reorder_messages.as_ref().map_or(default, |count| *count.get_ref());
         if !(1..=MAX_REORDER).contains(&reorder_messages) {
             let span = raw.reorder_messages.map_or(0..0, |count| count.span());
             let what = format!("reorder_messages is {reorder_messages}; 1 to {MAX_REORDER} are expected");
             return Err(self.wrong(
                 span,
                 what,
-                "reorder_messages = 4096 is the default; the memory is taken at the start",
+                "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start",
             ));
         }
         let lines = raw
@@ -481,6 +488,7 @@ impl Source<'_> {
                 })?,
             },
             from_one,
+            recovery,
             reorder_messages,
             reorder_time: match &raw.reorder_time {
                 None => Duration::from_millis(5),

@@ -5,6 +5,7 @@ mod follow;
 mod intake;
 pub(crate) mod measure;
 mod recorded;
+mod recovery;
 pub(crate) mod report;
 mod run;
 mod tally;

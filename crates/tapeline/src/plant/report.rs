@@ -10,6 +10,7 @@ use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
+use super::recovery::Recovery;
 use crate::output;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
@@ -102,6 +103,48 @@ pub(crate) struct FeedReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) damage: Option<String>,
     pub(crate) lines: Vec<LineReport>,
+    /// Absent where nobody is asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) recovery: Option<RecoveryReport>,
+}
+
+/// What was asked for again, and what came of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecoveryReport {
+    pub(crate) requests: u64,
+    pub(crate) answers: u64,
+    /// Messages that were missing on every line and came so.
+    pub(crate) recovered: u64,
+    /// Requests without an answer in time.
+    pub(crate) timeouts: u64,
+    /// Messages that no server gave.
+    pub(crate) given_up: u64,
+    /// Answers that were not taken, by reason.
+    pub(crate) rejected: BTreeMap<String, u64>,
+    /// Datagrams of somebody who is no server.
+    pub(crate) strangers: u64,
+    /// Requests not sent, connections not made or broken, logins refused.
+    pub(crate) failures: u64,
+    /// Connections begun, where servers are reached by those.
+    pub(crate) connections: u64,
+}
+
+impl RecoveryReport {
+    fn of(recovery: &Recovery, channel: &Channel) -> Self {
+        let (statistics, counters) = (recovery.statistics(), recovery.counters());
+        let rejected = statistics.rejected_by_reason().filter(|(_, count)| *count > 0);
+        Self {
+            requests: statistics.requests,
+            answers: statistics.answers,
+            recovered: channel.line(Line::RECOVERY).first,
+            timeouts: statistics.timeouts,
+            given_up: statistics.given_up,
+            rejected: rejected.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+            strangers: counters.strangers,
+            failures: counters.failures,
+            connections: counters.connections,
+        }
+    }
 }
 
 /// What came on one line.
@@ -151,12 +194,12 @@ impl PoolReport {
 }
 
 impl PlantReport {
-    pub(crate) fn of<'a>(
+    pub(super) fn of<'a>(
         config: &Config,
         sequencer: &mut Sequencer<RingPublish>,
         truncated_datagrams: u64,
         refused: Option<&Refused>,
-        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver], Option<Counters>)>,
+        feeds: impl Iterator<Item = (&'a Channel, &'a mut [Receiver], Option<Counters>, Option<&'a Recovery>)>,
     ) -> Self {
         Self {
             service: config.name.clone(),
@@ -181,7 +224,7 @@ impl PlantReport {
                 .feeds
                 .iter()
                 .zip(feeds)
-                .map(|(feed, (channel, receivers, pool))| {
+                .map(|(feed, (channel, receivers, pool, recovery))| {
                     let counters = channel.counters();
                     FeedReport {
                         name: feed.name.clone(),
@@ -203,6 +246,7 @@ impl PlantReport {
                         pool: pool.map(PoolReport::of),
                         file: feed.file.as_ref().map(|file| file.path.display().to_string()),
                         damage: None,
+                        recovery: recovery.map(|recovery| RecoveryReport::of(recovery, channel)),
                         lines: feed
                             .lines
                             .iter()

@@ -15,6 +15,7 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
 use super::config::{self, Config, Feed, Receive};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
+use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
 use crate::failure::Hinted;
 use crate::output::Format;
@@ -37,6 +38,10 @@ pub(crate) struct RunArgs {
 /// Subscribers that sleep are woken after this many datagrams, and after the last of a batch. Less often would let them
 /// sleep through a burst; more often, they would fall asleep again in the middle of it.
 const WAKE_EVERY: usize = 8;
+/// How long the plant sleeps while an answer is waited for: as long as one takes on the same host.
+const WHILE_RECOVERING: Duration = Duration::from_micros(200);
+/// Bytes that are kept for each message that may wait for recovery; ITCH's have 30 on average.
+const WAITING_BYTES: usize = 48;
 /// For how long a plant that is told to stop goes on with what has already arrived.
 const LAST_WORDS_NS: i64 = 500_000_000;
 /// How often the clock is compared with the kernel's and the note is rewritten.
@@ -47,6 +52,7 @@ struct Inlet {
     channel: Channel,
     source: Source,
     file: Option<Recorded>,
+    recovery: Option<Recovery>,
 }
 
 impl Inlet {
@@ -171,6 +177,11 @@ impl Running {
                     taken += played;
                     all_read &= played == 0;
                 }
+                if let Some(recovery) = &mut inlet.recovery
+                    && recovery.turn(&mut inlet.channel, &self.clock, &mut self.sequencer)?
+                {
+                    self.sequencer.publisher().ring().flush();
+                }
                 // Only now is what is missing on one line known not to lie unread on another.
                 if all_read && inlet.channel.expire(&self.clock, &mut self.sequencer)? {
                     self.sequencer.publisher().ring().flush();
@@ -209,6 +220,8 @@ impl Running {
         publisher.flush();
         let files = self.inlets.iter().filter_map(|inlet| inlet.file.as_ref());
         let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
+        let recovers = |inlet: &Inlet| inlet.recovery.as_ref().is_some_and(Recovery::is_busy);
+        let longest = if self.inlets.iter().any(recovers) { longest.min(WHILE_RECOVERING) } else { longest };
         match self.inlets.as_slice() {
             // All that have lines have a thread, or none has.
             all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
@@ -255,7 +268,7 @@ impl Running {
             refused,
             self.inlets.iter_mut().map(|inlet| {
                 let (receivers, pool) = inlet.source.end();
-                (&inlet.channel, receivers, pool)
+                (&inlet.channel, receivers, pool, inlet.recovery.as_ref())
             }),
         );
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
@@ -295,12 +308,21 @@ impl Inlet {
                 Ok(receiver)
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
+        let delay_ns = feed.reorder_time.as_nanos() as u64;
+        let recovery =
+            feed.recovery.as_ref().map(|recovery| Recovery::open(recovery, delay_ns)).transpose()?;
+        let defaults = line::Settings::default();
         let arbitration = line::Settings {
             window_messages: feed.reorder_messages,
-            window_age_ns: feed.reorder_time.as_nanos() as u64,
+            window_bytes: match recovery {
+                Some(_) => defaults.window_bytes.max(WAITING_BYTES * feed.reorder_messages),
+                None => defaults.window_bytes,
+            },
+            window_age_ns: delay_ns,
+            recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
             expire_on_packet: false,
             start: if feed.from_one { Start::FromOne } else { Start::First },
-            ..line::Settings::default()
+            ..defaults
         };
         let mut channel = Channel::new(ChannelSettings {
             number,
@@ -329,7 +351,7 @@ impl Inlet {
             }
             _ => Source::inline(receivers),
         };
-        Ok(Self { channel, source, file })
+        Ok(Self { channel, source, file, recovery })
     }
 }
 

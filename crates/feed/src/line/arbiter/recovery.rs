@@ -8,7 +8,7 @@ use tapeline_measure::Nanos;
 
 pub(super) use given_up::GivenUp;
 
-use super::Arbiter;
+use super::{Arbiter, End};
 use crate::framing::{Kind, Packet};
 use crate::line::{Line, Sink};
 
@@ -25,6 +25,13 @@ impl Arbiter {
     pub fn missing(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let holes = self.held.holes(self.next, self.known_end);
         holes.flat_map(|hole| self.given_up.less(hole)).take(MAX_HOLES)
+    }
+
+    /// Whether every line that was heard of in this session has said that it is over: what is missing none of them will
+    /// bring.
+    #[must_use]
+    pub fn is_left_to_recovery(&self) -> bool {
+        matches!(self.end, End::Announced(_)) && self.lines.iter().all(|lane| lane.ended || !lane.heard)
     }
 
     /// Recovery will not bring these messages: those of them that are missing are declared as soon as nothing older is

@@ -1,0 +1,123 @@
+//! `[feed.recovery]`: who is asked for what is missing on every line.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tapeline_feed::Framing;
+use tapeline_feed::soupbintcp::{Password, Username};
+use toml::Spanned;
+
+use super::Source;
+use crate::{arguments, password};
+
+/// A feed's recovery.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    /// What the servers speak.
+    pub(crate) kind: Kind,
+    /// Whom to ask, the first first.
+    pub(crate) servers: Vec<SocketAddrV4>,
+    /// How long an answer may take before the next one is asked.
+    pub(crate) timeout: Duration,
+    /// Requests in a row that may bring nothing.
+    pub(crate) tries: u32,
+    /// How long a hole may stay open after the lines had their time.
+    pub(crate) time: Duration,
+    /// Requests a second in the long run.
+    pub(crate) requests_per_second: u64,
+    /// The most messages of one hole that are asked for.
+    pub(crate) max_hole: u64,
+}
+
+/// What servers speak.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Requests and answers are datagrams of the feed's own protocol.
+    MoldUdp64,
+    /// A login from a sequence on.
+    SoupBinTcp {
+        /// Who logs in.
+        username: Username,
+        /// Its password.
+        password: Password,
+    },
+}
+
+/// The most servers of one feed.
+const MAX_SERVERS: usize = 8;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRecovery {
+    kind: Option<Spanned<String>>,
+    servers: Spanned<Vec<Spanned<String>>>,
+    timeout: Option<Spanned<String>>,
+    tries: Option<Spanned<u32>>,
+    time: Option<Spanned<String>>,
+    requests_per_second: Option<Spanned<u64>>,
+    max_hole: Option<Spanned<u64>>,
+    user: Option<Spanned<String>>,
+    password_file: Option<Spanned<PathBuf>>,
+}
+
+impl Source<'_> {
+    /// Checks a feed's recovery; `framing` is how its lines carry it.
+    pub(super) fn recovery(&self, raw: RawRecovery, framing: Framing) -> anyhow::Result<Recovery> {
+        let span = raw.servers.span();
+        if framing != Framing::MoldUdp64 {
+            let hint =
+                "leave [feed.recovery] out: this protocol's lines have no numbers that a server here knows";
+            return Err(self.wrong(span, "only feeds in MoldUDP64 can be recovered", hint));
+        }
+        let servers = raw.servers.into_inner();
+        if !(1..=MAX_SERVERS).contains(&servers.len()) {
+            let what = format!("{} servers; 1 to {MAX_SERVERS} are expected", servers.len());
+            return Err(self.wrong(span, what, "such as servers = [\"10.0.0.5:26479\", \"10.0.0.6:26479\"]"));
+        }
+        let address = |server: &Spanned<String>| {
+            server.get_ref().parse().map_err(|_| {
+                let what = format!("server \"{}\" is not an IPv4 address with a port", server.get_ref());
+                self.wrong(server.span(), what, "such as \"10.0.0.5:26479\"")
+            })
+        };
+        let servers = servers.iter().map(address).collect::<anyhow::Result<Vec<_>>>()?;
+        let kind = match raw.kind.as_ref().map(|kind| kind.get_ref().as_str()) {
+            None | Some("moldudp64") => {
+                if let Some(user) = &raw.user {
+                    let hint = "kind = \"soupbintcp\" is what has logins";
+                    return Err(self.wrong(user.span(), "MoldUDP64 has no login", hint));
+                }
+                Kind::MoldUdp64
+            }
+            Some("soupbintcp") => Kind::SoupBinTcp {
+                username: Username::new(raw.user.as_ref().map_or("", |user| user.get_ref().as_str())),
+                password: match (&raw.user, &raw.password_file) {
+                    (None, _) => Password::new(""),
+                    (Some(_), file) => password::read(file.as_ref().map(|file| file.get_ref().as_path()))?,
+                },
+            },
+            Some(other) => {
+                let span = raw.kind.as_ref().map_or(0..0, Spanned::span);
+                let what = format!("kind is \"{other}\"; \"moldudp64\" or \"soupbintcp\" is expected");
+                return Err(self.wrong(span, what, "what the servers speak; \"moldudp64\" if left out"));
+            }
+        };
+        let some = |raw: &Option<Spanned<String>>, default: Duration, hint: &str| match raw {
+            None => Ok(default),
+            Some(time) => {
+                arguments::some_duration(time.get_ref()).map_err(|error| self.wrong(time.span(), error, hint))
+            }
+        };
+        Ok(Recovery {
+            kind,
+            servers,
+            timeout: some(&raw.timeout, Duration::from_millis(250), "timeout = \"250ms\" is the default")?,
+            tries: raw.tries.map_or(4, Spanned::into_inner).max(1),
+            time: some(&raw.time, Duration::from_secs(5), "time = \"5s\" is the default")?,
+            requests_per_second: raw.requests_per_second.map_or(1_000, Spanned::into_inner).max(1),
+            max_hole: raw.max_hole.map_or(20_000, Spanned::into_inner),
+        })
+    }
+}

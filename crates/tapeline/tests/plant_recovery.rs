@@ -1,0 +1,303 @@
+//! Two lossy lines and a real plant that asks for what neither brought: of real servers, of none, and of one that lies.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
+mod stage;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use shared_data::{expected, shared};
+use stage::{Place, Running};
+use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, heartbeat};
+use tapeline_plant::tick::{Flags, Kind, Tick};
+use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
+
+/// The whole of A is sent before B, so what waits behind A's holes needs room and time. When both have ended nothing more is
+/// left to the lines, and what both lack is asked for at once.
+const PATIENT: &str = "reorder_time = \"60s\"\nreorder_messages = 8192\n";
+
+/// What a subscriber saw of a plant from its first tick to the end of the session.
+#[derive(Default)]
+struct Seen {
+    /// The messages with their lengths.
+    messages: Sha256,
+    count: u64,
+    gaps: u64,
+    suspect: u64,
+    states: Vec<String>,
+}
+
+/// Reads the ring of a plant in a thread of its own.
+fn watch(ring: &str) -> thread::JoinHandle<Seen> {
+    let mut subscriber = Subscriber::join(&Name::new(ring).unwrap(), Start::Oldest).unwrap();
+    thread::spawn(move || {
+        let mut seen = Seen::default();
+        loop {
+            match subscriber.next() {
+                Poll::Frame(frame) => {
+                    let tick = Tick::parse(&frame).unwrap();
+                    let has = |flag| tick.header.flags.contains(flag);
+                    if tick.header.kind != Kind::Status {
+                        seen.messages.update((tick.source.len() as u16).to_be_bytes());
+                        seen.messages.update(tick.source);
+                        seen.count += 1;
+                        seen.suspect += u64::from(has(Flags::SUSPECT));
+                    }
+                    seen.gaps += u64::from(has(Flags::GAP));
+                    if has(Flags::STATE) {
+                        seen.states.push(tick.header.state.to_string());
+                    }
+                    if has(Flags::END_OF_SESSION) {
+                        return seen;
+                    }
+                }
+                Poll::Empty => _ = subscriber.wait(Wait::Park, Duration::from_secs(1)),
+                other => panic!("{other:?}"),
+            }
+        }
+    })
+}
+
+/// The plant's own account, a subscriber's, and what another process made of the ticks.
+struct Outcome {
+    report: Value,
+    seen: Seen,
+    found: Value,
+}
+
+/// Lines A and B through a plant with this recovery; `None` without the captures.
+fn run(recovery: &str) -> Option<Outcome> {
+    let [a, b] = ["A", "B"].map(|line| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap")));
+    let (a, b) = (a?, b?);
+    let place = Place::new(2);
+    let mut plant = place.plant(&format!("{PATIENT}[feed.recovery]\n{recovery}"));
+    let mut tally = place.tally("AAPL");
+    let watch = watch(&place.ring);
+    // A sign of life from B, without which the session would be over when A says so.
+    let sign = heartbeat(Session::new("AAPL200130"), 1);
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(&sign, place.lines[1]).unwrap();
+    place.replay(&a, 0);
+    place.replay(&b, 1);
+    Some(Outcome { report: plant.says(), seen: watch.join().unwrap(), found: tally.says() })
+}
+
+/// A server of what a shared file holds, and its address.
+fn server(command: &str, file: &str, more: &[&str]) -> Option<(Running, String)> {
+    let path = shared(file)?;
+    let arguments = ["feed", command, path.to_str().unwrap(), "--listen", "127.0.0.1:0", "--format", "json"];
+    let mut server = Running::start(&[&arguments[..], more].concat());
+    let address = server.says()["ready"].as_str().unwrap().to_owned();
+    Some((server, address))
+}
+
+/// Every message came, in order, and the books are the exchange's.
+#[track_caller]
+fn is_whole(outcome: &Outcome) {
+    let derived = expected("moldudp64-derived/expected.json").unwrap();
+    let itch = expected("itch50-aapl-20200130/expected.json").unwrap();
+    let Outcome { report, seen, found } = outcome;
+    assert_eq!((seen.count, seen.gaps), (5_000, 0), "{report}");
+    let sha256 = format!("{:x}", seen.messages.clone().finalize());
+    assert_eq!(sha256, derived["clean_messages_rejoined_sha256"].as_str().unwrap());
+    for member in ["by_type", "live_orders_end", "unknown_order_references", "books_price_shares_orders"] {
+        assert_eq!(found[member], itch[member], "{member}");
+    }
+    assert_eq!((&found["missing_messages"], &found["lost_ticks"]), (&json!(0), &json!(0)));
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["messages"], &feed["missing_messages"]), (&json!(5_000), &json!(0)));
+    assert_eq!(feed["recovery"]["recovered"], json!(14), "{report}");
+}
+
+/// The messages that both lines lost are missing, each gap was said once, and everything else came.
+#[track_caller]
+fn is_without_the_fourteen(outcome: &Outcome) {
+    let both = &expected("moldudp64-derived/expected.json").unwrap()["A_and_B_arbitrated_without_recovery"];
+    let Outcome { report, seen, found } = outcome;
+    assert_eq!((seen.count, seen.gaps), (4_986, 5), "{report}");
+    for member in ["missing_ranges", "missing_messages", "next_sequence"] {
+        assert_eq!(found[member], both[member], "{member}");
+    }
+    // From the first gap on nothing is certain any more.
+    assert_eq!(seen.suspect, 5_000 - 984 - 11, "{report}");
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["missing_messages"], &feed["gaps"]), (&json!(14), &json!(5)));
+    assert_eq!((&feed["recovery"]["recovered"], &feed["recovery"]["given_up"]), (&json!(0), &json!(14)));
+}
+
+#[test]
+fn what_both_lines_lost_comes_from_a_retransmission_server() {
+    let Some((mut server, address)) =
+        server("serve-retransmit", "moldudp64-derived/aapl5000-clean.pcap", &[])
+    else {
+        return;
+    };
+    let outcome = run(&format!("servers = [\"{address}\"]")).unwrap();
+    is_whole(&outcome);
+    let recovery = &outcome.report["feeds"][0]["recovery"];
+    assert_eq!((&recovery["rejected"], &recovery["strangers"]), (&json!({}), &json!(0)));
+    server.ask_to_end();
+    let answered = server.says();
+    assert_eq!((&answered["unanswered"], &answered["requests"]), (&json!({}), &recovery["requests"]));
+}
+
+#[test]
+fn what_both_lines_lost_comes_over_soupbintcp() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secretpw\n").unwrap();
+    let file = file.to_str().unwrap();
+    let login = ["--user", "user01", "--password-file", file, "--session", "AAPL200130"];
+    let Some((mut server, address)) =
+        server("serve-soup", "itch50-aapl-20200130/aapl-first5000.itch", &login)
+    else {
+        return;
+    };
+    let outcome = run(&format!(
+        "kind = \"soupbintcp\"\nservers = [\"{address}\"]\nuser = \"user01\"\npassword_file = \"{file}\"\n\
+         timeout = \"20s\""
+    ))
+    .unwrap();
+    is_whole(&outcome);
+    let recovery = &outcome.report["feeds"][0]["recovery"];
+    assert_eq!((&recovery["failures"], &recovery["timeouts"]), (&json!(0), &json!(0)));
+    server.ask_to_end();
+    assert_eq!(server.says()["connections"], recovery["connections"]);
+}
+
+#[test]
+fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
+    // Two sockets that nobody reads, so nothing says that nobody is there.
+    let dead = [0, 1].map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let [one, two] = dead.each_ref().map(|socket| socket.local_addr().unwrap());
+    let settings = "timeout = \"20ms\"\ntries = 3\n";
+    let Some(outcome) = run(&format!("{settings}servers = [\"{one}\", \"{two}\"]")) else { return };
+    is_without_the_fourteen(&outcome);
+    let recovery = &outcome.report["feeds"][0]["recovery"];
+    assert_eq!((&recovery["requests"], &recovery["timeouts"]), (&json!(15), &json!(15)));
+    // Both were asked.
+    for socket in dead {
+        socket.set_nonblocking(true).unwrap();
+        assert_eq!(socket.recv(&mut [0; 32]).unwrap(), 20);
+    }
+
+    // A login that nobody answers, and a port where nobody listens.
+    let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let outcome = run(&format!("kind = \"soupbintcp\"\n{settings}servers = [\"{free}\"]")).unwrap();
+    is_without_the_fourteen(&outcome);
+    assert!(outcome.report["feeds"][0]["recovery"]["failures"].as_u64().unwrap() > 0);
+}
+
+/// Answers each request with everything that an honest server would not say, until the test is over.
+fn liar() -> SocketAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut request = [0; 64];
+        while let Ok((length, plant)) = socket.recv_from(&mut request) {
+            let request = Request::decode(&request[..length]).unwrap();
+            let lie = |session, sequence, bytes: usize| {
+                let mut buffer = [0; 256];
+                let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
+                packet.push(&[b'X'; 36]).unwrap();
+                let length = packet.finish().min(bytes);
+                buffer[..length].to_vec()
+            };
+            let after = request.sequence + u64::from(request.count);
+            for lie in [
+                lie(Session::new("OTHER"), request.sequence, 256),
+                lie(request.session, after, 256),
+                lie(request.session, request.sequence, 50),
+                heartbeat(request.session, after).to_vec(),
+                vec![0xFF; 1_400],
+            ] {
+                let _ = socket.send_to(&lie, plant);
+            }
+            // Not from this server's address: from anybody's.
+            let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let _ = stranger.send_to(&lie(request.session, request.sequence, 256), plant);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_lies_is_counted_by_reason_and_believed_in_nothing() {
+    let liar_alone = liar();
+    let settings = "timeout = \"100ms\"\ntries = 2\n";
+    let Some(outcome) = run(&format!("{settings}servers = [\"{liar_alone}\"]")) else { return };
+    is_without_the_fourteen(&outcome);
+    let recovery = &outcome.report["feeds"][0]["recovery"];
+    let reasons: Vec<&String> = recovery["rejected"].as_object().unwrap().keys().collect();
+    assert_eq!(reasons, ["malformed", "no-messages", "not-wanted", "other-session"]);
+    assert!(recovery["strangers"].as_u64().unwrap() > 0 && recovery["answers"] == json!(0), "{recovery}");
+
+    // With an honest one beside it, nothing is missing.
+    let honest = server("serve-retransmit", "moldudp64-derived/aapl5000-clean.pcap", &[]).unwrap();
+    let (liar_first, honest_second) = (liar(), &honest.1);
+    let settings = "timeout = \"100ms\"\ntries = 8\n";
+    let outcome = run(&format!("{settings}servers = [\"{liar_first}\", \"{honest_second}\"]")).unwrap();
+    is_whole(&outcome);
+    assert!(outcome.report["feeds"][0]["recovery"]["timeouts"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn while_it_recovers_the_channel_says_so_and_then_that_it_is_live() {
+    // A server that answers only after a while: the plant is told of the hole long before.
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    let place = Place::new(1);
+    let settings =
+        "stale_after = \"0s\"\nreorder_time = \"5ms\"\n[feed.recovery]\ntimeout = \"20s\"\ntime = \"60s\"\n";
+    let mut plant = place.plant(&format!("{settings}servers = [\"{address}\"]"));
+    let watch = watch(&place.ring);
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let session = Session::new("DAY1");
+    let packet = |sequence| {
+        let mut buffer = [0; 64];
+        let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
+        packet.push(b"S\0\0\0\0\0\0\0\0\0\x07O").unwrap();
+        let length = packet.finish();
+        buffer[..length].to_vec()
+    };
+    sender.send_to(&packet(1), place.lines[0]).unwrap();
+    sender.send_to(&packet(3), place.lines[0]).unwrap();
+    let mut request = [0; 64];
+    let (length, from) = socket.recv_from(&mut request).unwrap();
+    assert_eq!(Request::decode(&request[..length]), Ok(Request::for_gap(session, 2, 2)));
+    socket.send_to(&packet(2), from).unwrap();
+    sender.send_to(&tapeline_feed::moldudp64::end_of_session(session, 4), place.lines[0]).unwrap();
+    let (seen, report) = (watch.join().unwrap(), plant.says());
+    assert_eq!((seen.count, seen.gaps), (3, 0));
+    // The end of the session comes as soon as the messages are there, and the word that all is well behind it.
+    assert_eq!(seen.states[..2], ["live", "recovering"], "{report}");
+    assert_eq!(report["feeds"][0]["state"], "live");
+    assert_eq!(report["feeds"][0]["recovery"]["recovered"], json!(1));
+}
+
+#[test]
+fn mistakes_in_a_recovery_are_named_with_their_line() {
+    for (recovery, says) in [
+        ("servers = []", "0 servers; 1 to 8 are expected"),
+        ("servers = [\"nowhere\"]", "server \"nowhere\" is not an IPv4 address with a port"),
+        ("servers = [\"127.0.0.1:9\"]\nkind = \"tcp\"", "kind is \"tcp\"; \"moldudp64\" or \"soupbintcp\""),
+        ("servers = [\"127.0.0.1:9\"]\nuser = \"me\"", "MoldUDP64 has no login"),
+        ("servers = [\"127.0.0.1:9\"]\ntimeout = \"0s\"", "at least 1ns is needed"),
+        ("servers = [\"127.0.0.1:9\"]\ntry = 1", "unknown key `try`"),
+        ("kind = \"moldudp64\"", "missing key `servers`"),
+    ] {
+        let place = Place::new(1);
+        let config = place.config(&format!("[feed.recovery]\n{recovery}"));
+        let output = stage::tapeline(&["plant", "--config", &config]).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            errors.contains(says) && errors.contains("hint: ") && errors.contains("plant.toml:"),
+            "{errors}"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! Processes of `tapeline`, and what one test of a plant has to itself.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+/// The binary, with these arguments.
+pub(crate) fn tapeline(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// The next line, waited for.
+    pub(crate) fn says(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it ended without a word: {:?}", self.child.wait());
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    pub(crate) fn ask_to_end(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ring, groups and configuration of one test, none shared with another.
+pub(crate) struct Place {
+    pub(crate) ring: String,
+    pub(crate) lines: Vec<SocketAddrV4>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(lines: u8) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        let [_, _, high, low] = pid.to_be_bytes();
+        let port = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let group = |line| Ipv4Addr::new(239, 200 + line, high, low.wrapping_add(number as u8));
+        Self {
+            ring: format!("test-plant-{pid}-{number}"),
+            lines: (0..lines).map(|line| SocketAddrV4::new(group(line), port())).collect(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn config(&self, feed: &str) -> String {
+        let lines: String = self
+            .lines
+            .iter()
+            .map(|line| format!("[[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"))
+            .collect();
+        let text = format!(
+            "[plant]\nring = \"{}\"\npublish = \"every-message\"\n[[feed]]\nname = \"test\"\n\
+             protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{feed}\n{lines}",
+            self.ring
+        );
+        let path = self.folder.path().join("plant.toml");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A plant that is ready.
+    pub(crate) fn plant(&self, feed: &str) -> Running {
+        let config = self.config(feed);
+        let mut plant =
+            Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
+        assert_eq!(plant.says()["ready"], json!(self.ring));
+        plant
+    }
+
+    /// A subscriber in a process of its own that has joined.
+    pub(crate) fn tally(&self, symbol: &str) -> Running {
+        let mut tally = Running::start(&[
+            "plant",
+            "tally",
+            "--ring",
+            &self.ring,
+            "--from",
+            "oldest",
+            "--announce",
+            "--until-end-of-session",
+            "--symbol",
+            symbol,
+            "--format",
+            "json",
+        ]);
+        assert_eq!(tally.says()["joined"], json!(self.ring));
+        tally
+    }
+
+    /// Sends a file, slowly enough for a buffer of the usual size and a machine that does much else.
+    pub(crate) fn replay(&self, file: &Path, line: usize) {
+        let to = self.lines[line].to_string();
+        let output = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &to, "--rate", "20k"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
