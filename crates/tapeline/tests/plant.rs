@@ -4,6 +4,7 @@
 
 mod shared_data;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
@@ -336,6 +337,83 @@ fn watch_gives_json_lines_in_a_pipe() {
     assert_eq!((bid, ask, last), (json!(320.8), json!(321.4), json!(321.29)));
     assert_eq!(trades, 473);
     assert_eq!(tally.says()["messages"], json!(5_000));
+}
+
+/// Who applies every order that a plant publishes has the real book at the end; a tally beside it is not disturbed.
+#[test]
+fn the_orders_of_a_real_day_make_its_book() {
+    let (Some(file), Some(expected)) =
+        (shared("itch50-aapl-20200130/aapl-first5000.itch"), expected("itch50-aapl-20200130/expected.json"))
+    else {
+        return;
+    };
+    let place = Place::new(1);
+    let mut plant = place.plant("market_by_order = true");
+    let mut tally = place.tally("AAPL");
+    let mut watch = Running::start(&[
+        "plant",
+        "watch",
+        "AAPL",
+        "--ring",
+        &place.ring,
+        "--from",
+        "oldest",
+        "--until-end-of-session",
+    ]);
+    place.replay(&file, 0);
+    // By number: side, price in ten-thousandths, shares.
+    let mut orders: BTreeMap<String, (String, i64, u64)> = BTreeMap::new();
+    let mut by_order = 0;
+    loop {
+        let tick = watch.says();
+        if tick["kind"] == "status" && tick["text"].as_str().unwrap().contains("ended") {
+            break;
+        }
+        if tick["domain"] != "MarketByOrder" {
+            continue;
+        }
+        by_order += 1;
+        if tick["kind"] == "refresh" {
+            assert_eq!((&tick["complete"], &tick["summary"]["CURRENCY"]), (&json!(true), &json!("USD")));
+        }
+        for order in tick["orders"].as_array().unwrap() {
+            let number = order["order"].as_str().unwrap().to_owned();
+            match order["action"].as_str().unwrap() {
+                "delete" => assert!(orders.remove(&number).is_some()),
+                "update" => orders.get_mut(&number).unwrap().2 = order["ORDER_SIZE"].as_u64().unwrap(),
+                _ => {
+                    let price = (order["ORDER_PRC"].as_f64().unwrap() * 10_000.0).round() as i64;
+                    let side = order["ORDER_SIDE"].as_str().unwrap().to_owned();
+                    let entry = (side, price, order["ORDER_SIZE"].as_u64().unwrap());
+                    assert_eq!(orders.insert(number, entry), None);
+                }
+            }
+        }
+    }
+    let levels = |wanted: &str| {
+        let mut levels: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+        for (_, price, shares) in orders.values().filter(|(side, ..)| side == wanted) {
+            let level = levels.entry(*price).or_default();
+            *level = (level.0 + shares, level.1 + 1);
+        }
+        levels.into_iter().map(|(price, (shares, orders))| json!([price, shares, orders])).collect::<Vec<_>>()
+    };
+    let (mut bids, mut asks) = (levels("BID"), levels("ASK"));
+    bids.reverse();
+    let book = &expected["books_price_shares_orders"]["AAPL"];
+    assert_eq!(
+        (json!(bids.len()), json!(asks.len())),
+        (book["bid_levels"].clone(), book["ask_levels"].clone())
+    );
+    bids.truncate(5);
+    asks.truncate(5);
+    assert_eq!((json!(bids), json!(asks)), (book["bids"].clone(), book["asks"].clone()));
+    assert_eq!(json!(orders.len()), expected["live_orders_end"]);
+
+    let (found, report) = (tally.says(), plant.says());
+    assert_eq!((&found["messages"], &found["lost_ticks"]), (&json!(5_000), &json!(0)));
+    assert_eq!(found["ticks"], json!(5_002 + by_order));
+    assert_eq!(report["feeds"][0]["ticks"], json!(5_002 + by_order));
 }
 
 /// A subscriber that is stopped while the ring is small holds the plant for the stall limit and no longer. It is told when
