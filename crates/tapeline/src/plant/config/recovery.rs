@@ -63,10 +63,10 @@ pub(super) struct RawRecovery {
 }
 
 impl Source<'_> {
-    /// Checks a feed's recovery; `framing` is how its lines carry it.
-    pub(super) fn recovery(&self, raw: RawRecovery, framing: Framing) -> anyhow::Result<Recovery> {
+    /// Checks a feed's recovery; `framing` is how its lines carry it, if it has lines.
+    pub(super) fn recovery(&self, raw: RawRecovery, framing: Option<Framing>) -> anyhow::Result<Recovery> {
         let span = raw.servers.span();
-        if framing != Framing::MoldUdp64 {
+        if framing != Some(Framing::MoldUdp64) {
             let hint =
                 "leave [feed.recovery] out: this protocol's lines have no numbers that a server here knows";
             return Err(self.wrong(span, "only feeds in MoldUDP64 can be recovered", hint));
