@@ -7,6 +7,8 @@
 
 mod rungs;
 
+use std::hint::select_unpredictable as select;
+
 use rungs::Rungs;
 
 use super::Quote;
@@ -205,8 +207,9 @@ impl Ladder {
         let is_word = u16::from(*word != 0);
         self.summary = (self.summary & !(1 << at)) | is_word << at;
         let is_best = rank >= self.best.rank;
-        self.best.rank = if is_best { rank } else { self.best.rank };
-        self.best.amount = if is_best { now } else { self.best.amount };
+        // About every third message is about the best level: too often, and too seldom, for a jump.
+        self.best.rank = select(is_best, rank, self.best.rank);
+        self.best.amount = select(is_best, now, self.best.amount);
         if self.best.amount == 0 {
             self.find_best();
         }
