@@ -108,6 +108,8 @@ impl Channel {
                 publish: settings.publish,
                 normaliser: settings.protocol.normaliser(settings.books, settings.midnight),
                 items: Vec::new(),
+                symbols: Vec::new(),
+                suffix: Box::default(),
                 protocol: settings.protocol,
                 filter: None,
                 images: orders::Images::default(),
@@ -135,6 +137,12 @@ impl Channel {
     #[must_use]
     pub fn passed_over(&self) -> u64 {
         self.stage.filter.as_ref().map_or(0, Filter::passed_over)
+    }
+
+    /// Names the items of this channel by their symbols with `suffix` behind them, so that channels which list the same
+    /// symbols have items of their own. Two channels whose items have the same name share the item.
+    pub fn name_items(&mut self, suffix: &str) {
+        self.stage.suffix = suffix.into();
     }
 
     /// Publishes the orders too, in ticks of the domain market by order: at most `max_orders` are kept at once. Whether the

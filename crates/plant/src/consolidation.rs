@@ -46,8 +46,11 @@ pub struct ConsolidationCounters {
     pub items_refused: u64,
 }
 
-/// The best of all symbols over the channels that take part. Symbols go by the numbers of their items, which channels
-/// share where they share a name.
+/// A symbol that is consolidated, whatever the items of the channels are called; 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Symbol(u32);
+
+/// The best of all symbols over the channels that take part.
 #[derive(Debug)]
 pub struct Consolidation {
     best: Consolidated,
@@ -56,7 +59,9 @@ pub struct Consolidation {
     names: Vec<Box<str>>,
     number: u16,
     suffix: Box<str>,
-    /// By number of the symbol's item, the consolidated item; `ItemId(0)` where there is none yet.
+    /// The symbols, in the order in which they first appear.
+    symbols: Items,
+    /// By number of the symbol, the consolidated item; `ItemId(0)` where there is none yet.
     items: Vec<ItemId>,
     pub(crate) counters: ConsolidationCounters,
 }
@@ -94,6 +99,8 @@ impl Consolidation {
             names: participants().map(|participant| cut(&participant.venue)).collect(),
             number: settings.number,
             suffix: settings.suffix.as_str().into(),
+            // They are numbered from 1.
+            symbols: Items::new(settings.max_symbols.saturating_sub(1)),
             items: Vec::new(),
             counters: ConsolidationCounters::default(),
         }
@@ -111,52 +118,61 @@ impl Consolidation {
         &self.counters
     }
 
-    /// The best of the symbol whose item is `item`.
+    /// The best of a symbol.
     #[must_use]
-    pub fn best(&self, item: ItemId) -> Nbbo {
-        self.best.best(item.0)
+    pub fn best(&self, symbol: &str) -> Nbbo {
+        self.best.best(self.symbols.find(symbol).map_or(0, |symbol| symbol.0))
+    }
+
+    /// The number of a symbol that a channel lists, given now if it is new; none where the channel takes no part, or no
+    /// more symbols are taken.
+    pub(crate) fn symbol(&mut self, channel: u16, name: &str) -> Symbol {
+        if self.venue(channel).is_none() {
+            return Symbol(0);
+        }
+        Symbol(self.symbols.id(name).map_or(0, |symbol| symbol.0))
     }
 
     fn venue(&self, channel: u16) -> Option<Venue> {
         *self.venues.get(usize::from(channel))?
     }
 
-    /// A channel drafted an update of an item: the new best, if that made it another one. A stock that is halted, or may be
+    /// A channel drafted an update of a symbol: the new best, if that made it another one. A stock that is halted, or may be
     /// quoted but not traded, takes no part; one about which nothing was said does.
     #[inline]
-    pub(crate) fn show(&mut self, channel: u16, item: ItemId, draft: &Draft) -> Option<Nbbo> {
+    pub(crate) fn show(&mut self, channel: u16, symbol: Symbol, draft: &Draft) -> Option<Nbbo> {
         let venue = self.venue(channel)?;
-        if item == ItemId(0) || !(draft.changed.is_quote() || draft.changed.status) {
+        if symbol == Symbol(0) || !(draft.changed.is_quote() || draft.changed.status) {
             return None;
         }
         let trades = matches!(draft.status, TradingStatus::NORMAL | TradingStatus::UNDEFINED);
-        self.best.show(venue, item.0, draft.bid, draft.ask, trades)
+        self.best.show(venue, symbol.0, draft.bid, draft.ask, trades)
     }
 
-    /// A channel's data is current from now on, or no longer: the items whose best is another one by that.
-    pub(crate) fn set_current(&mut self, channel: u16, is_current: bool) -> Vec<(ItemId, Nbbo)> {
+    /// A channel's data is current from now on, or no longer: the symbols whose best is another one by that.
+    pub(crate) fn set_current(&mut self, channel: u16, is_current: bool) -> Vec<(Symbol, Nbbo)> {
         let mut changed = Vec::new();
         if let Some(venue) = self.venue(channel) {
-            self.best.set_current(venue, is_current, |item, best| changed.push((ItemId(item), best)));
+            self.best.set_current(venue, is_current, |symbol, best| changed.push((Symbol(symbol), best)));
         }
         changed
     }
 
-    /// What a channel showed no longer holds: the items whose best is another one by that.
-    pub(crate) fn clear(&mut self, channel: u16) -> Vec<(ItemId, Nbbo)> {
+    /// What a channel showed no longer holds: the symbols whose best is another one by that.
+    pub(crate) fn clear(&mut self, channel: u16) -> Vec<(Symbol, Nbbo)> {
         let mut changed = Vec::new();
         if let Some(venue) = self.venue(channel) {
-            self.best.clear(venue, |item, best| changed.push((ItemId(item), best)));
+            self.best.clear(venue, |symbol, best| changed.push((Symbol(symbol), best)));
         }
         changed
     }
 
-    /// The consolidated item of a symbol's item, named now if it is new; `None` where the service is full or the name too long.
+    /// The consolidated item of a symbol, named now if it is new; `None` where the service is full or the name too long.
     #[inline]
-    pub(crate) fn named(&mut self, symbol: ItemId, items: &mut Items) -> Option<Named> {
+    pub(crate) fn named(&mut self, symbol: Symbol, items: &mut Items) -> Option<Named> {
         let at = symbol.0 as usize;
         let mut named = Named { item: ItemId(0), is_new: false, name: [0; MAX_NAME_BYTES], name_len: 0 };
-        for part in [items.name(symbol)?, &self.suffix] {
+        for part in [self.symbols.name(ItemId(symbol.0))?, &self.suffix] {
             let end = named.name_len + part.len();
             named.name.get_mut(named.name_len..end)?.copy_from_slice(part.as_bytes());
             named.name_len = end;

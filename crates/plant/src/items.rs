@@ -59,6 +59,12 @@ impl Items {
         Ok(id)
     }
 
+    /// The number of a name that has one.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<ItemId> {
+        self.ids.get(name).copied()
+    }
+
     /// The name of an item.
     #[must_use]
     pub fn name(&self, id: ItemId) -> Option<&str> {
@@ -89,6 +95,7 @@ mod tests {
         assert_eq!(items.id("IBM").unwrap(), ItemId(2));
         assert_eq!(items.id("AAPL").unwrap(), ItemId(1));
         assert_eq!(items.name(ItemId(2)), Some("IBM"));
+        assert_eq!((items.find("IBM"), items.find("MSFT")), (Some(ItemId(2)), None));
         assert_eq!((items.name(ItemId(0)), items.name(ItemId(3))), (None, None));
     }
 

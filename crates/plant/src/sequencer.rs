@@ -5,7 +5,7 @@ use tapeline_feed::nbbo::{Market, Nbbo};
 use tapeline_measure::{Clock, Nanos};
 
 use crate::body;
-use crate::consolidation::{Consolidation, ConsolidationSettings};
+use crate::consolidation::{Consolidation, ConsolidationSettings, Symbol};
 use crate::publish::{Publish, Refused};
 use crate::tick::{Flags, HEADER_BYTES, Header, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, Items, State, TooManyItems};
@@ -176,7 +176,15 @@ impl<P: Publish> Sequencer<P> {
         self.consolidation.as_deref()
     }
 
-    /// A channel drafted an update of an item: publishes the best bid and offer where that made it another one.
+    /// What a symbol of a channel is called where it is consolidated.
+    pub(crate) fn symbol(&mut self, channel: u16, name: &str) -> Symbol {
+        match &mut self.consolidation {
+            Some(consolidation) => consolidation.symbol(channel, name),
+            None => Symbol::default(),
+        }
+    }
+
+    /// A channel drafted an update of a symbol: publishes the best bid and offer where that made it another one.
     ///
     /// # Errors
     /// As [`tick`](Self::tick).
@@ -184,13 +192,13 @@ impl<P: Publish> Sequencer<P> {
     pub(crate) fn show(
         &mut self,
         origin: &Consolidating,
-        item: ItemId,
+        symbol: Symbol,
         draft: &Draft,
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Some(consolidation) = &mut self.consolidation else { return Ok(()) };
-        match consolidation.show(origin.channel, item, draft) {
-            Some(best) => self.publish_best(&[(item, best)], origin, time),
+        match consolidation.show(origin.channel, symbol, draft) {
+            Some(best) => self.publish_best(&[(symbol, best)], origin, time),
             None => Ok(()),
         }
     }
@@ -223,7 +231,7 @@ impl<P: Publish> Sequencer<P> {
 
     fn publish_best(
         &mut self,
-        changed: &[(ItemId, Nbbo)],
+        changed: &[(Symbol, Nbbo)],
         origin: &Consolidating,
         time: &impl Time,
     ) -> Result<(), Refused> {

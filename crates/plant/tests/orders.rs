@@ -297,6 +297,8 @@ fn consolidated(participants: u16) -> ConsolidationSettings {
 fn the_best_of_two_exchanges() {
     let mut exchanges = [1, 2].map(|seed| Exchange::new(Settings { seed, symbols: 3, live_orders: 500 }));
     let mut plant = Plant::new(2);
+    // One of them has items of other names: what is consolidated goes by the symbol.
+    plant.channels[1].0.name_items(".XNYS");
     plant.sequencer.consolidate(&consolidated(2));
     let mut best: BTreeMap<String, (Option<Real>, Option<Real>)> = BTreeMap::new();
     let mut message = [0; LONGEST];
@@ -382,9 +384,8 @@ fn halted_and_doubtful_quotes_take_no_part() {
         plant.message(channel, &action(b'T'));
         plant.message(channel, &add(price));
     }
-    let item = plant.sequencer.item("AAPL").unwrap();
     let bid = |plant: &Plant| {
-        let best = plant.sequencer.consolidation().unwrap().best(item);
+        let best = plant.sequencer.consolidation().unwrap().best("AAPL");
         best.bid.map(|bid| bid.quote.price.mantissa)
     };
     assert_eq!(bid(&plant), Some(1_010_000));

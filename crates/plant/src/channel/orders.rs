@@ -2,7 +2,7 @@
 
 use tapeline_feed::normalise::{Applied, Instrument};
 
-use super::stage::Stage;
+use super::stage::{Room, Stage};
 use crate::ItemId;
 use crate::body::orders as body;
 use crate::publish::{Publish, Refused};
@@ -61,9 +61,11 @@ impl Stage {
             self.images.set_published(instrument);
             return self.orders_image(instrument, item, (sequence, applied.letter), stamps, time, to);
         }
-        let (Some(depth), Some(name)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
+        let (Some(depth), Some(symbol)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
             return Ok(());
         };
+        let mut room = Room::default();
+        let name = room.join(symbol, &self.suffix);
         let origin = Origin {
             channel: self.number,
             state: self.state,
@@ -96,9 +98,11 @@ impl Stage {
         time: &impl Time,
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
-        let (Some(depth), Some(name)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
+        let (Some(depth), Some(symbol)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {
             return Ok(());
         };
+        let mut room = Room::default();
+        let name = room.join(symbol, &self.suffix);
         let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
         let origin = Origin {
             channel: self.number,

@@ -9,6 +9,7 @@ use tapeline_measure::Nanos;
 use super::{ChannelCounters, MidnightBefore, PublishPolicy, orders};
 use crate::ItemId;
 use crate::body;
+use crate::consolidation::Symbol;
 use crate::publish::{Publish, Refused};
 use crate::sequencer::{Consolidating, Origin, Sequencer, Stamps, Standing, Time};
 use crate::state::{Seen, State};
@@ -22,6 +23,10 @@ pub(super) struct Stage {
     pub(super) normaliser: Normaliser,
     /// The item of each instrument: `ItemId(0)` where it has not been numbered yet.
     pub(super) items: Vec<ItemId>,
+    /// What each of them is called where it is consolidated with those of other channels.
+    pub(super) symbols: Vec<Symbol>,
+    /// What stands behind an instrument's name in the name of its item.
+    pub(super) suffix: Box<str>,
     pub(super) protocol: Protocol,
     /// Which messages are wanted at all; all of them without it.
     pub(super) filter: Option<Filter>,
@@ -116,11 +121,15 @@ impl Stage {
             return self.orders(&applied, sequence, stamps, time, to);
         }
         let item = self.item(applied.instrument, to);
+        let mut room = Room::default();
         let origin = Origin {
             channel: self.number,
             state: self.state,
             item,
-            name: self.normaliser.name(applied.instrument).unwrap_or_default(),
+            name: match self.normaliser.name(applied.instrument) {
+                Some(symbol) => room.join(symbol, &self.suffix),
+                None => "",
+            },
             feed_seq: sequence,
             source_type: applied.letter,
             source: if every { bytes } else { &[] },
@@ -149,7 +158,8 @@ impl Stage {
                 source_type: applied.letter,
                 stamps,
             };
-            to.show(&origin, item, draft, time)?;
+            let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
+            to.show(&origin, symbol, draft, time)?;
         }
         self.orders(&applied, sequence, stamps, time, to)
     }
@@ -192,8 +202,9 @@ impl Stage {
 
     #[cold]
     fn new_item<P: Publish>(&mut self, instrument: Instrument, to: &mut Sequencer<P>) -> ItemId {
-        let Some(name) = self.normaliser.name(instrument) else { return ItemId(0) };
-        let Ok(item) = to.item(name) else {
+        let Some(symbol) = self.normaliser.name(instrument) else { return ItemId(0) };
+        let mut room = Room::default();
+        let Ok(item) = to.item(room.join(symbol, &self.suffix)) else {
             self.counters.items_refused += 1;
             return ItemId(0);
         };
@@ -201,8 +212,9 @@ impl Stage {
         if self.items.len() <= at {
             // The normaliser's numbers are dense and bounded: those of ITCH are 16 bits wide.
             self.items.resize(at + 1, ItemId(0));
+            self.symbols.resize(at + 1, Symbol::default());
         }
-        self.items[at] = item;
+        (self.items[at], self.symbols[at]) = (item, to.symbol(self.number, symbol));
         item
     }
 
@@ -268,6 +280,7 @@ impl Stage {
         self.blank_all(time, to)?;
         self.normaliser.reset();
         self.items.clear();
+        self.symbols.clear();
         self.images.clear();
         if let Some(filter) = &mut self.filter {
             filter.clear();
@@ -285,9 +298,11 @@ impl Stage {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
         for (at, item) in (0..).zip(&self.items) {
-            let Some(name) = self.normaliser.name(Instrument(at)).filter(|_| *item != ItemId(0)) else {
+            let Some(symbol) = self.normaliser.name(Instrument(at)).filter(|_| *item != ItemId(0)) else {
                 continue;
             };
+            let mut room = Room::default();
+            let name = room.join(symbol, &self.suffix);
             let origin =
                 Origin { channel: self.number, state: self.state, item: *item, name, ..Origin::default() };
             to.tick(Kind::Refresh, Flags::RESET, &origin, stamps, time, |out| body::blank(out).unwrap_or(0))?;
@@ -356,5 +371,35 @@ impl Stage {
         to.tick(Kind::Status, flags, &origin, stamps, time, |out| write_body(out).unwrap_or(0))?;
         self.counters.ticks += 1;
         Ok(())
+    }
+}
+
+/// The longest name of an item where names have a suffix: a symbol of any protocol and an ending.
+const ROOM: usize = 96;
+
+/// Room for the name of an item.
+pub(super) struct Room([u8; ROOM]);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self([0; ROOM])
+    }
+}
+
+impl Room {
+    /// The name of the item of a symbol. What does not fit is cut, at a character.
+    #[inline]
+    pub(super) fn join<'a>(&'a mut self, symbol: &'a str, suffix: &str) -> &'a str {
+        if suffix.is_empty() {
+            return symbol;
+        }
+        let mut used = 0;
+        for part in [symbol, suffix] {
+            let part = &part[..part.floor_char_boundary(ROOM - used)];
+            self.0[used..used + part.len()].copy_from_slice(part.as_bytes());
+            used += part.len();
+        }
+        // Made of two texts, so it is one.
+        std::str::from_utf8(&self.0[..used]).unwrap_or(symbol)
     }
 }

@@ -93,6 +93,8 @@ pub(crate) struct Feed {
     pub(crate) market_by_order: bool,
     /// Its venue's short name.
     pub(crate) venue: String,
+    /// What stands behind a symbol in the name of its item.
+    pub(crate) suffix: String,
     /// Who is asked for what is missing on every line.
     pub(crate) recovery: Option<recovery::Recovery>,
     /// The copies of the feed.
@@ -156,6 +158,8 @@ struct RawPlant {
     pool_policy: Option<Spanned<String>>,
     cpu: Option<Spanned<usize>>,
     max_items: Option<Spanned<usize>>,
+    #[serde(default)]
+    shared_items: bool,
 }
 
 #[derive(Deserialize)]
@@ -175,6 +179,7 @@ struct RawFeed {
     venue: Option<Spanned<String>>,
     file: Option<Spanned<String>>,
     pace: Option<Spanned<String>>,
+    suffix: Option<Spanned<String>>,
     recovery: Option<recovery::RawRecovery>,
     #[serde(default)]
     line: Vec<RawLine>,
@@ -298,8 +303,15 @@ impl Source<'_> {
                 "a feed is a table [[feed]] with its [[feed.line]]s",
             ));
         }
-        let feeds =
-            raw.feed.into_iter().map(|feed| self.feed(feed, publish)).collect::<anyhow::Result<Vec<_>>>()?;
+        let several = raw.feed.len() > 1 && !plant.shared_items;
+        let feeds = raw
+            .feed
+            .into_iter()
+            .map(|feed| self.feed(feed, publish, several))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        if several {
+            self.items_apart(&feeds, raw.nbbo.as_ref().map(symbols::RawNbbo::suffix))?;
+        }
         let mut addresses: Vec<SocketAddrV4> =
             feeds.iter().flat_map(|feed| &feed.lines).map(|l| l.address).collect();
         addresses.sort_unstable();
@@ -384,7 +396,30 @@ impl Source<'_> {
         Ok(if threads { Receive::Thread(settings) } else { Receive::Inline })
     }
 
-    fn feed(&self, raw: RawFeed, publish: PublishPolicy) -> anyhow::Result<Feed> {
+    /// Two feeds that list one symbol have an item of it each: under one name, whoever asks for it would get the quotes of
+    /// both in turns.
+    fn items_apart(&self, feeds: &[Feed], nbbo: Option<&str>) -> anyhow::Result<()> {
+        for (at, feed) in feeds.iter().enumerate() {
+            let other = match feeds[..at].iter().find(|other| other.suffix == feed.suffix) {
+                Some(other) => format!("feed {}", other.name),
+                None if nbbo == Some(&feed.suffix) => "[nbbo]".to_owned(),
+                None => continue,
+            };
+            let span = self.text.rfind(&format!("\"{}\"", feed.name)).unwrap_or(0);
+            let what = format!(
+                "feed {} and {other} would give one name to the items of a symbol that both have: AAPL{}",
+                feed.name, feed.suffix
+            );
+            let hint = format!(
+                "suffix = \".{}\" names them apart; shared_items = true in [plant] says that no symbol is in two feeds",
+                if at == 0 { "A" } else { "B" }
+            );
+            return Err(self.wrong(span..span, what, hint));
+        }
+        Ok(())
+    }
+
+    fn feed(&self, raw: RawFeed, publish: PublishPolicy, several: bool) -> anyhow::Result<Feed> {
         let protocol = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
             let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
             let known: Vec<_> =
@@ -467,10 +502,12 @@ impl Source<'_> {
             let what = "a choice of symbols, while publish is \"every-message\"";
             return Err(self.wrong(span, what, "publish = \"changes\" goes with it, or no choice at all"));
         }
+        let venue = self.venue(raw.venue, raw.name.get_ref())?;
         Ok(Feed {
             symbols: self.symbols(raw.symbols, raw.symbols_file)?,
             market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
-            venue: self.venue(raw.venue, raw.name.get_ref())?,
+            suffix: self.suffix(raw.suffix, several.then_some(venue.as_str()))?,
+            venue,
             protocol,
             midnight,
             midnight_before: match raw.date {
@@ -645,6 +682,39 @@ mod tests {
         let said = complaint(text);
         assert!(said.contains("plant.toml:8:13:"), "{said}");
         assert!(said.contains("nosuch0") && said.contains("lo"), "{said}");
+    }
+
+    #[test]
+    fn feeds_have_items_of_their_own_or_say_that_they_share_them() {
+        let feed = |name: &str, more: &str| {
+            format!(
+                "[[feed]]\nname = \"{name}\"\nprotocol = \"itch50-moldudp64\"\n{more}\n[[feed.line]]\naddress = \
+                 \"239.1.1.{}:1\"\ninterface = \"127.0.0.1\"\n",
+                name.len()
+            )
+        };
+        let plant = "[plant]\nring = \"r\"\n";
+        let suffixes = |text: &str| {
+            let config = parse("plant.toml", text).unwrap();
+            config.feeds.into_iter().map(|feed| feed.suffix).collect::<Vec<_>>()
+        };
+        assert_eq!(suffixes(&format!("{plant}{}", feed("a", ""))), [""]);
+        let two = format!("{plant}{}{}", feed("a", "venue = \"XNAS\""), feed("bb", ""));
+        assert_eq!(suffixes(&two), [".XNAS", ".bb"]);
+        let named = format!("{plant}{}{}", feed("a", "suffix = \"\""), feed("bb", "suffix = \".N\""));
+        assert_eq!(suffixes(&named), ["", ".N"]);
+        let alike = format!("{plant}{}{}", feed("a", "venue = \"X\""), feed("bb", "venue = \"X\""));
+        let said = complaint(&alike);
+        assert!(
+            said.starts_with("plant.toml:10:8: feed bb and feed a would give one name to the items"),
+            "{said}"
+        );
+        assert!(said.contains("AAPL.X") && said.contains("shared_items = true"), "{said}");
+        let shared = alike.replace("ring =", "shared_items = true\nring =");
+        assert_eq!(suffixes(&shared), ["", ""]);
+        let nbbo = format!("{two}[nbbo]\nfeeds = [\"a\", \"bb\"]\nsuffix = \".bb\"\n");
+        assert!(complaint(&nbbo).contains("feed bb and [nbbo] would give one name"), "{}", complaint(&nbbo));
+        assert!(complaint(&format!("{plant}{}", feed("a", "suffix = \" A\""))).contains("suffix"));
     }
 
     #[test]

@@ -131,6 +131,8 @@ pub(crate) struct Follow {
     ticks_left: u64,
     duration: Option<Duration>,
     until_end_of_session: bool,
+    /// The feed whose end of session counts; any without it.
+    feed: Option<u16>,
 }
 
 /// How often signals, limits and the plant's life are looked at.
@@ -184,7 +186,13 @@ impl Follow {
             ticks_left: args.ticks.unwrap_or(u64::MAX),
             duration: args.duration,
             until_end_of_session: args.until_end_of_session,
+            feed: None,
         })
+    }
+
+    /// Only the end of this feed's session is one to end with.
+    pub(crate) fn end_with_feed(&mut self, feed: u16) {
+        self.feed = Some(feed);
     }
 
     /// The bound on the error of times that are compared with the plant's stamps, in ns.
@@ -218,7 +226,10 @@ impl Follow {
                     if self.ticks_left == 0 {
                         return Ok(End::Ticks);
                     }
-                    if self.until_end_of_session && tick.header.flags.contains(Flags::END_OF_SESSION) {
+                    if self.until_end_of_session
+                        && tick.header.flags.contains(Flags::END_OF_SESSION)
+                        && self.feed.is_none_or(|feed| feed == tick.header.channel)
+                    {
                         return Ok(End::SessionOver);
                     }
                     busy += 1;

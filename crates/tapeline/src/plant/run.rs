@@ -335,6 +335,7 @@ impl Inlet {
             arbitration,
             books: book::Settings::default(),
         });
+        channel.name_items(&feed.suffix);
         if let Some(symbols) = &feed.symbols {
             channel.choose_symbols(symbols.clone());
         }

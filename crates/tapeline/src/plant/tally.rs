@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 use tapeline_feed::line::Sink;
@@ -28,6 +27,9 @@ use crate::stop::Stop;
 pub(crate) struct TallyArgs {
     #[command(flatten)]
     follow: FollowArgs,
+    /// The feed to tally, by its place in the plant's configuration, from 0; needed where there are several
+    #[arg(long, value_name = "NUMBER")]
+    feed: Option<u16>,
     /// Show the books of these stocks
     #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
     symbols: Vec<String>,
@@ -117,16 +119,25 @@ impl TallyArgs {
         if self.announce {
             output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
         }
+        if let Some(feed) = self.feed {
+            follow.end_with_feed(feed);
+        }
         let seen = RefCell::new((Sequences::default(), Tally::new()));
         let end = follow.run(
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
-                if tick.header.channel != 0 {
-                    bail!(
-                        "this plant has several feeds, whose sequences and books cannot be put into one tally"
-                    );
-                }
                 sequences.tick(tick.header.seq.0);
+                match self.feed {
+                    Some(feed) if feed != tick.header.channel => return Ok(()),
+                    None if tick.header.channel != 0 => {
+                        return Err(Hinted::new(
+                            "this plant has several feeds, whose sequences and books cannot be put into one tally",
+                            "tally one of them, such as the first with --feed 0",
+                        )
+                        .into());
+                    }
+                    _ => {}
+                }
                 let feed_seq = tick.header.feed_seq;
                 if tick.header.kind != Kind::Status {
                     if tick.header.flags.contains(Flags::RESET) {

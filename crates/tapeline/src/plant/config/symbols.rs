@@ -20,7 +20,32 @@ pub(super) struct RawNbbo {
     suffix: Option<Spanned<String>>,
 }
 
+impl RawNbbo {
+    /// What stands behind a symbol in the name of its consolidated item.
+    pub(super) fn suffix(&self) -> &str {
+        self.suffix.as_ref().map_or(".NBBO", |suffix| suffix.get_ref())
+    }
+}
+
 impl Source<'_> {
+    /// What stands behind a symbol in the name of its item: nothing, or where there are several feeds the venue.
+    pub(super) fn suffix(
+        &self,
+        suffix: Option<Spanned<String>>,
+        venue: Option<&str>,
+    ) -> anyhow::Result<String> {
+        let Some(suffix) = suffix else {
+            return Ok(venue.map_or_else(String::new, |venue| format!(".{venue}")));
+        };
+        let text = suffix.get_ref();
+        if text.len() > MAX_SUFFIX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let what =
+                format!("suffix is \"{text}\"; at most {MAX_SUFFIX} letters, digits or signs are expected");
+            return Err(self.wrong(suffix.span(), what, "AAPL's item is AAPL.XNAS with suffix = \".XNAS\""));
+        }
+        Ok(suffix.into_inner())
+    }
+
     /// The symbols of a feed, from the list or from the file; `None` for all.
     pub(super) fn symbols(
         &self,
@@ -113,7 +138,7 @@ impl Source<'_> {
             }
             participants.push(Participant { channel, venue: feed.venue.clone() });
         }
-        let suffix = raw.suffix.as_ref().map_or(".NBBO", |suffix| suffix.get_ref());
+        let suffix = raw.suffix();
         if suffix.is_empty() || suffix.len() > MAX_SUFFIX {
             let span = raw.suffix.as_ref().map_or(0..0, Spanned::span);
             let what = format!("suffix is \"{suffix}\"; one to {MAX_SUFFIX} bytes are expected");
