@@ -80,6 +80,8 @@ impl Place {
     }
 
     fn config(&self, feed: &str) -> String {
+        // Where silence is no part of the story, a machine that does much else must not make it one.
+        let patient = if feed.contains("stale_after") { "" } else { "stale_after = \"0s\"" };
         let lines: String = self
             .lines
             .iter()
@@ -87,7 +89,7 @@ impl Place {
             .collect();
         let text = format!(
             "[plant]\nring = \"{}\"\npublish = \"every-message\"\n{}\n[[feed]]\nname = \"test\"\n\
-             protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{feed}\n{lines}",
+             protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{patient}\n{feed}\n{lines}",
             self.ring, self.keys
         );
         let path = self.folder.path().join("plant.toml");
@@ -215,6 +217,70 @@ fn sequences_of_the_packets_are_those_of_the_capture() {
     assert_eq!(json!([feed["session"]]), expected["sessions"]);
     assert_eq!(feed["messages"], expected["unique_messages"]);
     assert_eq!(feed["lines"][0]["first"], expected["first_delivery_by_feed"]["A"]);
+}
+
+/// A feed that falls silent is stale until it is heard of again, and each change is told once.
+#[test]
+fn silence_makes_a_feed_stale_and_a_heartbeat_live_again() {
+    let place = Place::new(1);
+    let mut plant = place.plant("stale_after = \"50ms\"");
+    let mut watch =
+        Running::start(&["plant", "watch", "--ring", &place.ring, "--from", "oldest", "--format", "json"]);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let heartbeat = [&b"SESSION-01"[..], &1u64.to_be_bytes(), &[0, 0]].concat();
+    for (text, suspect) in
+        [("the feed's session SESSION-01 begins", Value::Null), ("live: the feed is heard of", Value::Null)]
+    {
+        socket.send_to(&heartbeat, place.lines[0]).unwrap();
+        let tick = watch.says();
+        assert_eq!(
+            (&tick["kind"], &tick["feed"], &tick["state"]),
+            (&json!("status"), &json!(0), &json!("live"))
+        );
+        assert_eq!((&tick["text"], &tick["suspect"]), (&json!(text), &suspect));
+        let tick = watch.says();
+        assert_eq!((&tick["state"], &tick["suspect"]), (&json!("stale"), &json!(true)));
+        assert_eq!(tick["text"], json!("stale: no line is heard of"));
+    }
+    plant.ask_to_end();
+    let report = plant.says();
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["state"], &feed["lines"][0]["state"]), (&json!("stale"), &json!("stale")));
+    assert_eq!(report["ticks"], json!(4));
+}
+
+/// Two feeds with the same stock have an item of it each, and one of them can be tallied.
+#[test]
+fn two_feeds_have_items_of_their_own() {
+    let Some(file) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
+    let place = Place::new(2);
+    let feed = |name: &str, line: usize| {
+        format!(
+            "[[feed]]\nname = \"{name}\"\nprotocol = \"itch50-moldudp64\"\ndate = \"2020-01-30\"\nstale_after = \
+             \"0s\"\n[[feed.line]]\naddress = \"{}\"\ninterface = \"127.0.0.1\"\n",
+            place.lines[line]
+        )
+    };
+    let config = place.folder.path().join("two.toml");
+    let plant = format!("[plant]\nring = \"{}\"\npublish = \"every-message\"\n", place.ring);
+    std::fs::write(&config, [plant, feed("one", 0), feed("two", 1)].concat()).unwrap();
+    let config = config.to_str().unwrap();
+    let mut plant =
+        Running::start(&["plant", "--config", config, "--until-end-of-session", "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let ring = ["--ring", &place.ring, "--from", "oldest", "--format", "json"];
+    let tally = ["plant", "tally", "--feed", "1", "--announce", "--until-end-of-session"];
+    let mut tally = Running::start(&[&tally[..], &ring].concat());
+    assert_eq!(tally.says()["joined"], json!(place.ring));
+    place.replay(&file, 0);
+    place.replay(&file, 1);
+    let (found, report) = (tally.says(), plant.says());
+    assert_eq!((&found["messages"], &found["missing_messages"]), (&json!(5_000), &json!(0)));
+    assert_eq!(found["lost_ticks"], json!(0));
+    assert_eq!(report["items"], json!(2));
+    for feed in 0..2 {
+        assert_eq!(report["feeds"][feed]["messages"], json!(5_000));
+    }
 }
 
 /// Two lines that each lose messages: what one has fills the other's holes, and what neither has is said.
