@@ -706,7 +706,7 @@ mod tests {
         let alike = format!("{plant}{}{}", feed("a", "venue = \"X\""), feed("bb", "venue = \"X\""));
         let said = complaint(&alike);
         assert!(
-            said.starts_with("plant.toml:10:8: feed bb and feed a would give one name to the items"),
+            said.starts_with("plant.toml:11:8: feed bb and feed a would give one name to the items"),
             "{said}"
         );
         assert!(said.contains("AAPL.X") && said.contains("shared_items = true"), "{said}");
