@@ -310,6 +310,30 @@ mod tests {
     }
 
     #[test]
+    fn two_references_of_one_place_are_told_apart() {
+        let mut orders = Orders::new(10_000, 0);
+        // By fours until that is known, then every one.
+        for k in 0..3_000_u64 {
+            assert_eq!(orders.add(k * 4, order(1, 0)), Added::New);
+        }
+        assert_eq!(orders.pages.tag(3), 3, "two bits are shared");
+        for reference in 9_000..9_400_u64 {
+            let wanted = if reference % 4 == 0 { Added::Duplicate } else { Added::New };
+            assert_eq!(orders.add(reference, order(2 + (reference % 4) as u32, 1)), wanted, "{reference}");
+        }
+        for reference in 9_000..9_400_u64 {
+            let shares = if reference % 4 == 0 { 1 } else { 2 + (reference % 4) as u32 };
+            assert_eq!(orders.order(reference).map(|order| order.shares), Some(shares), "{reference}");
+            assert_eq!(orders.add(reference, order(9, 0)), Added::Duplicate);
+        }
+        for reference in (9_000..9_400_u64).rev() {
+            assert!(orders.remove(reference).is_some(), "{reference}");
+            assert!(orders.take(reference, 1).is_none(), "{reference}");
+        }
+        assert_eq!((orders.len(), orders.table.len()), (2_900, 256));
+    }
+
+    #[test]
     fn references_without_order_stay_in_the_table() {
         let mut orders = Orders::new(100_000, 0);
         for k in 0..50_000_u64 {

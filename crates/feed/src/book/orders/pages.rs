@@ -164,7 +164,7 @@ impl Pages {
     }
 
     #[inline(always)]
-    const fn tag(&self, reference: u64) -> u8 {
+    pub(super) const fn tag(&self, reference: u64) -> u8 {
         (reference & ((1 << self.shared) - 1)) as u8
     }
 
