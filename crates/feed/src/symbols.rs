@@ -9,8 +9,8 @@ use std::fmt;
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 
-use crate::dbn;
 use crate::itch::{self, MessageType};
+use crate::{dbn, iex};
 
 /// The longest name or prefix; exchanges use 8 to 21 characters (Databento's raw symbols have up to 70).
 const MAX_PATTERN_BYTES: usize = 70;
@@ -221,11 +221,7 @@ impl Filter {
         match self {
             Self::Itch(numbers) => wants_itch(numbers, message),
             Self::Iex { symbols, passed_over } => {
-                // Type, a byte of flags, time, then the symbol in all messages that have one; a system event ends before.
-                let wanted = match message.get(10..18).map(std::str::from_utf8) {
-                    Some(Ok(symbol)) => symbols.contains(symbol.trim_end_matches(' ')),
-                    _ => true,
-                };
+                let wanted = iex::symbol(message).is_none_or(|symbol| symbols.contains(symbol.as_str()));
                 *passed_over += u64::from(!wanted);
                 wanted
             }
