@@ -193,6 +193,22 @@ fn inspect_finds_in_whole_and_cut_captures_what_is_in_them() {
 }
 
 #[test]
+fn inspect_makes_one_of_two_lines() {
+    let Some(expected) = expected("iex-deep-20170425/expected.json") else { return };
+    let path = shared("iex-deep-20170425/deep10-lastsession-head.pcap").unwrap();
+    let found = inspect(
+        "iex-deep-20170425/deep10-lastsession-head.pcap",
+        &expected["slice"],
+        &[path.to_str().unwrap()],
+    );
+    let result = &found.unwrap()["result"];
+    same(result, &expected["slice"], &["messages", "by_type"]);
+    by_symbol(result, &expected["slice"]);
+    assert_eq!(result["dropped_as_duplicate"], expected["slice"]["messages"]);
+    assert_eq!((&result["resets"], &result["missing_messages"]), (&json!(0), &json!(0)));
+}
+
+#[test]
 fn inspect_tells_people_of_restarts() {
     let Some(path) = shared("iex-deep-20170425/DEEP10.pcap.gz") else { return };
     let table = run(&[path.to_str().unwrap(), "--symbol", "MSFT"]);

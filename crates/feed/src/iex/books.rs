@@ -10,7 +10,7 @@ use crate::itch::{Side, Symbol};
 
 /// Bounds of the books.
 ///
-/// Memory: under 800 bytes for each symbol; 1 KiB for each side with more than eight levels, which holds those near the best; 16
+/// Memory: under 800 bytes for each symbol; 1 KiB for each side with more than four levels, which holds those near the best; 16
 /// bytes (up to 32 while they become more) for each of the others. So at most 67 KiB for a symbol with 1,024 levels a side; a
 /// busy one has a hundred on a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub struct Level {
 }
 
 /// A side gets rungs when it has more levels than this: most symbols are quiet.
-const FEW: usize = 8;
+const FEW: usize = 4;
 
 /// Updates outside the rungs after which it is looked at whether they suit the market still.
 const STRAYS: u32 = 64;
