@@ -66,7 +66,8 @@ fn file(records: u64) -> Vec<u8> {
         record[8..16].copy_from_slice(&(1_700_000_000_000_000_000 + at * 1_000).to_le_bytes());
         record[16..24].copy_from_slice(&id.to_le_bytes());
         record[24..32].copy_from_slice(&price.to_le_bytes());
-        record[32] = 1 + (random >> 40) as u8 % 50;
+        // A cancel takes the whole order, so that some 1,000 are live throughout.
+        record[32] = 1 + (id % 50) as u8;
         record[36] = if at % 20 == 7 { 0 } else { 0x80 };
         record[38..40].copy_from_slice(&[action, side]);
         record[40..48].copy_from_slice(&(1_700_000_000_000_000_000 + at * 1_000 + 80_000).to_le_bytes());
