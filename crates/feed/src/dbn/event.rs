@@ -121,18 +121,27 @@ pub struct Statistic {
     pub quantity: Option<i64>,
 }
 
+/// A top of book, with the trade where the record is of one.
+macro_rules! quote {
+    ($it:ident, $top:ident, $depth:expr) => {{
+        let trade = ($it.action() == Letter(b'T')).then(|| trade!($it));
+        Self::Quote(Quote { top: $top, depth: $depth, trade, settled: $it.flags().has(Flags::LAST) })
+    }};
+}
+
+macro_rules! trade {
+    ($it:ident) => {
+        Trade { price: $it.price(), size: $it.size(), ts_event: $it.header().ts_event, flags: $it.flags() }
+    };
+}
+
 impl<'a> Event<'a> {
     /// What a record means.
     #[inline]
     #[must_use]
     pub fn of(record: &Record<'a>) -> Self {
         match record {
-            Record::Mbo(mbo) if mbo.action() == Letter(b'T') => Self::Trade(Trade {
-                price: mbo.price(),
-                size: mbo.size(),
-                ts_event: mbo.header().ts_event,
-                flags: mbo.flags(),
-            }),
+            Record::Mbo(mbo) if mbo.action() == Letter(b'T') => Self::Trade(trade!(mbo)),
             Record::Mbo(mbo) => Self::Order(Order {
                 action: Action::of(mbo.action()),
                 id: mbo.order_id(),
@@ -141,21 +150,10 @@ impl<'a> Event<'a> {
                 size: mbo.size(),
                 flags: mbo.flags(),
             }),
-            Record::Trade(trade) => Self::Trade(Trade {
-                price: trade.price(),
-                size: trade.size(),
-                ts_event: trade.header().ts_event,
-                flags: trade.flags(),
-            }),
+            Record::Trade(trade) => Self::Trade(trade!(trade)),
             Record::Mbp1(mbp) => {
                 let [top] = mbp.levels();
-                let trade = (mbp.action() == Letter(b'T')).then(|| Trade {
-                    price: mbp.price(),
-                    size: mbp.size(),
-                    ts_event: mbp.header().ts_event,
-                    flags: mbp.flags(),
-                });
-                Self::Quote(Quote { top, depth: None, trade, settled: mbp.flags().has(Flags::LAST) })
+                quote!(mbp, top, None)
             }
             _ => Self::rarer(record),
         }
@@ -165,23 +163,11 @@ impl<'a> Event<'a> {
         match record {
             Record::Mbp10(mbp) => {
                 let [top, ..] = mbp.levels();
-                let trade = (mbp.action() == Letter(b'T')).then(|| Trade {
-                    price: mbp.price(),
-                    size: mbp.size(),
-                    ts_event: mbp.header().ts_event,
-                    flags: mbp.flags(),
-                });
-                Self::Quote(Quote { top, depth: Some(*mbp), trade, settled: mbp.flags().has(Flags::LAST) })
+                quote!(mbp, top, Some(*mbp))
             }
             Record::Cmbp1(mbp) => {
                 let [top] = mbp.levels();
-                let trade = (mbp.action() == Letter(b'T')).then(|| Trade {
-                    price: mbp.price(),
-                    size: mbp.size(),
-                    ts_event: mbp.header().ts_event,
-                    flags: mbp.flags(),
-                });
-                Self::Quote(Quote { top, depth: None, trade, settled: mbp.flags().has(Flags::LAST) })
+                quote!(mbp, top, None)
             }
             // The end of an interval is between events.
             Record::Bbo(bbo) => {
