@@ -126,10 +126,20 @@ pub(crate) fn end_of_session(out: &mut [u8], last: u64) -> Option<usize> {
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
+/// The name of the session that a status text says begins. For readers of a ring who need it: what ticks carry of a feed is
+/// its sequences, not its sessions.
+#[must_use]
+pub fn session_begun(text: &str) -> Option<&str> {
+    text.strip_prefix(SESSION_BEGINS.0)?.strip_suffix(SESSION_BEGINS.1)
+}
+
+/// What stands around a session's name.
+const SESSION_BEGINS: (&str, &str) = ("the feed's session ", " begins");
+
 /// A session begins: what was known of the books no longer holds.
 pub(crate) fn reset(out: &mut [u8], session: Session) -> Option<usize> {
     let mut text = Line::default();
-    let _ = write!(text, "the feed's session {session} begins");
+    let _ = write!(text, "{}{session}{}", SESSION_BEGINS.0, SESSION_BEGINS.1);
     status(out, DataState::OK, StateCode::NONE, &text)
 }
 

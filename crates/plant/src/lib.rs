@@ -20,6 +20,7 @@ mod sequencer;
 mod state;
 pub mod tick;
 
+pub use body::session_begun;
 pub use channel::{Channel, ChannelCounters, ChannelSettings, MidnightBefore, PublishPolicy};
 pub use consolidation::{Consolidation, ConsolidationCounters, ConsolidationSettings, Participant};
 pub use items::{ItemId, Items, TooManyItems};

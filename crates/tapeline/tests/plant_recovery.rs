@@ -170,6 +170,35 @@ fn what_both_lines_lost_comes_over_soupbintcp() {
 }
 
 #[test]
+fn a_plant_that_missed_messages_gets_them_from_another_plants_ring() {
+    let Some(clean) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
+    // One plant has everything, and its history is served both ways.
+    let whole = Place::new(1);
+    let _plant = whole.plant("");
+    let ring = ["--ring", &whole.ring, "--listen", "127.0.0.1:0", "--format", "json"];
+    let mut servers = ["serve-retransmit", "serve-soup"].map(|command| {
+        let mut server = Running::start(&[&["feed", command][..], &ring].concat());
+        let address = server.says()["ready"].as_str().unwrap().to_owned();
+        (server, address)
+    });
+    let fetch =
+        ["feed", "fetch-soup", &servers[1].1, "--tries", "1000", "--pause", "20ms", "--format", "json"];
+    whole.replay(&clean, 0);
+    let fetched = stage::tapeline(&[&fetch[..], &["--session", "AAPL200130"]].concat()).output().unwrap();
+    let fetched: Value = serde_json::from_slice(&fetched.stdout).unwrap();
+    assert_eq!((&fetched["messages"], &fetched["end"]), (&json!(5_000), &json!("session-over")));
+
+    let outcome = run(&format!("servers = [\"{}\"]", servers[0].1)).unwrap();
+    is_whole(&outcome);
+    let soup = format!("kind = \"soupbintcp\"\ntimeout = \"20s\"\nservers = [\"{}\"]", servers[1].1);
+    is_whole(&run(&soup).unwrap());
+    for (server, _) in &mut servers {
+        server.ask_to_end();
+        server.says();
+    }
+}
+
+#[test]
 fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
     // Two sockets that nobody reads, so nothing says that nobody is there.
     let dead = [0, 1].map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());

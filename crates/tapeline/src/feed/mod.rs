@@ -65,16 +65,16 @@ enum Command {
     /// can tell its latency from due. With --write, nothing is sent and the day is generated as fast as it goes, with the times that the
     /// rate gives from 09:30 on.
     Simulate(simulate::Simulate),
-    /// Answer MoldUDP64 requests for missing messages, from captures
+    /// Answer MoldUDP64 requests for missing messages, from captures or from a plant's ring
     ///
     /// Reads the captures once, as `inspect` does: several as the lines of one feed. Each request is answered by one packet of as many of
     /// the messages as fit in 1,400 bytes; whoever wants more asks again. What is not here is not answered. No address is sent more than
     /// its share of bytes, and all together no more than theirs, so that nobody can be flooded by requests in his name.
     ServeRetransmit(serve_retransmit::ServeRetransmit),
-    /// Serve captures over SoupBinTCP, to any number of clients, each from the message it asks for
+    /// Serve captures or a plant's ring over SoupBinTCP, to any number of clients, each from the message it asks for
     ///
     /// Reads the captures once, as `inspect` does. A client logs in with the sequence of the first message that it wants; after the last
-    /// one it is told that the session is over. A client that reads slowly holds up nobody; one that reads nothing for 15 s, or says
+    /// one it is told that the session is over. With --ring it gets what the plant publishes, as it comes. A client that reads slowly holds up nobody; one that reads nothing for 15 s, or says
     /// nothing, is cut.
     ServeSoup(serve_soup::ServeSoup),
     /// Fetch a session's messages over SoupBinTCP: into a file of messages, or just to see what they are

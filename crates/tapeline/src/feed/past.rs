@@ -3,32 +3,44 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
+use tapeline_plant::session_begun;
+use tapeline_plant::tick::{Flags, Kind, Tick};
+use tapeline_ring::{Name, Poll, Start, Subscriber};
 
 use super::dbn_report;
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::plant::status_text;
 use crate::stop::Stop;
 
 /// What to serve.
 #[derive(Debug, Args)]
 pub(super) struct PastArgs {
     /// Captures (pcap, pcapng) of one feed's lines, or files of ITCH messages one after another, plain or gzipped
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "ring")]
     files: Vec<PathBuf>,
+    /// Follow the ring of a plant with publish = "every-message" instead, and serve what it publishes
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    ring: Option<String>,
+    /// Which of the plant's feeds, from 0
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "ring")]
+    feed: u16,
     /// Take only what the captures show going to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
-    /// The session of messages from files of messages, up to ten characters
-    #[arg(long, default_value = "TAPELINE")]
-    session: String,
+    /// The session, up to ten characters: of messages from files of messages (TAPELINE if left out), or of a plant whose session
+    /// began before what is still in its ring
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
     /// How much memory the messages may take; beyond it the oldest go
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = arguments::size)]
     memory: u64,
@@ -36,15 +48,107 @@ pub(super) struct PastArgs {
 
 /// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
 const PATIENCE_NS: u64 = 365 * 86_400 * 1_000_000_000;
+/// How often a ring is read, and how many of its frames at once before requests have their turn.
+const FOLLOW: Duration = Duration::from_millis(5);
+const FRAMES: usize = 65_536;
 /// Between two looks whether the user wants to end, in datagrams or messages.
 const LOOK_EVERY: u64 = 65_536;
 
+/// What can be served, now and as it grows.
+pub(super) struct Past {
+    history: History,
+    /// The ring that it grows from, and which of its feeds.
+    ring: Option<(Subscriber, u16)>,
+}
+
+impl Past {
+    /// What there is.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// How long to wait at most before [`follow`](Self::follow) is called: a ring must not wait for its reader.
+    pub(super) fn patience(&self, longest: Duration) -> Duration {
+        if self.ring.is_some() { longest.min(FOLLOW) } else { longest }
+    }
+
+    /// Takes what the plant has published since.
+    ///
+    /// # Errors
+    /// The ring is damaged, or went on without this reader: what it lost cannot be served, so it should be started again.
+    pub(super) fn follow(&mut self) -> anyhow::Result<()> {
+        let Some((subscriber, feed)) = &mut self.ring else { return Ok(()) };
+        for _ in 0..FRAMES {
+            match subscriber.next() {
+                Poll::Frame(frame) => {
+                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+                    if tick.header.channel == *feed {
+                        take(&mut self.history, &tick)?;
+                    }
+                }
+                Poll::Empty => break,
+                Poll::Ended => {
+                    anstream::eprintln!("note: the plant ended; what it published is still served");
+                    self.ring = None;
+                    break;
+                }
+                Poll::Evicted { .. } => {
+                    let hint = "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file";
+                    return Err(Hinted::new("the plant went on without this reader", hint).into());
+                }
+                _ => bail!("the ring is damaged: something other than its publisher has written into it"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tick's message goes into the history, and what it says of sessions.
+fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
+    let has = |flag| tick.header.flags.contains(flag);
+    if tick.header.kind != Kind::Status {
+        if has(Flags::SOURCE) {
+            history.push(tick.header.feed_seq, tick.source);
+        } else if !has(Flags::RESET) {
+            let hint = "set publish = \"every-message\" in the plant's configuration and start it again";
+            return Err(Hinted::new("this plant publishes changes only, which cannot be served", hint).into());
+        }
+    } else if has(Flags::RESET) {
+        let text = status_text(tick)?.unwrap_or_default();
+        history.begin(Session::new(session_begun(&text).unwrap_or_default()));
+    } else if has(Flags::END_OF_SESSION) {
+        history.end_of_session(tick.header.feed_seq + 1);
+    } else if has(Flags::GAP) {
+        history.gap(tick.header.feed_seq, tick.header.feed_seq);
+    }
+    Ok(())
+}
+
 impl PastArgs {
-    /// Reads everything; says on standard error what the user should know about it.
-    pub(super) fn read(&self, stop: &Stop) -> anyhow::Result<History> {
+    /// Reads all files, or joins the ring; says on standard error what the user should know about it.
+    pub(super) fn open(&self, stop: &Stop) -> anyhow::Result<Past> {
+        let Some(ring) = &self.ring else { return Ok(Past { history: self.read(stop)?, ring: None }) };
+        let subscriber =
+            Subscriber::join_as(&Name::new(ring)?, Start::Oldest, "serve").with_context(|| {
+                Hinted::new(format!("cannot join the ring {ring}"), "`tapeline ring ls` lists rings")
+            })?;
+        let mut history = self.empty();
+        if let Some(session) = &self.session {
+            history.begin(Session::new(session));
+        }
+        let mut past = Past { history, ring: Some((subscriber, self.feed)) };
+        past.follow()?;
+        Ok(past)
+    }
+
+    fn empty(&self) -> History {
         let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
         // A place takes 8 bytes, and a message of ITCH some 30.
-        let mut history = History::new(Limits { messages: memory / 32, bytes: memory - memory / 4 });
+        History::new(Limits { messages: memory / 32, bytes: memory - memory / 4 })
+    }
+
+    fn read(&self, stop: &Stop) -> anyhow::Result<History> {
+        let mut history = self.empty();
         let mut captures = Vec::new();
         let mut next = 1;
         for path in &self.files {
@@ -53,7 +157,7 @@ impl PastArgs {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, self.only)?),
                 Recording::Messages(file) => {
                     if next == 1 {
-                        history.begin(Session::new(&self.session));
+                        history.begin(Session::new(self.session.as_deref().unwrap_or("TAPELINE")));
                     }
                     next = messages(file, path, next, stop, &mut history)?;
                 }

@@ -1,4 +1,4 @@
-//! `tapeline feed serve-retransmit`: answers requests for messages, from captures.
+//! `tapeline feed serve-retransmit`: answers requests for messages, from captures or from a plant's ring.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -14,7 +14,7 @@ use tapeline_measure::{Clock, figures};
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use super::lines::hinted;
-use super::past::PastArgs;
+use super::past::{Past, PastArgs};
 use crate::arguments;
 use crate::output::{self, Format};
 use crate::stop::Stop;
@@ -23,7 +23,8 @@ use crate::stop::Stop;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tapeline feed serve-retransmit day.pcap.gz --listen 127.0.0.1:26479\n  \
-    tapeline feed serve-retransmit lineA.pcap lineB.pcap --listen 10.0.0.5:26479 --rate-each 1MB")]
+    tapeline feed serve-retransmit lineA.pcap lineB.pcap --listen 10.0.0.5:26479 --rate-each 1MB\n  \
+    tapeline feed serve-retransmit --ring tapeline --listen 10.0.0.5:26479   what a plant has published")]
 pub(super) struct ServeRetransmit {
     #[command(flatten)]
     past: PastArgs,
@@ -102,16 +103,16 @@ struct Outcome {
 impl ServeRetransmit {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
-        let history = self.past.read(&stop)?;
+        let mut past = self.past.open(&stop)?;
         let options = ReceiveOptions { stamps: false, ..ReceiveOptions::new(self.listen) };
         let mut socket = Receiver::open(&options).map_err(hinted)?;
-        Ready::of(socket.local_address(), &history).say(self.format)?;
+        Ready::of(socket.local_address(), past.history()).say(self.format)?;
         let mut server = Server::new(Settings {
             requester_bytes_per_second: self.rate_each,
             bytes_per_second: self.rate_all,
             ..Settings::default()
         });
-        let unsent = self.serve(&mut socket, &history, &mut server, &stop)?;
+        let unsent = self.serve(&mut socket, &mut past, &mut server, &stop)?;
         self.print(server.statistics(), unsent)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -120,7 +121,7 @@ impl ServeRetransmit {
     fn serve(
         &self,
         socket: &mut Receiver,
-        history: &History,
+        past: &mut Past,
         server: &mut Server,
         stop: &Stop,
     ) -> anyhow::Result<u64> {
@@ -135,12 +136,15 @@ impl ServeRetransmit {
             if stop.requested() || self.duration.is_some_and(over) {
                 return Ok(unsent);
             }
-            if !socket.wait(LOOK) || socket.receive(&mut batch).map_err(hinted)? == 0 {
+            let there = socket.wait(past.patience(LOOK));
+            past.follow()?;
+            if !there || socket.receive(&mut batch).map_err(hinted)? == 0 {
                 continue;
             }
             for request in &batch {
                 let requester = request.source;
-                let answer = server.answer(*requester.ip(), request.bytes, history, clock.now(), &mut buffer);
+                let answer =
+                    server.answer(*requester.ip(), request.bytes, past.history(), clock.now(), &mut buffer);
                 // A requester that cannot be reached is its own misfortune, not the end of the others.
                 if let Ok(answer) = answer
                     && !socket.send_to(answer, requester).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! `tapeline feed serve-soup`: captures over SoupBinTCP, to any number of clients, each from where it asks.
+//! `tapeline feed serve-soup`: captures or a plant's ring over SoupBinTCP, to any number of clients, each from where it asks.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -16,7 +16,7 @@ use tapeline_measure::{Clock, Nanos, figures};
 use tapeline_wire::tcp::{self, Interest, Listener, Received, Stream};
 
 use super::lines::hinted;
-use super::past::PastArgs;
+use super::past::{Past, PastArgs};
 use super::serve_retransmit::Ready;
 use crate::arguments;
 use crate::output::{self, Format};
@@ -87,16 +87,22 @@ impl ServeSoup {
         if let Some(user) = &self.user {
             accounts.add(Username::new(user), password::read(self.password_file.as_deref())?);
         }
-        let history = self.past.read(&stop)?;
+        let mut past = self.past.open(&stop)?;
         let mut listener = Listener::open(self.listen).map_err(hinted)?;
-        Ready::of(listener.local_address(), &history).say(self.format)?;
-        let outcome = self.serve(&mut listener, &accounts, &history, &stop);
+        Ready::of(listener.local_address(), past.history()).say(self.format)?;
+        let outcome = self.serve(&mut listener, &accounts, &mut past, &stop)?;
         self.print(&outcome)?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Serves until it is time to end.
-    fn serve(&self, listener: &mut Listener, accounts: &Accounts, history: &History, stop: &Stop) -> Outcome {
+    fn serve(
+        &self,
+        listener: &mut Listener,
+        accounts: &Accounts,
+        past: &mut Past,
+        stop: &Stop,
+    ) -> anyhow::Result<Outcome> {
         let clock = Clock::calibrate();
         let begun = clock.now();
         let mut connections: Vec<Connection> = Vec::new();
@@ -108,13 +114,14 @@ impl ServeSoup {
                 for connection in &connections {
                     outcome.ended("stopped", connection);
                 }
-                return outcome;
+                return Ok(outcome);
             }
             let sockets = connections.iter().map(|c| (c.stream.as_fd(), c.stream.interest()));
-            tcp::wait(sockets.chain([(listener.as_fd(), Interest::Read)]), LOOK);
+            tcp::wait(sockets.chain([(listener.as_fd(), Interest::Read)]), past.patience(LOOK));
+            past.follow()?;
             let now = clock.now();
             self.accept(listener, &mut connections, now, &mut outcome);
-            connections.retain_mut(|connection| match connection.step(accounts, history, now) {
+            connections.retain_mut(|connection| match connection.step(accounts, past.history(), now) {
                 None => true,
                 Some(end) => {
                     outcome.ended(end, connection);

@@ -11,6 +11,8 @@ mod run;
 mod tally;
 mod watch;
 
+pub(crate) use self::watch::status_text;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};

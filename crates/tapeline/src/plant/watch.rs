@@ -185,7 +185,8 @@ fn field_json(value: &NamedValue<'_, '_>) -> Json {
     }
 }
 
-fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
+/// What a status says in words.
+pub(crate) fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
     if tick.header.kind != Kind::Status {
         return Ok(None);
     }
