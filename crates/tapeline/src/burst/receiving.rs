@@ -39,8 +39,10 @@ pub(super) fn receive(
                 return Err(error);
             }
         };
+        // From the batch behind the one that reaches it: what came before the hold is not to wait with it.
+        let holds = until_hold.is_some_and(|first| datagrams >= first);
         datagrams += received.count as u64;
-        if until_hold.is_some_and(|first| datagrams >= first) {
+        if holds {
             // A pool that is too small ends the hold, or nothing would ever move again.
             let full = received.exhausted || received.dropped > 0;
             if (intake.staged() as u64) < plan.hold && !full && told.total().is_none() {

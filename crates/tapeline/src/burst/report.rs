@@ -496,7 +496,8 @@ fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
     let misses = match first.misses {
         0 => "no pool miss".to_owned(),
         _ if first.pool == Pool::Malloc => "all from the heap".to_owned(),
-        misses => plural(misses, "pool miss").replace("misss", "misses"),
+        1 => "1 pool miss".to_owned(),
+        misses => format!("{} pool misses", figures::thousands(misses)),
     };
     (Verdict::Pass, format!("{absorbed}; nothing lost, {misses}, no kernel drop"))
 }

@@ -167,7 +167,8 @@ impl Outcome {
         let drained = looks.drained(released, steady);
         let until = drained.unwrap_or(Nanos(u64::MAX));
         let (mut meanwhile, mut after) = (Recorder::new(), Recorder::new());
-        for live in &decoded.behind {
+        // What was due before the release has waited with what was held.
+        for live in decoded.behind.iter().filter(|live| live.due >= released) {
             let of = if live.due <= until { &mut meanwhile } else { &mut after };
             of.record(live.latency_ns);
         }
