@@ -34,10 +34,10 @@ impl Default for Limits {
 /// let mut history = History::new(Limits { messages: 100, bytes: 32 });
 /// assert!(history.push(7, b"seven") && history.push(9, b"nine"));
 /// assert_eq!((history.message(7), history.message(8)), (Some(&b"seven"[..]), None));
-/// // 20 bytes more do not fit beside these: the oldest goes.
+/// // 20 bytes more do not fit behind these: at the front they take the place of both.
 /// assert!(history.push(10, &[b'x'; 18]));
-/// assert_eq!((history.message(7), history.message(9)), (None, Some(&b"nine"[..])));
-/// assert_eq!((history.first(), history.next()), (9, 11));
+/// assert_eq!((history.message(7), history.message(9)), (None, None));
+/// assert_eq!((history.first(), history.next()), (10, 11));
 /// ```
 #[derive(Debug)]
 pub struct History {
