@@ -354,6 +354,17 @@ impl PlantReport {
                     thousands(pool.dropped)
                 ));
             }
+            if let Some(recovery) = &feed.recovery {
+                text.push_str(&format!(
+                    "\n  recovery: {} messages in {} answers to {} requests; {} timeouts, {} given up, {} answers not taken",
+                    thousands(recovery.recovered),
+                    thousands(recovery.answers),
+                    thousands(recovery.requests),
+                    thousands(recovery.timeouts),
+                    thousands(recovery.given_up),
+                    thousands(recovery.rejected.values().sum()),
+                ));
+            }
             if feed.items_refused > 0 {
                 text.push_str(&format!(
                     "\n  {} ticks went out without an item: max_items is reached",
