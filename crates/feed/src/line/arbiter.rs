@@ -22,8 +22,8 @@ use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 pub struct Arbiter {
     settings: Settings,
     session: Option<Session>,
-    /// The session before, and where it had got to.
-    previous: Option<(Session, u64)>,
+    /// The sessions before, the latest first, and where they had got to.
+    over: [Option<(Session, u64)>; SESSIONS],
     /// When the present session was last heard of.
     heard: Nanos,
     /// When it began, or began again.
@@ -50,6 +50,9 @@ pub struct Arbiter {
     lines: [Lane; LANES],
 }
 
+/// Sessions that are remembered after they are over: lines that are apart, or damaged names, bring them again.
+const SESSIONS: usize = 8;
+
 /// How far a session has got towards its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -66,7 +69,7 @@ impl Arbiter {
         Self {
             settings,
             session: None,
-            previous: None,
+            over: [None; SESSIONS],
             heard: Nanos(0),
             begun: Nanos(0),
             start: 0,

@@ -5,7 +5,7 @@
 
 use tapeline_measure::Nanos;
 
-use super::{Arbiter, End};
+use super::{Arbiter, End, Lane, SESSIONS};
 use crate::framing::{Packet, Session};
 use crate::line::{Line, Restart, Sink, Start};
 
@@ -37,33 +37,52 @@ impl Arbiter {
     /// A packet of another session than the present one.
     fn roll(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
         let silent = self.is_silent(received);
-        let start = match (self.session, self.previous) {
+        let over = self.over.iter().flatten().find(|(session, _)| *session == packet.session).copied();
+        let start = match (self.session, over) {
             (None, _) => match self.settings.start {
                 Start::First => packet.kind.sequences().0,
                 Start::FromOne => 1,
             },
-            (Some(_), Some((previous, next))) if previous == packet.session => {
-                if !silent {
-                    self.lines[line.number()].statistics.stale_session += 1;
-                    return false;
-                }
-                next
+            (Some(_), Some(_)) if !silent => {
+                self.lines[line.number()].statistics.stale_session += 1;
+                return false;
             }
+            (Some(_), Some((_, next))) => next,
             // Numbering starts again, and whoever was listening missed what came before.
-            (Some(_), _) => 1,
+            (Some(_), None) => 1,
         };
-        let unchallenged = self.session.is_none() || silent || self.end != End::Open;
-        if !unchallenged && !self.agrees(line, packet) {
+        // After an end another session is expected, with its first packet.
+        let expected = self.end != End::Open && packet.kind.sequences().0 == 1;
+        let unchallenged = self.session.is_none() || silent;
+        let agreed =
+            expected && self.may_leave(line.number(), received) || self.agrees(line, packet, received);
+        if !unchallenged && !agreed {
             self.doubt(line, packet, received);
             return false;
         }
         if let Some(present) = self.session {
             self.flush(sink);
-            self.previous = Some((present, self.next));
+            self.is_over(present);
         }
         self.begin(packet.session, start, received, sink);
         self.take_doubted(sink);
         true
+    }
+
+    /// Whether the line has a say in the present session's end: it belongs to it, or no other line lives in it. Where one is
+    /// far behind the other, it may bring a session that is over and of which nothing was heard.
+    fn may_leave(&self, line: usize, now: Nanos) -> bool {
+        let hold = as_i64(self.settings.session_hold_ns);
+        let lives =
+            |lane: &Lane| lane.heard && lane.statistics.last.is_some_and(|last| now.since(last) < hold);
+        self.lines[line].heard || !self.lines.iter().any(lives)
+    }
+
+    /// Remembers where a session had got to, in place of the one that was over first.
+    fn is_over(&mut self, session: Session) {
+        let known = self.over.iter().position(|over| over.is_some_and(|(known, _)| known == session));
+        self.over[..=known.unwrap_or(SESSIONS - 1)].rotate_right(1);
+        self.over[0] = Some((session, self.next));
     }
 
     /// A packet of the present session, on a line whose word is doubted, or that goes back.
@@ -72,8 +91,8 @@ impl Arbiter {
         let silent = self.is_silent(received);
         let lane = &mut self.lines[line.number()];
         let doubted = lane.doubt.about();
-        if doubted.is_some_and(|(session, _)| session != packet.session) {
-            // A line that has gone over to another session does not come back.
+        if to > lane.seen.end() && doubted.is_some_and(|(session, _)| session != packet.session) {
+            // A line that has gone over to another session has nothing new to say in this one.
             lane.drop_doubt();
         }
         if self.settings.restart == Restart::Ignore {
@@ -100,7 +119,7 @@ impl Arbiter {
             lane.drop_doubt();
         }
         if from == 1 && end > 1 && self.known_end > 1 {
-            if self.agrees(line, packet) {
+            if self.agrees(line, packet, received) {
                 self.start_again(packet.session, received, sink);
                 return true;
             }
@@ -144,7 +163,7 @@ impl Arbiter {
     /// Takes the packets that were doubted and turn out to belong to the present session, in the order in which they came.
     fn take_doubted(&mut self, sink: &mut impl Sink) {
         loop {
-            let believed = |lane: &super::Lane| {
+            let believed = |lane: &Lane| {
                 let (session, _) = lane.doubt.about()?;
                 (Some(session) == self.session).then(|| lane.doubt.received())?
             };
@@ -158,15 +177,19 @@ impl Arbiter {
         }
     }
 
-    /// Whether the packet and one that is doubted say the same: it follows on its line, or another line brought it.
-    fn agrees(&self, line: Line, packet: &Packet<'_>) -> bool {
+    /// Whether the packet and one that is doubted say the same: it follows on its line, or another line brought it; and one
+    /// of the lines has a say.
+    fn agrees(&self, line: Line, packet: &Packet<'_>, received: Nanos) -> bool {
         let sequences = packet.kind.sequences();
+        let has_say = |number| self.may_leave(number, received);
         self.lines.iter().enumerate().any(|(number, lane)| {
             lane.doubt.about().is_some_and(|(session, before)| {
-                // The same packet once more on its line proves nothing.
+                // The same packet once more on its line proves nothing, nor does what came before this session.
                 session == packet.session
+                    && lane.doubt.received() >= Some(self.begun)
                     && (number != line.number() || before != sequences)
                     && sequences.0.abs_diff(before.0) <= self.settings.max_jump
+                    && (has_say(number) || has_say(line.number()))
             })
         })
     }
