@@ -84,8 +84,12 @@ impl FaultyLine {
                 Some(_) => Did::Rolled { from: turn.from },
                 None => Did::Reset { from: turn.from },
             };
+            bytes.clear();
+            bytes.extend_from_slice(datagram);
+            self.numbering.apply(&mut bytes);
             // Of the datagram that is about to come.
-            to.note(&Entry { line: self.line, datagram: self.datagrams + 1, numbers: source, did });
+            let (line, datagram) = (self.line, self.datagrams + 1);
+            to.note(&Entry { line, datagram, numbers: Numbers::of(&bytes), did });
         }
         bytes.clear();
         bytes.extend_from_slice(datagram);

@@ -34,7 +34,8 @@ pub struct Entry {
     pub line: Line,
     /// To which of the line's datagrams, from 1.
     pub datagram: u64,
-    /// What the packet said of itself before; `None` where it was none, or of no protocol that is known here.
+    /// What the packet said of itself before, in the numbers that the exchange gave it; `None` where it was none, or of no
+    /// protocol that is known here.
     pub numbers: Option<Numbers>,
     /// What happened.
     pub did: Did,
