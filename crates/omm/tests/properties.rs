@@ -1,6 +1,8 @@
 //! Properties: what is written reads back as it was, and no bytes at all make a reader panic.
 #![allow(clippy::unwrap_used)]
 
+mod readers;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_omm::rwf::{
@@ -13,24 +15,7 @@ use tapeline_omm::{
     Date, DateTime, Dictionary, Fid, FieldList, FieldListEncoder, Full, Qos, Real, State, Time, Value,
 };
 
-const PRIMITIVES: [DataType; 16] = [
-    DataType::INT,
-    DataType::UINT,
-    DataType::FLOAT,
-    DataType::DOUBLE,
-    DataType::REAL,
-    DataType::DATE,
-    DataType::TIME,
-    DataType::DATETIME,
-    DataType::QOS,
-    DataType::STATE,
-    DataType::ENUM,
-    DataType::BUFFER,
-    DataType::ASCII_STRING,
-    DataType::UTF8_STRING,
-    DataType::RMTES_STRING,
-    DataType::ARRAY,
-];
+use readers::read_all;
 
 prop_compose! {
     fn real()(mantissa in any::<i64>(), shift in 0_u32..64, hint in 0_u8..=30) -> Real {
@@ -416,77 +401,6 @@ const CORPUS: &str = include_str!("corpus/messages.hex");
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<_> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-}
-
-/// Every reader over the same bytes. Results do not matter; offsets must lie within what was read.
-fn read_all(bytes: &[u8], data_type: DataType) {
-    let dictionary = Dictionary::builtin();
-    let mut faults = Vec::new();
-    match MessageView::parse(bytes) {
-        Ok(message) => {
-            faults.extend(message.header().err());
-            let mut out = [0; 1024];
-            if let Ok(header) = message.header() {
-                let _ = header.encode(&mut out);
-            }
-            let _ = (message.key(), message.update_type(), message.is_refresh_complete());
-        }
-        Err(fault) => faults.push(fault),
-    }
-    match FieldList::parse(bytes) {
-        Ok(list) => {
-            for field in list.iter() {
-                match field {
-                    Ok(field) => {
-                        for data_type in PRIMITIVES.into_iter().chain([data_type]) {
-                            let by_ahead = field.value(data_type);
-                            let alone = Value::decode(data_type, field.data);
-                            assert_eq!(format!("{by_ahead:?}"), format!("{alone:?}"));
-                            if let Ok(value) = alone {
-                                let _ = value.to_string();
-                            }
-                        }
-                    }
-                    Err(fault) => faults.push(fault),
-                }
-            }
-            let _ = list.find(Fid(22));
-            let _ = (list.render(dictionary).to_string(), format!("{:#}", list.render(dictionary)));
-        }
-        Err(fault) => faults.push(fault),
-    }
-    match Map::parse(bytes) {
-        Ok(map) => {
-            let entries: Vec<_> = map.iter().collect();
-            assert!(entries.iter().rev().skip(1).all(Result::is_ok));
-            // What was understood is written again and reads the same.
-            let mut out = vec![0; 2 * bytes.len() + 16];
-            let mut again = MapEncoder::new(&mut out, map.head()).unwrap();
-            for entry in &entries {
-                match entry {
-                    Ok(entry) => again.entry(entry).unwrap(),
-                    Err(fault) => faults.push(*fault),
-                }
-            }
-            let len = again.finish();
-            let again = Map::parse(&out[..len]).unwrap();
-            assert_eq!(again.head(), map.head());
-            assert!(again.iter().map(Result::unwrap).eq(map.iter().map_while(Result::ok)));
-            let _ = (map.render(dictionary).to_string(), format!("{:#}", map.render(dictionary)));
-        }
-        Err(fault) => faults.push(fault),
-    }
-    for data_type in PRIMITIVES.into_iter().chain([data_type]) {
-        match Value::decode(data_type, bytes) {
-            Ok(value) => {
-                let _ = value.to_string();
-            }
-            Err(fault) => faults.push(fault),
-        }
-    }
-    for fault in faults {
-        assert!(fault.offset <= bytes.len(), "{fault} of {} bytes", bytes.len());
-    }
 }
 
 #[test]

@@ -1,0 +1,8 @@
+//! Any datagrams on any lines at any times.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::arbiter::datagrams(bytes));

@@ -1,0 +1,8 @@
+//! Any messages for TOPS and DEEP.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::iex::pieces(bytes));

@@ -1,0 +1,8 @@
+//! Any file of ITCH messages.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::itch::file(bytes));

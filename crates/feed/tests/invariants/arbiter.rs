@@ -1,0 +1,127 @@
+//! The arbiter of lines: any datagrams, on any lines, at any times.
+
+use tapeline_feed::line::{self, Arbiter, Jump, Line, MAX_LINES, Restart, Settings, Sink, Start};
+use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
+use tapeline_measure::Nanos;
+
+/// Messages that may be held.
+const WINDOW: usize = 64;
+
+/// Checks that messages and gaps follow one another.
+#[derive(Default)]
+struct Order {
+    next: Option<u64>,
+    delivered: u64,
+    missing: u64,
+    said: u64,
+}
+
+impl Sink for Order {
+    fn message(&mut self, sequence: u64, _: &[u8], _: Nanos) {
+        assert!(self.next.is_none_or(|next| next == sequence));
+        self.next = Some(sequence + 1);
+        self.delivered += 1;
+        self.said += 1;
+    }
+
+    fn gap(&mut self, first: u64, last: u64) {
+        assert!(first <= last && self.next.is_none_or(|next| next == first));
+        self.next = Some(last + 1);
+        self.missing = self.missing.saturating_add(last - first + 1);
+        self.said += 1;
+    }
+
+    fn end_of_session(&mut self, _: u64) {
+        self.said += 1;
+    }
+
+    fn reset(&mut self, _: line::Session) {
+        self.next = None;
+        self.said += 1;
+    }
+}
+
+/// The first byte chooses the policies; then each piece is a datagram behind a byte for its line and one for its time.
+pub(crate) fn datagrams(bytes: &[u8]) {
+    let Some((policy, rest)) = bytes.split_first() else { return };
+    let settings = Settings {
+        window_messages: WINDOW,
+        window_bytes: 300,
+        window_age_ns: u64::from(*policy) * 1_000,
+        recovery_age_ns: u64::from(*policy & 32) * 1_000,
+        start: if policy & 1 == 0 { Start::First } else { Start::FromOne },
+        restart: if policy & 2 == 0 { Restart::Ignore } else { Restart::Reset },
+        on_jump: [Jump::Confirm, Jump::Believe, Jump::Ignore, Jump::Confirm][usize::from(policy >> 2 & 3)],
+        max_jump: 1_000,
+        expire_on_packet: policy & 16 == 0,
+        ..Settings::default()
+    };
+    let mut arbiter = Arbiter::new(settings);
+    let mut order = Order::default();
+    let mut now = 0;
+    for piece in super::pieces(rest) {
+        let [line, pause, datagram @ ..] = piece else { continue };
+        now += u64::from(*pause) << (line >> 3);
+        // One more than there are lines: what was asked for again.
+        let line = Line::new(usize::from(*line) % (MAX_LINES + 1)).unwrap_or(Line::RECOVERY);
+        let before = (*arbiter.statistics(), arbiter.next_sequence(), arbiter.session(), order.said);
+        if arbiter.datagram(line, datagram, Nanos(now), &mut order).is_err() {
+            let after = (*arbiter.statistics(), arbiter.next_sequence(), arbiter.session(), order.said);
+            assert_eq!(before, after, "malformed, and still a change");
+        }
+        assert!(arbiter.held() <= WINDOW);
+        if *pause == 0 {
+            arbiter.expire(Nanos(now), &mut order);
+            assert!(arbiter.next_expiry().is_none_or(|expiry| expiry.0 > now));
+        }
+    }
+    arbiter.flush(&mut order);
+    assert!(arbiter.next_expiry().is_none() && arbiter.held() == 0);
+    let statistics = arbiter.statistics();
+    assert_eq!((statistics.delivered, statistics.missing), (order.delivered, order.missing));
+    let lines = (0..MAX_LINES).filter_map(Line::new).chain([Line::RECOVERY]);
+    let first: u64 = lines.map(|line| arbiter.line(line).first).sum();
+    assert_eq!(first, order.delivered, "each delivered message came first on one line");
+}
+
+/// Inputs to begin with.
+pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let session = Session::new("FUZZ");
+    let packet = |first: u64, count: u64| {
+        let mut bytes = vec![0; 200];
+        let mut packet = PacketBuilder::new(&mut bytes, session, first).unwrap();
+        for message in first..first + count {
+            packet.push(&message.to_be_bytes()).unwrap();
+        }
+        let length = packet.finish();
+        bytes.truncate(length);
+        bytes
+    };
+    let program = |policy: u8, datagrams: &[(u8, u8, Vec<u8>)]| {
+        let pieces = datagrams.iter().flat_map(|(line, pause, datagram)| {
+            [vec![2 + datagram.len() as u8, *line, *pause], datagram.clone()].concat()
+        });
+        [vec![policy], pieces.collect()].concat()
+    };
+    let two_lines = [
+        (0, 1, packet(1, 3)),
+        (1, 1, packet(1, 5)),
+        (0, 1, packet(8, 2)),
+        (1, 9, packet(6, 2)),
+        (0, 1, heartbeat(session, 12).to_vec()),
+        (1, 200, packet(11, 1)),
+        (0, 0, end_of_session(session, 14).to_vec()),
+        (8, 1, packet(10, 3)),
+        (1, 1, packet(13, 1)),
+    ];
+    let another = heartbeat(Session::new("NEXT"), 1).to_vec();
+    let rolls = [
+        (0, 1, packet(1, 3)),
+        (0, 1, another.clone()),
+        (1, 1, another),
+        (0, 1, packet(1, 2)),
+        (1, 255, packet(5_000, 1)),
+        (0, 255, packet(5_001, 1)),
+    ];
+    vec![("two-lines", program(1, &two_lines)), ("rolls", program(2, &rolls))]
+}

@@ -1,0 +1,89 @@
+//! ITCH: the framing of files, the decoder, and books made of any messages.
+
+use tapeline_feed::book;
+use tapeline_feed::itch::framing::{End, Frames, Framing};
+use tapeline_feed::itch::{self, Kind, MessageType};
+use tapeline_feed::normalise::Itch;
+use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_measure::Nanos;
+
+/// Bounds that a handful of messages reaches.
+const BOUNDS: book::Settings =
+    book::Settings { max_orders: 40, reserve_orders: 0, max_ladders: 2, max_far_levels: 6, queues: true };
+
+/// The bytes as a file of messages, in either framing.
+pub(crate) fn file(bytes: &[u8]) {
+    for framing in [Framing::Length, Framing::Type] {
+        let mut frames = Frames::with(bytes, framing);
+        let mut normaliser = Itch::new(BOUNDS, Nanos(0));
+        let mut taken = 0;
+        for bytes in frames.by_ref() {
+            taken += 2 + bytes.len();
+            message(bytes);
+            applied(&mut normaliser, bytes);
+        }
+        let left = match frames.end() {
+            End::Complete => 0,
+            End::Session { after } => 2 + after,
+            End::Incomplete { bytes } | End::Lost { bytes } => bytes,
+            End::NotYet => panic!("it has ended"),
+        };
+        assert_eq!(taken + left, bytes.len());
+        assert_eq!(frames.consumed() + frames.rest().len(), bytes.len());
+    }
+}
+
+fn message(bytes: &[u8]) {
+    match itch::decode(bytes) {
+        Ok(message) => {
+            let length = MessageType::of(bytes[0]).map_or(bytes.len(), MessageType::length);
+            assert_eq!(message.kind(), Kind::from(bytes[0]));
+            assert_eq!(message.bytes(), &bytes[..length]);
+            assert_eq!(message.bytes().len() + message.extra_bytes(bytes), bytes.len());
+            // Reads every field.
+            assert!(!format!("{message:?}").is_empty());
+        }
+        Err(itch::Malformed::Short { kind, length }) => {
+            assert_eq!((MessageType::of(bytes[0]), length), (Some(kind), bytes.len()));
+            assert!(length < kind.length());
+        }
+        Err(_) => assert!(bytes.is_empty()),
+    }
+}
+
+fn applied(normaliser: &mut Itch, bytes: &[u8]) {
+    let before = (normaliser.books().live_orders(), normaliser.counters().messages.clone());
+    let tops =
+        |normaliser: &Itch| -> Vec<_> { normaliser.books().iter().map(|(_, book)| book.top()).collect() };
+    let tops_before = tops(normaliser);
+    match normaliser.apply(bytes) {
+        Ok(applied) => assert_eq!(applied.letter, bytes[0]),
+        Err(_) => {
+            assert_eq!(before, (normaliser.books().live_orders(), normaliser.counters().messages.clone()));
+            assert_eq!(tops_before, tops(normaliser));
+        }
+    }
+    assert!(normaliser.books().live_orders() <= BOUNDS.max_orders);
+    // One entry for each locate at most, and each of them at most as deep as there are orders.
+    for (_, book) in normaliser.books().iter() {
+        for side in [itch::Side::Bid, itch::Side::Ask] {
+            assert!(book.levels(side).len() <= BOUNDS.max_orders);
+        }
+    }
+}
+
+/// Inputs to begin with.
+pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let day = |by_type: bool, messages| {
+        let mut exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
+        let mut file = Vec::new();
+        for ns in 0..messages {
+            let mut message = [0; itch::encode::LONGEST];
+            let length = exchange.next(34_200_000_000_000 + ns, &mut message).unwrap();
+            file.extend(if by_type { [0, 0] } else { (length as u16).to_be_bytes() });
+            file.extend(&message[..length]);
+        }
+        file
+    };
+    vec![("day", day(false, 60)), ("day-by-type", day(true, 30)), ("end", vec![0, 1, b'S', 0, 0])]
+}

@@ -1,0 +1,8 @@
+//! Any bytes for every reader of RWF.
+
+#![no_main]
+
+#[path = "../../tests/readers/mod.rs"]
+mod readers;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::any(bytes));
