@@ -12,6 +12,7 @@ mod demo;
 mod failure;
 mod feed;
 mod jitter;
+mod near;
 mod output;
 mod part;
 mod password;

@@ -141,6 +141,16 @@ fn flags(counts: &[u64; 256]) -> BTreeMap<u8, u64> {
 }
 
 impl IexReport {
+    /// The names of all symbols that the feed spoke of.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let result = &self.result;
+        let spoken_of =
+            [&result.quote_updates, &result.auction_messages].map(BTreeMap::keys).into_iter().flatten();
+        let traded = result.volume.keys().chain(result.trading_status.keys());
+        let listed = result.security_directory_symbols.iter();
+        spoken_of.chain(traded).chain(listed).map(String::as_str).collect()
+    }
+
     /// Of what was found; books of `symbols` with so many `levels` a side.
     pub(super) fn of(found: &IexFindings, symbols: &[String], levels: usize) -> Self {
         let lines =

@@ -142,6 +142,7 @@ impl Inspect {
             Format::Json => report.print_json()?,
             Format::Table => report.print_tables(&findings, self.top)?,
         }
+        report.note_unknown(&self.symbols);
         Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }

@@ -152,6 +152,11 @@ impl ItchReport {
         }
     }
 
+    /// The names of all stocks that the feed listed or spoke of.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.directory.values().chain(self.messages_by_symbol.keys()).map(String::as_str).collect()
+    }
+
     /// Tables for people; `top` stocks by messages.
     pub(crate) fn tables(&self, tally: &Tally, top: usize) -> Vec<String> {
         let mut parts = vec![self.types(), self.remarks()];

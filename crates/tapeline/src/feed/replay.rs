@@ -51,12 +51,12 @@ pub(super) struct Replay {
     #[arg(long, value_parser = arguments::rate, conflicts_with = "speed")]
     rate: Option<u64>,
     /// What goes into a datagram made from a file of messages: one message, or as many as fit in 1,400 bytes (at an original
-    /// pace, those within a millisecond)
-    #[arg(long, default_value = "max")]
-    pack: Pack,
-    /// The session of datagrams made from a file of messages, up to ten characters
-    #[arg(long, default_value = "TAPELINE")]
-    session: String,
+    /// pace, those within a millisecond) [default: max]
+    #[arg(long)]
+    pack: Option<Pack>,
+    /// The session of datagrams made from a file of messages, up to ten characters [default: TAPELINE]
+    #[arg(long)]
+    session: Option<String>,
     /// Send only what the capture shows going to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]
     only: Option<SocketAddr>,
@@ -150,7 +150,7 @@ impl Replay {
             stop,
             progress: Progress::counting("replaying", "datagrams", None),
             pace,
-            session: Session::new(&self.session),
+            session: Session::new(self.session.as_deref().unwrap_or("TAPELINE")),
             staged: Staged::new(capture::LARGEST_PACKET / BATCH),
             start,
             now: start,
@@ -165,10 +165,53 @@ impl Replay {
             heartbeats: 0,
             latest_ns: 0,
         };
-        let finished = self.play(&mut player)?;
+        if self.format == Format::Table {
+            anstream::eprintln!(
+                "replaying {} to {}; Ctrl-C ends it",
+                self.how_fast(),
+                player.lines.describe()
+            );
+        }
+        let finished = match self.play(&mut player) {
+            Ok(finished) => finished,
+            Err(error) => {
+                // What was whole before the damage goes out, and is told.
+                player.flush()?;
+                player.lines.finish(&player.clock, &player.stop)?;
+                self.print(&player.outcome(true), &player.lines)?;
+                return Err(error);
+            }
+        };
         let outcome = player.outcome(!finished);
         self.print(&outcome, &player.lines)?;
         Ok(if finished { ExitCode::SUCCESS } else { ExitCode::from(130) })
+    }
+
+    fn how_fast(&self) -> String {
+        match (self.rate, self.speed) {
+            (Some(rate), _) => format!("at {} a second", figures::thousands(rate)),
+            (None, Speed::Factor(1.0)) => "at original speed".to_owned(),
+            (None, Speed::Factor(factor)) => format!("at {factor} times the original speed"),
+            (None, Speed::Max) => "as fast as it goes".to_owned(),
+        }
+    }
+
+    /// Says which options have no effect on a file of this kind.
+    fn note_ignored(&self, path: &Path, messages: bool) {
+        let of_packing = [
+            ("--pack", self.pack.is_some()),
+            ("--session", self.session.is_some()),
+            ("--linger", !self.linger.is_zero()),
+        ];
+        let of_captures = [("--only", self.only.is_some())];
+        let (ignored, why): (&[(&str, bool)], _) = if messages {
+            (&of_captures, "a file of messages has no destinations")
+        } else {
+            (&of_packing, "a capture's datagrams are sent as they are")
+        };
+        for (option, _) in ignored.iter().filter(|(_, given)| *given) {
+            anstream::eprintln!("note: {}: {option} has no effect: {why}", path.display());
+        }
     }
 
     /// Plays all files; `false` where the user ended it.
@@ -179,9 +222,11 @@ impl Replay {
                 let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
                 let going_on = match capture::open(file).with_context(name)? {
                     Recording::Datagrams(capture) => {
+                        self.note_ignored(path, false);
                         self.play_capture(player, capture, path).with_context(name)?
                     }
                     Recording::Messages(messages) => {
+                        self.note_ignored(path, true);
                         let first = player.next_sequence.unwrap_or(1);
                         let packer = Packer::starting_at(first, messages, player.session, self.packing());
                         player.play_messages(packer).with_context(name)?
@@ -199,7 +244,7 @@ impl Replay {
 
     fn packing(&self) -> Packing {
         let paced = self.rate.is_none() && self.speed != Speed::Max;
-        match self.pack {
+        match self.pack.unwrap_or(Pack::Max) {
             Pack::One => Packing::ONE,
             Pack::Max if paced => Packing { within_ns: TOGETHER_NS, ..Packing::FULL },
             Pack::Max => Packing::FULL,

@@ -11,6 +11,7 @@ use tapeline_measure::figures::{self, thousands};
 use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
+use crate::near::note_unknown;
 use crate::output::{self, table};
 
 /// One file.
@@ -136,6 +137,14 @@ struct SkewReport {
 }
 
 impl<'f> Report<'f> {
+    /// Says on standard error which of the symbols are not in the feed, where it has a protocol that is known.
+    pub(super) fn note_unknown(&self, symbols: &[String]) {
+        let itch = self.itch.as_ref().map(ItchReport::names);
+        if let Some(names) = itch.or_else(|| self.iex.as_ref().map(IexReport::names)) {
+            note_unknown(symbols, &names);
+        }
+    }
+
     /// Puts together what was found; books of `symbols` with so many `levels` a side.
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
         let Protocols { mold, iex, itch_files, .. } = findings.protocols;

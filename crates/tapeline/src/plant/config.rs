@@ -23,6 +23,7 @@ use toml::Spanned;
 
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::near::nearest;
 use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
@@ -612,31 +613,6 @@ impl Source<'_> {
 /// What stands between backquotes, in order.
 fn quoted(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
-}
-
-/// The known key that is at most two typing errors away.
-fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|key| (distance(unknown, key), *key))
-        .min()
-        .filter(|(far, _)| *far <= 2)
-        .map(|(_, key)| key)
-}
-
-/// Levenshtein's distance, over bytes; keys are short.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::follow::{End, Follow, FollowArgs};
 use super::measure::Joined;
 use crate::failure::Hinted;
 use crate::feed::{ItchReport, Tally};
+use crate::near::note_unknown;
 use crate::output::{self, Format};
 use crate::stop::Stop;
 
@@ -192,6 +193,7 @@ impl TallyArgs {
             Format::Json => output::print_json_line(&report)?,
             Format::Table => report.print(&tally, self.top)?,
         }
+        note_unknown(&self.symbols, &report.itch.names());
         Ok(end.exit_code(report.lost_ticks))
     }
 }

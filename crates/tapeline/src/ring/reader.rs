@@ -69,7 +69,8 @@ pub(super) trait Sink {
 pub(super) struct Raw<W: Write> {
     pub(super) out: W,
     pub(super) line: String,
-    pub(super) evicted: bool,
+    /// Whether something was lost, in the ring or with the place in it.
+    pub(super) lossy: bool,
 }
 
 impl<W: Write> Sink for Raw<W> {
@@ -94,12 +95,13 @@ impl<W: Write> Sink for Raw<W> {
     }
 
     fn lost(&mut self, frames: u64) {
+        self.lossy = true;
         // In the order of the frames, as a comment.
         let _ = writeln!(self.out, "# lost {frames} frames");
     }
 
     fn evicted(&mut self) {
-        self.evicted = true;
+        self.lossy = true;
     }
 
     fn seen(&mut self, _now: Nanos) -> anyhow::Result<()> {

@@ -185,8 +185,8 @@ impl Subscribe {
     fn read<D: Readable>(&self, reader: Reader<'_, D>) -> anyhow::Result<ExitCode> {
         if self.raw {
             let out = BufWriter::new(std::io::stdout().lock());
-            let (raw, _) = reader.read(Raw { out, line: String::new(), evicted: false })?;
-            return Ok(status(raw.evicted));
+            let (raw, _) = reader.read(Raw { out, line: String::new(), lossy: false })?;
+            return Ok(status(raw.lossy));
         }
         let intervals = self.stats.contains(&Stats::Interval) && !self.count;
         let latency = self.stats.contains(&Stats::Latency) && !self.fast;
@@ -206,7 +206,7 @@ impl Subscribe {
         };
         if self.count {
             output::print(&tally.frames().to_string())?;
-            return Ok(status(tally.is_evicted()));
+            return Ok(status(tally.is_lossy()));
         }
         let summary = tally.summary(note);
         match self.format {

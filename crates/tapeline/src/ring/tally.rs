@@ -195,9 +195,9 @@ impl Tally {
         self.evicted = true;
     }
 
-    /// Whether the publisher has gone on without this subscriber.
-    pub(super) fn is_evicted(&self) -> bool {
-        self.evicted
+    /// Whether the publisher has gone on without this subscriber, or has passed it by.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.evicted || self.passed > 0
     }
 
     /// All has been read and nothing more is there.
