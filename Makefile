@@ -5,6 +5,10 @@ CARGO ?= cargo
 ARGS ?=
 # For how long `make fuzz` goes on.
 FUZZ_SECONDS ?= 600
+# One fuzz target alone; all of them, one after the other, without it.
+TARGET ?=
+# How many days `make faults` tries.
+SEEDS ?= 50
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
 TORTURE_SECONDS ?= 600
 
@@ -17,7 +21,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test loom torture fuzz lint bench bench-peers install-c clean help
+.PHONY: build demo test loom torture fuzz faults lint bench bench-peers install-c clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -42,10 +46,15 @@ torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORT
 	@scripts/setup test
 	TORTURE_SECONDS=$(TORTURE_SECONDS) $(CARGO) test $(locked) --package tapeline-ring --test torture -- --nocapture
 
-fuzz: ## any bytes in a ring's segment, led by coverage, for FUZZ_SECONDS; installs cargo-fuzz
+fuzz: ## any bytes for every decoder and for the ring, led by coverage, FUZZ_SECONDS in all; TARGET=… is one of them
 	@scripts/setup test
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install cargo-fuzz
-	cd crates/ring/fuzz && RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run attach -- -max_total_time=$(FUZZ_SECONDS) -timeout=20
+	CARGO='$(CARGO)' scripts/fuzz $(FUZZ_SECONDS) $(TARGET)
+
+faults: ## SEEDS bad days for a real plant, a thousand times as many for arbitration alone: nothing is lost in silence
+	@scripts/setup test
+	FAULT_SEEDS=$(SEEDS)000 $(CARGO) test $(locked) --package tapeline-feed --test faults -- --nocapture
+	FAULT_PLANT_SEEDS=$(SEEDS) $(CARGO) test $(locked) --package tapeline --test faults -- --nocapture
 
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint

@@ -3,138 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod shared_data;
+mod stage;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io::BufReader;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use shared_data::{expected, shared};
-
-fn tapeline(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-/// A running `tapeline` that says things as lines of JSON. Ends with the test, whatever becomes of that.
-struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output }
-    }
-
-    /// The next line, waited for.
-    fn says(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it ended without a word: {:?}", self.child.wait());
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    }
-
-    fn ask_to_end(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Ring, groups and configuration of one test, none shared with another.
-struct Place {
-    ring: String,
-    lines: Vec<SocketAddrV4>,
-    /// More keys of the table `[plant]`.
-    keys: &'static str,
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new(lines: u8) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let pid = std::process::id();
-        let [_, _, high, low] = pid.to_be_bytes();
-        let port = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let group = |line| Ipv4Addr::new(239, 200 + line, high, low.wrapping_add(number as u8));
-        Self {
-            ring: format!("test-plant-{pid}-{number}"),
-            lines: (0..lines).map(|line| SocketAddrV4::new(group(line), port())).collect(),
-            keys: "",
-            folder: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn config(&self, feed: &str) -> String {
-        // Where silence is no part of the story, a machine that does much else must not make it one.
-        let patient = if feed.contains("stale_after") { "" } else { "stale_after = \"0s\"" };
-        let lines: String = self
-            .lines
-            .iter()
-            .map(|line| format!("[[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"))
-            .collect();
-        let text = format!(
-            "[plant]\nring = \"{}\"\npublish = \"every-message\"\n{}\n[[feed]]\nname = \"test\"\n\
-             protocol = \"nasdaq-itch-5.0\"\ndate = \"2020-01-30\"\nstart = \"from-one\"\n{patient}\n{feed}\n{lines}",
-            self.ring, self.keys
-        );
-        let path = self.folder.path().join("plant.toml");
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    /// A plant that is ready.
-    fn plant(&self, feed: &str) -> Running {
-        let config = self.config(feed);
-        let mut plant =
-            Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
-        assert_eq!(plant.says()["ready"], json!(self.ring));
-        plant
-    }
-
-    /// A subscriber in a process of its own that has joined.
-    fn tally(&self, symbol: &str) -> Running {
-        let mut tally = Running::start(&[
-            "plant",
-            "tally",
-            "--ring",
-            &self.ring,
-            "--from",
-            "oldest",
-            "--announce",
-            "--until-end-of-session",
-            "--symbol",
-            symbol,
-            "--format",
-            "json",
-        ]);
-        assert_eq!(tally.says()["joined"], json!(self.ring));
-        tally
-    }
-
-    /// Sends a file, slowly enough for a buffer of the usual size and a machine that does much else.
-    fn replay(&self, file: &Path, line: usize) {
-        let to = self.lines[line].to_string();
-        let output = tapeline(&["feed", "replay", file.to_str().unwrap(), "--to", &to, "--rate", "20k"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-}
+use stage::{Place, Running, tapeline};
 
 #[track_caller]
 fn same(found: &Value, expected: &Value, members: &[&str]) {
