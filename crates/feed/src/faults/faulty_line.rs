@@ -80,10 +80,8 @@ impl FaultyLine {
                 bytes.extend_from_slice(end);
                 self.suffer(&mut bytes, None, now, to);
             }
-            let did = match turn.end {
-                Some(_) => Did::Rolled { from: turn.from },
-                None => Did::Reset { from: turn.from },
-            };
+            let from = turn.from;
+            let did = if turn.rolls { Did::Rolled { from } } else { Did::Reset { from } };
             bytes.clear();
             bytes.extend_from_slice(datagram);
             self.numbering.apply(&mut bytes);
@@ -225,8 +223,7 @@ impl FaultyLine {
 
 /// Whether a packet belongs to the messages `from` to before `to`: by its first, or by the last that it tells of.
 fn is_within(numbers: Numbers, from: u64, to: u64) -> bool {
-    let message = if numbers.messages == 0 { numbers.sequence.saturating_sub(1) } else { numbers.sequence };
-    (from..to).contains(&message)
+    (from..to).contains(&numbers.message())
 }
 
 /// Changes so many bytes of a part, and tells which; fewer where one is drawn twice, none where the part is empty.

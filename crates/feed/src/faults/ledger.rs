@@ -1,7 +1,8 @@
 //! What was done to a datagram.
 
+use crate::framing::{Framing, Packet, Session};
+use crate::iex::tp;
 use crate::line::Line;
-use crate::moldudp64::{Packet, Session, parse};
 
 /// What a packet says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +18,22 @@ pub struct Numbers {
 impl Numbers {
     /// The numbers of a datagram; `None` where it is no packet.
     pub(super) fn of(datagram: &[u8]) -> Option<Self> {
-        let packet = parse(datagram).ok()?;
-        let session = packet.session();
-        let (sequence, messages) = match packet {
-            Packet::Data(data) => (data.sequence(), data.count()),
-            Packet::Heartbeat { next, .. } | Packet::EndOfSession { next, .. } => (next, 0),
-        };
-        Some(Self { session, sequence, messages })
+        let packet = packet(datagram)?;
+        let (sequence, end) = packet.kind.sequences();
+        // Cannot cut: a packet's count has 16 bits.
+        Some(Self { session: packet.session, sequence, messages: (end - sequence) as u16 })
     }
+
+    /// The message by which it is placed: its first; the last one before it for a packet without any.
+    pub(super) fn message(&self) -> u64 {
+        if self.messages == 0 { self.sequence.saturating_sub(1) } else { self.sequence }
+    }
+}
+
+/// A datagram of either transport; `None` where it is none.
+pub(super) fn packet(datagram: &[u8]) -> Option<Packet<'_>> {
+    let framing = if tp::is_likely(datagram) { Framing::IexTp } else { Framing::MoldUdp64 };
+    framing.parse(datagram).ok()
 }
 
 /// One fault that happened.

@@ -19,7 +19,8 @@
 //! | `reset=4000` | the exchange numbers from 1 again, in the same session, beginning with this message |
 //! | `roll=4000` | the exchange says that the session is over, and begins another one with this message |
 //!
-//! Each but the last two can be kept to one line with `line=A`. They act in the order of this table's rows (`silence`
+//! Resets and rolls are written into packets of MoldUDP64 and segments of IEX-TP (which has no end of session to say); all
+//! else happens to any datagram. Each but the last two can be kept to one line with `line=A`. They act in the order of this table's rows (`silence`
 //! first, `reset` and `roll` before all): what is lost is not duplicated, and a second copy is whole.
 //!
 //! **What can be found out.** A datagram that is cut is always malformed, as it announces more than it has. Of changed

@@ -1,7 +1,9 @@
 //! Resets and session rolls: what an exchange does to its numbers.
 
-use super::{Kind, Script};
-use crate::moldudp64::{HEADER_BYTES, Packet, Session, end_of_session, parse};
+use super::ledger::packet;
+use super::{Kind, Numbers, Script};
+use crate::framing::{self, Session};
+use crate::moldudp64::{self, HEADER_BYTES, end_of_session};
 
 /// Gives packets other numbers from certain messages on.
 #[derive(Clone, Debug)]
@@ -10,15 +12,17 @@ pub(super) struct Numbering {
     turns: Vec<(u64, bool)>,
     /// What has come, and where each began. Packets that were overtaken belong to one before the last.
     epochs: Vec<Epoch>,
-    rolls: u32,
 }
 
 /// Messages whose numbers are the source's less `base`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Epoch {
     start: u64,
     base: u64,
-    session: Session,
+    /// Where its payload begins in the source's stream, in bytes; IEX-TP counts those too.
+    offset: u64,
+    /// Sessions that were begun.
+    rolls: u32,
 }
 
 /// A turn that was reached.
@@ -26,7 +30,9 @@ struct Epoch {
 pub(super) struct Turn {
     /// The source's number of the message that has the number 1 now.
     pub(super) from: u64,
-    /// The end of the session before, for a roll.
+    /// Whether a session begins.
+    pub(super) rolls: bool,
+    /// What says that the session before is over, where the transport has that.
     pub(super) end: Option<[u8; HEADER_BYTES]>,
 }
 
@@ -43,29 +49,31 @@ impl Numbering {
             .collect();
         turns.sort_unstable();
         turns.reverse();
-        Self { turns, epochs: Vec::new(), rolls: 0 }
+        Self { turns, epochs: Vec::new() }
     }
 
     /// The turn that comes before this datagram, if there is (still) one.
     pub(super) fn turn(&mut self, datagram: &[u8]) -> Option<Turn> {
-        let &(at, roll) = self.turns.last()?;
-        let Ok(Packet::Data(data)) = parse(datagram) else { return None };
-        let from = data.sequence();
-        if from < at {
+        let &(at, rolls) = self.turns.last()?;
+        let packet = packet(datagram)?;
+        let framing::Kind::Data { first, .. } = packet.kind else { return None };
+        if first < at {
             return None;
         }
         self.turns.pop();
-        let before = self.epoch(from, data.session());
-        let mut end = None;
-        let mut session = before.session;
-        if roll {
-            end = Some(end_of_session(session, from - before.base));
-            self.rolls += 1;
-            session = numbered(data.session(), self.rolls);
+        let before = self.epoch(first);
+        let (mut end, mut offset) = (None, 0);
+        match packet.session {
+            Session::MoldUdp64(session) if rolls => {
+                end = Some(end_of_session(numbered(session, before.rolls), first - before.base));
+            }
+            Session::IexTp(_) => offset = stream_offset(datagram),
+            _ => {}
         }
-        // Cannot fail: the sequence is at least that of a message, which is at least 1.
-        self.epochs.push(Epoch { start: from, base: from.saturating_sub(1), session });
-        Some(Turn { from, end })
+        // The sequence is at least that of a message, which is at least 1.
+        let base = first.saturating_sub(1);
+        self.epochs.push(Epoch { start: first, base, offset, rolls: before.rolls + u32::from(rolls) });
+        Some(Turn { from: first, rolls, end })
     }
 
     /// Gives a packet its new numbers; what is no packet stays as it is.
@@ -73,36 +81,47 @@ impl Numbering {
         if self.epochs.is_empty() {
             return;
         }
-        let Ok(packet) = parse(datagram) else { return };
-        // A heartbeat names the message after the last.
-        let (sequence, last) = match packet {
-            Packet::Data(data) => (data.sequence(), data.sequence()),
-            Packet::Heartbeat { next, .. } | Packet::EndOfSession { next, .. } => {
-                (next, next.saturating_sub(1))
+        let Some(numbers) = Numbers::of(datagram) else { return };
+        let epoch = self.epoch(numbers.message());
+        let sequence = numbers.sequence.saturating_sub(epoch.base);
+        match numbers.session {
+            Session::MoldUdp64(session) => {
+                datagram[..10].copy_from_slice(&numbered(session, epoch.rolls).0);
+                datagram[10..18].copy_from_slice(&sequence.to_be_bytes());
             }
-        };
-        let epoch = self.epoch(last, packet.session());
-        datagram[..10].copy_from_slice(&epoch.session.0);
-        datagram[10..18].copy_from_slice(&(sequence - epoch.base).to_be_bytes());
+            Session::IexTp(session) => {
+                let offset = stream_offset(datagram).saturating_sub(epoch.offset);
+                datagram[8..12].copy_from_slice(&session.number.wrapping_add(epoch.rolls).to_le_bytes());
+                datagram[16..24].copy_from_slice(&offset.to_le_bytes());
+                datagram[24..32].copy_from_slice(&sequence.to_le_bytes());
+            }
+        }
     }
 
-    fn epoch(&self, message: u64, session: Session) -> Epoch {
-        let known = self.epochs.iter().rev().find(|epoch| epoch.start <= message).copied();
-        known.unwrap_or(Epoch { start: 0, base: 0, session })
+    fn epoch(&self, message: u64) -> Epoch {
+        self.epochs.iter().rev().find(|epoch| epoch.start <= message).copied().unwrap_or_default()
     }
 }
 
-/// The session's name with another number at its end.
-fn numbered(Session(mut name): Session, number: u32) -> Session {
-    name[8] = b'0' + (number / 10 % 10) as u8;
-    name[9] = b'0' + (number % 10) as u8;
-    Session(name)
+/// Where the payload of a segment of IEX-TP stands in the session's stream.
+fn stream_offset(segment: &[u8]) -> u64 {
+    segment.get(16..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The session's name with another number at its end, if it is not the first.
+fn numbered(moldudp64::Session(mut name): moldudp64::Session, number: u32) -> moldudp64::Session {
+    if number > 0 {
+        name[8] = b'0' + (number / 10 % 10) as u8;
+        name[9] = b'0' + (number % 10) as u8;
+    }
+    moldudp64::Session(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moldudp64::{PacketBuilder, heartbeat};
+    use crate::iex::tp::{self, Protocol, SegmentBuilder};
+    use crate::moldudp64::{PacketBuilder, Session, heartbeat};
 
     fn packet(first: u64, count: u64) -> Vec<u8> {
         let mut bytes = vec![0; 100];
@@ -117,12 +136,8 @@ mod tests {
 
     fn numbers(numbering: &Numbering, mut bytes: Vec<u8>) -> (String, u64) {
         numbering.apply(&mut bytes);
-        match parse(&bytes).unwrap() {
-            Packet::Data(data) => (data.session().to_string(), data.sequence()),
-            Packet::Heartbeat { session, next, .. } | Packet::EndOfSession { session, next, .. } => {
-                (session.to_string(), next)
-            }
-        }
+        let numbers = Numbers::of(&bytes).unwrap();
+        (numbers.session.to_string(), numbers.sequence)
     }
 
     #[test]
@@ -144,5 +159,33 @@ mod tests {
         assert!(numbering.turn(&packet(20, 1)).is_none());
         assert_eq!(numbers(&numbering, packet(20, 1)), named("DAY     01", 1));
         assert_eq!(numbers(&numbering, packet(14, 3)), named("DAY", 4));
+    }
+
+    #[test]
+    fn segments_of_iex_begin_again_at_the_start_of_their_stream() {
+        let session = tp::Session { protocol: Protocol::DEEP_1_0, channel: 1, number: 7 };
+        let segment = |first, offset| {
+            let mut bytes = vec![0; 100];
+            let mut segment = SegmentBuilder::new(&mut bytes, session, first, offset).unwrap();
+            segment.push(b"one").unwrap();
+            let length = segment.finish(1);
+            bytes.truncate(length);
+            bytes
+        };
+        for (script, number) in [("reset=5", 7), ("roll=5", 8)] {
+            let mut numbering = Numbering::new(&script.parse().unwrap());
+            assert!(numbering.turn(&segment(4, 15)).is_none());
+            let turn = numbering.turn(&segment(5, 20)).unwrap();
+            assert_eq!((turn.from, turn.rolls, turn.end), (5, number == 8, None));
+            for (source, first, offset, number) in
+                [(segment(5, 20), 1, 0, number), (segment(6, 25), 2, 5, number), (segment(4, 15), 4, 15, 7)]
+            {
+                let mut bytes = source;
+                numbering.apply(&mut bytes);
+                let segment = tp::parse(&bytes).unwrap();
+                assert_eq!((segment.first(), segment.offset()), (first, offset));
+                assert_eq!(segment.session().number, number);
+            }
+        }
     }
 }
