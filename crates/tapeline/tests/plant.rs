@@ -6,7 +6,7 @@ mod shared_data;
 mod stage;
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Stdio;
 
