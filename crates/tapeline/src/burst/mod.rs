@@ -95,7 +95,7 @@ pub(crate) struct Burst {
     #[arg(long, value_name = "RATE", default_value = "10G", value_parser = arguments::rate)]
     line_rate: u64,
     /// Cores of feeder, receiving thread and decoder, such as 1,2,3 or 0,1,- (a dash leaves it to the kernel) [default:
-    /// a core each where there are four, of two cores one each for feeder and receiving thread]
+    /// a core each where there are four, else the kernel's choice]
     #[arg(long, value_name = "LIST", value_parser = three_cores)]
     cpus: Option<Cpus>,
     /// Give a round up that has not drained after this time
@@ -132,12 +132,11 @@ fn three_cores(text: &str) -> Result<Cpus, String> {
     cores.try_into().map_err(|_| expected())
 }
 
-/// Where the threads go if nobody says it. The first of many cores is left to interrupts and other programs. On two cores
-/// the decoder, which has the least to do, runs wherever there is room.
+/// Where the threads go if nobody says it. The first of many cores is left to interrupts and other programs. On fewer the
+/// kernel chooses: two threads bound to one core of two wait for each other a millisecond at a time.
 fn spread_over(cores: &[usize]) -> Cpus {
     match *cores {
         [_, feeder, receiving, decoding, ..] => [Some(feeder), Some(receiving), Some(decoding)],
-        [feeder, receiving, ..] => [Some(feeder), Some(receiving), None],
         _ => [None; 3],
     }
 }
@@ -295,7 +294,7 @@ mod tests {
     #[test]
     fn threads_spread_over_what_there_is() {
         assert_eq!(spread_over(&[0, 1, 2, 3, 4]), [Some(1), Some(2), Some(3)]);
-        assert_eq!(spread_over(&[0, 1]), [Some(0), Some(1), None]);
+        assert_eq!(spread_over(&[0, 1]), [None; 3]);
         assert_eq!(spread_over(&[5]), [None; 3]);
     }
 }
