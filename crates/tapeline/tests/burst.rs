@@ -103,7 +103,23 @@ fn a_pool_that_is_too_small_says_so() {
     assert!(round["dropped"].as_u64().unwrap() > 0 && round["exhaustions"].as_u64().unwrap() > 0, "{round}");
     assert!(round["high_water"].as_u64().unwrap() <= 128, "{round}");
     let advice = report["advice"].to_string();
-    assert!(advice.contains("128 slots were too few: `--slots 256`"), "{advice}");
+    assert!(advice.contains("a pool of 128 slots was too small: `--slots 8192`"), "{advice}");
+}
+
+#[test]
+fn a_hold_that_the_pool_has_no_room_for_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = burst(folder.path(), &["--hold", "100", "--slots", "1", "--format", "json"]);
+    let report = json(&output);
+    let round = &report["pools"][0]["rounds"][0];
+    assert!(round["held"].as_u64().unwrap() < 100 && round["exhaustions"].as_u64().unwrap() > 0, "{round}");
+    // A machine that was busy meanwhile may have given it another verdict.
+    assert_ne!(report["verdict"], "PASS");
+    if report["verdict"] == "OVERLOAD" && !round["drain_ns"].is_null() {
+        let why = report["why"].as_str().unwrap();
+        assert!(why.contains("of 100 datagrams") && why.contains("`--slots` too small"), "{why}");
+    }
+    assert!(report["advice"].to_string().contains("a pool of 1 slot was too small"), "{report}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use tapeline_wire::pool::MAX_SLOTS;
 
 use self::floor::Floor;
 pub(crate) use self::plan::Exhausted;
-use self::plan::{At, Decode, Plan, Pool};
+use self::plan::{At, Decode, Plan, Pool, roomy};
 use self::report::{Measured, Report};
 use self::round::Outcome;
 use self::stream::{MOST_MESSAGES, Stream};
@@ -173,7 +173,7 @@ impl Burst {
             );
             return refused(format!("no live feed at a rate of {}", self.feed_rate), hint);
         }
-        let slots = self.slots.unwrap_or_else(|| (self.hold * 5 / 4 + 4_096).next_power_of_two());
+        let slots = self.slots.unwrap_or_else(|| roomy(self.hold));
         if slots == 0 || slots > MAX_SLOTS as u64 {
             let hint = format!("--slots takes 1 to {}", figures::thousands(MAX_SLOTS as u64));
             return refused(format!("no pool has {} slots", figures::thousands(slots)), hint);

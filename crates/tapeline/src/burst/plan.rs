@@ -203,13 +203,16 @@ impl Told {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Slots for so many datagrams and those that come meanwhile.
+pub(super) fn roomy(hold: u64) -> u64 {
+    (hold * 5 / 4 + 4_096).next_power_of_two()
+}
 
-    #[test]
-    fn the_hold_comes_behind_the_opening_and_the_steady_state() {
-        let plan = |rate_hz, messages| Plan {
+#[cfg(test)]
+impl Plan {
+    /// A plan with so many messages a second, some in each datagram.
+    pub(super) fn of_tests(rate_hz: u64, messages: u64) -> Self {
+        Self {
             stream: Stream::new(messages),
             rate_hz,
             hold: 500,
@@ -222,13 +225,19 @@ mod tests {
             segmented: true,
             cpus: [None; 3],
             give_up: Duration::from_secs(1),
-        };
-        let plan_fast = plan(100_000, 1);
-        assert_eq!(
-            (plan_fast.warm(), plan_fast.first_held(), plan_fast.end_held()),
-            (15_000, 40_000, 40_500)
-        );
-        let slow = plan(1_000, 4);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hold_comes_behind_the_opening_and_the_steady_state() {
+        let fast = Plan::of_tests(100_000, 1);
+        assert_eq!((fast.warm(), fast.first_held(), fast.end_held()), (15_000, 40_000, 40_500));
+        let slow = Plan::of_tests(1_000, 4);
         assert_eq!(slow.warm(), slow.stream.opening());
         assert_eq!(slow.first_held(), slow.warm() + 63);
     }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tapeline_measure::{Environment, Nanos, Percentiles, Rank, Recorder, Verdict, figures};
+use tapeline_wire::pool::MAX_SLOTS;
 
 use super::floor::Floor;
-use super::plan::{At, Plan, Pool};
+use super::plan::{At, Plan, Pool, roomy};
 use super::round::Outcome;
 use crate::output;
 use crate::plot::{Curve, Curves};
@@ -435,7 +436,7 @@ impl Report {
 }
 
 fn plural(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", figures::thousands(count)) }
 }
 
 /// The verdict on the first pool, which is the one that is asked about; a loss counts wherever it was.
@@ -487,8 +488,11 @@ fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
         );
         return (Verdict::Overload, why);
     };
-    let held = figures::thousands(first.rounds.iter().map(|round| round.held).min().unwrap_or(0));
-    let absorbed = format!("{held} held datagrams absorbed in {}", drain.durations());
+    let held = first.rounds.iter().map(|round| round.held).min().unwrap_or(0);
+    if let Some(why) = shortfall(plan, held, first.exhaustions) {
+        return (Verdict::Overload, why);
+    }
+    let absorbed = format!("{} held datagrams absorbed in {}", figures::thousands(held), drain.durations());
     if drain.most - drain.least > drain.median {
         let why = format!("{absorbed}: the rounds lie further apart than half of them take");
         return (Verdict::Noisy, why);
@@ -500,6 +504,24 @@ fn judge(plan: &Plan, pools: &[Summary]) -> (Verdict, String) {
         misses => format!("{} pool misses", figures::thousands(misses)),
     };
     (Verdict::Pass, format!("{absorbed}; nothing lost, {misses}, no kernel drop"))
+}
+
+/// Why a burst that was absorbed was not the one that was asked for: fewer datagrams were withheld, or the pool ran out of
+/// slots and something else had to keep them.
+fn shortfall(plan: &Plan, held: u64, exhaustions: u64) -> Option<String> {
+    let fewer = (held < plan.hold).then(|| {
+        let (held, asked) = (figures::thousands(held), figures::thousands(plan.hold));
+        format!("no more than {held} of {asked} datagrams could be withheld")
+    });
+    let exhausted = (exhaustions > 0).then(|| {
+        let slots = plural(plan.slots as u64, "slot");
+        let times = plural(exhaustions, "time");
+        format!("`--slots` too small, the pool's {slots} ran out {times}")
+    });
+    match (fewer, exhausted) {
+        (Some(fewer), Some(exhausted)) => Some(format!("{fewer}: {exhausted}")),
+        (fewer, exhausted) => fewer.or(exhausted),
+    }
 }
 
 /// Which buffer was too small, and how to raise it.
@@ -531,11 +553,9 @@ fn advice(plan: &Plan, pools: &[Summary]) -> Vec<String> {
         ));
     }
     if pools.iter().any(|pool| pool.exhaustions > 0) {
-        let more = (2 * plan.slots).next_power_of_two();
-        advice.push(format!(
-            "the pool's {} slots were too few: `--slots {more}`",
-            figures::thousands(plan.slots as u64)
-        ));
+        let more = (2 * plan.slots).max(roomy(plan.hold) as usize).min(MAX_SLOTS).next_power_of_two();
+        advice
+            .push(format!("a pool of {} was too small: `--slots {more}`", plural(plan.slots as u64, "slot")));
     }
     if lost > 0 && kernel_drops == 0 && dropped == 0 {
         advice.push(
@@ -560,5 +580,19 @@ mod tests {
         assert_eq!(Spread::of([5]), Some(Spread { median: 5, least: 5, most: 5 }));
         assert_eq!(Spread::of([9, 1, 5]), Some(Spread { median: 5, least: 1, most: 9 }));
         assert_eq!(Spread::of([9, 1, 5, 7]), Some(Spread { median: 6, least: 1, most: 9 }));
+    }
+
+    #[test]
+    fn a_burst_that_was_not_the_one_asked_for_falls_short() {
+        let plan = Plan { slots: 1, hold: 100, ..Plan::of_tests(100_000, 1) };
+        let why = |held, exhaustions| shortfall(&plan, held, exhaustions);
+        assert_eq!(why(100, 0), None);
+        assert_eq!(why(99, 0).unwrap(), "no more than 99 of 100 datagrams could be withheld");
+        let exhausted = "`--slots` too small, the pool's 1 slot ran out 2,000 times";
+        assert_eq!(why(100, 2_000).unwrap(), exhausted);
+        assert_eq!(
+            why(1, 2_000).unwrap(),
+            format!("no more than 1 of 100 datagrams could be withheld: {exhausted}")
+        );
     }
 }
