@@ -184,8 +184,10 @@ impl Channel {
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
         let heard = self.arbiter.heard();
-        if self.stage.state != State::Recovering {
-            self.stage.waking = Some(if self.has_hole(wire) { Seen::Hole } else { Seen::Whole });
+        // Recovery delivers, but it is not the feed: only the feed's own lines wake a channel.
+        if self.stage.state != State::Recovering && line != Line::RECOVERY {
+            let seen = if self.has_hole(wire) { Seen::Hole } else { Seen::Whole };
+            self.stage.waking = Some((seen, self.first_missing()));
         }
         let mut output = Output { stage: &mut self.stage, time, to, refused: Ok(()) };
         let _ = self.arbiter.datagram(line, datagram, wire, &mut output);
@@ -195,8 +197,7 @@ impl Channel {
             // A stray, or recovery: the feed itself has said nothing.
             return Ok(());
         }
-        let seen = if self.has_hole(wire) { Seen::Hole } else { Seen::Whole };
-        self.see(seen, time, to).map(|_| ())
+        self.see(self.seen(wire), time, to).map(|_| ())
     }
 
     /// Takes a message that no datagram carried: one of a file, which is in order by itself. Sequences go up from 1.
@@ -212,7 +213,7 @@ impl Channel {
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
         if self.stage.state != State::Live {
-            self.stage.waking = Some(Seen::Whole);
+            self.stage.waking = Some((Seen::Whole, 0));
         }
         self.stage.message(sequence, message, wire, time, to)
     }
@@ -259,13 +260,8 @@ impl Channel {
             output.refused?;
             told = true;
         }
-        let seen = if self.is_quiet(now) {
-            Seen::Quiet
-        } else if self.has_hole(now) {
-            Seen::Hole
-        } else {
-            Seen::Whole
-        };
+        // What is stale stays so until a line says something, whatever recovery brings or gives up meanwhile.
+        let seen = if self.stage.state == State::Stale { Seen::Quiet } else { self.seen(now) };
         if self.stage.state != State::Initial && !(seen == Seen::Whole && self.stage.state == State::Live) {
             told |= self.see(seen, time, to)?;
         }
@@ -292,7 +288,7 @@ impl Channel {
         self.arbiter.give_up(messages, now, &mut output);
         output.refused?;
         if self.stage.state == State::Recovering && !self.has_hole(now) {
-            self.see(Seen::Whole, time, to)?;
+            self.see(self.seen(now), time, to)?;
         }
         Ok(())
     }
@@ -303,8 +299,22 @@ impl Channel {
         time: &impl Time,
         to: &mut Sequencer<P>,
     ) -> Result<bool, Refused> {
-        let first = self.arbiter.next_sequence().unwrap_or_default();
-        self.stage.see(seen, first, time, to)
+        self.stage.see(seen, self.first_missing(), time, to)
+    }
+
+    /// The first message that is missing, where one is.
+    fn first_missing(&self) -> u64 {
+        self.arbiter.next_sequence().unwrap_or_default()
+    }
+
+    fn seen(&self, now: Nanos) -> Seen {
+        if self.is_quiet(now) {
+            Seen::Quiet
+        } else if self.has_hole(now) {
+            Seen::Hole
+        } else {
+            Seen::Whole
+        }
     }
 
     /// Whether messages are missing that the lines have had their time to bring. While they are recovered: any, so that the
@@ -317,10 +327,12 @@ impl Channel {
         }
     }
 
-    /// Whether nothing has been heard for too long. After the end of a session nothing is to be heard.
+    /// Whether nothing has been heard for too long. After the end of a session nothing is to be heard, even while recovery
+    /// still brings what is missing of it.
     fn is_quiet(&self, now: Nanos) -> bool {
         self.stale_after_ns > 0
             && !self.stage.counters.ended
+            && !self.arbiter.is_left_to_recovery()
             && self.arbiter.heard().is_some_and(|heard| now.since(heard) >= as_i64(self.stale_after_ns))
     }
 

@@ -21,6 +21,10 @@ const AAPL: Instrument = Instrument(13);
 
 /// A channel whose holes are given a second to be recovered.
 fn recovering() -> Bench {
+    recovering_and_stale_after(3 * SECOND)
+}
+
+fn recovering_and_stale_after(stale_after_ns: u64) -> Bench {
     let settings = Bench::settings(PublishPolicy::Changes);
     let arbitration = line::Settings {
         window_age_ns: MS,
@@ -28,7 +32,7 @@ fn recovering() -> Bench {
         expire_on_packet: false,
         ..settings.arbitration
     };
-    Bench::with(tapeline_plant::ChannelSettings { arbitration, ..settings })
+    Bench::with(tapeline_plant::ChannelSettings { arbitration, stale_after_ns, ..settings })
 }
 
 trait Story {
@@ -181,6 +185,56 @@ fn what_is_missing_makes_suspect_until_it_has_come() {
     );
     assert!(!bench.channel.is_suspect(AAPL));
     assert_eq!(bench.after(5 * MS), []);
+}
+
+#[test]
+fn recovery_delivers_to_a_stale_channel_and_does_not_wake_it() {
+    let mut bench = recovering_and_stale_after(300 * MS);
+    bench.gets(Line::A, &packet(1, &[directory(), add(4, b'B', 1, 1)]));
+    bench.gets(Line::A, &packet(4, &[add(12, b'B', 1, 3)]));
+    bench.gets(Line::A, &packet(6, &[add(20, b'B', 1, 5)]));
+    assert_eq!(bench.after(2 * MS).len(), 1);
+    let silent = [status(State::Stale, DataState::SUSPECT, "stale: no line is heard of")];
+    assert_eq!(bench.after(300 * MS), silent);
+    // A slow server: the channel looks around between its answers.
+    for (sequence, order) in [(3, add(8, b'B', 1, 2)), (5, add(16, b'B', 1, 4))] {
+        let came = bench.gets(Line::RECOVERY, &packet(sequence, &[order]));
+        assert_eq!(came, [update(State::Stale), update(State::Stale)]);
+        assert_eq!(bench.after(10 * MS), []);
+    }
+    assert_eq!(bench.channel.arbiter().missing().count(), 0);
+    assert_eq!(
+        bench.gets(Line::A, &heartbeat(Session::new(SESSION), 7)),
+        [status(State::Live, DataState::OK, "live: the feed is heard of")]
+    );
+
+    // Silent again behind a hole, of which a line then brings the first message.
+    bench.gets(Line::A, &packet(9, &[add(32, b'B', 1, 8)]));
+    assert_eq!(bench.after(2 * MS).len(), 1);
+    assert_eq!(bench.after(300 * MS), silent);
+    let missing = "recovering: messages from 7 on are missing and asked for";
+    assert_eq!(
+        bench.gets(Line::A, &packet(7, &[add(24, b'B', 1, 6)])),
+        [status(State::Recovering, DataState::SUSPECT, missing), update(State::Recovering)]
+    );
+    // What recovery brings when the lines have fallen silent meanwhile makes nothing live.
+    bench.clock.0.set(bench.clock.0.get() + 300 * MS);
+    assert_eq!(
+        bench.gets(Line::RECOVERY, &packet(8, &[add(28, b'B', 1, 7)])),
+        [&[update(State::Recovering), update(State::Recovering)], &silent[..]].concat()
+    );
+}
+
+#[test]
+fn a_session_whose_end_was_said_is_not_stale_while_the_rest_of_it_is_recovered() {
+    let mut bench = recovering_and_stale_after(300 * MS);
+    bench.gets(Line::A, &packet(1, &[directory()]));
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 3));
+    assert_eq!(bench.after(2 * MS).len(), 1);
+    assert_eq!(bench.after(600 * MS), [], "nothing is to be heard any more");
+    let came = bench.gets(Line::RECOVERY, &packet(2, &[add(4, b'B', 1, 1)]));
+    assert_eq!(came.len(), 3, "{came:?}");
+    assert_eq!(came[2], status(State::Live, DataState::OK, "live: every message that was missing has come"));
 }
 
 #[test]

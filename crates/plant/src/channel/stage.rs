@@ -37,8 +37,8 @@ pub(super) struct Stage {
     pub(super) state: State,
     /// The first message that was lost since the session began: what was built without it may be wrong.
     pub(super) damaged_from: Option<u64>,
-    /// The feed was silent: what it is seen to be as soon as it says something.
-    pub(super) waking: Option<Seen>,
+    /// The feed was silent: what it is seen to be as soon as it says something, and the first message that is missing then.
+    pub(super) waking: Option<(Seen, u64)>,
     pub(super) midnight_before: Option<MidnightBefore>,
 }
 
@@ -321,7 +321,7 @@ impl Stage {
     #[inline]
     fn wake<P: Publish>(&mut self, time: &impl Time, to: &mut Sequencer<P>) -> Result<(), Refused> {
         match self.waking.take() {
-            Some(seen) => self.see(seen, 0, time, to).map(|_| ()),
+            Some((seen, first)) => self.see(seen, first, time, to).map(|_| ()),
             None => Ok(()),
         }
     }
