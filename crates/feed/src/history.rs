@@ -52,6 +52,7 @@ pub struct History {
     limit: usize,
     ended: bool,
     forgotten: u64,
+    over: Option<(Session, u64)>,
 }
 
 /// The place of a message that never came.
@@ -71,11 +72,13 @@ impl History {
             limit,
             ended: false,
             forgotten: 0,
+            over: None,
         }
     }
 
     /// Forgets everything: `session` begins. Its first message may have any sequence.
     pub fn begin(&mut self, session: impl Into<Session>) {
+        self.over = self.session.map(|over| (over, self.next()));
         self.session = Some(session.into());
         self.places.clear();
         (self.head, self.first, self.ended, self.forgotten) = (0, 0, false, 0);
@@ -143,6 +146,12 @@ impl History {
     #[must_use]
     pub const fn is_ended(&self) -> bool {
         self.ended
+    }
+
+    /// The session before, and one more than the newest sequence that it had; `None` where there was none.
+    #[must_use]
+    pub const fn over(&self) -> Option<(Session, u64)> {
+        self.over
     }
 
     /// Messages of this session that had to go for newer ones.
@@ -286,6 +295,8 @@ mod tests {
     #[test]
     fn a_message_that_cannot_be_kept_leaves_a_hole() {
         let mut history = History::new(Limits { messages: 10, bytes: 20 });
+        history.begin(moldudp64::Session::new("X"));
+        assert_eq!(history.over(), None);
         assert!(history.push(5, &[1; 4]) && !history.push(6, &[0; 19]) && history.push(7, &[2; 4]));
         assert_eq!((history.message(6), history.message(7)), (None, Some(&[2; 4][..])));
         assert_eq!(history.run(7).count(), 1);
@@ -294,5 +305,6 @@ mod tests {
         assert_eq!((history.first(), history.next(), history.forgotten()), (8, 9, 2));
         history.begin(moldudp64::Session::new("NEXT"));
         assert_eq!((history.first(), history.next(), history.message(8)), (1, 1, None));
+        assert_eq!(history.over(), Some((moldudp64::Session::new("X").into(), 9)));
     }
 }

@@ -320,13 +320,29 @@ fn what_is_new_goes_on_and_the_end_is_said() {
     };
     assert!(sequence < kept.first());
 
-    // The next session ends the one before.
-    let mut server = Server::new(START);
-    server.receive(&login(&a_login("DAY1", 20_000)), &accounts(), &kept, START, &mut out).unwrap();
+    // The next session ends the one before, for a client that has all of it. To one that is behind the end would be a lie.
+    let mut servers = [20_001, 20_000].map(|from| {
+        let mut server = Server::new(START);
+        server.receive(&login(&a_login("DAY1", from)), &accounts(), &kept, START, &mut out).unwrap();
+        server
+    });
     kept.begin(moldudp64::Session::new("DAY2"));
+    let lost = ServerState::Over(Over::NotHere { sequence: 20_000 });
+    let ends = [(&END_OF_SESSION[..], ServerState::Over(Over::EndOfSession)), (&[][..], lost)];
+    for (server, end) in servers.iter_mut().zip(ends) {
+        out.clear();
+        server.serve(&kept, START, &mut out, ROOM);
+        assert_eq!((&out[..], server.state()), end);
+    }
+    // Two sessions later nobody knows where it ended.
+    let mut server = Server::new(START);
+    server.receive(&login(&a_login("DAY2", 1)), &accounts(), &kept, START, &mut out).unwrap();
+    kept.begin(moldudp64::Session::new("DAY3"));
+    kept.begin(moldudp64::Session::new("DAY4"));
     out.clear();
     server.serve(&kept, START, &mut out, ROOM);
-    assert_eq!((&out[..], server.state()), (&END_OF_SESSION[..], ServerState::Over(Over::EndOfSession)));
+    let lost = ServerState::Over(Over::NotHere { sequence: 1 });
+    assert_eq!((&out[..], server.state()), (&[][..], lost));
 
     let kept = history("DAY2", 3);
     let mut server = Server::new(START);

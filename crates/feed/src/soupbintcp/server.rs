@@ -56,9 +56,11 @@ pub enum Over {
     Rejected(Reject),
     /// The client logged out.
     Logout,
-    /// The session is over, and the client was told.
+    /// The session is over, the client has all of it, and was told.
     EndOfSession,
-    /// The next message is not here any more, or never was; whoever logs in again is told where it goes on.
+    /// The next message is not here any more, or never was: messages went for newer ones, or their session for the next.
+    /// Nothing is said, since the end of the session would be taken for the end of its messages; whoever logs in again is told
+    /// where it goes on, or that the session is not available.
     NotHere {
         /// Its sequence.
         sequence: u64,
@@ -142,7 +144,7 @@ impl Server {
         }
         let ServerState::Live { mut next } = self.state else { return };
         let before = out.len();
-        let present = session_of(history) == Some(self.session);
+        let present = session_of(history.session()) == Some(self.session);
         if present {
             for (sequence, message) in history.run(next) {
                 let Some(header) = sequenced_header(message.len()) else { break };
@@ -157,10 +159,18 @@ impl Server {
             }
         }
         self.state = ServerState::Live { next };
-        if !present || (history.is_ended() && next >= history.next()) {
+        let is_complete = if present {
+            history.is_ended() && next >= history.next()
+        } else {
+            // Of a session before the last one nobody knows any more where it ended.
+            history
+                .over()
+                .is_some_and(|(session, end)| session_of(Some(session)) == Some(self.session) && next >= end)
+        };
+        if is_complete {
             out.extend_from_slice(&END_OF_SESSION);
             self.state = ServerState::Over(Over::EndOfSession);
-        } else if next < history.next() && history.message(next).is_none() {
+        } else if !present || (next < history.next() && history.message(next).is_none()) {
             self.state = ServerState::Over(Over::NotHere { sequence: next });
         }
         if out.len() > before {
@@ -207,8 +217,8 @@ impl Server {
         now: Nanos,
         out: &mut Vec<u8>,
     ) {
-        let session =
-            session_of(history).filter(|session| login.session.is_current() || login.session == *session);
+        let session = session_of(history.session())
+            .filter(|session| login.session.is_current() || login.session == *session);
         let answer = match session {
             _ if !accounts.admit(login) => Err(Reject::NotAuthorized),
             None => Err(Reject::SessionNotAvailable),
@@ -237,9 +247,9 @@ impl Server {
     }
 }
 
-/// The history's session, where its name is one that the protocol can carry.
-fn session_of(history: &History) -> Option<Session> {
-    match history.session()? {
+/// A history's session, where its name is one that the protocol can carry.
+fn session_of(session: Option<line::Session>) -> Option<Session> {
+    match session? {
         line::Session::MoldUdp64(session) => Some(Session(session.0)),
         line::Session::IexTp { .. } => None,
     }
