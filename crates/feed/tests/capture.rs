@@ -33,6 +33,7 @@ struct Found {
     payloads: Vec<Vec<u8>>,
     times: Vec<u64>,
     trailing: u64,
+    cut_at: Option<u64>,
     skipped: Vec<(Skip, u64)>,
 }
 
@@ -69,6 +70,7 @@ fn read(mut capture: Capture<'_>) -> Result<Found, Error> {
     assert_eq!(counts.datagrams, found.payloads.len() as u64);
     found.packets = counts.packets;
     found.trailing = counts.trailing_bytes;
+    found.cut_at = counts.cut_at.map(|place| place.offset);
     found.skipped = counts.skipped().collect();
     Ok(found)
 }
@@ -300,6 +302,8 @@ fn a_cut_file_gives_what_is_whole_and_says_what_is_left() {
         let found = read_bytes(&pcap[..length]).unwrap();
         assert_eq!(found.payloads.len(), (length - 24) / record, "{length}");
         assert_eq!(found.trailing, ((length - 24) % record) as u64, "{length}");
+        let whole = length as u64 - found.trailing;
+        assert_eq!(found.cut_at, (found.trailing > 0).then_some(whole), "{length}");
     }
     for length in 4..24 {
         assert!(matches!(read_bytes(&pcap[..length]), Err(Error::Format { .. })), "{length}");
@@ -315,6 +319,8 @@ fn a_cut_file_gives_what_is_whole_and_says_what_is_left() {
         let found = read_bytes(&ng[..length]).unwrap();
         assert_eq!(found.payloads.len(), (length - head) / body, "{length}");
         assert_eq!(found.trailing, ((length - head) % body) as u64, "{length}");
+        let whole = length as u64 - found.trailing;
+        assert_eq!(found.cut_at, (found.trailing > 0).then_some(whole), "{length}");
     }
 
     let packed = gzip(&pcap);
@@ -448,6 +454,11 @@ fn an_end_marker_ends_a_file_of_messages() {
     assert_eq!(file.next().unwrap(), None);
     assert!(file.end_marker());
     assert_eq!((file.trailing_bytes(), file.bytes_consumed()), (4, 30));
+    assert_eq!(file.cut_at(), None, "what is behind the marker is no message that was cut");
+
+    let mut file = messages(capture::open(&bytes[..26]).unwrap());
+    while file.next().unwrap().is_some() {}
+    assert_eq!((file.trailing_bytes(), file.cut_at().map(|place| place.offset)), (12, Some(14)));
 }
 
 #[test]

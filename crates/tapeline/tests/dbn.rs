@@ -76,6 +76,9 @@ fn names_come_from_metadata_and_books_are_shown() {
     assert_eq!((&symbol["bid"], &symbol["ask"]), (&expected[0][0], &expected[1][0]));
     assert_eq!(symbol["live_orders"], expected[2]);
 
+    let unknown = inspect(&path, &["--symbol", "ESM44"]);
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(unknown.status.success() && said.contains("nothing is called ESM44; there is ESM4"), "{said}");
     let output = inspect(&path, &["--symbol", "ESM4", "--levels", "1"]);
     let said = String::from_utf8(output.stdout).unwrap();
     for part in [

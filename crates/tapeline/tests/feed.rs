@@ -27,12 +27,15 @@ fn run(arguments: &[&str]) -> Output {
     tapeline(arguments).output().unwrap()
 }
 
-/// The JSON that a command prints.
+/// The JSON that a command prints; it fails where a file is cut.
 fn json_of(arguments: &[&str]) -> Value {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+    let found: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    let cut = found["trailing_bytes"].as_u64().is_some_and(|bytes| bytes > 0);
+    assert_eq!(output.status.code(), Some(i32::from(cut)), "{arguments:?}: {errors}");
+    found
 }
 
 fn text(path: &Path) -> &str {
@@ -175,6 +178,31 @@ fn what_cannot_be_read_is_said_with_its_place() {
     assert!(errors.contains("expected a packet record of at most 262,144 bytes"), "{errors}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(found["messages"].as_u64().unwrap() > 1_000);
+
+    // Cut within a packet: what is whole is shown, and where it ends.
+    run(&["simulate", "--write", text(&written), "--messages", "5k", "--symbols", "10"]);
+    let whole = std::fs::read(&written).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    let output = run(&["inspect", text(&path), "--format", "json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let left = found["trailing_bytes"].as_u64().unwrap();
+    let place = whole.len() as u64 - 1 - left;
+    let said = format!("cut at byte {place}: the file ends after {left} bytes of a packet");
+    assert_eq!((&found["files"][0]["error"], output.status.code()), (&json!(said), Some(1)));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains(&format!("error: notes.pcap: {said}")), "{errors}");
+
+    // A destination that nothing goes to, and one that is there.
+    let there = json_of(&["inspect", text(&written), "--format", "json"]);
+    let there = there["files"][0]["dest"].as_object().unwrap().keys().next().unwrap().clone();
+    for (only, said) in
+        [("1.2.3.4:5", format!("nothing goes to 1.2.3.4:5; there is {there}")), (&there, String::new())]
+    {
+        let output = run(&["inspect", text(&written), "--only", only]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.contains(&said), "{errors}");
+        assert_eq!(errors.contains("nothing goes to"), !said.is_empty(), "{errors}");
+    }
 
     for arguments in [
         &["inspect", "/nonexistent/file"][..],

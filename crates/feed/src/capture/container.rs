@@ -13,7 +13,7 @@ use pcap_parser::{
 use tapeline_measure::Nanos;
 
 use super::window::Window;
-use super::{Error, LARGEST_PACKET, Skip};
+use super::{Error, LARGEST_PACKET, Place, Skip};
 
 /// Block types whose packet, if it cannot be read, must be counted.
 const PACKET_BLOCKS: [u32; 3] = [2, 3, 6];
@@ -40,8 +40,8 @@ pub(super) enum Next {
     Packet(Record),
     /// A packet that could not be used.
     Skipped(Skip),
-    /// The file is over; so many bytes of an unfinished record were left.
-    End { trailing: u64 },
+    /// The file is over; so many bytes of an unfinished record were left at that place.
+    End { place: Place, trailing: u64 },
 }
 
 /// Which of the two formats, and what its headers said.
@@ -114,7 +114,7 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
     let Some(length) =
         bytes.get(8..12).and_then(<[u8]>::first_chunk).filter(|_| bytes.len() >= header_length)
     else {
-        return Ok(Next::End { trailing: bytes.len() as u64 });
+        return Ok(Next::End { place, trailing: bytes.len() as u64 });
     };
     let length =
         if header.is_bigendian() { u32::from_be_bytes(*length) } else { u32::from_le_bytes(*length) };
@@ -125,7 +125,7 @@ fn pcap_record(header: &PcapHeader, window: &mut Window<'_>, behind: &mut usize)
     let record_length = header_length + length as usize;
     let bytes = window.fill(record_length)?;
     if bytes.len() < record_length {
-        return Ok(Next::End { trailing: bytes.len() as u64 });
+        return Ok(Next::End { place, trailing: bytes.len() as u64 });
     }
     let parse = match (modified, header.is_bigendian()) {
         (true, _) => parse_pcap_frame_modified,
@@ -154,7 +154,7 @@ impl Section {
             let place = window.place();
             let bytes = window.fill(12)?;
             let Some(start) = bytes.first_chunk::<12>() else {
-                return Ok(Next::End { trailing: bytes.len() as u64 });
+                return Ok(Next::End { place, trailing: bytes.len() as u64 });
             };
             let [kind, length, magic] =
                 [0, 4, 8].map(|at| [start[at], start[at + 1], start[at + 2], start[at + 3]]);
@@ -183,7 +183,7 @@ impl Section {
             if length > LARGEST_BLOCK {
                 let skipped = window.skip(u64::from(length))?;
                 if skipped < u64::from(length) {
-                    return Ok(Next::End { trailing: skipped });
+                    return Ok(Next::End { place, trailing: skipped });
                 }
                 if PACKET_BLOCKS.contains(&kind) {
                     return Ok(Next::Skipped(Skip::TooLong));
@@ -192,7 +192,7 @@ impl Section {
             }
             let bytes = window.fill(length as usize)?;
             let Some(bytes) = bytes.get(..length as usize) else {
-                return Ok(Next::End { trailing: bytes.len() as u64 });
+                return Ok(Next::End { place, trailing: bytes.len() as u64 });
             };
             if bytes.last_chunk().map(|copy| number(*copy)) != Some(length) {
                 return Err(Error::Format { place, expected: "the block's length again at its end" });

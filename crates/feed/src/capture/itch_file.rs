@@ -1,7 +1,7 @@
 //! Files of ITCH messages.
 
-use super::Error;
 use super::window::Window;
+use super::{Error, Place};
 use crate::itch::MessageType;
 use crate::itch::framing::{Framing, Step, step};
 
@@ -81,6 +81,13 @@ impl<'r> ItchFile<'r> {
     #[must_use]
     pub fn trailing_bytes(&self) -> u64 {
         self.trailing
+    }
+
+    /// Where the message begins that the file ends within; none of a file that was ended by its marker, or is whole.
+    #[must_use]
+    pub fn cut_at(&self) -> Option<Place> {
+        (self.trailing > 0 && !self.marker)
+            .then(|| Place { offset: self.bytes_consumed(), ..self.window.place() })
     }
 
     /// Whether the file ended with a length of 0, as a whole BinaryFILE does.

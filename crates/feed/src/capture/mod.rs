@@ -6,7 +6,7 @@
 //! window of up to 128 MiB, and DBN's metadata.
 //!
 //! What cannot be used is counted with its reason ([`Skip`]), not guessed. A file that stops in the middle of a
-//! record gives all that came before and then says how many bytes were left ([`Counts::trailing_bytes`]); a file that
+//! record gives all that came before and then says how many bytes were left and where ([`Counts::cut_at`]); a file that
 //! contradicts itself is an [`Error`] with the place and what was expected there.
 //!
 //! ```
@@ -223,6 +223,8 @@ pub struct Counts {
     pub payload_bytes: u64,
     /// Bytes of an unfinished record at the end of the file.
     pub trailing_bytes: u64,
+    /// Where that record begins.
+    pub cut_at: Option<Place>,
     skipped: [u64; Skip::ALL.len()],
 }
 
@@ -258,8 +260,9 @@ impl Capture<'_> {
                     self.skip(skip);
                     continue;
                 }
-                Next::End { trailing } => {
+                Next::End { place, trailing } => {
                     self.counts.trailing_bytes = trailing;
+                    self.counts.cut_at = (trailing > 0).then_some(place);
                     return Ok(None);
                 }
             };

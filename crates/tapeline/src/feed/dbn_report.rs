@@ -13,6 +13,7 @@ use tapeline_measure::figures::thousands;
 
 use super::report::utc;
 use crate::failure::Hinted;
+use crate::near::note_unknown;
 use crate::output::{self, Format, table};
 
 /// Entries of a list of symbols that are shown; of longer lists, how many there are.
@@ -79,11 +80,6 @@ pub(super) fn print(
     top: usize,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    for file in files {
-        if let Some(error) = &file.error {
-            anstream::eprintln!("error: {}: {error}", file.name);
-        }
-    }
     let reports: Vec<_> = files.iter().map(|file| Report::of(file, symbols, levels)).collect();
     match format {
         Format::Json => output::print_json(&json!({ "protocol": "DBN", "files": reports }))?,
@@ -91,6 +87,14 @@ pub(super) fn print(
             let parts: Vec<_> =
                 files.iter().zip(&reports).map(|(file, report)| report.tables(file, top)).collect();
             output::print(&parts.join("\n\n\n"))?;
+        }
+    }
+    let books = files.iter().flat_map(|file| file.summary.books().iter());
+    let names: Vec<&str> = books.map(|(_, book)| book.name()).collect();
+    note_unknown(symbols, &names);
+    for file in files {
+        if let Some(error) = &file.error {
+            anstream::eprintln!("error: {}: {error}", file.name);
         }
     }
     let damaged = files.iter().any(|file| file.error.is_some());

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Recording};
+use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Recording};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
 
 use super::dbn_report::{self, DbnFile};
 use super::iex::{IexFindings, Restart};
-use super::report::{FileReport, Report};
+use super::report::{self, FileReport, Report};
 use super::tally::Tally;
 use crate::failure::Hinted;
 use crate::output::{Format, Progress};
@@ -71,6 +71,13 @@ pub(super) struct Protocols {
     pub(super) other: u64,
     /// Files of ITCH messages.
     pub(super) itch_files: u64,
+}
+
+impl Protocols {
+    /// Whether there was anything at all.
+    fn any(&self) -> bool {
+        self.mold + self.iex + self.other + self.itch_files > 0
+    }
 }
 
 /// Everything that was found.
@@ -131,18 +138,23 @@ impl Inspect {
         findings.datagrams(captures, self.only, &mut watch);
         drop(watch);
 
-        for file in &findings.files {
-            if let Some(error) = &file.error {
-                anstream::eprintln!("error: {}: {error}", file.name);
-            }
-        }
-        let damaged = findings.files.iter().any(|file| file.error.is_some());
         let report = Report::of(&findings, &self.symbols, self.levels);
         match self.format {
             Format::Json => report.print_json()?,
             Format::Table => report.print_tables(&findings, self.top)?,
         }
         report.note_unknown(&self.symbols);
+        if let Some(only) = self.only
+            && !findings.protocols.any()
+        {
+            report::note_no_datagrams(only, &findings.files);
+        }
+        for file in &findings.files {
+            if let Some(error) = &file.error {
+                anstream::eprintln!("error: {}: {error}", file.name);
+            }
+        }
+        let damaged = findings.files.iter().any(|file| file.error.is_some());
         Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
@@ -256,6 +268,7 @@ impl Findings {
         }
         report.bytes_consumed = Some(file.bytes_consumed());
         report.trailing_bytes = file.trailing_bytes();
+        report.cut(file.cut_at(), "message");
         report.end_marker = Some(file.end_marker());
         self.protocols.itch_files += 1;
         self.files.push(report);
@@ -315,7 +328,16 @@ impl FileReport {
         self.non_udp = Some(counts.packets - counts.datagrams);
         self.payload_bytes = Some(counts.payload_bytes);
         self.trailing_bytes = counts.trailing_bytes;
+        self.cut(counts.cut_at, "packet");
         self.skipped = counts.skipped().map(|(skip, count)| (skip.name(), count)).collect::<BTreeMap<_, _>>();
+    }
+
+    /// The file ends within something, which begins there.
+    fn cut(&mut self, at: Option<Place>, within: &str) {
+        if let Some(place) = at {
+            let there = self.trailing_bytes;
+            self.error = Some(format!("cut at {place}: the file ends after {there} bytes of a {within}"));
+        }
     }
 
     fn failed(&mut self, error: capture::Error) {

@@ -1,7 +1,8 @@
 //! What `tapeline feed inspect` prints. The JSON carries everything that was found, in the wire's own numbers (prices with four
 //! decimals, nanoseconds); the tables are an excerpt for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::Serialize;
@@ -194,6 +195,18 @@ impl<'f> Report<'f> {
             }
             _ => "nothing to decode".to_owned(),
         }
+    }
+}
+
+/// Says on standard error that nothing went to the destination that was asked for, and what else there is.
+pub(super) fn note_no_datagrams(only: SocketAddr, files: &[FileReport]) {
+    const NAMED: usize = 3;
+    let known: BTreeSet<&str> = files.iter().flat_map(|file| file.dest.keys().map(String::as_str)).collect();
+    let named: Vec<&str> = known.iter().copied().take(NAMED).collect();
+    match (known.len(), named.join(", ")) {
+        (0, _) => anstream::eprintln!("note: nothing goes to {only}; there are no UDP datagrams"),
+        (..=NAMED, named) => anstream::eprintln!("note: nothing goes to {only}; there is {named}"),
+        (_, named) => anstream::eprintln!("note: nothing goes to {only}; there is {named} and others"),
     }
 }
 
