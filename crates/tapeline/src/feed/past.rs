@@ -12,6 +12,7 @@ use tapeline_feed::history::{History, Limits};
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
+use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber};
@@ -109,7 +110,7 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
     if tick.header.kind != Kind::Status {
         if has(Flags::SOURCE) {
             history.push(tick.header.feed_seq, tick.source);
-        } else if !has(Flags::RESET) {
+        } else if !has(Flags::RESET) && is_of_a_message(tick) {
             let hint = "set publish = \"every-message\" in the plant's configuration and start it again";
             return Err(Hinted::new("this plant publishes changes only, which cannot be served", hint).into());
         }
@@ -122,6 +123,12 @@ fn take(history: &mut History, tick: &Tick<'_>) -> anyhow::Result<()> {
         history.gap(tick.header.feed_seq, tick.header.feed_seq);
     }
     Ok(())
+}
+
+/// Whether a tick is one of those that stand for the feed's messages, one each, where a plant publishes all of them. Those of
+/// orders and consolidated prices come on top, and carry none.
+fn is_of_a_message(tick: &Tick<'_>) -> bool {
+    MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE)
 }
 
 impl PastArgs {
