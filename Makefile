@@ -67,9 +67,10 @@ bench: ## every bench, one after the other
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
 
-bench-peers: ## the ring beside other queues and the machine's limits; DOC=1 writes docs/benchmarks/ring.md
+bench-peers: ## the ring beside other queues and the machine's limits, ITCH beside other libraries; DOC=1 writes docs/benchmarks
 	@scripts/setup bench-peers
 	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
+	$(if $(ARGS)$(RUN),,$(MAKE) bench-peers-itch)
 
 burst: ## the burst's measurements, two minutes; DOC=1 puts them into docs/burst.md
 	@scripts/setup build

@@ -375,7 +375,7 @@ fn errors_say_which_address_what_the_system_said_and_what_to_do() {
         (
             on_loopback(address),
             format!("cannot bind to {address} on lo 127.0.0.1: Address already in use"),
-            "`ss -ulpn` shows which",
+            "`ss -tulpn` shows which",
         ),
         (
             ReceiveOptions::new("203.0.113.1:5000".parse().unwrap()),
