@@ -10,7 +10,7 @@
 use super::field::chunk;
 use super::message_type::MessageType;
 use super::{Malformed, PREFIX_BYTES};
-use crate::processor::Permutation;
+use crate::processor::{Permutation, prefetch_ahead};
 
 /// Bytes of a record: a cache line.
 pub const RECORD_BYTES: usize = 64;
@@ -377,6 +377,7 @@ fn read_all<'a>(mut messages: impl Iterator<Item = &'a [u8]>, records: &mut [Rec
     let mut count = 0;
     for record in records {
         let Some(message) = messages.next() else { break };
+        prefetch_ahead(message);
         read(message, record);
         count += 1;
     }
