@@ -242,22 +242,19 @@ fn datagrams_that_cannot_be_read_are_counted_and_do_no_harm() {
     assert_eq!(report["feeds"][0]["malformed_messages"], json!(1));
 }
 
+/// What a plant publishes of one symbol, from the oldest tick on, until the session is over.
+fn watch(place: &Place, symbol: &str) -> Running {
+    let ring = ["--ring", &place.ring, "--from", "oldest", "--until-end-of-session"];
+    Running::start(&[&["plant", "watch", symbol], &ring[..]].concat())
+}
+
 #[test]
 fn watch_gives_json_lines_in_a_pipe() {
     let Some(file) = shared("itch50-aapl-20200130/aapl-first5000.itch") else { return };
     let place = Place::new(1);
     let _plant = place.plant("");
     let mut tally = place.tally("AAPL");
-    let mut watch = Running::start(&[
-        "plant",
-        "watch",
-        "AAPL",
-        "--ring",
-        &place.ring,
-        "--from",
-        "oldest",
-        "--until-end-of-session",
-    ]);
+    let mut watch = watch(&place, "AAPL");
     place.replay(&file, 0);
     let (mut bid, mut ask, mut last, mut trades) = (Value::Null, Value::Null, Value::Null, 0);
     loop {
@@ -294,16 +291,7 @@ fn the_orders_of_a_real_day_make_its_book() {
     let place = Place::new(1);
     let mut plant = place.plant("market_by_order = true");
     let mut tally = place.tally("AAPL");
-    let mut watch = Running::start(&[
-        "plant",
-        "watch",
-        "AAPL",
-        "--ring",
-        &place.ring,
-        "--from",
-        "oldest",
-        "--until-end-of-session",
-    ]);
+    let mut watch = watch(&place, "AAPL");
     place.replay(&file, 0);
     // By number: side, price in ten-thousandths, shares.
     let mut orders: BTreeMap<String, (String, i64, u64)> = BTreeMap::new();
@@ -441,7 +429,7 @@ fn mistakes_in_the_configuration_are_named_with_line_and_hint() {
         (
             "[plant]\n",
             "[plant]\nreceive = \"thread\"\npool_policy = \"wait\"\n",
-            ":3:15: pool_policy is \"wait\"",
+            ":3:15: pool_policy is \"wait\"; \"block\", \"drop-newest\" or \"heap\" is expected",
         ),
         (
             "26477\"\n",

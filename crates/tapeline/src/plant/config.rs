@@ -237,6 +237,31 @@ impl Source<'_> {
         Hinted::new(format!("{}: {what}", self.at(&span)), hint).into()
     }
 
+    /// What the word that a key gives stands for; the first of `words`, where the key is left out.
+    fn one_of<T: Copy>(
+        &self,
+        key: &str,
+        given: Option<&Spanned<String>>,
+        words: &[(&str, T)],
+        hint: &str,
+    ) -> anyhow::Result<T> {
+        let found = match given {
+            None => words.first(),
+            Some(given) => words.iter().find(|(word, _)| word == given.get_ref()),
+        };
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let other = given.map_or("", |given| given.get_ref());
+            let quoted: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            let expected = match quoted.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => String::new(),
+            };
+            let what = format!("{key} is \"{other}\"; {expected} is expected");
+            self.wrong(given.map_or(0..0, Spanned::span), what, hint)
+        })
+    }
+
     fn not_toml(&self, error: &toml::de::Error) -> anyhow::Error {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();
@@ -266,28 +291,18 @@ impl Source<'_> {
             let what = format!("ring_size is {ring_bytes} bytes; a power of two from 64KiB is expected");
             return Err(self.wrong(span, what, "ring_size = \"8MiB\" suits most feeds"));
         }
-        let publish = match plant.publish.as_ref().map(|p| p.get_ref().as_str()) {
-            None | Some("changes") => PublishPolicy::Changes,
-            Some("every-message") => PublishPolicy::EveryMessage,
-            Some(other) => {
-                let span = plant.publish.as_ref().map_or(0..0, Spanned::span);
-                let what = format!("publish is \"{other}\"; \"changes\" or \"every-message\" is expected");
-                return Err(self.wrong(
-                    span,
-                    what,
-                    "\"changes\" gives a tick where a published field changes",
-                ));
-            }
-        };
-        let spin = match plant.wait.as_ref().map(|w| w.get_ref().as_str()) {
-            None | Some("block") => false,
-            Some("spin") => true,
-            Some(other) => {
-                let span = plant.wait.as_ref().map_or(0..0, Spanned::span);
-                let what = format!("wait is \"{other}\"; \"block\" or \"spin\" is expected");
-                return Err(self.wrong(span, what, "\"spin\" takes a whole core and saves the wake-up"));
-            }
-        };
+        let publish = self.one_of(
+            "publish",
+            plant.publish.as_ref(),
+            &[("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
+            "\"changes\" gives a tick where a published field changes",
+        )?;
+        let spin = self.one_of(
+            "wait",
+            plant.wait.as_ref(),
+            &[("block", false), ("spin", true)],
+            "\"spin\" takes a whole core and saves the wake-up",
+        )?;
         let receive = self.receive(&plant)?;
         if let Some(cpu) = &plant.cpu {
             let cores = tapeline_measure::cores();
@@ -359,15 +374,12 @@ impl Source<'_> {
     }
 
     fn receive(&self, plant: &RawPlant) -> anyhow::Result<Receive> {
-        let threads = match plant.receive.as_ref().map(|r| r.get_ref().as_str()) {
-            None | Some("inline") => false,
-            Some("thread") => true,
-            Some(other) => {
-                let span = plant.receive.as_ref().map_or(0..0, Spanned::span);
-                let what = format!("receive is \"{other}\"; \"inline\" or \"thread\" is expected");
-                return Err(self.wrong(span, what, "\"thread\" wants a core for each feed"));
-            }
-        };
+        let threads = self.one_of(
+            "receive",
+            plant.receive.as_ref(),
+            &[("inline", false), ("thread", true)],
+            "\"thread\" wants a core for each feed",
+        )?;
         let slots = plant.pool_slots.as_ref().map_or(pool::Settings::default().slots, |s| *s.get_ref());
         let of_pool = [
             plant.pool_slots.as_ref().map(|slots| ("pool_slots", slots.span())),
@@ -382,17 +394,16 @@ impl Source<'_> {
             let what = format!("pool_slots is {slots}; 1 to {} are expected", pool::MAX_SLOTS);
             return Err(self.wrong(span, what, "a slot has 2 KiB and holds one datagram"));
         }
-        let policy = match plant.pool_policy.as_ref().map(|p| p.get_ref().as_str()) {
-            None | Some("block") => pool::Policy::Block,
-            Some("drop-newest") => pool::Policy::DropNewest,
-            Some("heap") => pool::Policy::Heap,
-            Some(other) => {
-                let span = plant.pool_policy.as_ref().map_or(0..0, Spanned::span);
-                let what =
-                    format!("pool_policy is \"{other}\"; \"block\", \"drop-newest\" or \"heap\" is expected");
-                return Err(self.wrong(span, what, "\"block\" leaves datagrams in the kernel's buffer"));
-            }
-        };
+        let policy = self.one_of(
+            "pool_policy",
+            plant.pool_policy.as_ref(),
+            &[
+                ("block", pool::Policy::Block),
+                ("drop-newest", pool::Policy::DropNewest),
+                ("heap", pool::Policy::Heap),
+            ],
+            "\"block\" leaves datagrams in the kernel's buffer",
+        )?;
         let settings = pool::Settings { slots, policy, ..pool::Settings::default() };
         Ok(if threads { Receive::Thread(settings) } else { Receive::Inline })
     }
@@ -427,19 +438,12 @@ impl Source<'_> {
                 Protocol::ALL.iter().map(|protocol| format!("\"{}\"", protocol.name())).collect();
             self.wrong(raw.protocol.span(), what, format!("this version reads {}", known.join(", ")))
         })?;
-        let from_one = match raw.start.as_ref().map(|s| s.get_ref().as_str()) {
-            None | Some("first-seen") => false,
-            Some("from-one") => true,
-            Some(other) => {
-                let span = raw.start.as_ref().map_or(0..0, Spanned::span);
-                let what = format!("start is \"{other}\"; \"first-seen\" or \"from-one\" is expected");
-                return Err(self.wrong(
-                    span,
-                    what,
-                    "\"from-one\" reports as a gap what came before the plant",
-                ));
-            }
-        };
+        let from_one = self.one_of(
+            "start",
+            raw.start.as_ref(),
+            &[("first-seen", false), ("from-one", true)],
+            "\"from-one\" reports as a gap what came before the plant",
+        )?;
         let midnight = match &raw.date {
             Some(date) => {
                 let day = date.get_ref().parse::<Date>().map_err(|error| {

@@ -83,26 +83,23 @@ impl Source<'_> {
             })
         };
         let servers = servers.iter().map(address).collect::<anyhow::Result<Vec<_>>>()?;
-        let kind = match raw.kind.as_ref().map(|kind| kind.get_ref().as_str()) {
-            None | Some("moldudp64") => {
-                if let Some(user) = &raw.user {
-                    let hint = "kind = \"soupbintcp\" is what has logins";
-                    return Err(self.wrong(user.span(), "MoldUDP64 has no login", hint));
-                }
-                Kind::MoldUdp64
+        let login = self.one_of(
+            "kind",
+            raw.kind.as_ref(),
+            &[("moldudp64", false), ("soupbintcp", true)],
+            "what the servers speak; \"moldudp64\" if left out",
+        )?;
+        let kind = match (&raw.user, login) {
+            (Some(user), false) => {
+                let hint = "kind = \"soupbintcp\" is what has logins";
+                return Err(self.wrong(user.span(), "MoldUDP64 has no login", hint));
             }
-            Some("soupbintcp") => Kind::SoupBinTcp {
-                username: Username::new(raw.user.as_ref().map_or("", |user| user.get_ref().as_str())),
-                password: match (&raw.user, &raw.password_file) {
-                    (None, _) => Password::new(""),
-                    (Some(_), file) => password::read(file.as_ref().map(|file| file.get_ref().as_path()))?,
-                },
+            (None, false) => Kind::MoldUdp64,
+            (None, true) => Kind::SoupBinTcp { username: Username::new(""), password: Password::new("") },
+            (Some(user), true) => Kind::SoupBinTcp {
+                username: Username::new(user.get_ref().as_str()),
+                password: password::read(raw.password_file.as_ref().map(|file| file.get_ref().as_path()))?,
             },
-            Some(other) => {
-                let span = raw.kind.as_ref().map_or(0..0, Spanned::span);
-                let what = format!("kind is \"{other}\"; \"moldudp64\" or \"soupbintcp\" is expected");
-                return Err(self.wrong(span, what, "what the servers speak; \"moldudp64\" if left out"));
-            }
         };
         let some = |raw: &Option<Spanned<String>>, default: Duration, hint: &str| match raw {
             None => Ok(default),
