@@ -70,6 +70,30 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a whole number of bytes"))
 }
 
+/// The name of a session, as MoldUDP64 and SoupBinTCP carry it; empty for the current one.
+pub(crate) fn session(text: &str) -> Result<String, String> {
+    name(text, "a session", 10)
+}
+
+/// The name of a user of SoupBinTCP.
+pub(crate) fn soup_user(text: &str) -> Result<String, String> {
+    name(text, "a user of SoupBinTCP", 6)
+}
+
+/// A name that goes whole into a field of so many bytes: cut, it would be another one.
+fn name(text: &str, of: &str, longest: usize) -> Result<String, String> {
+    if text.len() > longest {
+        let length = text.len();
+        return Err(format!(
+            "'{text}' has {length} bytes; the name of {of} has at most {longest}: shorten it"
+        ));
+    }
+    if text.bytes().any(|byte| byte != b' ' && !byte.is_ascii_graphic()) {
+        return Err(format!("'{}' is no name of {of}; use ASCII alone", text.escape_debug()));
+    }
+    Ok(text.to_owned())
+}
+
 /// Cores by number: `0`, `0,2`, `0-3`, `0-1,6`. Each once, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores(pub(crate) Vec<usize>);
@@ -200,6 +224,17 @@ mod tests {
         for text in ["", "MiB", "-4K", "1.5", "1Mib", "1TiB"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn names_go_whole_into_their_fields() {
+        assert_eq!((session("DAY1"), session("")), (Ok("DAY1".to_owned()), Ok(String::new())));
+        assert!(session("TENLETTERS").is_ok() && soup_user("user01").is_ok());
+        let error = session("AAPL20200130").unwrap_err();
+        assert!(error.contains("has 12 bytes") && error.contains("at most 10"), "{error}");
+        let error = soup_user("user001").unwrap_err();
+        assert!(error.contains("has 7 bytes") && error.contains("at most 6"), "{error}");
+        assert!(session("DÄY").is_err() && soup_user("a\n").is_err());
     }
 
     #[test]

@@ -316,6 +316,10 @@ fn mistakes_in_a_recovery_are_named_with_their_line() {
         ("servers = [\"nowhere\"]", "server \"nowhere\" is not an IPv4 address with a port"),
         ("servers = [\"127.0.0.1:9\"]\nkind = \"tcp\"", "kind is \"tcp\"; \"moldudp64\" or \"soupbintcp\""),
         ("servers = [\"127.0.0.1:9\"]\nuser = \"me\"", "MoldUDP64 has no login"),
+        (
+            "servers = [\"127.0.0.1:9\"]\nkind = \"soupbintcp\"\nuser = \"user001\"",
+            "'user001' has 7 bytes; the name of a user of SoupBinTCP has at most 6",
+        ),
         ("servers = [\"127.0.0.1:9\"]\ntimeout = \"0s\"", "at least 1ns is needed"),
         ("servers = [\"127.0.0.1:9\"]\ntry = 1", "unknown key `try`"),
         ("kind = \"moldudp64\"", "missing key `servers`"),

@@ -32,13 +32,13 @@ pub(super) struct FetchSoup {
     #[arg(value_name = "ADDRESS:PORT")]
     server: SocketAddrV4,
     /// Who logs in; the password is in --password-file or in TAPELINE_SOUP_PASSWORD
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]
     user: Option<String>,
     /// The file whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
     /// The session; without it, the server's current one
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(long, value_name = "NAME", default_value = "", value_parser = arguments::session)]
     session: String,
     /// The first message's sequence; 0 for the most recent
     #[arg(long, value_name = "SEQUENCE", default_value_t = 1)]

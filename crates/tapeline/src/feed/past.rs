@@ -40,7 +40,7 @@ pub(super) struct PastArgs {
     only: Option<SocketAddr>,
     /// The session, up to ten characters: of messages from files of messages (TAPELINE if left out), or of a plant whose session
     /// began before what is still in its ring
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = arguments::session)]
     session: Option<String>,
     /// How much memory the messages may take; beyond it the oldest go
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = arguments::size)]

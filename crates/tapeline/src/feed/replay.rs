@@ -55,7 +55,7 @@ pub(super) struct Replay {
     #[arg(long)]
     pack: Option<Pack>,
     /// The session of datagrams made from a file of messages, up to ten characters [default: TAPELINE]
-    #[arg(long)]
+    #[arg(long, value_parser = arguments::session)]
     session: Option<String>,
     /// Send only what the capture shows going to this destination
     #[arg(long, value_name = "ADDRESS:PORT")]

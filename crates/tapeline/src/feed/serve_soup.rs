@@ -35,7 +35,7 @@ pub(super) struct ServeSoup {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddrV4,
     /// Let only this user in, whose password is in --password-file or in TAPELINE_SOUP_PASSWORD; without it, anybody
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = arguments::soup_user)]
     user: Option<String>,
     /// The file whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]

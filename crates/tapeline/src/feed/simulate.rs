@@ -83,7 +83,7 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_PACKET_BYTES as u16, value_parser = clap::value_parser!(u16).range(SHORTEST_LIMIT as i64..=65_507))]
     datagram_bytes: u16,
     /// The session, up to ten characters
-    #[arg(long, default_value = "SIMULATED")]
+    #[arg(long, default_value = "SIMULATED", value_parser = arguments::session)]
     session: String,
     /// Bind the sending thread to this core
     #[arg(long, value_name = "CORE")]

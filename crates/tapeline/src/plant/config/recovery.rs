@@ -97,7 +97,9 @@ impl Source<'_> {
             (None, false) => Kind::MoldUdp64,
             (None, true) => Kind::SoupBinTcp { username: Username::new(""), password: Password::new("") },
             (Some(user), true) => Kind::SoupBinTcp {
-                username: Username::new(user.get_ref().as_str()),
+                username: arguments::soup_user(user.get_ref())
+                    .map(|name| Username::new(&name))
+                    .map_err(|error| self.wrong(user.span(), error, "such as user = \"user01\""))?,
                 password: password::read(raw.password_file.as_ref().map(|file| file.get_ref().as_path()))?,
             },
         };
