@@ -70,6 +70,14 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a whole number of bytes"))
 }
 
+/// As [`size`], above zero.
+pub(crate) fn some_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err(format!("'{text}' is nothing at all; at least 1 is needed")),
+        size => Ok(size),
+    }
+}
+
 /// The name of a session, as MoldUDP64 and SoupBinTCP carry it; empty for the current one.
 pub(crate) fn session(text: &str) -> Result<String, String> {
     name(text, "a session", 10)

@@ -256,6 +256,38 @@ fn a_server_that_is_shut_in_the_middle_is_told_of_and_gone_on_from() {
 }
 
 #[test]
+fn what_cannot_be_served_is_refused_with_a_hint() {
+    let serve = |more: &[&str]| {
+        let arguments = ["feed", "serve-retransmit", "--listen", "127.0.0.1:0", "--duration", "1ms"];
+        let output = tapeline(&[&arguments[..], more].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let is_refused = |more: &[&str], code: i32, says: &str| {
+        let (status, errors) = serve(more);
+        assert_eq!(status, Some(code), "{errors}");
+        assert!(errors.contains(says), "{errors}");
+    };
+    for (option, value, says) in [
+        ("--memory", "1000000GiB", "more than this machine has; give at most"),
+        ("--memory", "10", "too little to keep the longest message; give at least 128KiB"),
+        ("--rate-each", "0", "at least 1 is needed"),
+        ("--rate-all", "0", "at least 1 is needed"),
+        ("--session", "AAPL20200130", "the name of a session has at most 10"),
+    ] {
+        is_refused(&["day.itch", option, value], 2, says);
+    }
+    let Some(clean) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
+    let clean = clean.to_str().unwrap();
+    assert_eq!(serve(&[clean, "--memory", "128KiB"]).0, Some(0));
+    for iex in ["iex-deep-20170425/deep10-lastsession-head.pcap", "iex-tops-20170710/tops16-head.pcap"] {
+        let Some(iex) = shared(iex) else { return };
+        let iex = iex.to_str().unwrap();
+        is_refused(&[iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
+        is_refused(&[clean, iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
+    }
+}
+
+#[test]
 fn the_commands_of_the_page_run_as_they_stand_there() {
     let folder = tempfile::tempdir().unwrap();
     for block in pages::commands("feeds/recovery.md") {

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
+use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES, Sink};
 use tapeline_feed::moldudp64::Session;
 use tapeline_measure::{Nanos, figures};
@@ -43,8 +44,8 @@ pub(super) struct PastArgs {
     #[arg(long, value_name = "NAME", value_parser = arguments::session)]
     session: Option<String>,
     /// How much memory the messages may take; beyond it the oldest go
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = arguments::size)]
-    memory: u64,
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
+    memory: usize,
 }
 
 /// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
@@ -54,6 +55,23 @@ const FOLLOW: Duration = Duration::from_millis(5);
 const FRAMES: usize = 65_536;
 /// Between two looks whether the user wants to end, in datagrams or messages.
 const LOOK_EVERY: u64 = 65_536;
+
+/// The least memory that keeps the longest message, and some more.
+const LEAST_MEMORY: u64 = 128 << 10;
+
+/// As much memory as is of use and can be had: it is taken whole at the start, and a machine without it would end the process.
+fn memory(text: &str) -> Result<usize, String> {
+    let size = arguments::size(text)?;
+    let machine = rustix::system::sysinfo();
+    let most = machine.totalram.saturating_mul(machine.mem_unit.into());
+    if size < LEAST_MEMORY {
+        return Err(format!("'{text}' is too little to keep the longest message; give at least 128KiB"));
+    }
+    if size > most {
+        return Err(format!("'{text}' is more than this machine has; give at most {}MiB", most >> 20));
+    }
+    usize::try_from(size).map_err(|_| format!("'{text}' is more than can be addressed"))
+}
 
 /// What can be served, now and as it grows.
 pub(super) struct Past {
@@ -149,9 +167,8 @@ impl PastArgs {
     }
 
     fn empty(&self) -> History {
-        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
         // A place takes 8 bytes, and a message of ITCH some 30.
-        History::new(Limits { messages: memory / 32, bytes: memory - memory / 4 })
+        History::new(Limits { messages: self.memory / 32, bytes: self.memory - self.memory / 4 })
     }
 
     fn read(&self, stop: &Stop) -> anyhow::Result<History> {
@@ -234,6 +251,11 @@ fn arbitrate(
     loop {
         let open = sources.iter_mut().enumerate().filter(|(_, source)| !source.ended);
         let Some((number, source)) = open.min_by_key(|(_, source)| source.time) else { break };
+        if tp::is_likely(&source.payload) {
+            // Some of these would pass for packets of MoldUDP64, with sequences that are none.
+            let hint = "only messages in MoldUDP64, or of files of ITCH, can be served; leave IEX's out, with --only if need be";
+            return Err(Hinted::new(format!("{} holds IEX-TP", source.path.display()), hint).into());
+        }
         if let Some(line) = Line::new(number) {
             // What is no packet of this protocol is other traffic.
             let _ = arbiter.datagram(line, &source.payload, source.time, history);

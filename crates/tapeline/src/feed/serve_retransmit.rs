@@ -32,10 +32,10 @@ pub(super) struct ServeRetransmit {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddrV4,
     /// Bytes a second that one address is sent at most: anybody can put somebody else's on a request
-    #[arg(long, value_name = "SIZE", default_value = "4MB", value_parser = arguments::size)]
+    #[arg(long, value_name = "SIZE", default_value = "4MB", value_parser = arguments::some_size)]
     rate_each: u64,
     /// Bytes a second that all together are sent at most
-    #[arg(long, value_name = "SIZE", default_value = "40MB", value_parser = arguments::size)]
+    #[arg(long, value_name = "SIZE", default_value = "40MB", value_parser = arguments::some_size)]
     rate_all: u64,
     /// End after this long; without it, when asked to
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
