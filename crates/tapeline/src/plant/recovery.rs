@@ -48,6 +48,13 @@ pub(super) struct Counters {
     pub(super) connections: u64,
 }
 
+/// Where answers come in: on loopback alone where every server is there. Else at any address of this machine, since the routes
+/// to several servers may begin at several; who is no server is not listened to.
+fn own_address(servers: &[SocketAddrV4]) -> SocketAddrV4 {
+    let is_local = servers.iter().all(|server| server.ip().is_loopback());
+    SocketAddrV4::new(if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0)
+}
+
 impl Recovery {
     /// Opens what it needs; `delay_ns` is for how long what is missing is left to the lines.
     pub(super) fn open(configured: &Configured, delay_ns: u64) -> anyhow::Result<Self> {
@@ -55,7 +62,7 @@ impl Recovery {
             Kind::MoldUdp64 => {
                 let options = ReceiveOptions {
                     receive_buffer: 1 << 20,
-                    ..ReceiveOptions::new(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
+                    ..ReceiveOptions::new(own_address(&configured.servers))
                 };
                 let socket = Receiver::open(&options).context("cannot open a socket for recovery")?;
                 Transport::Datagrams { socket, batch: Batch::new(BATCH_SLOTS, SLOT_BYTES) }
@@ -212,5 +219,18 @@ impl Recovery {
             self.said = Some(now);
             anstream::eprintln!("warning: recovery: {error} ({} failures so far)", self.counters.failures);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_on_loopback_are_asked_from_there() {
+        let [local, second, other] =
+            [[127, 0, 0, 1], [127, 0, 0, 2], [10, 0, 0, 5]].map(|ip| SocketAddrV4::new(ip.into(), 26_479));
+        assert_eq!(*own_address(&[local, second]).ip(), Ipv4Addr::LOCALHOST);
+        assert_eq!(*own_address(&[local, other]).ip(), Ipv4Addr::UNSPECIFIED);
     }
 }
