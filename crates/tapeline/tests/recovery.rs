@@ -6,7 +6,7 @@ mod pages;
 mod shared_data;
 mod stage;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Output;
@@ -285,6 +285,39 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
         is_refused(&[iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
         is_refused(&[clean, iex], 1, "holds IEX-TP\nhint: only messages in MoldUDP64");
     }
+}
+
+#[test]
+fn a_server_without_room_for_files_says_so_once_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = folder.path().join("day.itch");
+    let simulate = ["feed", "simulate", "--messages", "2000", "--symbols", "2", "--write"];
+    assert!(tapeline(&[&simulate[..], &[day.to_str().unwrap()]].concat()).status().unwrap().success());
+    let mut server = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -n 16; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_tapeline"),
+            "feed",
+            "serve-soup",
+        ])
+        .arg(&day)
+        .args(["--listen", "127.0.0.1:0", "--duration", "2500ms", "--format", "json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    let address: SocketAddr = ready["ready"].as_str().unwrap().parse().unwrap();
+    let clients: Vec<_> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut errors = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    drop(clients);
+    server.wait().unwrap();
+    let warnings = errors.lines().filter(|line| line.starts_with("warning: ")).count();
+    assert!((1..=3).contains(&warnings), "{warnings} warnings: {errors}");
 }
 
 #[test]

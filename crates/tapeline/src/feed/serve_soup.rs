@@ -60,6 +60,9 @@ const ROUNDS: usize = 16;
 /// How long a wait goes on at most, so that heartbeats and the user's wish to end are not late.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long nobody is accepted after that failed: those that wait would be reported at once, and again and again.
+const REST_NS: u64 = 1_000_000_000;
+
 /// One client.
 struct Connection {
     stream: Stream,
@@ -107,6 +110,7 @@ impl ServeSoup {
         let begun = clock.now();
         let mut connections: Vec<Connection> = Vec::new();
         let mut outcome = Outcome::default();
+        let mut accepts_from = begun;
         loop {
             let now = clock.now();
             let over = |limit: Duration| now.since(begun) >= limit.as_nanos() as i64;
@@ -117,10 +121,17 @@ impl ServeSoup {
                 return Ok(outcome);
             }
             let sockets = connections.iter().map(|c| (c.stream.as_fd(), c.stream.interest()));
-            tcp::wait(sockets.chain([(listener.as_fd(), Interest::Read)]), past.patience(LOOK));
+            let door = (now >= accepts_from).then(|| (listener.as_fd(), Interest::Read));
+            tcp::wait(sockets.chain(door), past.patience(LOOK));
             past.follow()?;
             let now = clock.now();
-            self.accept(listener, &mut connections, now, &mut outcome);
+            if now >= accepts_from
+                && let Err(error) = self.accept(listener, &mut connections, now, &mut outcome)
+            {
+                // Too many open files, say: those that are connected go on.
+                anstream::eprintln!("warning: {error}; nobody is let in for a second");
+                accepts_from = now + REST_NS;
+            }
             connections.retain_mut(|connection| match connection.step(accounts, past.history(), now) {
                 None => true,
                 Some(end) => {
@@ -137,22 +148,17 @@ impl ServeSoup {
         connections: &mut Vec<Connection>,
         now: Nanos,
         outcome: &mut Outcome,
-    ) {
+    ) -> Result<(), tapeline_wire::Error> {
         loop {
-            match listener.accept(INPUT_BYTES) {
-                Ok(None) => return,
-                Ok(Some(_)) if connections.len() >= self.max_connections => {
+            match listener.accept(INPUT_BYTES)? {
+                None => return Ok(()),
+                Some(_) if connections.len() >= self.max_connections => {
                     *outcome.ended.entry("turned-away").or_default() += 1;
                 }
-                Ok(Some(stream)) => {
+                Some(stream) => {
                     outcome.connections += 1;
                     let server = Server::new(now);
                     connections.push(Connection { stream, server, moved: now, finished: false });
-                }
-                // Too many open files, say: those that are connected go on.
-                Err(error) => {
-                    anstream::eprintln!("warning: {error}");
-                    return;
                 }
             }
         }
