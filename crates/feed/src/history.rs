@@ -90,6 +90,8 @@ impl History {
         if sequence == 0 || sequence == u64::MAX || (self.first > 0 && sequence < self.next()) {
             return false;
         }
+        // Whoever said that it was over was wrong.
+        self.ended = false;
         self.skip_to(sequence);
         let length = u16::try_from(message.len()).ok().filter(|_| 2 + message.len() <= self.bytes.len());
         let Some(length) = length else {

@@ -14,6 +14,7 @@
 //! | behind, declared missing before | counted as late, not delivered: what followed it is gone already |
 //! | heartbeat ahead of sequence | the messages before it are missing; declared when they get too old |
 //! | end of session | as a heartbeat; when everything is delivered or declared, the end, once |
+//! | beyond the announced end | kept until a second packet agrees, on any line: then the end was none, it is taken back, and delivery goes on with nothing lost |
 //! | another session, the present one ended or silent | what is held is delivered or declared, then a reset; numbering starts at 1 |
 //! | another session, the present one alive | kept until a second packet of it comes, next on the same line or on another one: then as above; a line that goes back to the present session takes its word back |
 //! | previous session, while the present one is alive | counted as stale and ignored |
@@ -93,6 +94,11 @@ pub trait Sink {
 
     /// The session is over; `next` is one more than the sequence of its last message.
     fn end_of_session(&mut self, next: u64);
+
+    /// The session goes on, whose end was told; `next` is the sequence that comes next. Nothing was lost by it.
+    fn end_taken_back(&mut self, next: u64) {
+        let _ = next;
+    }
 
     /// A session begins, the first one included: what the messages have built up so far no longer holds.
     fn reset(&mut self, session: Session);

@@ -196,6 +196,10 @@ impl Sink for Summary {
         self.end = Some(next);
     }
 
+    fn end_taken_back(&mut self, _next: u64) {
+        self.end = None;
+    }
+
     fn reset(&mut self, session: Session) {
         self.session_count += 1;
         if self.sessions.len() < MAX_LISTED {

@@ -6,7 +6,7 @@ mod arbitration;
 
 use std::collections::BTreeSet;
 
-use arbitration::Event::{self, End, Gap, Message, Reset};
+use arbitration::Event::{self, Again, End, Gap, Message, Reset};
 use arbitration::{Log, MS, OTHER, Rig, SESSION, content, packet, packet_of};
 use proptest::prelude::*;
 use tapeline_feed::line::{self, Arbiter, Jump, Line, Malformed, Restart, Settings, Sink, Start};
@@ -273,7 +273,7 @@ proptest! {
                 Message(sequence) => { prop_assert_eq!(*sequence, next); next += 1; }
                 Gap(first, last) => { prop_assert_eq!(*first, next); next = last + 1; }
                 Reset(session) => prop_assert_eq!(*session, SESSION),
-                End(_) => prop_assert!(false),
+                End(_) | Again(_) => prop_assert!(false),
             }
         }
         prop_assert_eq!(next, end);

@@ -4,7 +4,7 @@
 
 mod arbitration;
 
-use arbitration::Event::{End, Gap, Message, Reset};
+use arbitration::Event::{Again, End, Gap, Message, Reset};
 use arbitration::{MS, OTHER, Rig, SESSION, packet, packet_of};
 use proptest::prelude::*;
 use tapeline_feed::line::{Line, Restart, Settings};
@@ -77,6 +77,76 @@ fn an_ended_or_silent_session_makes_way_at_once() {
     let mut rig = Rig::new(Settings::default());
     rig.at(0, Line::A, &packet(1, 3));
     assert_eq!(rig.at(3_000, Line::A, &packet_of(OTHER, 1, 2)), [Reset(OTHER), Message(1)]);
+}
+
+#[test]
+fn an_end_that_is_none_loses_nothing() {
+    for restart in [Restart::Ignore, Restart::Reset] {
+        let mut rig = Rig::new(Settings { restart, ..Settings::default() });
+        rig.at(0, Line::A, &packet(1, 101));
+        assert_eq!(rig.at(1, Line::A, &end_of_session(SESSION, 101)), [End(101)]);
+        assert_eq!(rig.at(2, Line::A, &packet(101, 103)), []);
+        assert_eq!(rig.arbiter.line(Line::A).after_end, 2);
+        // The same once more, and what is old, prove nothing.
+        assert_eq!(rig.at(2, Line::A, &packet(101, 103)), []);
+        assert_eq!(rig.at(2, Line::A, &packet(99, 101)), []);
+        assert!(rig.arbiter.is_ended());
+        let got = rig.at(3, Line::A, &packet(103, 105));
+        assert_eq!(got, [Again(101), Message(101), Message(102), Message(103), Message(104)]);
+        assert!(!rig.arbiter.is_ended());
+        let wanted: Vec<_> = (105..3_101).map(Message).collect();
+        let got: Vec<_> = (105..3_101).flat_map(|at| rig.at(4, Line::A, &packet(at, at + 1))).collect();
+        assert_eq!(got, wanted);
+        assert_eq!(rig.at(5, Line::A, &end_of_session(SESSION, 3_101)), [End(3_101)]);
+        let (total, a) = (rig.arbiter.statistics(), rig.arbiter.line(Line::A));
+        assert_eq!((total.false_ends, total.ends, total.missing), (1, 1, 0));
+        assert_eq!((a.messages, a.strays, a.missing()), (3_102, 1, 0));
+    }
+}
+
+#[test]
+fn an_end_is_taken_back_by_either_line_and_by_what_says_where_the_feed_is() {
+    // The other line brings the same, in a packet that began before the end.
+    let mut rig = Rig::new(Settings::default());
+    rig.at(0, Line::A, &packet(1, 3));
+    rig.at(0, Line::B, &packet(1, 3));
+    assert_eq!(rig.at(1, Line::A, &end_of_session(SESSION, 4)), []);
+    assert_eq!(rig.at(2, Line::A, &packet(4, 6)), []);
+    assert_eq!(rig.at(3, Line::B, &packet(3, 6)), [Message(3), Message(4), Message(5)]);
+    assert_eq!((rig.arbiter.statistics().false_ends, rig.arbiter.is_ended()), (1, false));
+    // What was lost behind a false end is a gap.
+    let mut rig = Rig::new(Settings::default());
+    rig.at(0, Line::A, &packet(1, 3));
+    rig.at(1, Line::A, &end_of_session(SESSION, 3));
+    assert_eq!(rig.at(2, Line::A, &end_of_session(SESSION, 9)), []);
+    assert_eq!(rig.at(3, Line::A, &end_of_session(SESSION, 9)), [Again(3), Gap(3, 8), End(9)]);
+    let mut rig = Rig::new(Settings::default());
+    rig.at(0, Line::A, &packet(1, 3));
+    rig.at(1, Line::A, &end_of_session(SESSION, 3));
+    assert_eq!(rig.at(2, Line::A, &packet(3, 5)), []);
+    assert_eq!(rig.at(3, Line::A, &packet(7, 8)), [Again(3), Message(3), Message(4)]);
+    assert_eq!(rig.at(40, Line::A, &heartbeat(SESSION, 8)), [Gap(5, 6), Message(7)]);
+}
+
+#[test]
+fn a_stray_behind_the_end_does_not_take_it_back() {
+    let mut rig = resetting();
+    rig.at(0, Line::A, &packet(1, 5));
+    rig.at(1, Line::A, &end_of_session(SESSION, 5));
+    assert_eq!(rig.at(2, Line::A, &packet(5, 7)), []);
+    // The line says again that this was the end.
+    assert_eq!(rig.at(3, Line::A, &end_of_session(SESSION, 5)), []);
+    assert_eq!(rig.at(4, Line::A, &packet(7, 8)), []);
+    assert!(rig.arbiter.is_ended());
+    let a = rig.arbiter.line(Line::A);
+    assert_eq!((a.after_end, a.strays, rig.arbiter.statistics().false_ends), (3, 1, 0));
+    // Nor does it come back when everything begins again, or another session comes.
+    assert_eq!(rig.at(5, Line::A, &packet(1, 2)), []);
+    assert_eq!(rig.at(6, Line::A, &packet(2, 3)), [Reset(SESSION), Message(1), Message(2)]);
+    rig.at(7, Line::A, &end_of_session(SESSION, 3));
+    assert_eq!(rig.at(8, Line::A, &packet(3, 4)), []);
+    assert_eq!(rig.at(9, Line::A, &packet_of(OTHER, 1, 2)), [Reset(OTHER), Message(1)]);
+    assert_eq!(rig.at(10, Line::A, &packet_of(OTHER, 2, 3)), [Message(2)]);
 }
 
 fn resetting() -> Rig {

@@ -126,6 +126,13 @@ pub(crate) fn end_of_session(out: &mut [u8], last: u64) -> Option<usize> {
     status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
 }
 
+/// The feed goes on, though it had said that nothing more comes.
+pub(crate) fn end_taken_back(out: &mut [u8], last: u64) -> Option<usize> {
+    let mut text = Line::default();
+    let _ = write!(text, "the feed's session goes on after message {last}: its end was announced in error");
+    status(out, DataState::NO_CHANGE, StateCode::NONE, &text)
+}
+
 /// The name of the session that a status text says begins. For readers of a ring who need it: what ticks carry of a feed is
 /// its sequences, not its sessions.
 #[must_use]

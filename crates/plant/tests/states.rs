@@ -331,3 +331,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
+    let mut bench = Bench::with(tapeline_plant::ChannelSettings {
+        stale_after_ns: 3 * SECOND,
+        ..Bench::settings(PublishPolicy::Changes)
+    });
+    bench.gets(Line::A, &packet(1, &[directory()]));
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 2));
+    assert!(bench.channel.counters().ended);
+    assert_eq!(bench.gets(Line::A, &packet(2, &[add(4, b'B', 1, 1)])), []);
+    let told = bench.gets(Line::A, &packet(3, &[add(5, b'B', 1, 1)]));
+    let text = "the feed's session goes on after message 1: its end was announced in error";
+    assert_eq!((told[0].0, told[0].1, told[0].3.as_str()), (Kind::Status, State::Live, text));
+    assert_eq!(bench.channel.counters().messages, 3);
+    assert!(!bench.channel.counters().ended);
+    // Silence is a fault again.
+    assert_eq!(bench.after(4 * SECOND).len(), 1);
+    assert_eq!(bench.channel.state(), State::Stale);
+}

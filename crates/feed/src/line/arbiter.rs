@@ -1,11 +1,13 @@
 //! The arbiter itself.
 
+mod ending;
 mod recovery;
 mod rollover;
 
 use tapeline_measure::Nanos;
 
 use super::arrivals::Arrivals;
+use ending::End;
 use recovery::GivenUp;
 
 use super::held::{Held, Insert, MAX_WINDOW};
@@ -52,14 +54,6 @@ pub struct Arbiter {
 
 /// Sessions that are remembered after they are over: lines that are apart, or damaged names, bring them again.
 const SESSIONS: usize = 8;
-
-/// How far a session has got towards its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Open,
-    Announced(u64),
-    Reached,
-}
 
 impl Arbiter {
     /// An arbiter that has seen nothing.
@@ -149,6 +143,15 @@ impl Arbiter {
             return;
         }
         let before = self.next;
+        let mut to = to;
+        if to > self.known_end && self.end != End::Open {
+            if !self.beyond(line, packet, received, sink) {
+                return;
+            }
+            if self.end != End::Open {
+                to = to.min(self.known_end);
+            }
+        }
         self.lines[line.number()].count(from, to, received);
         match packet.kind {
             Kind::Data { messages, .. } => self.data(line, messages, received, sink),
@@ -289,36 +292,10 @@ impl Arbiter {
         }
     }
 
-    fn announce(&mut self, line: Line, next: u64, received: Nanos, sink: &mut impl Sink) {
-        if self.end != End::Open {
-            self.lines[line.number()].ended = true;
-            // When no line can bring anything more, waiting for them is of no use.
-            if self.is_left_to_recovery() {
-                if self.settings.recovery_age_ns == 0 {
-                    self.flush(sink);
-                } else if self.gap_since.is_some() {
-                    self.gap_since = Some(Nanos(received.0.saturating_sub(self.settings.window_age_ns)));
-                }
-            }
-            return;
-        }
-        if next < self.known_end {
-            // Messages behind this end have come, or were announced, already.
-            self.lines[line.number()].statistics.absurd += 1;
-            return;
-        }
-        self.end = End::Announced(next);
-        self.knows(next, received);
-        self.announce(line, next, received, sink);
-    }
-
     #[inline]
     fn data(&mut self, line: Line, mut messages: Messages<'_>, received: Nanos, sink: &mut impl Sink) {
         let (from, to) = (messages.sequence(), messages.end());
-        if self.end != End::Open && to > self.known_end {
-            let beyond = to - from.max(self.known_end);
-            self.lines[line.number()].statistics.after_end += beyond;
-        } else {
+        if self.end == End::Open {
             self.knows(to, received);
         }
         let to = to.min(self.known_end);
@@ -472,16 +449,5 @@ impl Arbiter {
         } else {
             self.gap_since.or(Some(received))
         };
-    }
-
-    #[inline]
-    fn finish(&mut self, sink: &mut impl Sink) {
-        if let End::Announced(next) = self.end
-            && self.next >= next
-        {
-            self.end = End::Reached;
-            self.statistics.ends += 1;
-            sink.end_of_session(next);
-        }
     }
 }

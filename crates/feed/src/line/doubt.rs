@@ -1,4 +1,4 @@
-//! Packets that say that everything begins again, kept until a second one says so too.
+//! Packets that say that everything begins again, or goes on behind its end, kept until a second one says so too.
 
 use tapeline_measure::Nanos;
 

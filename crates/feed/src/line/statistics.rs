@@ -27,14 +27,14 @@ pub struct LineStatistics {
     pub late: u64,
     /// Messages from before the point where delivery started.
     pub before_start: u64,
-    /// Messages after the session's end.
+    /// Messages from behind the session's announced end, unless that was taken back; not among [`messages`](Self::messages).
     pub after_end: u64,
     /// How often a packet, a heartbeat or an end came later in sequence than the line's next message. A packet that was
     /// only overtaken counts too; what is really lost is [`missing`](Self::missing).
     pub jumps: u64,
     /// Packets of a session that is over, or of one that recovery did not ask for.
     pub stale_session: u64,
-    /// Packets of another session, or of the present one's beginning, that no second packet confirmed.
+    /// Packets of another session, of the present one's beginning, or from behind its end, that no second packet confirmed.
     pub strays: u64,
     /// Packets with sequence 0, or with a jump that was not believed.
     pub absurd: u64,
@@ -122,4 +122,6 @@ pub struct Statistics {
     pub restarts: u64,
     /// Sessions that ended as announced.
     pub ends: u64,
+    /// Announced ends that were taken back, as the session went on.
+    pub false_ends: u64,
 }

@@ -17,10 +17,11 @@ pub(crate) enum Event {
     Message(u64),
     Gap(u64, u64),
     End(u64),
+    Again(u64),
     Reset(Session),
 }
 
-use Event::{End, Gap, Message, Reset};
+use Event::{Again, End, Gap, Message, Reset};
 
 /// Writes down everything; messages have to carry the bytes that belong to their sequence.
 #[derive(Default)]
@@ -39,6 +40,10 @@ impl Sink for Log {
 
     fn end_of_session(&mut self, next: u64) {
         self.0.push(End(next));
+    }
+
+    fn end_taken_back(&mut self, next: u64) {
+        self.0.push(Again(next));
     }
 
     fn reset(&mut self, session: line::Session) {

@@ -77,6 +77,12 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
         }
     }
 
+    fn end_taken_back(&mut self, next: u64) {
+        if self.refused.is_ok() {
+            self.refused = self.stage.end_taken_back(next, self.time, self.to);
+        }
+    }
+
     fn reset(&mut self, session: Session) {
         if self.refused.is_ok() {
             self.refused = self.stage.reset(session, self.time, self.to);
@@ -262,6 +268,19 @@ impl Stage {
         self.status(Flags::END_OF_SESSION, next.saturating_sub(1), time, to, |out| {
             body::end_of_session(out, next.saturating_sub(1))
         })
+    }
+
+    /// The end that was told is none.
+    fn end_taken_back<P: Publish>(
+        &mut self,
+        next: u64,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        self.wake(time, to)?;
+        self.counters.ended = false;
+        let last = next.saturating_sub(1);
+        self.status(Flags(0), last, time, to, |out| body::end_taken_back(out, last))
     }
 
     /// The books begin anew, and so do images: every item is told that it is blank, so that nobody goes on showing the

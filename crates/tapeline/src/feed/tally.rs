@@ -56,6 +56,10 @@ impl Sink for Tally {
         self.summary.end_of_session(next);
     }
 
+    fn end_taken_back(&mut self, next: u64) {
+        self.summary.end_taken_back(next);
+    }
+
     fn reset(&mut self, session: Session) {
         self.summary.reset(session);
     }

@@ -75,6 +75,9 @@ pub(crate) struct FeedReport {
     pub(crate) protocol: String,
     pub(crate) session: Option<String>,
     pub(crate) ended: bool,
+    /// Announced ends that were taken back, as the session went on.
+    #[serde(default)]
+    pub(crate) false_ends: u64,
     /// As subscribers were told it last: initial, live, recovering or stale.
     pub(crate) state: String,
     /// The first message that was lost in the present session: since then what is published may be wrong.
@@ -162,6 +165,9 @@ pub(crate) struct LineReport {
     pub(crate) late: u64,
     /// Packets of other sessions that nothing confirmed.
     pub(crate) strays: u64,
+    /// Messages from behind the session's announced end, which was not taken back.
+    #[serde(default)]
+    pub(crate) after_end: u64,
     /// Messages that never came on this line.
     pub(crate) missing: u64,
     /// Datagrams that the kernel dropped for want of buffer.
@@ -231,6 +237,7 @@ impl PlantReport {
                         protocol: feed.protocol.name().to_owned(),
                         session: channel.arbiter().session().map(|session| session.to_string()),
                         ended: counters.ended,
+                        false_ends: channel.arbiter().statistics().false_ends,
                         state: channel.state().to_string(),
                         damaged_from: channel.damaged_from(),
                         next_sequence: channel.arbiter().next_sequence(),
@@ -265,6 +272,7 @@ impl PlantReport {
                                     duplicates: seen.duplicates,
                                     late: seen.late,
                                     strays: seen.strays,
+                                    after_end: seen.after_end,
                                     missing: seen.missing(),
                                     kernel_drops: receiver.ask_kernel_drops(),
                                     receive_buffer: receiver.receive_buffer().got,
@@ -330,6 +338,19 @@ impl PlantReport {
                 text.push_str(&format!(
                     "\n  {} messages passed over: their symbols are not wanted",
                     thousands(feed.passed_over)
+                ));
+            }
+            if feed.false_ends > 0 {
+                text.push_str(&format!(
+                    "\n  {} announced ends taken back: the session went on",
+                    thousands(feed.false_ends)
+                ));
+            }
+            let after_end: u64 = feed.lines.iter().map(|line| line.after_end).sum();
+            if after_end > 0 {
+                text.push_str(&format!(
+                    "\n  {} messages from behind the session's end left out: nothing confirmed them",
+                    thousands(after_end)
                 ));
             }
             if let Some(lost) = feed.damaged_from {

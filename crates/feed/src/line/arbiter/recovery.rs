@@ -8,7 +8,8 @@ use tapeline_measure::Nanos;
 
 pub(super) use given_up::GivenUp;
 
-use super::{Arbiter, End};
+use super::Arbiter;
+use super::ending::End;
 use crate::framing::{Kind, Packet};
 use crate::line::{Line, Sink};
 

@@ -5,9 +5,10 @@
 
 use tapeline_measure::Nanos;
 
-use super::{Arbiter, End, Lane, SESSIONS};
+use super::ending::End;
+use super::{Arbiter, Lane, SESSIONS};
 use crate::framing::{Packet, Session};
-use crate::line::{Line, Restart, Sink, Start};
+use crate::line::{LANES, Line, Restart, Sink, Start};
 
 impl Arbiter {
     /// Sees to it that the packet belongs to the present session; `false` where it is ignored, kept, or taken by itself.
@@ -88,7 +89,7 @@ impl Arbiter {
     /// A packet of the present session, on a line whose word is doubted, or that goes back.
     fn goes_on(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
         let (from, to) = packet.kind.sequences();
-        let silent = self.is_silent(received);
+        let (silent, beyond) = (self.is_silent(received), self.is_beyond(line.number()));
         let lane = &mut self.lines[line.number()];
         let doubted = lane.doubt.about();
         if to > lane.seen.end() && doubted.is_some_and(|(session, _)| session != packet.session) {
@@ -110,6 +111,7 @@ impl Arbiter {
         let end = lane.seen.end();
         if let Some((session, (_, after))) = doubted
             && session == packet.session
+            && !beyond
         {
             // Where both readings fit, the beginning came twice, and the line goes on.
             if from == after && end != after {
@@ -146,6 +148,7 @@ impl Arbiter {
     }
 
     fn begin(&mut self, session: Session, start: u64, received: Nanos, sink: &mut impl Sink) {
+        self.drop_beyond();
         self.session = Some(session);
         (self.start, self.next, self.known_end) = (start, start, start);
         (self.heard, self.begun, self.known_since) = (received, received, received);
@@ -161,15 +164,18 @@ impl Arbiter {
     }
 
     /// Takes the packets that were doubted and turn out to belong to the present session, in the order in which they came.
-    fn take_doubted(&mut self, sink: &mut impl Sink) {
+    pub(super) fn take_doubted(&mut self, sink: &mut impl Sink) {
+        // Each line once: what is kept again, as it lies beyond an end that another one announced, stays.
+        let mut taken = [false; LANES];
         loop {
             let believed = |lane: &Lane| {
                 let (session, _) = lane.doubt.about()?;
                 (Some(session) == self.session).then(|| lane.doubt.received())?
             };
-            let lanes = self.lines.iter().enumerate();
+            let lanes = self.lines.iter().enumerate().filter(|(number, _)| !taken[*number]);
             let first = lanes.filter_map(|(number, lane)| Some((believed(lane)?, number))).min();
             let Some((received, number)) = first else { return };
+            taken[number] = true;
             let Some(believed) = self.lines[number].doubt.take() else { return };
             // Recovery's packets are never doubted, so this is one of the lines.
             let Some(line) = Line::new(number) else { return };
@@ -186,6 +192,7 @@ impl Arbiter {
             lane.doubt.about().is_some_and(|(session, before)| {
                 // The same packet once more on its line proves nothing, nor does what came before this session.
                 session == packet.session
+                    && !self.is_beyond(number)
                     && lane.doubt.received() >= Some(self.begun)
                     && (number != line.number() || before != sequences)
                     && sequences.0.abs_diff(before.0) <= self.settings.max_jump

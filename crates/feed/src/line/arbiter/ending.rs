@@ -1,0 +1,150 @@
+//! The end of a session, and an end that turns out to be none.
+//!
+//! After an end nothing is to come, so nobody asks for what does, and silence is no fault. One stray packet must not bring
+//! that about for the rest of a day: a packet from behind the end is kept, and a second one that agrees takes the end back.
+
+use tapeline_measure::Nanos;
+
+use super::Arbiter;
+use crate::framing::{Kind, Packet};
+use crate::line::{Line, Sink};
+
+/// How far a session has got towards its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Open,
+    Announced(u64),
+    Reached,
+}
+
+impl Arbiter {
+    pub(super) fn announce(&mut self, line: Line, next: u64, received: Nanos, sink: &mut impl Sink) {
+        if self.end != End::Open {
+            self.lines[line.number()].ended = true;
+            if next == self.known_end && self.is_beyond(line.number()) {
+                // It says once more that this is the end.
+                self.lines[line.number()].drop_doubt();
+            }
+            // When no line can bring anything more, waiting for them is of no use.
+            if self.is_left_to_recovery() {
+                if self.settings.recovery_age_ns == 0 {
+                    self.flush(sink);
+                } else if self.gap_since.is_some() {
+                    self.gap_since = Some(Nanos(received.0.saturating_sub(self.settings.window_age_ns)));
+                }
+            }
+            return;
+        }
+        if next < self.known_end {
+            // Messages behind this end have come, or were announced, already.
+            self.lines[line.number()].statistics.absurd += 1;
+            return;
+        }
+        self.end = End::Announced(next);
+        self.knows(next, received);
+        self.announce(line, next, received, sink);
+    }
+
+    #[inline]
+    pub(super) fn finish(&mut self, sink: &mut impl Sink) {
+        if let End::Announced(next) = self.end
+            && self.next >= next
+        {
+            self.end = End::Reached;
+            self.statistics.ends += 1;
+            sink.end_of_session(next);
+        }
+    }
+
+    /// A packet that goes beyond the announced end. Whether it is to be taken: the end was none, or the packet begins before
+    /// it. What is beyond is kept where nothing agrees with it yet.
+    #[cold]
+    pub(super) fn beyond(
+        &mut self,
+        line: Line,
+        packet: &Packet<'_>,
+        received: Nanos,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let (from, to) = packet.kind.sequences();
+        if self.agrees_beyond(line, (from.max(self.known_end), to)) {
+            self.take_end_back(sink);
+            // What was doubted may have announced another end.
+            if self.end == End::Open || to <= self.known_end {
+                return true;
+            }
+        }
+        let from = from.max(self.known_end);
+        let lane = &mut self.lines[line.number()];
+        lane.drop_doubt();
+        (lane.heard, lane.statistics.last) = (true, Some(received));
+        lane.statistics.after_end += to - from;
+        match packet.kind {
+            Kind::Data { first, mut messages } => {
+                // Cannot cut: less than the packet's count of 16 bits.
+                messages.pass((from - first) as u16);
+                lane.doubt.keep(&Packet { kind: Kind::Data { first: from, messages }, ..*packet }, received);
+                first < from
+            }
+            Kind::Heartbeat { .. } => {
+                lane.doubt.keep(packet, received);
+                false
+            }
+            Kind::EndOfSession { next } => {
+                lane.doubt.keep(packet, received);
+                let before = self.next;
+                self.announce(line, next, received, sink);
+                self.moved(before, received, sink);
+                false
+            }
+        }
+    }
+
+    /// Whether what a line is doubted for lies beyond the announced end.
+    pub(super) fn is_beyond(&self, line: usize) -> bool {
+        self.end != End::Open
+            && self.lines[line]
+                .doubt
+                .about()
+                .is_some_and(|(session, (from, _))| Some(session) == self.session && from >= self.known_end)
+    }
+
+    /// Whether a line has said of the sequences beyond the end what this packet says: the same packet of data once more on
+    /// its line proves nothing, but whoever repeats where the feed is means it.
+    fn agrees_beyond(&self, line: Line, (from, to): (u64, u64)) -> bool {
+        self.lines.iter().enumerate().any(|(number, lane)| {
+            self.is_beyond(number)
+                && lane.doubt.about().is_some_and(|(_, before)| {
+                    (number != line.number() || before != (from, to) || from == to)
+                        && from.abs_diff(before.0) <= self.settings.max_jump
+                })
+        })
+    }
+
+    /// The announced end was none: what came from behind it is taken.
+    fn take_end_back(&mut self, sink: &mut impl Sink) {
+        for number in 0..self.lines.len() {
+            let beyond = self.is_beyond(number);
+            let lane = &mut self.lines[number];
+            lane.ended = false;
+            if beyond && let Some((_, (from, to))) = lane.doubt.about() {
+                lane.statistics.after_end -= to - from;
+            }
+        }
+        self.statistics.false_ends += 1;
+        if std::mem::replace(&mut self.end, End::Open) == End::Reached {
+            self.statistics.ends -= 1;
+            sink.end_taken_back(self.next);
+        }
+        self.take_doubted(sink);
+    }
+
+    /// What lay beyond an end says nothing in what begins now.
+    pub(super) fn drop_beyond(&mut self) {
+        for number in 0..self.lines.len() {
+            if self.is_beyond(number) {
+                self.lines[number].drop_doubt();
+            }
+        }
+    }
+}
