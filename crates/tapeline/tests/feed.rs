@@ -152,6 +152,26 @@ fn inspect_arbitrates_the_lines_of_a_feed() {
 }
 
 #[test]
+fn one_damaged_sequence_does_not_lose_the_rest_of_a_capture() {
+    let Some(expected) = expected("moldudp64-derived/expected.json") else { return };
+    let clean = shared("moldudp64-derived/aapl5000-clean.pcap").unwrap();
+    let mut bytes = std::fs::read(clean).unwrap();
+    let session = expected["clean"]["sessions"][0].as_str().unwrap().as_bytes();
+    let (packet, _) =
+        bytes.windows(session.len()).enumerate().filter(|(_, at)| *at == session).nth(20).unwrap();
+    // The second byte of its sequence: 2^54 messages further on.
+    bytes[packet + 10 + 1] ^= 0x40;
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("damaged.pcap");
+    std::fs::write(&damaged, bytes).unwrap();
+    let found = json_of(&["inspect", text(&damaged), "--format", "json"]);
+    assert_eq!(found["next_sequence"], expected["clean"]["next_sequence"]);
+    let missing = found["missing_messages"].as_u64().unwrap();
+    assert!((1..100).contains(&missing), "{missing}: those of one packet");
+    assert_eq!(found["missing_ranges"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn what_cannot_be_read_is_said_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.pcap");

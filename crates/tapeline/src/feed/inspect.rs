@@ -95,7 +95,6 @@ impl Inspect {
         let settings = line::Settings {
             window_age_ns: PATIENCE_NS,
             session_hold_ns: PATIENCE_NS,
-            max_jump: u64::MAX,
             ..line::Settings::default()
         };
         let mut findings = Findings {

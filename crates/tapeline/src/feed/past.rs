@@ -244,7 +244,6 @@ fn arbitrate(
     let mut arbiter = Arbiter::new(line::Settings {
         window_age_ns: PATIENCE_NS,
         session_hold_ns: PATIENCE_NS,
-        max_jump: u64::MAX,
         ..line::Settings::default()
     });
     let mut seen: u64 = 0;
