@@ -135,9 +135,9 @@ impl Bed<'_> {
     /// its commit was before, and the look sees the frame, or its look at the bits comes after, and sees the bit. So the
     /// publisher needs no fence of its own.
     ///
-    /// Kernels up to 6.18 at least leave out cores that idled on the publisher's memory at the moment when it registered,
-    /// until they have run another program; and a sandbox may refuse the call. Then, about once in a million sleeps, both
-    /// looks miss, and `FIRST_SLEEP` ends that.
+    /// Kernels up to 6.18 at least leave out a core on which a thread of the publisher's process has ended, or that idled
+    /// on its memory when it registered, until the core has run another program; and a sandbox may refuse the call. Then,
+    /// about once in a million sleeps, both looks miss, and `FIRST_SLEEP` ends that.
     fn settle(&self) {
         if self.flags.load(Ordering::Relaxed) & HAS_BARRIER != 0 {
             let _ = membarrier(MembarrierCommand::GlobalExpedited);
