@@ -35,7 +35,7 @@ impl Malformed {
 #[error("no room left in the buffer")]
 pub struct Full;
 
-/// Why an encoder did not take a message header.
+/// Why an encoder did not take something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -50,6 +50,9 @@ pub enum Refused {
         /// The most bytes that the format allows.
         limit: usize,
     },
+    /// The caller's fault: the format has no place for it here.
+    #[error("there is no place for {0} here")]
+    Misplaced(&'static str),
 }
 
 impl From<Full> for Refused {

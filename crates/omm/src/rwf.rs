@@ -6,11 +6,62 @@
 //!
 //! Reading is zero-copy: views borrow the caller's bytes. Offsets in [`Malformed`](crate::Malformed) count from
 //! the start of the slice that was handed to the reader concerned.
+//!
+//! A message is a header of its class ([`RequestHeader`] … [`PostHeader`], plain structs) and a payload behind it. The
+//! encoders nest: each writes into the room that the one around it hands to a closure, so a message of any depth is
+//! written in one pass. A directory with one service, say:
+//!
+//! ```
+//! use tapeline_omm::rwf::{
+//!     DataType, Domain, ElementList, ElementListEncoder, FilterAction, FilterList, FilterListEncoder,
+//!     FilterListHead, Header, Key, Map, MapAction, MapEncoder, MapHead, MessageView, RefreshHeader, flags,
+//! };
+//! use tapeline_omm::{State, Value};
+//!
+//! let refresh = RefreshHeader {
+//!     flags: flags::refresh::SOLICITED | flags::refresh::REFRESH_COMPLETE,
+//!     key: Some(Key { filter: Some(0x03), ..Key::default() }),
+//!     ..RefreshHeader::new(Domain::SOURCE, 2, State::OPEN_OK, DataType::MAP)
+//! };
+//! let mut out = [0; 512];
+//! let len = refresh.encode_with(&mut out, |room| {
+//!     let mut services = MapEncoder::new(room, &MapHead::new(DataType::UINT, DataType::FILTER_LIST))?;
+//!     services.keyed_in_place(MapAction::ADD, 1_u64, None, |room| {
+//!         let mut filters = FilterListEncoder::new(room, &FilterListHead::new(DataType::ELEMENT_LIST))?;
+//!         filters.entry_in_place(FilterAction::SET, 1, |room| {
+//!             let mut info = ElementListEncoder::new(room)?;
+//!             info.ascii("Name", "TAPELINE")?;
+//!             info.array("Capabilities", DataType::UINT, 0, |domains| domains.value(&Value::UInt(6)))?;
+//!             Ok(info.finish())
+//!         })?;
+//!         Ok(filters.finish())
+//!     })?;
+//!     Ok(services.finish())
+//! })?;
+//!
+//! let message = MessageView::parse(&out[..len])?;
+//! let Header::Refresh(header) = message.header()? else { panic!("a refresh was written") };
+//! assert_eq!(header.key.and_then(|key| key.filter), Some(3));
+//! for service in Map::parse(message.payload())? {
+//!     let service = service?;
+//!     assert_eq!(service.key_value(DataType::UINT)?, Value::UInt(1));
+//!     for filter in FilterList::parse(service.data)? {
+//!         let info = ElementList::parse(filter?.data)?;
+//!         assert_eq!(info.find("Name")?.map(|name| name.data), Some(&b"TAPELINE"[..]));
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod array;
 mod code;
+mod element_list;
+mod element_list_encoder;
+mod entries;
+mod entries_encoder;
 mod field_list;
 mod field_list_encoder;
+mod filter_list;
 pub mod flags;
 mod header;
 mod key;
@@ -22,6 +73,7 @@ mod qos;
 mod real;
 mod render;
 mod rmtes;
+mod sets;
 mod state;
 mod time;
 mod value;
@@ -29,11 +81,15 @@ mod wire;
 
 pub use array::{Array, ArrayEncoder, Items};
 pub use code::{
-    DataState, DataType, Domain, MapAction, MessageClass, NakCode, NameType, Rate, StateCode, StreamState,
-    Timeliness, UpdateType,
+    DataState, DataType, Domain, FilterAction, MapAction, MessageClass, NakCode, NameType, Rate, StateCode,
+    StreamState, Timeliness, UpdateType, VectorAction,
 };
+pub use element_list::{Element, ElementList, Elements};
+pub use element_list_encoder::ElementListEncoder;
+pub use entries::{Entries, EntryIter, Head};
 pub use field_list::{Field, FieldList, Fields, Info, SetData};
 pub use field_list_encoder::FieldListEncoder;
+pub use filter_list::{FilterEntries, FilterEntry, FilterList, FilterListEncoder, FilterListHead};
 pub use flags::Flags;
 pub use header::{
     AckHeader, CloseHeader, Conflation, GenericHeader, Header, PostHeader, PostUserInfo, Priority,
@@ -48,6 +104,7 @@ pub use qos::Qos;
 pub use real::{Hint, Real};
 pub use render::{NamedValue, NamedValues, Rendered, RenderedMap};
 pub use rmtes::{Rmtes, Text};
+pub use sets::{SetDefinition, SetDefinitions, SetEntry, SetName};
 pub use state::State;
 pub use time::{Date, DateTime, Time};
 pub use value::Value;

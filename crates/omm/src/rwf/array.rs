@@ -75,6 +75,11 @@ impl<'a> Array<'a> {
         })
     }
 
+    /// Bytes that [`Array::write`] writes.
+    pub(crate) const fn wire_len(&self) -> usize {
+        3 + if self.item_len < 0xFE { 1 } else { 3 } + self.items.len()
+    }
+
     /// Each item as a value.
     pub fn values(&self) -> impl Iterator<Item = Result<Value<'a>, Malformed>> + use<'a> {
         let item_type = self.item_type;
@@ -169,10 +174,10 @@ impl<'a> ArrayEncoder<'a> {
     /// # Errors
     ///
     /// [`Refused::Full`] as [`ArrayEncoder::item`]; [`Refused::TooLong`] for a number that does not fit the fixed
-    /// length, and with a limit of 0 for a value that has no place here: of another type than the array's, an
-    /// array, a container, or a blank number of fixed length.
+    /// length; [`Refused::Misplaced`] for a value of another type than the array's, an array, a container, or a blank
+    /// number of fixed length.
     pub fn value(&mut self, value: &Value<'_>) -> Result<(), Refused> {
-        let misplaced = Refused::TooLong { what: "ARRAY item of this type", limit: 0 };
+        let misplaced = Refused::Misplaced("an ARRAY item of this type");
         if value.data_type().is_some_and(|data_type| data_type != self.item_type) {
             return Err(misplaced);
         }
@@ -276,10 +281,11 @@ mod tests {
     #[test]
     fn misfits_are_refused() {
         let too_long = |result| matches!(result, Err(Refused::TooLong { .. }));
+        let misplaced = |result| matches!(result, Err(Refused::Misplaced(_)));
         assert!(too_long(encoded(DataType::INT, 1, &[Value::Int(128)])));
         assert!(too_long(encoded(DataType::INT, 9, &[Value::Int(1)])));
-        assert!(too_long(encoded(DataType::INT, 0, &[Value::UInt(1)])));
-        assert!(too_long(encoded(DataType::UINT, 4, &[Value::Blank])));
+        assert!(misplaced(encoded(DataType::INT, 0, &[Value::UInt(1)])));
+        assert!(misplaced(encoded(DataType::UINT, 4, &[Value::Blank])));
         assert!(too_long(encoded(DataType::ASCII_STRING, 2, &[Value::Ascii(b"abc")])));
         let mut out = [0; 5];
         let mut array = ArrayEncoder::new(&mut out, DataType::INT, 0).unwrap();

@@ -98,6 +98,27 @@ codes! {
         ASCII_STRING = 17 "ASCII_STRING",
         UTF8_STRING = 18 "UTF8_STRING",
         RMTES_STRING = 19 "RMTES_STRING",
+        INT_1 = 64 "INT_1",
+        UINT_1 = 65 "UINT_1",
+        INT_2 = 66 "INT_2",
+        UINT_2 = 67 "UINT_2",
+        INT_4 = 68 "INT_4",
+        UINT_4 = 69 "UINT_4",
+        INT_8 = 70 "INT_8",
+        UINT_8 = 71 "UINT_8",
+        FLOAT_4 = 72 "FLOAT_4",
+        DOUBLE_8 = 73 "DOUBLE_8",
+        REAL_4RB = 74 "REAL_4RB",
+        REAL_8RB = 75 "REAL_8RB",
+        DATE_4 = 76 "DATE_4",
+        TIME_3 = 77 "TIME_3",
+        TIME_5 = 78 "TIME_5",
+        DATETIME_7 = 79 "DATETIME_7",
+        DATETIME_9 = 80 "DATETIME_9",
+        DATETIME_11 = 81 "DATETIME_11",
+        DATETIME_12 = 82 "DATETIME_12",
+        TIME_7 = 83 "TIME_7",
+        TIME_8 = 84 "TIME_8",
         NO_DATA = 128 "NO_DATA",
         OPAQUE = 130 "OPAQUE",
         XML = 131 "XML",
@@ -117,6 +138,22 @@ codes! {
         UPDATE = 1 "UPDATE",
         ADD = 2 "ADD",
         DELETE = 3 "DELETE",
+    }
+
+    /// What is done with an entry of a filter list. Four bits on the wire.
+    FilterAction {
+        UPDATE = 1 "UPDATE",
+        SET = 2 "SET",
+        CLEAR = 3 "CLEAR",
+    }
+
+    /// What is done with an entry of a vector. Four bits on the wire.
+    VectorAction {
+        UPDATE = 1 "UPDATE",
+        SET = 2 "SET",
+        CLEAR = 3 "CLEAR",
+        INSERT = 4 "INSERT",
+        DELETE = 5 "DELETE",
     }
 
     /// Stream state: whether the stream is open. Five bits on the wire.

@@ -1,17 +1,21 @@
 //! FIELD_LIST, read (RWF chapter 4).
 
 use super::number::{self, enum_ahead, int_ahead, uint_ahead};
-use super::{Array, Cursor, DataType, Date, DateTime, Qos, Real, Rendered, Rmtes, State, Time, Value};
+use super::sets::{SetName, SetValues};
+use super::{
+    Array, Cursor, DataType, Date, DateTime, Qos, Real, Rendered, Rmtes, SetDefinition, SetDefinitions,
+    State, Time, Value,
+};
 use crate::{Dictionary, Fid, Malformed};
 
 /// Set in a list's first byte: an info block follows.
-const HAS_INFO: u8 = 1;
+pub(super) const HAS_INFO: u8 = 1;
 /// Values in the order of a set definition follow.
-const HAS_SET_DATA: u8 = 2;
+pub(super) const HAS_SET_DATA: u8 = 2;
 /// The number of that definition is there; 0 if not.
-const HAS_SET_ID: u8 = 4;
+pub(super) const HAS_SET_ID: u8 = 4;
 /// Entries with their field ids follow.
-const HAS_STANDARD_DATA: u8 = 8;
+pub(super) const HAS_STANDARD_DATA: u8 = 8;
 
 /// Which dictionary a list was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +36,16 @@ pub struct SetData<'a> {
     pub data: &'a [u8],
 }
 
+impl<'a> SetData<'a> {
+    /// From where `cursor` stands: up to the end, if nothing follows.
+    pub(super) fn read(cursor: &mut Cursor<'a>, has_id: bool, is_followed: bool) -> Result<Self, Malformed> {
+        const WHAT: &str = "set data";
+        let id = if has_id { cursor.u15("set id")? } else { 0 };
+        let data = if is_followed { cursor.b15(WHAT)? } else { cursor.take(cursor.rest().len(), WHAT)? };
+        Ok(Self { id, data })
+    }
+}
+
 /// A list of fields, borrowed from the message that it came in.
 ///
 /// Reading the head checks nothing of the entries; they are checked one by one as they are passed. Iterating costs
@@ -40,6 +54,9 @@ pub struct SetData<'a> {
 pub struct FieldList<'a> {
     info: Option<Info>,
     set_data: Option<SetData<'a>>,
+    definition: Option<SetDefinition<'a>>,
+    /// Where the set data begins.
+    set_at: usize,
     count: u16,
     entries: &'a [u8],
     /// Length of the whole list: offsets of faults count from its start.
@@ -56,17 +73,31 @@ impl<'a> FieldList<'a> {
     /// A head that is cut off.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        Self::parse_with(bytes, &SetDefinitions::NONE)
+    }
+
+    /// As [`FieldList::parse`], in a container with set definitions.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    #[inline]
+    pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
         // What nearly every update has: standard data alone.
         if let [HAS_STANDARD_DATA, high, low, entries @ ..] = bytes {
             let count = u16::from_be_bytes([*high, *low]);
-            return Ok(Self { info: None, set_data: None, count, entries, end: bytes.len() });
+            return Ok(Self { count, entries, ..Self::empty(bytes.len()) });
         }
-        Self::parse_any(bytes)
+        Self::parse_any(bytes, sets)
+    }
+
+    const fn empty(end: usize) -> Self {
+        Self { info: None, set_data: None, definition: None, set_at: 0, count: 0, entries: &[], end }
     }
 
     /// A list with an info block or set data.
-    fn parse_any(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut list = Self { info: None, set_data: None, count: 0, entries: &[], end: bytes.len() };
+    fn parse_any(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
+        let mut list = Self::empty(bytes.len());
         let mut cursor = Cursor::new(bytes);
         if cursor.is_empty() {
             return Ok(list);
@@ -81,14 +112,10 @@ impl<'a> FieldList<'a> {
             };
         }
         if flags & HAS_SET_DATA != 0 {
-            let id = if flags & HAS_SET_ID != 0 { cursor.u15("set id")? } else { 0 };
-            let data = if flags & HAS_STANDARD_DATA != 0 {
-                cursor.b15("set data")?
-            } else {
-                let rest = cursor.rest();
-                cursor.take(rest.len(), "set data")?
-            };
-            list.set_data = Some(SetData { id, data });
+            let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
+            list.set_at = cursor.offset() - set.data.len();
+            list.definition = sets.of(set.id, DataType::FIELD_LIST);
+            list.set_data = Some(set);
         }
         if flags & HAS_STANDARD_DATA != 0 {
             list.count = cursor.u16("field count")?;
@@ -104,33 +131,53 @@ impl<'a> FieldList<'a> {
         self.info
     }
 
-    /// The part that needs a set definition. [`FieldList::iter`] does not give it out: a list that has it is
-    /// complete only together with these values.
+    /// The part that needs a set definition, as it is. [`FieldList::iter`] gives its values if the list was read with that
+    /// definition, and does not if it was not.
     #[inline]
     #[must_use]
     pub const fn set_data(&self) -> Option<SetData<'a>> {
         self.set_data
     }
 
-    /// Fields of the standard data: as many as the list says that it has.
+    /// The definition of the set data; `None` if there is no such data, or no definition for it.
+    #[inline]
+    #[must_use]
+    pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
+        self.definition
+    }
+
+    /// Fields: those of the set data whose definition is known, and as many more as the list says that it has.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
+            + match &self.definition {
+                Some(definition) => definition.len(),
+                None => 0,
+            }
     }
 
-    /// Whether there is no standard data.
+    /// Whether there is no field.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
-    /// The fields of the standard data in order.
+    /// The fields in order: those of a set, then the others.
     #[inline]
     #[must_use]
     pub const fn iter(&self) -> Fields<'a> {
-        Fields { rest: self.entries, left: self.count, end: self.end }
+        match (&self.definition, &self.set_data) {
+            (Some(definition), Some(set)) => Fields {
+                rest: self.entries,
+                left: 0,
+                end: self.end,
+                set: Some(definition.values(set.data, self.set_at)),
+                behind_set: self.count,
+            },
+            _ => Fields { rest: self.entries, left: self.count, end: self.end, set: None, behind_set: 0 },
+        }
     }
 
     /// The first field with this id. Passes over the fields before it without looking at their values.
@@ -170,11 +217,39 @@ impl<'a> IntoIterator for FieldList<'a> {
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
+    /// Fields left of those in `rest`; none as long as there is a set to be read first.
     left: u16,
     end: usize,
+    set: Option<SetValues<'a>>,
+    /// Fields behind the set.
+    behind_set: u16,
 }
 
 impl<'a> Fields<'a> {
+    /// A value of the set data, or what follows it.
+    #[cold]
+    fn of_set(&mut self) -> Option<Result<Field<'a>, Malformed>> {
+        match self.set.as_mut()?.next() {
+            Some(Ok((entry, data))) => {
+                let fid = match entry.name {
+                    SetName::Field(fid) => fid,
+                    // Definitions of field lists have ids.
+                    SetName::Element(_) => Fid(0),
+                };
+                Some(Ok(Field { fid, set_type: entry.data_type, data, ahead: data }))
+            }
+            Some(Err(fault)) => {
+                self.set = None;
+                Some(Err(fault))
+            }
+            None => {
+                self.set = None;
+                self.left = std::mem::take(&mut self.behind_set);
+                self.next()
+            }
+        }
+    }
+
     /// An entry with a length of three bytes, or one that is cut off.
     #[cold]
     fn rare(&mut self) -> Option<Result<Field<'a>, Malformed>> {
@@ -190,7 +265,7 @@ impl<'a> Fields<'a> {
                 let from = cursor.offset() - data.len();
                 let ahead = self.rest.get(from..).unwrap_or_default();
                 self.rest = cursor.rest();
-                Some(Ok(Field { fid: Fid(fid), data, ahead }))
+                Some(Ok(Field { fid: Fid(fid), set_type: DataType::UNKNOWN, data, ahead }))
             }
             Err(fault) => {
                 self.left = 0;
@@ -205,20 +280,29 @@ impl<'a> Iterator for Fields<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
+        let Some(left) = self.left.checked_sub(1) else {
+            return if self.set.is_some() { self.of_set() } else { None };
+        };
+        self.left = left;
         if let [high, low, len, ahead @ ..] = self.rest
             && *len < 0xFE
             && let Some((data, rest)) = ahead.split_at_checked(usize::from(*len))
         {
             self.rest = rest;
-            return Some(Ok(Field { fid: Fid(i16::from_be_bytes([*high, *low])), data, ahead }));
+            return Some(Ok(Field {
+                fid: Fid(i16::from_be_bytes([*high, *low])),
+                set_type: DataType::UNKNOWN,
+                data,
+                ahead,
+            }));
         }
         self.rare()
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(usize::from(self.left)))
+        let of_set = if self.set.is_some() { usize::from(u8::MAX) } else { 0 };
+        (0, Some(usize::from(self.left) + usize::from(self.behind_set) + of_set))
     }
 }
 
@@ -235,6 +319,8 @@ pub struct Field<'a> {
     /// The same bytes and what follows them in the message: where eight are readable at once, a number of any
     /// length is one load and a shift.
     ahead: &'a [u8],
+    /// The type that a set definition gives the field, or UNKNOWN.
+    set_type: DataType,
 }
 
 impl PartialEq for Field<'_> {
@@ -247,7 +333,15 @@ impl<'a> Field<'a> {
     /// A field as it is.
     #[must_use]
     pub const fn new(fid: Fid, data: &'a [u8]) -> Self {
-        Self { fid, data, ahead: data }
+        Self { fid, data, ahead: data, set_type: DataType::UNKNOWN }
+    }
+
+    /// The type of a field of set data, perhaps one of fixed size such as [`DataType::UINT_2`]. The type of every other
+    /// field only a dictionary knows.
+    #[inline]
+    #[must_use]
+    pub fn set_type(&self) -> Option<DataType> {
+        if self.set_type == DataType::UNKNOWN { None } else { Some(self.set_type) }
     }
 
     /// Whether the value has no bytes, which is the common form of blank.
@@ -393,13 +487,14 @@ impl<'a> Field<'a> {
         Rmtes(self.data)
     }
 
-    /// As a value of the type that a dictionary gives the field.
+    /// As a value of the type that a dictionary gives the field, or of that which its set definition gives it.
     ///
     /// # Errors
     ///
     /// Bytes that no value of that type has.
     #[inline]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {
+        let data_type = self.set_type().unwrap_or(data_type);
         // What price records are made of is read in line, the rest by a call.
         Ok(match data_type {
             DataType::REAL => self.real()?.map_or(Value::Blank, Value::Real),

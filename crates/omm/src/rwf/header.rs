@@ -70,6 +70,17 @@ impl Start {
     }
 }
 
+/// Puts a payload behind a header of so many bytes; returns the length of both.
+fn with_payload(
+    out: &mut [u8],
+    header: usize,
+    write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+) -> Result<usize, Refused> {
+    let room = out.get_mut(header..).ok_or(Refused::Full)?;
+    let payload = write(room)?;
+    if payload > room.len() { Err(Refused::Full) } else { Ok(header + payload) }
+}
+
 /// A header of any class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -127,6 +138,21 @@ macro_rules! headers {
                     };
                     start.write(out, |writer| self.write_members(writer))
                 }
+
+                /// Writes the whole message to the front of `out`: the header, then the payload that `write` puts
+                /// into the room behind it, returning its length. Returns the length of both.
+                ///
+                /// # Errors
+                ///
+                /// As `encode`, and what `write` comes back with.
+                pub fn encode_with(
+                    &self,
+                    out: &mut [u8],
+                    write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+                ) -> Result<usize, Refused> {
+                    let header = self.encode(out)?;
+                    with_payload(out, header, write)
+                }
             }
 
             impl<'a> From<$name<'a>> for Header<'a> {
@@ -154,6 +180,21 @@ macro_rules! headers {
                 match self {
                     $(Self::$variant(header) => header.encode(out),)*
                 }
+            }
+
+            /// Writes the whole message to the front of `out`: the header, then the payload that `write` puts into the
+            /// room behind it, returning its length. Returns the length of both.
+            ///
+            /// # Errors
+            ///
+            /// As `encode`, and what `write` comes back with.
+            pub fn encode_with(
+                &self,
+                out: &mut [u8],
+                write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+            ) -> Result<usize, Refused> {
+                let header = self.encode(out)?;
+                with_payload(out, header, write)
             }
 
             /// The message class.

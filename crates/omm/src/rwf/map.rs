@@ -1,16 +1,13 @@
 //! MAP, read (RWF chapter 4).
 
-use super::{Cursor, DataType, MapAction, RenderedMap};
-use crate::{Dictionary, Fid, Malformed, Value};
+use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
+use super::{Cursor, DataType, MapAction};
+use crate::{Fid, Malformed, Value};
 
-/// Set in a map's first byte: set definitions follow.
-pub(super) const HAS_SET_DEFINITIONS: u8 = 1;
-/// Data that all entries share follows.
-pub(super) const HAS_SUMMARY: u8 = 2;
+/// Set in a map's first byte: set definitions, a summary, a count hint.
+pub(super) const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 8 };
 /// Entries may carry permission data; without it an entry's own flag does not count.
 pub(super) const HAS_PERMISSION_DATA: u8 = 4;
-/// How many entries there are in all parts follows.
-pub(super) const HAS_COUNT_HINT: u8 = 8;
 /// Which field the keys are follows.
 pub(super) const HAS_KEY_FID: u8 = 16;
 /// Set in an entry's first byte, above the action: permission data follows.
@@ -25,8 +22,7 @@ pub struct MapHead<'a> {
     pub container: DataType,
     /// The field that the keys are, such as ORDER_ID.
     pub key_fid: Option<Fid>,
-    /// Set definitions as they are on the wire, at most 32,767 bytes. They are handed on, not taken apart: a list with
-    /// set data shows that part undecoded (see [`FieldList::set_data`](super::FieldList::set_data)).
+    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Map::sets`](Entries::sets) takes them apart.
     pub set_definitions: Option<&'a [u8]>,
     /// What all entries share, at most 32,767 bytes.
     pub summary: Option<&'a [u8]>,
@@ -67,15 +63,9 @@ impl<'a> MapHead<'a> {
         if flags & HAS_KEY_FID != 0 {
             head.key_fid = Some(Fid(cursor.i16("map key field id")?));
         }
-        if flags & HAS_SET_DEFINITIONS != 0 {
-            head.set_definitions = Some(cursor.b15("map set definitions")?);
-        }
-        if flags & HAS_SUMMARY != 0 {
-            head.summary = Some(cursor.b15("map summary")?);
-        }
-        if flags & HAS_COUNT_HINT != 0 {
-            head.count_hint = Some(cursor.u30("map count hint")?);
-        }
+        let shared = Shared::read(flags, SHARED, cursor)?;
+        (head.set_definitions, head.summary, head.count_hint) =
+            (shared.set_definitions, shared.summary, shared.count_hint);
         Ok(head)
     }
 }
@@ -107,14 +97,10 @@ impl<'a> MapEntry<'a> {
 /// A map, borrowed from the message that it came in.
 ///
 /// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
-#[derive(Debug, Clone, Copy)]
-pub struct Map<'a> {
-    head: MapHead<'a>,
-    count: u16,
-    entries: &'a [u8],
-    /// Length of the whole map: offsets of faults count from its start.
-    end: usize,
-}
+pub type Map<'a> = Entries<'a, MapHead<'a>>;
+
+/// The entries of a [`Map`] in order. After a fault there are no more.
+pub type MapEntries<'a> = EntryIter<'a, MapHead<'a>>;
 
 impl<'a> Map<'a> {
     /// Reads the head of a map that takes up all of `bytes`.
@@ -126,99 +112,35 @@ impl<'a> Map<'a> {
         let mut cursor = Cursor::new(bytes);
         let head = MapHead::read(&mut cursor)?;
         let count = cursor.u16("map entry count")?;
-        Ok(Self { head, count, entries: cursor.rest(), end: bytes.len() })
-    }
-
-    /// What stands before the entries.
-    #[inline]
-    #[must_use]
-    pub const fn head(&self) -> &MapHead<'a> {
-        &self.head
-    }
-
-    /// As many entries as the map says that it has.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Whether there is no entry.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The entries in order. After a fault there are no more.
-    #[inline]
-    #[must_use]
-    pub const fn iter(&self) -> MapEntries<'a> {
-        MapEntries { head: self.head, rest: self.entries, left: self.count, end: self.end }
-    }
-
-    /// The map for people, with the names and types of `dictionary`.
-    #[must_use]
-    pub const fn render<'d>(&self, dictionary: &'d Dictionary) -> RenderedMap<'a, 'd> {
-        RenderedMap::new(*self, dictionary)
+        Ok(Self::behind(head, count, &cursor, bytes.len()))
     }
 }
 
-impl<'a> IntoIterator for Map<'a> {
-    type Item = Result<MapEntry<'a>, Malformed>;
-    type IntoIter = MapEntries<'a>;
+impl<'a> Head<'a> for MapHead<'a> {
+    type Entry = MapEntry<'a>;
+
+    fn container(&self) -> DataType {
+        self.container
+    }
+
+    fn set_definitions(&self) -> Option<&'a [u8]> {
+        self.set_definitions
+    }
+
+    fn summary(&self) -> Option<&'a [u8]> {
+        self.summary
+    }
 
     #[inline]
-    fn into_iter(self) -> MapEntries<'a> {
-        self.iter()
-    }
-}
-
-/// The entries of a [`Map`] in order. After a fault there are no more.
-#[derive(Debug, Clone)]
-pub struct MapEntries<'a> {
-    head: MapHead<'a>,
-    rest: &'a [u8],
-    left: u16,
-    end: usize,
-}
-
-impl<'a> MapEntries<'a> {
-    fn read(&self, cursor: &mut Cursor<'a>) -> Result<MapEntry<'a>, Malformed> {
+    fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<MapEntry<'a>, Malformed> {
         let first = cursor.u8("map entry")?;
         let action = MapAction(first & 0x0F);
-        let has_permission_data = self.head.permission_data && first >> 4 & ENTRY_HAS_PERMISSION_DATA != 0;
+        let has_permission_data = self.permission_data && first >> 4 & ENTRY_HAS_PERMISSION_DATA != 0;
         let permission_data =
             if has_permission_data { Some(cursor.b15("map entry permission data")?) } else { None };
         let key = cursor.b15("map key")?;
-        let data = if self.head.has_data(action) { cursor.b16("map entry data")? } else { &[] };
+        let data = if self.has_data(action) { cursor.b16("map entry data")? } else { &[] };
         Ok(MapEntry { action, permission_data, key, data })
-    }
-}
-
-impl<'a> Iterator for MapEntries<'a> {
-    type Item = Result<MapEntry<'a>, Malformed>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let mut cursor = Cursor::new(self.rest);
-        let entry = self.read(&mut cursor);
-        match entry {
-            Ok(entry) => {
-                self.rest = cursor.rest();
-                Some(Ok(entry))
-            }
-            Err(fault) => {
-                self.left = 0;
-                Some(Err(fault.within(self.end - self.rest.len())))
-            }
-        }
-    }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(usize::from(self.left)))
     }
 }
 

@@ -1,14 +1,10 @@
 //! MAP, written (RWF chapter 4).
 
-use super::map::{
-    ENTRY_HAS_PERMISSION_DATA, HAS_COUNT_HINT, HAS_KEY_FID, HAS_PERMISSION_DATA, HAS_SET_DEFINITIONS,
-    HAS_SUMMARY,
-};
-use super::{MapAction, MapEntry, MapHead, Writer};
-use crate::{Full, Refused};
-
-/// The longest length in the two bytes that are reserved for a summary.
-const SUMMARY_MAX: usize = 0x7FFF;
+use super::entries::Shared;
+use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::map::{ENTRY_HAS_PERMISSION_DATA, HAS_KEY_FID, HAS_PERMISSION_DATA, SHARED};
+use super::{MapAction, MapEntry, MapHead, Value, Writer};
+use crate::Refused;
 
 /// Writes a map in one pass into the caller's buffer.
 ///
@@ -38,11 +34,9 @@ const SUMMARY_MAX: usize = 0x7FFF;
 /// ```
 #[derive(Debug)]
 pub struct MapEncoder<'a> {
-    writer: Writer<'a>,
+    entries: EntriesWriter<'a>,
     /// The head without its parts of variable size: what the entries depend on.
     head: MapHead<'static>,
-    count_at: usize,
-    count: u16,
 }
 
 impl<'a> MapEncoder<'a> {
@@ -52,10 +46,7 @@ impl<'a> MapEncoder<'a> {
     ///
     /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
     pub fn new(out: &'a mut [u8], head: &MapHead<'_>) -> Result<Self, Refused> {
-        Self::begin(out, head, head.summary.is_some(), |writer| match head.summary {
-            Some(summary) => writer.b15(summary, "map summary"),
-            None => Ok(()),
-        })
+        Self::begin(out, head, None::<NoWrite>)
     }
 
     /// Begins a map whose summary `write` puts into the room that is left, returning its length. The summary of `head`
@@ -69,72 +60,56 @@ impl<'a> MapEncoder<'a> {
         head: &MapHead<'_>,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
     ) -> Result<Self, Refused> {
-        Self::begin(out, head, true, |writer| {
-            let place = writer.reserve_u16()?;
-            let len = writer.in_place(write)?;
-            if len > SUMMARY_MAX {
-                return Err(Refused::TooLong { what: "map summary", limit: SUMMARY_MAX });
-            }
-            writer.fill_u16(place, 0x8000 | len as u16);
-            Ok(())
-        })
+        Self::begin(out, &MapHead { summary: Some(&[]), ..*head }, Some(write))
     }
 
     fn begin(
         out: &'a mut [u8],
         head: &MapHead<'_>,
-        has_summary: bool,
-        write_summary: impl FnOnce(&mut Writer<'a>) -> Result<(), Refused>,
+        write_summary: Option<impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
     ) -> Result<Self, Refused> {
-        let flag = |bit: u8, is_set: bool| if is_set { bit } else { 0 };
-        let flags = flag(HAS_SET_DEFINITIONS, head.set_definitions.is_some())
-            | flag(HAS_SUMMARY, has_summary)
-            | flag(HAS_PERMISSION_DATA, head.permission_data)
-            | flag(HAS_COUNT_HINT, head.count_hint.is_some())
-            | flag(HAS_KEY_FID, head.key_fid.is_some());
+        let shared = Shared {
+            set_definitions: head.set_definitions,
+            summary: head.summary,
+            count_hint: head.count_hint,
+        };
+        let flags = shared.bits(SHARED)
+            | if head.permission_data { HAS_PERMISSION_DATA } else { 0 }
+            | if head.key_fid.is_some() { HAS_KEY_FID } else { 0 };
         let mut writer = Writer::new(out);
         writer.bytes(&[flags, head.key_type.0, head.container.container_byte()])?;
         if let Some(fid) = head.key_fid {
             writer.bytes(&fid.0.to_be_bytes())?;
         }
-        if let Some(definitions) = head.set_definitions {
-            writer.b15(definitions, "map set definitions")?;
-        }
-        write_summary(&mut writer)?;
-        if let Some(hint) = head.count_hint {
-            writer.u30(hint, "map count hint")?;
-        }
-        let count_at = writer.reserve_u16()?;
+        shared.write(&mut writer, write_summary)?;
         let head =
             MapHead { permission_data: head.permission_data, ..MapHead::new(head.key_type, head.container) };
-        Ok(Self { writer, head, count_at, count: 0 })
+        Ok(Self { entries: EntriesWriter::begin(writer)?, head })
     }
 
     /// Entries so far.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.count as usize
+        self.entries.len()
     }
 
     /// Whether there is no entry yet.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
     /// Appends an entry. Data that has no place (of a DELETE, or in a map of NO_DATA) is not written.
     ///
     /// # Errors
     ///
-    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length cannot express, and
-    /// with a limit of 0 for permission data where the head allows none.
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length cannot express;
+    /// [`Refused::Misplaced`] for permission data where the head allows none.
     pub fn entry(&mut self, entry: &MapEntry<'_>) -> Result<(), Refused> {
-        let has_data = self.head.has_data(entry.action);
-        self.append(entry.action, entry.key, entry.permission_data, |writer| match has_data {
-            true => writer.b16(entry.data, "map entry data"),
-            false => Ok(()),
+        self.append(entry.action, entry.permission_data, Data::<NoWrite>::Bytes(entry.data), |writer| {
+            writer.b15(entry.key, "map key")
         })
     }
 
@@ -145,7 +120,7 @@ impl<'a> MapEncoder<'a> {
     /// As [`MapEncoder::entry`].
     #[inline]
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Refused> {
-        self.append(MapAction::DELETE, key, None, |_| Ok(()))
+        self.append(MapAction::DELETE, None, Data::<NoWrite>::None, |writer| writer.b15(key, "map key"))
     }
 
     /// Appends an entry whose data `write` puts into the room that is left, returning its length: a field list, say. The
@@ -162,20 +137,27 @@ impl<'a> MapEncoder<'a> {
         permission_data: Option<&[u8]>,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
     ) -> Result<(), Refused> {
-        let has_data = self.head.has_data(action);
-        self.append(action, key, permission_data, |writer| {
-            if !has_data {
-                return Ok(());
-            }
-            writer.u8(0xFE)?;
-            let place = writer.reserve_u16()?;
-            let len = writer.in_place(write)?;
-            match u16::try_from(len) {
-                Ok(len) => writer.fill_u16(place, len),
-                Err(_) => return Err(Refused::TooLong { what: "map entry data", limit: 0xFFFF }),
-            }
-            Ok(())
-        })
+        self.append(action, permission_data, Data::InPlace(write), |writer| writer.b15(key, "map key"))
+    }
+
+    /// As [`MapEncoder::entry_in_place`], with a key that is not there in bytes: a number, say.
+    ///
+    /// # Errors
+    ///
+    /// As [`MapEncoder::entry`]; [`Refused::Misplaced`] for a key of another type than the head's; what `write` comes
+    /// back with.
+    pub fn keyed_in_place<'v>(
+        &mut self,
+        action: MapAction,
+        key: impl Into<Value<'v>>,
+        permission_data: Option<&[u8]>,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        let key = key.into();
+        if key.data_type().is_some_and(|data_type| data_type != self.head.key_type) {
+            return Err(Refused::Misplaced("a map key of this type"));
+        }
+        self.append(action, permission_data, Data::InPlace(write), |writer| key.write_b15(writer, "map key"))
     }
 
     /// An entry as a whole, or nothing of it.
@@ -183,33 +165,30 @@ impl<'a> MapEncoder<'a> {
     fn append(
         &mut self,
         action: MapAction,
-        key: &[u8],
         permission_data: Option<&[u8]>,
-        write_data: impl FnOnce(&mut Writer<'a>) -> Result<(), Refused>,
+        data: Data<'_, impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+        write_key: impl FnOnce(&mut Writer<'a>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        let count = self.count.checked_add(1).ok_or(Full)?;
         if permission_data.is_some() && !self.head.permission_data {
-            return Err(Refused::TooLong { what: "permission data in a map without", limit: 0 });
+            return Err(Refused::Misplaced("permission data of an entry"));
         }
         let flags = if permission_data.is_some() { ENTRY_HAS_PERMISSION_DATA } else { 0 };
-        self.writer.whole(|writer| {
+        let data = if self.head.has_data(action) { data } else { Data::None };
+        self.entries.append(|writer| {
             writer.u8(flags << 4 | action.0 & 0x0F)?;
             if let Some(data) = permission_data {
                 writer.b15(data, "map entry permission data")?;
             }
-            writer.b15(key, "map key")?;
-            write_data(writer)
-        })?;
-        self.count = count;
-        Ok(())
+            write_key(writer)?;
+            data.write(writer, "map entry data")
+        })
     }
 
     /// Ends the map; returns its length in bytes.
     #[inline]
     #[must_use = "the map is `len` bytes long"]
-    pub fn finish(mut self) -> usize {
-        self.writer.fill_u16(self.count_at, self.count);
-        self.writer.len()
+    pub fn finish(self) -> usize {
+        self.entries.finish()
     }
 }
 
@@ -217,7 +196,7 @@ impl<'a> MapEncoder<'a> {
 mod tests {
     use super::super::{DataType, Map};
     use super::*;
-    use crate::Fid;
+    use crate::{Fid, Full};
 
     fn head() -> MapHead<'static> {
         MapHead {
@@ -281,7 +260,7 @@ mod tests {
         let mut out = vec![0; 300_000];
         let plain = MapHead::new(DataType::UINT, DataType::NO_DATA);
         let mut map = MapEncoder::new(&mut out, &plain).unwrap();
-        assert!(matches!(map.entry(&ENTRIES[0]), Err(Refused::TooLong { limit: 0, .. })));
+        assert_eq!(map.entry(&ENTRIES[0]), Err(Refused::Misplaced("permission data of an entry")));
         map.entry(&MapEntry { permission_data: None, ..ENTRIES[0] }).unwrap();
         map.entry_in_place(MapAction::ADD, b"K", None, |_| panic!("there is no data")).unwrap();
         let len = map.finish();
@@ -315,7 +294,7 @@ mod tests {
         let len = map.unwrap().finish();
         assert_eq!(out[..len], [2, 4, 4, 0x80, 3, 8, 0, 0, 0, 0]);
         let long = MapEncoder::with_summary(&mut [0; 40_000], &head, |_| Ok(32_768)).map(|_| ());
-        assert_eq!(long, Err(Refused::TooLong { what: "map summary", limit: SUMMARY_MAX }));
+        assert_eq!(long, Err(Refused::TooLong { what: "summary", limit: 0x7FFF }));
         let full = MapEncoder::with_summary(&mut out, &head, |_| Err(Refused::Full)).map(|_| ());
         assert_eq!(full, Err(Refused::Full));
     }

@@ -118,6 +118,21 @@ impl Real {
         Self::decode_rare(ahead.get(..len).unwrap_or_default())
     }
 
+    /// Whether a first byte stands without a mantissa.
+    pub(super) const fn is_special_byte(byte: u8) -> bool {
+        Hint(byte).is_special()
+    }
+
+    /// From the bytes of a REAL_4RB or REAL_8RB, whose first byte also says the size.
+    pub(crate) fn decode_set(data: &[u8]) -> Result<Option<Self>, Malformed> {
+        let Some((first, mantissa)) = data.split_first() else { return Ok(None) };
+        let hint = Hint(first & 0x3F);
+        match number::decode_int(mantissa)? {
+            Some(mantissa) if hint <= Hint::FRACTION_MAX => Ok(Some(Self { mantissa, hint })),
+            _ => Self::decode_rare(&[hint.0]),
+        }
+    }
+
     /// Blank and special forms.
     #[cold]
     fn decode_rare(data: &[u8]) -> Result<Option<Self>, Malformed> {

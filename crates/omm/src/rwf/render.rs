@@ -129,6 +129,14 @@ impl fmt::Display for Rendered<'_, '_> {
     }
 }
 
+impl<'a> Map<'a> {
+    /// The map for people, with the names and types of `dictionary`.
+    #[must_use]
+    pub const fn render<'d>(&self, dictionary: &'d Dictionary) -> RenderedMap<'a, 'd> {
+        RenderedMap { map: *self, dictionary }
+    }
+}
+
 /// A map that can be formatted: the summary in square brackets, then each entry as its action, its key and its data,
 /// separated by `; `, or each on its own line with `{:#}`. Data other than field lists shows by its type and size.
 #[derive(Debug, Clone, Copy)]
@@ -137,11 +145,7 @@ pub struct RenderedMap<'a, 'd> {
     dictionary: &'d Dictionary,
 }
 
-impl<'a, 'd> RenderedMap<'a, 'd> {
-    pub(crate) const fn new(map: Map<'a>, dictionary: &'d Dictionary) -> Self {
-        Self { map, dictionary }
-    }
-
+impl RenderedMap<'_, '_> {
     fn data(&self, f: &mut fmt::Formatter<'_>, data: &[u8]) -> fmt::Result {
         match self.map.head().container {
             DataType::NO_DATA => Ok(()),

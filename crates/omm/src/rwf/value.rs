@@ -81,6 +81,8 @@ impl<'a> Value<'a> {
             DataType::UTF8_STRING => Some(Self::Utf8(data)),
             DataType::RMTES_STRING => Some(Self::Rmtes(Rmtes(data))),
             container if container.is_container() => Some(Self::Container(container, data)),
+            DataType::REAL_4RB | DataType::REAL_8RB => Real::decode_set(data)?.map(Self::Real),
+            other if other.base() != other => return Self::decode(other.base(), data),
             _ => Some(Self::Unknown(data)),
         };
         Ok(value.unwrap_or(Self::Blank))
@@ -123,6 +125,38 @@ impl<'a> Value<'a> {
             (_, Some(text), _) => Ok(writer.bytes(text)?),
             (_, None, Some((bytes, len))) => Ok(writer.bytes(bytes.get(..len).unwrap_or_default())?),
             (_, None, None) => Ok(()),
+        }
+    }
+
+    /// Writes the value's bytes behind a u15 length.
+    pub(crate) fn write_b15(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
+        self.write_behind(writer, |w, len| w.u15(len, what))
+    }
+
+    /// Writes the value's bytes behind a u16ob length.
+    pub(crate) fn write_b16(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
+        self.write_behind(writer, |w, len| w.u16ob(len, what))
+    }
+
+    fn write_behind(
+        &self,
+        writer: &mut Writer<'_>,
+        write_len: impl FnOnce(&mut Writer<'_>, usize) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        writer.whole(|w| {
+            write_len(w, self.wire_len())?;
+            self.write(w)
+        })
+    }
+
+    /// Bytes that [`Value::write`] writes.
+    fn wire_len(&self) -> usize {
+        match (self, self.text(), self.short()) {
+            (Self::State(state), ..) => state.wire_len(),
+            (Self::Array(array), ..) => array.wire_len(),
+            (_, Some(text), _) => text.len(),
+            (_, None, Some((_, len))) => len,
+            (_, None, None) => 0,
         }
     }
 

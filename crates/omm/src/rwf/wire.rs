@@ -330,6 +330,33 @@ impl<'a> Writer<'a> {
         Ok(len)
     }
 
+    /// Bytes with a u16ob length that `write` puts into the room that is left. The length takes the three-byte form, as
+    /// its room is reserved.
+    #[inline]
+    pub(crate) fn b16_in_place(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        self.whole(|w| {
+            w.u8(0xFE)?;
+            let place = w.reserve_u16()?;
+            match u16::try_from(w.in_place(write)?) {
+                Ok(len) => w.fill_u16(place, len),
+                Err(_) => return Err(Refused::TooLong { what, limit: 0xFFFF }),
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes a byte that was written before.
+    #[inline]
+    pub(crate) fn fill_u8(&mut self, place: usize, value: u8) {
+        if let Some(byte) = self.out.get_mut(place) {
+            *byte = value;
+        }
+    }
+
     /// Fills what [`Self::reserve_u16`] left.
     #[inline]
     pub(crate) fn fill_u16(&mut self, place: usize, value: u16) {

@@ -1,0 +1,338 @@
+//! ELEMENT_LIST, read (RWF chapter 4).
+
+use super::field_list::{HAS_INFO, HAS_SET_DATA, HAS_SET_ID, HAS_STANDARD_DATA};
+use super::number;
+use super::sets::{SetName, SetValues};
+use super::{Array, Cursor, DataType, SetData, SetDefinition, SetDefinitions, State, Value};
+use crate::Malformed;
+
+/// A list of named values, borrowed from the message that it came in.
+///
+/// Reading the head checks nothing of the entries; they are checked one by one as they are passed.
+///
+/// ```
+/// use tapeline_omm::rwf::{ElementList, ElementListEncoder};
+///
+/// let mut out = [0; 64];
+/// let mut list = ElementListEncoder::new(&mut out)?;
+/// list.ascii("ApplicationId", "256")?;
+/// list.uint("Role", 0)?;
+/// let len = list.finish();
+///
+/// let list = ElementList::parse(&out[..len])?;
+/// assert_eq!(list.find("Role")?.expect("written above").uint()?, Some(0));
+/// assert_eq!(list.find("ApplicationId")?.map(|id| id.data), Some(&b"256"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct ElementList<'a> {
+    number: Option<u16>,
+    set_data: Option<SetData<'a>>,
+    definition: Option<SetDefinition<'a>>,
+    /// Where the set data begins.
+    set_at: usize,
+    count: u16,
+    entries: &'a [u8],
+    /// Length of the whole list: offsets of faults count from its start.
+    end: usize,
+}
+
+impl<'a> ElementList<'a> {
+    /// Reads the head of a list that takes up all of `bytes`. No bytes at all, or a first byte without flags, is an
+    /// empty list.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        Self::parse_with(bytes, &SetDefinitions::NONE)
+    }
+
+    /// As [`ElementList::parse`], in a container with set definitions.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    pub fn parse_with(bytes: &'a [u8], sets: &SetDefinitions<'a>) -> Result<Self, Malformed> {
+        let mut list = Self {
+            number: None,
+            set_data: None,
+            definition: None,
+            set_at: 0,
+            count: 0,
+            entries: &[],
+            end: bytes.len(),
+        };
+        let mut cursor = Cursor::new(bytes);
+        if cursor.is_empty() {
+            return Ok(list);
+        }
+        let flags = cursor.u8("element list flags")?;
+        if flags & HAS_INFO != 0 {
+            // What a later version may add to the block is skipped by its length.
+            list.number = Cursor::new(cursor.b8("element list info")?).u16("element list number").ok();
+        }
+        if flags & HAS_SET_DATA != 0 {
+            let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
+            list.set_at = cursor.offset() - set.data.len();
+            list.definition = sets.of(set.id, DataType::ELEMENT_LIST);
+            list.set_data = Some(set);
+        }
+        if flags & HAS_STANDARD_DATA != 0 {
+            list.count = cursor.u16("element count")?;
+            list.entries = cursor.rest();
+        }
+        Ok(list)
+    }
+
+    /// Number of the list (its template), if it says so.
+    #[must_use]
+    pub const fn number(&self) -> Option<u16> {
+        self.number
+    }
+
+    /// The part that needs a set definition, as it is. [`ElementList::iter`] gives its values if the list was read with
+    /// that definition, and does not if it was not.
+    #[must_use]
+    pub const fn set_data(&self) -> Option<SetData<'a>> {
+        self.set_data
+    }
+
+    /// The definition of the set data; `None` if there is no such data, or no definition for it.
+    #[must_use]
+    pub const fn set_definition(&self) -> Option<SetDefinition<'a>> {
+        self.definition
+    }
+
+    /// Elements: those of the set data whose definition is known, and as many more as the list says that it has.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count as usize
+            + match &self.definition {
+                Some(definition) => definition.len(),
+                None => 0,
+            }
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in order: those of a set, then the others.
+    #[must_use]
+    pub fn iter(&self) -> Elements<'a> {
+        let set = match (&self.definition, &self.set_data) {
+            (Some(definition), Some(set)) => Some(definition.values(set.data, self.set_at)),
+            _ => None,
+        };
+        Elements { set, rest: self.entries, left: self.count, end: self.end }
+    }
+
+    /// The first element of this name. Passes over the elements before it without looking at their values.
+    ///
+    /// # Errors
+    ///
+    /// A fault in the entries up to that element.
+    pub fn find(&self, name: impl AsRef<[u8]>) -> Result<Option<Element<'a>>, Malformed> {
+        let name = name.as_ref();
+        for element in self.iter() {
+            let element = element?;
+            if element.name == name {
+                return Ok(Some(element));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'a> IntoIterator for ElementList<'a> {
+    type Item = Result<Element<'a>, Malformed>;
+    type IntoIter = Elements<'a>;
+
+    fn into_iter(self) -> Elements<'a> {
+        self.iter()
+    }
+}
+
+/// The elements of an [`ElementList`] in order. After a fault there are no more.
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    set: Option<SetValues<'a>>,
+    rest: &'a [u8],
+    left: u16,
+    end: usize,
+}
+
+impl<'a> Elements<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Element<'a>, Malformed> {
+        let name = cursor.b15("element name")?;
+        let data_type = DataType(cursor.u8("element type")?);
+        let data = if data_type == DataType::NO_DATA { &[] } else { cursor.b16("element value")? };
+        Ok(Element { name, data_type, data })
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Result<Element<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.set.as_mut().and_then(Iterator::next) {
+            Some(Ok((entry, data))) => {
+                let name = match entry.name {
+                    SetName::Element(name) => name,
+                    // Definitions of element lists have names.
+                    SetName::Field(_) => &[],
+                };
+                return Some(Ok(Element { name, data_type: entry.data_type, data }));
+            }
+            Some(Err(fault)) => {
+                (self.set, self.left) = (None, 0);
+                return Some(Err(fault));
+            }
+            None => self.set = None,
+        }
+        self.left = self.left.checked_sub(1)?;
+        let mut cursor = Cursor::new(self.rest);
+        match Self::read(&mut cursor) {
+            Ok(element) => {
+                self.rest = cursor.rest();
+                Some(Ok(element))
+            }
+            Err(fault) => {
+                self.left = 0;
+                Some(Err(fault.within(self.end - self.rest.len())))
+            }
+        }
+    }
+}
+
+/// One element: its name, its type and its value's bytes.
+///
+/// The readers below take the bytes as the type they are named after; `None` is blank. Text is [`Element::data`]
+/// itself. Offsets of their faults count from the value's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element<'a> {
+    /// What it is called.
+    pub name: &'a [u8],
+    /// What it is: a primitive, a container, or in set data a type of fixed size.
+    pub data_type: DataType,
+    /// The value's bytes; none at all is blank.
+    pub data: &'a [u8],
+}
+
+impl<'a> Element<'a> {
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that no value of its type has.
+    pub fn value(&self) -> Result<Value<'a>, Malformed> {
+        Value::decode(self.data_type, self.data)
+    }
+
+    /// As INT.
+    ///
+    /// # Errors
+    ///
+    /// More than eight bytes.
+    pub fn int(&self) -> Result<Option<i64>, Malformed> {
+        number::decode_int(self.data)
+    }
+
+    /// As UINT.
+    ///
+    /// # Errors
+    ///
+    /// More than eight bytes.
+    pub fn uint(&self) -> Result<Option<u64>, Malformed> {
+        number::decode_uint(self.data)
+    }
+
+    /// As STATE.
+    ///
+    /// # Errors
+    ///
+    /// Bytes missing.
+    pub fn state(&self) -> Result<Option<State<'a>>, Malformed> {
+        State::decode(self.data)
+    }
+
+    /// As ARRAY.
+    ///
+    /// # Errors
+    ///
+    /// Fewer bytes than the count asks for.
+    pub fn array(&self) -> Result<Option<Array<'a>>, Malformed> {
+        Array::decode(self.data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Real;
+
+    #[test]
+    fn the_worked_example() {
+        let bytes = [8, 0, 1, 4, b'R', b'o', b'l', b'e', 4, 1, 0];
+        let list = ElementList::parse(&bytes).unwrap();
+        assert_eq!((list.len(), list.number(), list.set_data()), (1, None, None));
+        let role = list.find("Role").unwrap().unwrap();
+        assert_eq!(
+            (role.data_type, role.uint(), role.value()),
+            (DataType::UINT, Ok(Some(0)), Ok(Value::UInt(0)))
+        );
+        assert_eq!(list.find(b"role"), Ok(None));
+        for cut in 3..bytes.len() {
+            let list = ElementList::parse(&bytes[..cut]).unwrap();
+            let faults: Vec<_> = list.iter().filter_map(Result::err).collect();
+            assert_eq!(faults.len(), 1, "cut at {cut}");
+            assert!((3..=cut).contains(&faults[0].offset), "cut at {cut}: {}", faults[0]);
+        }
+        for cut in 1..3 {
+            assert!(ElementList::parse(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        for empty in [&[][..], &[0], &[8, 0, 0]] {
+            assert!(ElementList::parse(empty).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn no_data_has_no_length() {
+        let list = ElementList::parse(&[9, 2, 0, 7, 0, 2, 1, b'a', 128, 1, b'b', 3, 1, 9]).unwrap();
+        assert_eq!(list.number(), Some(7));
+        let elements: Vec<_> = list.iter().map(Result::unwrap).collect();
+        assert_eq!((elements[0].data_type, elements[0].data), (DataType::NO_DATA, &[][..]));
+        assert_eq!(elements[1].int(), Ok(Some(9)));
+    }
+
+    #[test]
+    fn set_data_takes_names_and_types_from_its_definition() {
+        let definitions = [0, 1, 5, 3, 1, b'a', 67, 1, b'b', 8, 1, b'c', 17];
+        let sets = SetDefinitions::parse(&definitions, DataType::ELEMENT_LIST).unwrap();
+        // Set 5: 258, 40.00, "hi"; then an element more.
+        let bytes = [0x0E, 5, 9, 1, 2, 3, 12, 15, 0xA0, 2, b'h', b'i', 0, 1, 1, b'd', 4, 1, 7];
+        let list = ElementList::parse_with(&bytes, &sets).unwrap();
+        let values: Vec<_> = list.iter().map(Result::unwrap).map(|e| (e.name, e.value().unwrap())).collect();
+        assert_eq!(
+            values,
+            [
+                (&b"a"[..], Value::UInt(258)),
+                (b"b", Value::Real(Real::decimal(4000, 2))),
+                (b"c", Value::Ascii(b"hi")),
+                (b"d", Value::UInt(7)),
+            ]
+        );
+        assert_eq!((list.len(), list.find("d").unwrap().is_some()), (4, true));
+        // Without the definition, what stands for itself is still there.
+        let list = ElementList::parse(&bytes).unwrap();
+        assert_eq!((list.len(), list.iter().count()), (1, 1));
+        // Values that do not fill the definition are a fault, and the last.
+        let list = ElementList::parse_with(&[0x06, 5, 1, 2, 3, 12], &sets).unwrap();
+        let elements: Vec<_> = list.iter().collect();
+        assert_eq!(elements[1], Err(Malformed::new(4, "set value")));
+        assert_eq!(elements.len(), 2);
+    }
+}

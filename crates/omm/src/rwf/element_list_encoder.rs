@@ -1,0 +1,222 @@
+//! ELEMENT_LIST, written (RWF chapter 4).
+
+use super::entries_encoder::EntriesWriter;
+use super::field_list::{HAS_INFO, HAS_STANDARD_DATA};
+use super::{ArrayEncoder, DataType, Value, Writer};
+use crate::{Full, Refused};
+
+/// Writes an element list in one pass into the caller's buffer: standard data, without sets.
+///
+/// Each method appends one element or, refused, leaves everything as it was. What was written before stays, and
+/// [`finish`](ElementListEncoder::finish) makes a well-formed list of it.
+///
+/// Every method comes back with [`Refused::Full`] where there is no room, also after 65,535 elements, and with
+/// [`Refused::TooLong`] for a name of more than 32,767 bytes or a value of more than 65,535.
+#[derive(Debug)]
+pub struct ElementListEncoder<'a> {
+    entries: EntriesWriter<'a>,
+}
+
+impl<'a> ElementListEncoder<'a> {
+    /// Begins a list at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] where not even an empty list (three bytes) has room.
+    pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
+        let mut writer = Writer::new(out);
+        writer.u8(HAS_STANDARD_DATA)?;
+        Ok(Self { entries: EntriesWriter::begin(writer)? })
+    }
+
+    /// Begins a list with a number (of its template).
+    ///
+    /// # Errors
+    ///
+    /// As [`ElementListEncoder::new`].
+    pub fn with_number(out: &'a mut [u8], number: u16) -> Result<Self, Full> {
+        let mut writer = Writer::new(out);
+        let [high, low] = number.to_be_bytes();
+        writer.bytes(&[HAS_INFO | HAS_STANDARD_DATA, 2, high, low])?;
+        Ok(Self { entries: EntriesWriter::begin(writer)? })
+    }
+
+    /// Elements so far.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no element yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Ends the list; returns its length in bytes.
+    #[must_use = "the list is `len` bytes long"]
+    pub fn finish(self) -> usize {
+        self.entries.finish()
+    }
+
+    /// A UINT.
+    ///
+    /// # Errors
+    ///
+    /// As all methods.
+    pub fn uint(&mut self, name: impl AsRef<[u8]>, value: u64) -> Result<(), Refused> {
+        self.value(name, value)
+    }
+
+    /// An INT.
+    ///
+    /// # Errors
+    ///
+    /// As all methods.
+    pub fn int(&mut self, name: impl AsRef<[u8]>, value: i64) -> Result<(), Refused> {
+        self.value(name, value)
+    }
+
+    /// An ASCII_STRING.
+    ///
+    /// # Errors
+    ///
+    /// As all methods.
+    pub fn ascii(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Refused> {
+        self.raw(name, DataType::ASCII_STRING, value.as_ref())
+    }
+
+    /// A value under the type that it has.
+    ///
+    /// # Errors
+    ///
+    /// As all methods; [`Refused::Misplaced`] for a value that does not tell its type ([`Value::Blank`],
+    /// [`Value::Unknown`]): see [`ElementListEncoder::blank`] and [`ElementListEncoder::raw`].
+    pub fn value<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<Value<'v>>) -> Result<(), Refused> {
+        let value = value.into();
+        let data_type = value.data_type().ok_or(Refused::Misplaced("an element without a type"))?;
+        self.element(name.as_ref(), data_type, |w| value.write_b16(w, "element value"))
+    }
+
+    /// No value, of a type.
+    ///
+    /// # Errors
+    ///
+    /// As all methods.
+    pub fn blank(&mut self, name: impl AsRef<[u8]>, data_type: DataType) -> Result<(), Refused> {
+        self.raw(name, data_type, &[])
+    }
+
+    /// A value's bytes as they are. Those of [`DataType::NO_DATA`] are not written.
+    ///
+    /// # Errors
+    ///
+    /// As all methods.
+    pub fn raw(&mut self, name: impl AsRef<[u8]>, data_type: DataType, value: &[u8]) -> Result<(), Refused> {
+        self.element(name.as_ref(), data_type, |w| w.b16(value, "element value"))
+    }
+
+    /// An ARRAY of `item_type`, whose items `write` appends; items of `item_len` bytes each, or 0 for a length of its own
+    /// for each. The value's length takes the three-byte form, as its room is reserved.
+    ///
+    /// # Errors
+    ///
+    /// As all methods, and what `write` comes back with.
+    pub fn array(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        item_type: DataType,
+        item_len: u16,
+        write: impl FnOnce(&mut ArrayEncoder<'_>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        self.in_place(name, DataType::ARRAY, |room| {
+            let mut array = ArrayEncoder::new(room, item_type, item_len)?;
+            write(&mut array)?;
+            Ok(array.finish())
+        })
+    }
+
+    /// A value that `write` puts into the room that is left, of which it returns the length: a container, say. Its length
+    /// takes the three-byte form, as its room is reserved.
+    ///
+    /// # Errors
+    ///
+    /// As all methods, and what `write` comes back with.
+    pub fn in_place(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        data_type: DataType,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        self.element(name.as_ref(), data_type, |w| w.b16_in_place("element value", write))
+    }
+
+    fn element(
+        &mut self,
+        name: &[u8],
+        data_type: DataType,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        self.entries.append(|writer| {
+            writer.b15(name, "element name")?;
+            writer.u8(data_type.0)?;
+            if data_type == DataType::NO_DATA { Ok(()) } else { write(writer) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ElementList;
+    use super::*;
+    use crate::State;
+
+    fn fill(list: &mut ElementListEncoder<'_>) -> usize {
+        type Append<'a> = &'a dyn Fn(&mut ElementListEncoder<'_>) -> Result<(), Refused>;
+        let elements: [Append<'_>; 7] = [
+            &|list| list.uint("Role", 1),
+            &|list| list.int("Below", -300),
+            &|list| list.ascii("Position", "127.0.0.1/net"),
+            &|list| list.value("Status", State { text: b"up", ..State::OPEN_OK }),
+            &|list| list.blank("Nothing", DataType::REAL),
+            &|list| list.raw("No", DataType::NO_DATA, b"dropped"),
+            &|list| list.array("Capabilities", DataType::UINT, 0, |items| items.value(&Value::UInt(6))),
+        ];
+        elements.iter().take_while(|element| element(list).is_ok()).count()
+    }
+
+    /// Tries every size of buffer: what went in is there, and nothing else.
+    #[test]
+    fn a_full_buffer_holds_a_well_formed_prefix() {
+        let mut seen = [false; 8];
+        for size in 0..160 {
+            let mut out = vec![0xAA; size];
+            let Ok(mut list) = ElementListEncoder::new(&mut out) else {
+                assert!(size < 3);
+                continue;
+            };
+            let written = fill(&mut list);
+            assert_eq!(list.len(), written);
+            let len = list.finish();
+            let list = ElementList::parse(&out[..len]).unwrap();
+            let names: Vec<_> = list.iter().map(|element| element.unwrap().name).collect();
+            let all: [&[u8]; 7] =
+                [b"Role", b"Below", b"Position", b"Status", b"Nothing", b"No", b"Capabilities"];
+            assert_eq!(names, all[..written]);
+            seen[written] = true;
+        }
+        assert_eq!(seen, [true; 8]);
+    }
+
+    #[test]
+    fn the_worked_example_and_a_number() {
+        let mut out = [0; 32];
+        let mut list = ElementListEncoder::with_number(&mut out, 7).unwrap();
+        list.uint(b"Role", 0).unwrap();
+        assert_eq!(list.value("X", Value::Blank), Err(Refused::Misplaced("an element without a type")));
+        let long = list.ascii([b'n'; 32_768], "");
+        assert_eq!(long, Err(Refused::TooLong { what: "element name", limit: 0x7FFF }));
+        let len = list.finish();
+        assert_eq!(out[..len], [9, 2, 0, 7, 0, 1, 4, b'R', b'o', b'l', b'e', 4, 1, 0]);
+    }
+}

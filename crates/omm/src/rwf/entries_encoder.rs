@@ -1,0 +1,123 @@
+//! Entries behind a count, written: what every container of entries ends with.
+
+use super::Writer;
+use super::entries::{Shared, SharedBits};
+use crate::{Full, Refused};
+
+/// The longest length that the two bytes of a long u15 can say.
+const U15_MAX: usize = 0x7FFF;
+
+/// Appends entries and counts them; an entry goes in as a whole or not at all.
+#[derive(Debug)]
+pub(super) struct EntriesWriter<'a> {
+    writer: Writer<'a>,
+    count_at: usize,
+    count: u16,
+    most: u16,
+}
+
+impl<'a> EntriesWriter<'a> {
+    /// Begins behind a head, with a count of two bytes.
+    pub(super) fn begin(mut writer: Writer<'a>) -> Result<Self, Full> {
+        let count_at = writer.reserve_u16()?;
+        Ok(Self { writer, count_at, count: 0, most: u16::MAX })
+    }
+
+    /// Begins behind a head, with a count of one byte.
+    pub(super) fn begin_u8(mut writer: Writer<'a>) -> Result<Self, Full> {
+        let count_at = writer.len();
+        writer.u8(0)?;
+        Ok(Self { writer, count_at, count: 0, most: u16::from(u8::MAX) })
+    }
+
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// One more entry, as `write` writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`] also where the count can go no further.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'a>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        if self.count == self.most {
+            return Err(Refused::Full);
+        }
+        self.writer.whole(write)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Ends the container; returns its length in bytes.
+    #[inline]
+    pub(super) fn finish(mut self) -> usize {
+        if self.most == u16::from(u8::MAX) {
+            self.writer.fill_u8(self.count_at, self.count as u8);
+        } else {
+            self.writer.fill_u16(self.count_at, self.count);
+        }
+        self.writer.len()
+    }
+}
+
+/// An entry's data: bytes that are there already, bytes to be written in place, or none at all.
+pub(super) enum Data<'d, F> {
+    None,
+    Bytes(&'d [u8]),
+    InPlace(F),
+}
+
+/// The writer of an entry whose data is there already.
+pub(super) type NoWrite = fn(&mut [u8]) -> Result<usize, Refused>;
+
+impl<F: FnOnce(&mut [u8]) -> Result<usize, Refused>> Data<'_, F> {
+    #[inline]
+    pub(super) fn write(self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
+        match self {
+            Self::None => Ok(()),
+            Self::Bytes(bytes) => writer.b16(bytes, what),
+            Self::InPlace(write) => writer.b16_in_place(what, write),
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// The bits of the parts that are there.
+    pub(super) const fn bits(&self, bits: SharedBits) -> u8 {
+        (if self.set_definitions.is_some() { bits.set_definitions } else { 0 })
+            | (if self.summary.is_some() { bits.summary } else { 0 })
+            | (if self.count_hint.is_some() { bits.count_hint } else { 0 })
+    }
+
+    /// The parts in their order; `write_summary`, if given, puts the summary in place.
+    pub(super) fn write(
+        &self,
+        writer: &mut Writer<'_>,
+        write_summary: Option<impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+    ) -> Result<(), Refused> {
+        if let Some(definitions) = self.set_definitions {
+            writer.b15(definitions, "set definitions")?;
+        }
+        match (write_summary, self.summary) {
+            (Some(write), _) => {
+                let place = writer.reserve_u16()?;
+                let len = writer.in_place(write)?;
+                if len > U15_MAX {
+                    return Err(Refused::TooLong { what: "summary", limit: U15_MAX });
+                }
+                writer.fill_u16(place, 0x8000 | len as u16);
+            }
+            (None, Some(summary)) => writer.b15(summary, "summary")?,
+            (None, None) => {}
+        }
+        match self.count_hint {
+            Some(hint) => writer.u30(hint, "count hint"),
+            None => Ok(()),
+        }
+    }
+}
