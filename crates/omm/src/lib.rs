@@ -4,7 +4,8 @@
 //! clock and holds no `unsafe` code: bytes come in as a borrowed slice, views borrow from it, and encoders write
 //! straight into a slice that the caller owns.
 //!
-//! * [`rwf`]: messages, containers and primitive values as bytes;
+//! * [`rwf`]: messages, containers and primitive values as bytes; [`rwf::Container`] for a message of any shape, and
+//!   [`rwf::Outline`] to show one to people;
 //! * [`fid`]: the ids of the fields that Tapeline publishes;
 //! * [`dictionary`]: what a field id means (name, type, enumerated values).
 //!

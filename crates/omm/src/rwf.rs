@@ -55,6 +55,7 @@
 
 mod array;
 mod code;
+mod container;
 mod element_list;
 mod element_list_encoder;
 mod entries;
@@ -69,14 +70,17 @@ mod map;
 mod map_encoder;
 mod message;
 mod number;
+mod outline;
 mod qos;
 mod real;
 mod render;
 mod rmtes;
+mod series;
 mod sets;
 mod state;
 mod time;
 mod value;
+mod vector;
 mod wire;
 
 pub use array::{Array, ArrayEncoder, Items};
@@ -84,6 +88,7 @@ pub use code::{
     DataState, DataType, Domain, FilterAction, MapAction, MessageClass, NakCode, NameType, Rate, StateCode,
     StreamState, Timeliness, UpdateType, VectorAction,
 };
+pub use container::{Container, DEPTH_LIMIT};
 pub use element_list::{Element, ElementList, Elements};
 pub use element_list_encoder::ElementListEncoder;
 pub use entries::{Entries, EntryIter, Head};
@@ -100,12 +105,15 @@ pub use map::{Map, MapEntries, MapEntry, MapHead};
 pub use map_encoder::MapEncoder;
 pub use message::{MessageView, patch_stream_id, update_header};
 pub use number::{decode_double, decode_enum, decode_float, decode_int, decode_uint};
+pub use outline::Outline;
 pub use qos::Qos;
 pub use real::{Hint, Real};
 pub use render::{NamedValue, NamedValues, Rendered, RenderedMap};
 pub use rmtes::{Rmtes, Text};
+pub use series::{Series, SeriesEncoder, SeriesEntries, SeriesHead};
 pub use sets::{SetDefinition, SetDefinitions, SetEntry, SetName};
 pub use state::State;
 pub use time::{Date, DateTime, Time};
 pub use value::Value;
+pub use vector::{Vector, VectorEncoder, VectorEntries, VectorEntry, VectorHead};
 pub use wire::{Cursor, Writer};

@@ -2,7 +2,7 @@
 
 use super::entries::{Entries, EntryIter, Head};
 use super::entries_encoder::{Data, EntriesWriter, NoWrite};
-use super::{Cursor, DataType, FilterAction, Writer};
+use super::{Container, Cursor, DataType, FilterAction, SetDefinitions, Writer};
 use crate::{Malformed, Refused};
 
 /// Set in a filter list's first byte: entries may carry permission data; without it an entry's own flag does not count.
@@ -57,6 +57,18 @@ impl<'a> FilterEntry<'a> {
     #[must_use]
     pub const fn new(action: FilterAction, id: u8, data: &'a [u8]) -> Self {
         Self { action, id, container: None, permission_data: None, data }
+    }
+
+    /// The data, of the entry's own type or that of the list's `head`.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off; offsets count from the start of the data.
+    pub fn open(&self, head: &FilterListHead) -> Result<Container<'a>, Malformed> {
+        if self.action == FilterAction::CLEAR {
+            return Ok(Container::NoData);
+        }
+        Container::parse(head.data_type(self), self.data, &SetDefinitions::NONE)
     }
 }
 

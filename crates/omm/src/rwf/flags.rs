@@ -3,6 +3,8 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
+use super::MessageClass;
+
 /// Flags of a message; their meaning depends on the class, see the modules here.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,6 +39,22 @@ impl BitOr for Flags {
 impl BitOrAssign for Flags {
     fn bitor_assign(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+}
+
+/// Every flag of a class with its name, from the lowest bit up; none for a class that there is not.
+#[must_use]
+pub const fn names(class: MessageClass) -> &'static [(&'static str, Flags)] {
+    match class {
+        MessageClass::REQUEST => request::NAMES,
+        MessageClass::REFRESH => refresh::NAMES,
+        MessageClass::STATUS => status::NAMES,
+        MessageClass::UPDATE => update::NAMES,
+        MessageClass::CLOSE => close::NAMES,
+        MessageClass::ACK => ack::NAMES,
+        MessageClass::GENERIC => generic::NAMES,
+        MessageClass::POST => post::NAMES,
+        _ => &[],
     }
 }
 

@@ -3,6 +3,7 @@
 //! A header is a plain struct: optional members are `Option`s, and [`Flags`] hold the rest (see [`flags`](super::flags)). The
 //! bits that say which members are there are set by the encoder; what a caller puts into them is ignored.
 
+mod common;
 mod members;
 
 use super::{Cursor, DataType, Domain, Flags, Key, MessageClass, NakCode, Qos, State, UpdateType, Writer};

@@ -1,6 +1,6 @@
 //! The message key: what a stream is about (RWF chapter 2).
 
-use super::{Cursor, DataType, NameType, Writer};
+use super::{Container, Cursor, DataType, NameType, SetDefinitions, Writer};
 use crate::{Malformed, Refused};
 
 const SERVICE_ID: u16 = 0x01;
@@ -17,6 +17,17 @@ pub struct Attributes<'a> {
     pub container: DataType,
     /// The container's bytes; none for NO_DATA.
     pub data: &'a [u8],
+}
+
+impl<'a> Attributes<'a> {
+    /// The container.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off; offsets count from the start of the data.
+    pub fn open(&self) -> Result<Container<'a>, Malformed> {
+        Container::parse(self.container, self.data, &SetDefinitions::NONE)
+    }
 }
 
 /// What a stream is about: a name at a service, and what narrows it down.

@@ -53,6 +53,10 @@ impl<'a> MapHead<'a> {
         action != MapAction::DELETE && self.container != DataType::NO_DATA
     }
 
+    pub(super) const fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
+    }
+
     fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
         let flags = cursor.u8("map flags")?;
         let mut head = Self::new(

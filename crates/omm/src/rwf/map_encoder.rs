@@ -1,6 +1,5 @@
 //! MAP, written (RWF chapter 4).
 
-use super::entries::Shared;
 use super::entries_encoder::{Data, EntriesWriter, NoWrite};
 use super::map::{ENTRY_HAS_PERMISSION_DATA, HAS_KEY_FID, HAS_PERMISSION_DATA, SHARED};
 use super::{MapAction, MapEntry, MapHead, Value, Writer};
@@ -68,12 +67,7 @@ impl<'a> MapEncoder<'a> {
         head: &MapHead<'_>,
         write_summary: Option<impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
     ) -> Result<Self, Refused> {
-        let shared = Shared {
-            set_definitions: head.set_definitions,
-            summary: head.summary,
-            count_hint: head.count_hint,
-        };
-        let flags = shared.bits(SHARED)
+        let flags = head.shared().bits(SHARED)
             | if head.permission_data { HAS_PERMISSION_DATA } else { 0 }
             | if head.key_fid.is_some() { HAS_KEY_FID } else { 0 };
         let mut writer = Writer::new(out);
@@ -81,7 +75,7 @@ impl<'a> MapEncoder<'a> {
         if let Some(fid) = head.key_fid {
             writer.bytes(&fid.0.to_be_bytes())?;
         }
-        shared.write(&mut writer, write_summary)?;
+        head.shared().write(&mut writer, write_summary)?;
         let head =
             MapHead { permission_data: head.permission_data, ..MapHead::new(head.key_type, head.container) };
         Ok(Self { entries: EntriesWriter::begin(writer)?, head })

@@ -131,16 +131,7 @@ impl<'a> MessageView<'a> {
     ///
     /// As [`MessageView::header`].
     pub fn key(&self) -> Result<Option<Key<'a>>, Malformed> {
-        Ok(match self.header()? {
-            Header::Request(header) => Some(header.key),
-            Header::Refresh(header) => header.key,
-            Header::Status(header) => header.key,
-            Header::Update(header) => header.key,
-            Header::Close(_) => None,
-            Header::Ack(header) => header.key,
-            Header::Generic(header) => header.key,
-            Header::Post(header) => header.key,
-        })
+        Ok(self.header()?.key().copied())
     }
 
     /// Whether the message is the last part of an image.

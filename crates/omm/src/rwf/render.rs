@@ -56,7 +56,10 @@ impl<'a, 'd> Iterator for NamedValues<'a, 'd> {
     }
 }
 
-fn named<'a, 'd>(field: &Field<'a>, dictionary: &'d Dictionary) -> Result<NamedValue<'a, 'd>, Malformed> {
+pub(super) fn named<'a, 'd>(
+    field: &Field<'a>,
+    dictionary: &'d Dictionary,
+) -> Result<NamedValue<'a, 'd>, Malformed> {
     let definition = dictionary.field(field.fid);
     let value = match definition {
         Some(definition) => field.value(definition.data_type)?,
@@ -159,11 +162,10 @@ impl RenderedMap<'_, '_> {
 
     fn entry(&self, f: &mut fmt::Formatter<'_>, entry: &MapEntry<'_>) -> fmt::Result {
         write!(f, "{} ", entry.action)?;
-        match (entry.key_value(self.map.head().key_type), std::str::from_utf8(entry.key)) {
-            // Keys of orders are text in buffers.
-            (Ok(Value::Buffer(_)), Ok(text)) if text.chars().all(|c| !c.is_control()) => f.write_str(text)?,
-            (Ok(value), _) => fmt::Display::fmt(&value, f)?,
-            (Err(fault), _) => write!(f, "<{fault}>")?,
+        match entry.key_value(self.map.head().key_type) {
+            Ok(Value::Buffer(key)) => fmt::Display::fmt(&Printable(key), f)?,
+            Ok(value) => fmt::Display::fmt(&value, f)?,
+            Err(fault) => write!(f, "<{fault}>")?,
         }
         if entry.data.is_empty() {
             return Ok(());
@@ -192,6 +194,27 @@ impl fmt::Display for RenderedMap<'_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(super) struct Hex<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Bytes that are mostly text, as keys of orders are: shown as such if they are.
+pub(super) struct Printable<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match str::from_utf8(self.0) {
+            Ok(text) if text.chars().all(|c| !c.is_control()) => f.write_str(text),
+            _ => fmt::Display::fmt(&Hex(self.0), f),
+        }
     }
 }
 

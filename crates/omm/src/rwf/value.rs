@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::number::{self, encode_enum, encode_int, encode_uint};
+use super::render::Hex;
 use super::{Array, DataType, Date, DateTime, Qos, Real, Rmtes, State, Text, Time, Writer};
 use crate::{Malformed, Refused};
 
@@ -244,9 +245,7 @@ impl fmt::Display for Value<'_> {
             Self::Ascii(bytes) | Self::Utf8(bytes) => fmt::Display::fmt(&Text(bytes), f),
             Self::Rmtes(text) => fmt::Display::fmt(text, f),
             Self::Container(data_type, bytes) => write!(f, "{data_type} of {} bytes", bytes.len()),
-            Self::Buffer(bytes) | Self::Unknown(bytes) => {
-                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
+            Self::Buffer(bytes) | Self::Unknown(bytes) => fmt::Display::fmt(&Hex(bytes), f),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A message's header against what the reference decoder says of it.
 
 use serde_json::Value as Json;
-use tapeline_omm::rwf::{Header, Key, MessageClass, MessageView, PostUserInfo, flags as class_flags};
+use tapeline_omm::rwf::{Header, Key, MessageView, flags as class_flags};
 use tapeline_omm::{Qos, State};
 
 use super::unhex;
@@ -18,17 +18,16 @@ pub(crate) fn check(name: &str, message: &MessageView<'_>, decoded: &Json) {
     let header = message.header().unwrap();
     assert_eq!(header.class(), message.class());
     check_key(name, message.key().unwrap(), &decoded["key"]);
-    let found = Members::of(&header);
     let number = |member: &str| decoded[member].as_u64();
     let bytes = |member: &str| decoded[member].as_str().map(unhex);
-    assert_eq!(found.sequence.map(u64::from), number("seqNum"), "{name}");
-    assert_eq!(found.part.map(u64::from), number("partNum"), "{name}");
-    assert_eq!(found.permission_data.map(<[u8]>::to_vec), bytes("permDataHex"), "{name}");
-    assert_eq!(found.extended_header.map(<[u8]>::to_vec), bytes("extendedHeaderHex"), "{name}");
-    assert_eq!(found.group_id.map(<[u8]>::to_vec), bytes("groupIdHex"), "{name}");
-    check_qos(name, found.qos, &decoded["qos"]);
-    check_state(name, found.state, &decoded["state"]);
-    let user = found.post_user_info.map(|user| (u64::from(user.address), u64::from(user.user_id)));
+    assert_eq!(header.sequence().map(u64::from), number("seqNum"), "{name}");
+    assert_eq!(header.part().map(u64::from), number("partNum"), "{name}");
+    assert_eq!(header.permission_data().map(<[u8]>::to_vec), bytes("permDataHex"), "{name}");
+    assert_eq!(header.extended_header().map(<[u8]>::to_vec), bytes("extendedHeaderHex"), "{name}");
+    assert_eq!(header.group_id().map(<[u8]>::to_vec), bytes("groupIdHex"), "{name}");
+    check_qos(name, header.qos(), &decoded["qos"]);
+    check_state(name, header.state(), &decoded["state"]);
+    let user = header.post_user_info().map(|user| (u64::from(user.address), u64::from(user.user_id)));
     let expected = &decoded["postUserInfo"];
     assert_eq!(user, expected["userAddr"].as_u64().zip(expected["userId"].as_u64()), "{name}");
     check_own(name, &header, decoded);
@@ -67,83 +66,8 @@ fn check_own(name: &str, header: &Header<'_>, decoded: &Json) {
     }
 }
 
-/// Members that several classes have.
-#[derive(Default)]
-struct Members<'a> {
-    sequence: Option<u32>,
-    part: Option<u16>,
-    permission_data: Option<&'a [u8]>,
-    extended_header: Option<&'a [u8]>,
-    group_id: Option<&'a [u8]>,
-    qos: Option<Qos>,
-    state: Option<State<'a>>,
-    post_user_info: Option<PostUserInfo>,
-}
-
-impl<'a> Members<'a> {
-    fn of(header: &Header<'a>) -> Self {
-        match *header {
-            Header::Request(h) => Self { extended_header: h.extended_header, qos: h.qos, ..Self::default() },
-            Header::Refresh(h) => Self {
-                sequence: h.sequence,
-                part: h.part,
-                permission_data: h.permission_data,
-                extended_header: h.extended_header,
-                group_id: Some(h.group_id),
-                qos: h.qos,
-                state: Some(h.state),
-                post_user_info: h.post_user_info,
-            },
-            Header::Status(h) => Self {
-                permission_data: h.permission_data,
-                extended_header: h.extended_header,
-                group_id: h.group_id,
-                state: h.state,
-                post_user_info: h.post_user_info,
-                ..Self::default()
-            },
-            Header::Update(h) => Self {
-                sequence: h.sequence,
-                permission_data: h.permission_data,
-                extended_header: h.extended_header,
-                post_user_info: h.post_user_info,
-                ..Self::default()
-            },
-            Header::Ack(h) => {
-                Self { sequence: h.sequence, extended_header: h.extended_header, ..Self::default() }
-            }
-            Header::Generic(h) => Self {
-                sequence: h.sequence,
-                part: h.part,
-                permission_data: h.permission_data,
-                extended_header: h.extended_header,
-                ..Self::default()
-            },
-            Header::Post(h) => Self {
-                sequence: h.sequence,
-                part: h.part,
-                permission_data: h.permission_data,
-                extended_header: h.extended_header,
-                post_user_info: Some(h.post_user_info),
-                ..Self::default()
-            },
-            Header::Close(h) => Self { extended_header: h.extended_header, ..Self::default() },
-            _ => panic!("a class without a test"),
-        }
-    }
-}
-
 fn check_flags(name: &str, message: &MessageView<'_>, decoded: &Json) {
-    let names = match message.class() {
-        MessageClass::REQUEST => class_flags::request::NAMES,
-        MessageClass::REFRESH => class_flags::refresh::NAMES,
-        MessageClass::STATUS => class_flags::status::NAMES,
-        MessageClass::UPDATE => class_flags::update::NAMES,
-        MessageClass::CLOSE => class_flags::close::NAMES,
-        MessageClass::ACK => class_flags::ack::NAMES,
-        MessageClass::GENERIC => class_flags::generic::NAMES,
-        _ => class_flags::post::NAMES,
-    };
+    let names = class_flags::names(message.class());
     let found: Vec<_> =
         names.iter().filter(|(_, flag)| message.flags().has(*flag)).map(|(name, _)| *name).collect();
     assert_eq!(serde_json::json!(found), decoded["flags"], "{name}");

@@ -1,0 +1,228 @@
+//! SERIES, read and written (RWF chapter 4).
+
+use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::{Cursor, DataType, Writer};
+use crate::{Malformed, Refused};
+
+/// Set in a series' first byte: set definitions, a summary, a count hint.
+const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 4 };
+
+/// What a series says before its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesHead<'a> {
+    /// Type of the summary and of every entry.
+    pub container: DataType,
+    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Series::sets`](Entries::sets) takes them apart.
+    pub set_definitions: Option<&'a [u8]>,
+    /// What all entries share, at most 32,767 bytes.
+    pub summary: Option<&'a [u8]>,
+    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    pub count_hint: Option<u32>,
+}
+
+impl<'a> SeriesHead<'a> {
+    /// A series without any optional part.
+    #[must_use]
+    pub const fn new(container: DataType) -> Self {
+        Self { container, set_definitions: None, summary: None, count_hint: None }
+    }
+
+    const fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
+    }
+}
+
+/// A series, borrowed from the message that it came in: rows of one kind. An entry is its container's bytes.
+///
+/// ```
+/// use tapeline_omm::rwf::{DataType, Series, SeriesEncoder, SeriesHead};
+///
+/// let mut out = [0; 64];
+/// let mut series = SeriesEncoder::new(&mut out, &SeriesHead::new(DataType::OPAQUE))?;
+/// series.entry(b"one")?;
+/// series.entry(b"two")?;
+/// let len = series.finish();
+/// let rows: Vec<_> = Series::parse(&out[..len])?.iter().collect::<Result<_, _>>()?;
+/// assert_eq!(rows, [b"one", b"two"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Series<'a> = Entries<'a, SeriesHead<'a>>;
+
+/// The entries of a [`Series`] in order. After a fault there are no more.
+pub type SeriesEntries<'a> = EntryIter<'a, SeriesHead<'a>>;
+
+impl<'a> Series<'a> {
+    /// Reads the head of a series that takes up all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes);
+        let flags = cursor.u8("series flags")?;
+        let container = DataType::from_container_byte(cursor.u8("series container type")?);
+        let Shared { set_definitions, summary, count_hint } = Shared::read(flags, SHARED, &mut cursor)?;
+        let count = cursor.u16("series entry count")?;
+        let head = SeriesHead { container, set_definitions, summary, count_hint };
+        Ok(Self::behind(head, count, &cursor, bytes.len()))
+    }
+}
+
+impl<'a> Head<'a> for SeriesHead<'a> {
+    type Entry = &'a [u8];
+
+    fn container(&self) -> DataType {
+        self.container
+    }
+
+    fn set_definitions(&self) -> Option<&'a [u8]> {
+        self.set_definitions
+    }
+
+    fn summary(&self) -> Option<&'a [u8]> {
+        self.summary
+    }
+
+    fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {
+        if self.container == DataType::NO_DATA { Ok(&[]) } else { cursor.b16("series entry") }
+    }
+}
+
+/// Writes a series in one pass into the caller's buffer.
+///
+/// Each method appends one entry or, refused, leaves everything as it was; [`finish`](SeriesEncoder::finish) makes a
+/// well-formed series of the entries that went in.
+#[derive(Debug)]
+pub struct SeriesEncoder<'a> {
+    entries: EntriesWriter<'a>,
+    container: DataType,
+}
+
+impl<'a> SeriesEncoder<'a> {
+    /// Begins a series at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
+    pub fn new(out: &'a mut [u8], head: &SeriesHead<'_>) -> Result<Self, Refused> {
+        Self::begin(out, head, None::<NoWrite>)
+    }
+
+    /// Begins a series whose summary `write` puts into the room that is left, returning its length. The summary of
+    /// `head` is passed over; the length takes the two-byte form, as its room is reserved.
+    ///
+    /// # Errors
+    ///
+    /// As [`SeriesEncoder::new`], and what `write` comes back with.
+    pub fn with_summary(
+        out: &'a mut [u8],
+        head: &SeriesHead<'_>,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Self, Refused> {
+        Self::begin(out, &SeriesHead { summary: Some(&[]), ..*head }, Some(write))
+    }
+
+    fn begin(
+        out: &'a mut [u8],
+        head: &SeriesHead<'_>,
+        write_summary: Option<impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+    ) -> Result<Self, Refused> {
+        let mut writer = Writer::new(out);
+        writer.bytes(&[head.shared().bits(SHARED), head.container.container_byte()])?;
+        head.shared().write(&mut writer, write_summary)?;
+        Ok(Self { entries: EntriesWriter::begin(writer)?, container: head.container })
+    }
+
+    /// Entries so far.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends an entry; in a series of NO_DATA its bytes are not written.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for more than 65,535 bytes.
+    pub fn entry(&mut self, data: &[u8]) -> Result<(), Refused> {
+        self.append(Data::<NoWrite>::Bytes(data))
+    }
+
+    /// Appends an entry that `write` puts into the room that is left, returning its length. The length takes the
+    /// three-byte form, as its room is reserved. In a series of NO_DATA `write` is not called.
+    ///
+    /// # Errors
+    ///
+    /// As [`SeriesEncoder::entry`], and what `write` comes back with.
+    pub fn entry_in_place(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        self.append(Data::InPlace(write))
+    }
+
+    fn append(
+        &mut self,
+        data: Data<'_, impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+    ) -> Result<(), Refused> {
+        let data = if self.container == DataType::NO_DATA { Data::None } else { data };
+        self.entries.append(|writer| data.write(writer, "series entry"))
+    }
+
+    /// Ends the series; returns its length in bytes.
+    #[must_use = "the series is `len` bytes long"]
+    pub fn finish(self) -> usize {
+        self.entries.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tries every size of buffer: what went in is there, and nothing else.
+    #[test]
+    fn a_full_buffer_holds_a_well_formed_prefix() {
+        let head = SeriesHead {
+            set_definitions: Some(&[0, 0]),
+            summary: Some(&[8, 0, 0]),
+            count_hint: Some(70),
+            ..SeriesHead::new(DataType::FIELD_LIST)
+        };
+        let entries: [&[u8]; 3] = [&[8, 0, 0], &[7; 300], &[]];
+        let mut seen = [false; 4];
+        for size in 0..340 {
+            let mut out = vec![0xAA; size];
+            let Ok(mut series) = SeriesEncoder::new(&mut out, &head) else {
+                assert!(size < 13, "{size}");
+                continue;
+            };
+            let written = entries.iter().take_while(|entry| series.entry(entry).is_ok()).count();
+            let len = series.finish();
+            let series = Series::parse(&out[..len]).unwrap();
+            assert_eq!(*series.head(), head);
+            let found: Result<Vec<_>, _> = series.iter().collect();
+            assert_eq!(found.unwrap(), entries[..written], "{size} bytes");
+            seen[written] = true;
+        }
+        assert_eq!(seen, [true; 4]);
+    }
+
+    #[test]
+    fn no_data_has_a_count_alone() {
+        let mut out = [0; 64];
+        let mut series = SeriesEncoder::new(&mut out, &SeriesHead::new(DataType::NO_DATA)).unwrap();
+        series.entry(b"dropped").unwrap();
+        series.entry_in_place(|_| panic!("there is no data")).unwrap();
+        let len = series.finish();
+        assert_eq!(out[..len], [0, 0, 0, 2]);
+        assert_eq!(Series::parse(&out[..len]).unwrap().iter().filter(Result::is_ok).count(), 2);
+    }
+}

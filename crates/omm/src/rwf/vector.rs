@@ -1,0 +1,323 @@
+//! VECTOR, read and written (RWF chapter 4).
+
+use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::{Cursor, DataType, VectorAction, Writer};
+use crate::{Malformed, Refused};
+
+/// Set in a vector's first byte: set definitions, a summary, a count hint.
+const SHARED: SharedBits = SharedBits { set_definitions: 1, summary: 2, count_hint: 8 };
+/// Entries may carry permission data; without it an entry's own flag does not count.
+const HAS_PERMISSION_DATA: u8 = 4;
+/// Entries may be inserted and deleted.
+const SUPPORTS_SORTING: u8 = 16;
+/// Set in an entry's first byte, above the action: permission data follows.
+const ENTRY_HAS_PERMISSION_DATA: u8 = 1;
+
+/// What a vector says before its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorHead<'a> {
+    /// Type of the summary and of every entry's data.
+    pub container: DataType,
+    /// Set definitions as they are on the wire, at most 32,767 bytes; [`Vector::sets`](Entries::sets) takes them apart.
+    pub set_definitions: Option<&'a [u8]>,
+    /// What all entries share, at most 32,767 bytes.
+    pub summary: Option<&'a [u8]>,
+    /// Entries of all parts of the image together, at most 1,073,741,823: a hint for a reader that makes room.
+    pub count_hint: Option<u32>,
+    /// Whether entries may carry permission data.
+    pub permission_data: bool,
+    /// Whether entries may be inserted between others, and deleted, which moves those behind.
+    pub sorting: bool,
+}
+
+impl<'a> VectorHead<'a> {
+    /// A vector without any optional part.
+    #[must_use]
+    pub const fn new(container: DataType) -> Self {
+        Self {
+            container,
+            set_definitions: None,
+            summary: None,
+            count_hint: None,
+            permission_data: false,
+            sorting: false,
+        }
+    }
+
+    /// Whether an entry of this action has data.
+    pub(super) fn has_data(&self, action: VectorAction) -> bool {
+        !matches!(action, VectorAction::CLEAR | VectorAction::DELETE) && self.container != DataType::NO_DATA
+    }
+
+    const fn shared(&self) -> Shared<'a> {
+        Shared { set_definitions: self.set_definitions, summary: self.summary, count_hint: self.count_hint }
+    }
+}
+
+/// One entry of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VectorEntry<'a> {
+    /// What is done with it.
+    pub action: VectorAction,
+    /// Which one it is, at most 1,073,741,823.
+    pub index: u32,
+    /// Permission data of this entry alone, at most 32,767 bytes; only in a vector whose head allows it.
+    pub permission_data: Option<&'a [u8]>,
+    /// The container's bytes, at most 65,535. There are none in a CLEAR or DELETE, nor in a vector of NO_DATA.
+    pub data: &'a [u8],
+}
+
+/// A vector, borrowed from the message that it came in.
+///
+/// ```
+/// use tapeline_omm::rwf::{DataType, ElementListEncoder, Vector, VectorAction, VectorEncoder, VectorHead};
+///
+/// let mut out = [0; 64];
+/// let mut vector = VectorEncoder::new(&mut out, &VectorHead::new(DataType::ELEMENT_LIST))?;
+/// vector.entry_in_place(VectorAction::SET, 7, None, |room| {
+///     let mut list = ElementListEncoder::new(room)?;
+///     list.uint("Port", 14002)?;
+///     Ok(list.finish())
+/// })?;
+/// let len = vector.finish();
+///
+/// let vector = Vector::parse(&out[..len])?;
+/// let places: Vec<_> = vector.iter().map(|entry| entry.map(|entry| entry.index)).collect::<Result<_, _>>()?;
+/// assert_eq!(places, [7]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type Vector<'a> = Entries<'a, VectorHead<'a>>;
+
+/// The entries of a [`Vector`] in order. After a fault there are no more.
+pub type VectorEntries<'a> = EntryIter<'a, VectorHead<'a>>;
+
+impl<'a> Vector<'a> {
+    /// Reads the head of a vector that takes up all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// A head that is cut off.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes);
+        let flags = cursor.u8("vector flags")?;
+        let container = DataType::from_container_byte(cursor.u8("vector container type")?);
+        let Shared { set_definitions, summary, count_hint } = Shared::read(flags, SHARED, &mut cursor)?;
+        let head = VectorHead {
+            container,
+            set_definitions,
+            summary,
+            count_hint,
+            permission_data: flags & HAS_PERMISSION_DATA != 0,
+            sorting: flags & SUPPORTS_SORTING != 0,
+        };
+        let count = cursor.u16("vector entry count")?;
+        Ok(Self::behind(head, count, &cursor, bytes.len()))
+    }
+}
+
+impl<'a> Head<'a> for VectorHead<'a> {
+    type Entry = VectorEntry<'a>;
+
+    fn container(&self) -> DataType {
+        self.container
+    }
+
+    fn set_definitions(&self) -> Option<&'a [u8]> {
+        self.set_definitions
+    }
+
+    fn summary(&self) -> Option<&'a [u8]> {
+        self.summary
+    }
+
+    fn read_entry(&self, cursor: &mut Cursor<'a>) -> Result<VectorEntry<'a>, Malformed> {
+        let first = cursor.u8("vector entry")?;
+        let action = VectorAction(first & 0x0F);
+        let index = cursor.u30("vector index")?;
+        let has_permission_data = self.permission_data && first >> 4 & ENTRY_HAS_PERMISSION_DATA != 0;
+        let permission_data =
+            if has_permission_data { Some(cursor.b15("vector entry permission data")?) } else { None };
+        let data = if self.has_data(action) { cursor.b16("vector entry data")? } else { &[] };
+        Ok(VectorEntry { action, index, permission_data, data })
+    }
+}
+
+/// Writes a vector in one pass into the caller's buffer.
+///
+/// Each method appends one entry or, refused, leaves everything as it was; [`finish`](VectorEncoder::finish) makes a
+/// well-formed vector of the entries that went in.
+#[derive(Debug)]
+pub struct VectorEncoder<'a> {
+    entries: EntriesWriter<'a>,
+    /// The head without its parts of variable size: what the entries depend on.
+    head: VectorHead<'static>,
+}
+
+impl<'a> VectorEncoder<'a> {
+    /// Begins a vector at the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
+    pub fn new(out: &'a mut [u8], head: &VectorHead<'_>) -> Result<Self, Refused> {
+        Self::begin(out, head, None::<NoWrite>)
+    }
+
+    /// Begins a vector whose summary `write` puts into the room that is left, returning its length. The summary of
+    /// `head` is passed over; the length takes the two-byte form, as its room is reserved.
+    ///
+    /// # Errors
+    ///
+    /// As [`VectorEncoder::new`], and what `write` comes back with.
+    pub fn with_summary(
+        out: &'a mut [u8],
+        head: &VectorHead<'_>,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Self, Refused> {
+        Self::begin(out, &VectorHead { summary: Some(&[]), ..*head }, Some(write))
+    }
+
+    fn begin(
+        out: &'a mut [u8],
+        head: &VectorHead<'_>,
+        write_summary: Option<impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+    ) -> Result<Self, Refused> {
+        let flags = head.shared().bits(SHARED)
+            | if head.permission_data { HAS_PERMISSION_DATA } else { 0 }
+            | if head.sorting { SUPPORTS_SORTING } else { 0 };
+        let mut writer = Writer::new(out);
+        writer.bytes(&[flags, head.container.container_byte()])?;
+        head.shared().write(&mut writer, write_summary)?;
+        let head = VectorHead { permission_data: head.permission_data, ..VectorHead::new(head.container) };
+        Ok(Self { entries: EntriesWriter::begin(writer)?, head })
+    }
+
+    /// Entries so far.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends an entry. Data that has no place (of a CLEAR or DELETE, or in a vector of NO_DATA) is not written.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], also after 65,535 entries; [`Refused::TooLong`] for a part that its length cannot express;
+    /// [`Refused::Misplaced`] for permission data where the head allows none.
+    pub fn entry(&mut self, entry: &VectorEntry<'_>) -> Result<(), Refused> {
+        let data = Data::<NoWrite>::Bytes(entry.data);
+        self.append(entry.action, entry.index, entry.permission_data, data)
+    }
+
+    /// Appends an entry whose data `write` puts into the room that is left, returning its length. The length takes the
+    /// three-byte form, as its room is reserved. For an entry that has no data, `write` is not called.
+    ///
+    /// # Errors
+    ///
+    /// As [`VectorEncoder::entry`], and what `write` comes back with.
+    pub fn entry_in_place(
+        &mut self,
+        action: VectorAction,
+        index: u32,
+        permission_data: Option<&[u8]>,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        self.append(action, index, permission_data, Data::InPlace(write))
+    }
+
+    fn append(
+        &mut self,
+        action: VectorAction,
+        index: u32,
+        permission_data: Option<&[u8]>,
+        data: Data<'_, impl FnOnce(&mut [u8]) -> Result<usize, Refused>>,
+    ) -> Result<(), Refused> {
+        if permission_data.is_some() && !self.head.permission_data {
+            return Err(Refused::Misplaced("permission data of an entry"));
+        }
+        let flags = if permission_data.is_some() { ENTRY_HAS_PERMISSION_DATA } else { 0 };
+        let data = if self.head.has_data(action) { data } else { Data::None };
+        self.entries.append(|writer| {
+            writer.u8(flags << 4 | action.0 & 0x0F)?;
+            writer.u30(index, "vector index")?;
+            if let Some(data) = permission_data {
+                writer.b15(data, "vector entry permission data")?;
+            }
+            data.write(writer, "vector entry data")
+        })
+    }
+
+    /// Ends the vector; returns its length in bytes.
+    #[must_use = "the vector is `len` bytes long"]
+    pub fn finish(self) -> usize {
+        self.entries.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> VectorHead<'static> {
+        VectorHead {
+            set_definitions: Some(&[0, 0]),
+            summary: Some(&[8, 0, 0]),
+            count_hint: Some(70),
+            permission_data: true,
+            sorting: true,
+            ..VectorHead::new(DataType::FIELD_LIST)
+        }
+    }
+
+    const ENTRIES: [VectorEntry<'static>; 5] = [
+        VectorEntry { action: VectorAction::SET, index: 0, permission_data: Some(b"pe"), data: &[8, 0, 0] },
+        VectorEntry { action: VectorAction::INSERT, index: 64, permission_data: None, data: &[7; 300] },
+        VectorEntry { action: VectorAction::CLEAR, index: 16_384, permission_data: None, data: &[] },
+        VectorEntry { action: VectorAction::DELETE, index: 1 << 22, permission_data: Some(b""), data: &[] },
+        VectorEntry { action: VectorAction::UPDATE, index: (1 << 30) - 1, permission_data: None, data: &[] },
+    ];
+
+    /// Tries every size of buffer: what went in is there, and nothing else.
+    #[test]
+    fn a_full_buffer_holds_a_well_formed_prefix() {
+        let mut seen = [false; ENTRIES.len() + 1];
+        for size in 0..360 {
+            let mut out = vec![0xAA; size];
+            let Ok(mut vector) = VectorEncoder::new(&mut out, &head()) else {
+                assert!(size < 13, "{size}");
+                continue;
+            };
+            let written = ENTRIES.iter().take_while(|entry| vector.entry(entry).is_ok()).count();
+            let len = vector.finish();
+            let vector = Vector::parse(&out[..len]).unwrap();
+            assert_eq!(*vector.head(), head());
+            let found: Result<Vec<_>, _> = vector.iter().collect();
+            assert_eq!(found.unwrap(), ENTRIES[..written], "{size} bytes");
+            seen[written] = true;
+        }
+        assert_eq!(seen, [true; ENTRIES.len() + 1]);
+    }
+
+    #[test]
+    fn what_has_no_place_is_refused_or_left_out() {
+        let mut out = [0; 64];
+        let plain = VectorHead::new(DataType::NO_DATA);
+        let mut vector = VectorEncoder::new(&mut out, &plain).unwrap();
+        assert_eq!(vector.entry(&ENTRIES[0]), Err(Refused::Misplaced("permission data of an entry")));
+        vector.entry_in_place(VectorAction::SET, 5, None, |_| panic!("there is no data")).unwrap();
+        let too_far = VectorEntry { index: 1 << 30, ..ENTRIES[1] };
+        assert_eq!(
+            vector.entry(&too_far),
+            Err(Refused::TooLong { what: "vector index", limit: 0x3FFF_FFFF })
+        );
+        let len = vector.finish();
+        assert_eq!(out[..len], [0, 0, 0, 1, 2, 5]);
+    }
+}
