@@ -32,6 +32,8 @@ pub struct File<'r> {
     words: Box<[u8; 256]>,
     /// Bytes of the record that was given out last, and are still to be stepped over.
     behind: usize,
+    /// Bytes of the record that the file ends in.
+    unfinished: usize,
     records: u64,
     done: bool,
 }
@@ -45,7 +47,7 @@ impl<'r> File<'r> {
             None
         };
         let words = Box::new(words(metadata.as_deref()));
-        Ok(Self { window, metadata, words, behind: 0, records: 0, done: false })
+        Ok(Self { window, metadata, words, behind: 0, unfinished: 0, records: 0, done: false })
     }
 
     /// The next record's bytes, or `None` at the end, and after an error. They are as many as its header says, and as many
@@ -115,20 +117,16 @@ impl<'r> File<'r> {
     #[cold]
     fn whole(&mut self, length: usize) -> Result<(), Error> {
         let place = self.window.place();
-        let held = match self.window.fill(length) {
-            Ok(held) => held.len(),
-            Err(error) => {
-                self.done = true;
-                return Err(error);
-            }
+        let error = match self.window.fill(length) {
+            Ok(held) if held.len() >= length => return Ok(()),
+            Ok(held) => Error::Records { place, source: Damage::Cut { held: held.len(), wanted: length } },
+            Err(error) => error,
         };
-        if held < length {
-            self.done = true;
-            // The window goes to its end, so that nothing is found there again.
-            self.window.step(held);
-            return Err(Error::Records { place, source: Damage::Cut { held, wanted: length } });
-        }
-        Ok(())
+        self.done = true;
+        // The window goes to its end, so that nothing is found there again.
+        self.unfinished = self.window.bytes().len();
+        self.window.step(self.unfinished);
+        Err(error)
     }
 
     /// What the file says before its records; a fragment says nothing.
@@ -146,7 +144,7 @@ impl<'r> File<'r> {
     /// Bytes up to the end of the last whole record, after decompression.
     #[must_use]
     pub fn bytes_consumed(&self) -> u64 {
-        self.window.place().offset + self.behind as u64
+        self.window.place().offset + self.behind as u64 - self.unfinished as u64
     }
 }
 
