@@ -282,7 +282,11 @@ impl Client {
     /// When [`poll`](Self::poll) has to be called again unless something else happens; `None` when nothing is missing.
     #[must_use]
     pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
+        let is_asked = |piece: &&Piece| matches!(piece.state, State::Asked { .. });
+        // What has no room beside the requests that wait for an answer is asked for when one of them is over.
+        let is_full = self.pieces.iter().filter(is_asked).count() >= self.settings.max_outstanding;
         let due = self.pieces.iter().filter_map(|piece| match piece.state {
+            State::Due if is_full => None,
             State::Due => Some(self.bucket.ready_at(1, now).max(piece.since + self.settings.delay_ns)),
             State::Asked { at, .. } => Some(at + self.settings.timeout_ns),
             State::GivenUp { .. } => None,
