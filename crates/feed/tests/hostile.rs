@@ -11,7 +11,7 @@ mod mutations;
 
 use std::path::PathBuf;
 
-use invariants::{arbiter, capture, dbn, iex, itch, moldudp64, soupbintcp};
+use invariants::{arbiter, capture, dbn, iex, itch, moldudp64, recovery, soupbintcp};
 
 /// Changed inputs for each decoder.
 const CHANGED: u32 = 10_000;
@@ -69,6 +69,21 @@ fn soupbintcp_holds() {
 }
 
 #[test]
-fn dbn_holds() {
+fn asking_again_holds() {
+    holds("recover", recovery::client_seeds(), recovery::client);
+}
+
+#[test]
+fn answering_holds() {
+    holds("retransmit", recovery::server_seeds(), recovery::server);
+}
+
+#[test]
+fn dbn_records_hold() {
     holds("dbn", dbn::seeds(), dbn::records);
+}
+
+#[test]
+fn dbn_files_hold() {
+    holds("dbn_file", dbn::file_seeds(), dbn::file);
 }

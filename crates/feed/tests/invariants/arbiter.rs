@@ -1,5 +1,7 @@
 //! The arbiter of lines: any datagrams, on any lines, at any times.
 
+use tapeline_feed::Framing;
+use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder};
 use tapeline_feed::line::{self, Arbiter, Jump, Line, MAX_LINES, Restart, Settings, Sink, Start};
 use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
 use tapeline_measure::Nanos;
@@ -45,6 +47,7 @@ impl Sink for Order {
 pub(crate) fn datagrams(bytes: &[u8]) {
     let Some((policy, rest)) = bytes.split_first() else { return };
     let settings = Settings {
+        framing: if policy & 64 == 0 { Framing::MoldUdp64 } else { Framing::IexTp },
         window_messages: WINDOW,
         window_bytes: 300,
         window_age_ns: u64::from(*policy) * 1_000,
@@ -123,5 +126,36 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         (1, 255, packet(5_000, 1)),
         (0, 255, packet(5_001, 1)),
     ];
-    vec![("two-lines", program(1, &two_lines)), ("rolls", program(2, &rolls))]
+    let (deep, tops) = (Protocol::DEEP_1_0, Protocol::TOPS_1_6);
+    let session = |protocol, number| tp::Session { protocol, channel: 1, number };
+    let segment = |session, first: u64, count: u64| {
+        let mut bytes = vec![0; 200];
+        let mut segment = SegmentBuilder::new(&mut bytes, session, first, 10 * (first - 1)).unwrap();
+        for message in first..first + count {
+            segment.push(&message.to_le_bytes()).unwrap();
+        }
+        let length = segment.finish(first);
+        bytes.truncate(length);
+        bytes
+    };
+    let (first, second) = (session(deep, 7), session(deep, 8));
+    // A gap, a restart that a second segment agrees with, another day, and segments of another protocol.
+    let restarts = [
+        (0, 1, segment(first, 1, 3)),
+        (1, 1, segment(first, 1, 5)),
+        (0, 9, segment(first, 8, 2)),
+        (1, 1, tp::heartbeat(first, 12, 110, 1).to_vec()),
+        (0, 200, segment(first, 1, 2)),
+        (1, 1, segment(first, 1, 2)),
+        (0, 1, segment(first, 3, 2)),
+        (0, 1, segment(session(tops, 7), 1, 1)),
+        (0, 1, segment(second, 1, 1)),
+        (1, 0, segment(second, 2, 1)),
+    ];
+    vec![
+        ("two-lines", program(1, &two_lines)),
+        ("rolls", program(2, &rolls)),
+        ("iex-restarts", program(64 | 2, &restarts)),
+        ("iex-lines", program(64 | 1 | 16, &restarts)),
+    ]
 }

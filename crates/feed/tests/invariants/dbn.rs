@@ -1,6 +1,11 @@
-//! Databento's records: the decoder, and books made of any of them.
+//! Databento's files and records: metadata, the decoder, a filter, and books made of any records.
 
-use tapeline_feed::dbn::{Books, Event, HEADER_BYTES, Header, Kind, Record, Settings, Symbols, decode};
+use tapeline_feed::capture::{self, Error, Recording};
+use tapeline_feed::dbn::{
+    Books, Event, Filter, HEADER_BYTES, Header, Kind, MOST_METADATA_BYTES, Metadata, Record, Settings,
+    Symbols, decode,
+};
+use tapeline_feed::symbols;
 
 const BOUNDS: Settings = Settings { max_instruments: 6, max_orders: 20, max_levels: 8 };
 
@@ -14,6 +19,77 @@ pub(crate) fn records(bytes: &[u8]) {
         rest = after;
         one(record, &mut books);
     }
+}
+
+/// A file gives its records one behind the other, all of them but for what is damaged, and compressed it gives the same.
+pub(crate) fn file(bytes: &[u8]) {
+    let whole = taken(bytes);
+    let compressed = starts_compressed(bytes);
+    match &whole {
+        Some((consumed, None)) => assert!(compressed || *consumed == bytes.len() as u64),
+        Some((consumed, Some(Error::Records { place, .. }))) => assert_eq!(*consumed, place.offset),
+        Some((_, Some(other))) => assert!(compressed, "{other}"),
+        None => {}
+    }
+    if !compressed {
+        let packed = taken(&zstd::bulk::compress(bytes, 1).unwrap());
+        let consumed = |taken: &Option<(u64, Option<Error>)>| taken.as_ref().map(|(consumed, _)| *consumed);
+        assert_eq!(consumed(&whole), consumed(&packed));
+    }
+}
+
+/// Whether the first bytes are those of gzip or of Zstandard.
+fn starts_compressed(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x1F, 0x8B, ..] | [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..])
+}
+
+/// How far a file was read, and what ended that early; `None` where it is none, or its metadata are damaged.
+fn taken(bytes: &[u8]) -> Option<(u64, Option<Error>)> {
+    let Ok(Recording::Records(mut file)) = capture::open(bytes) else { return None };
+    let symbols = file.metadata().map_or_else(Symbols::default, about);
+    let mut consumed = file.metadata().map_or(0, |metadata| 8 + u64::from(metadata.length));
+    let mut filter = Filter::new(symbols::Symbols::new(["ES*", "AB"]).unwrap());
+    filter.name_by(symbols.clone());
+    let mut books = Books::new(BOUNDS, symbols);
+    let mut records = 0;
+    let end = loop {
+        assert_eq!(file.bytes_consumed(), consumed);
+        assert_eq!(file.records(), records);
+        // A few kilobytes of Zstandard can hold millions.
+        if records == MOST {
+            return Some((consumed, None)).filter(|_| starts_compressed(bytes));
+        }
+        match file.next() {
+            Ok(Some(record)) => {
+                assert_eq!(usize::from(record[0]) * 4, record.len());
+                assert!(decode(record).is_ok(), "a file gives only what can be decoded");
+                let passed_over = filter.passed_over();
+                assert_eq!(filter.wants(record), filter.passed_over() == passed_over);
+                one(record, &mut books);
+                (consumed, records) = (consumed + record.len() as u64, records + 1);
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    assert!(matches!(file.next(), Ok(None)), "after the end and after an error there is nothing");
+    assert_eq!((file.bytes_consumed(), file.records()), (consumed, records));
+    Some((consumed, end))
+}
+
+/// More than a seed's worth of records: 4,096 bytes hold 256 of the shortest.
+const MOST: u64 = 2_000;
+
+/// What metadata say takes no more than they have bytes: an entry of a list has four at least, a symbol 22.
+fn about(metadata: &Metadata) -> Symbols {
+    let about = &metadata.about;
+    assert!((100..=MOST_METADATA_BYTES).contains(&metadata.length) && (1..=3).contains(&about.version));
+    let names = about.symbols.len() + about.partial.len() + about.not_found.len() + about.mappings.len();
+    let intervals: usize = about.mappings.iter().map(|mapping| mapping.intervals.len()).sum();
+    assert!(22 * names + 30 * intervals <= metadata.length as usize);
+    let symbols = Symbols::of(metadata);
+    assert!(symbols.len() <= intervals);
+    symbols
 }
 
 fn one(bytes: &[u8], books: &mut Books) {
@@ -71,4 +147,58 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         order(b'R', b'N', 0, 0),
     ];
     vec![("kinds", kinds), ("orders", orders.concat())]
+}
+
+/// Metadata with two instruments, one of which changes its symbol, and a symbol that there is not.
+fn metadata(version: u8, ts_out: bool) -> Vec<u8> {
+    let length = if version == 1 { 22 } else { 71 };
+    let text = |text: &[u8], bytes: usize| {
+        let mut field = text.to_vec();
+        field.resize(bytes, 0);
+        field
+    };
+    let mut fixed = vec![0; 100];
+    fixed[..16].copy_from_slice(&text(b"GLBX.MDP3", 16));
+    // Symbols in, numbers out. Version 1 has a count of records in front of them.
+    let stypes = if version == 1 { 50 } else { 42 };
+    fixed[stypes..stypes + 3].copy_from_slice(&[1, 0, u8::from(ts_out)]);
+    if version > 1 {
+        fixed[45..47].copy_from_slice(&(length as u16).to_le_bytes());
+    }
+    let interval = |from: u32, to: u32, number: &[u8]| {
+        [&from.to_le_bytes()[..], &to.to_le_bytes(), &text(number, length)].concat()
+    };
+    let symbols = [&2u32.to_le_bytes()[..], &text(b"ESM4", length), &text(b"NQM4", length)].concat();
+    let not_found = [&1u32.to_le_bytes()[..], &text(b"NONE", length)].concat();
+    let first = [interval(20_240_501, 20_240_601, b"7"), interval(20_240_601, 20_240_701, b"8")].concat();
+    let mappings = [
+        &2u32.to_le_bytes()[..],
+        &text(b"ESM4", length),
+        &2u32.to_le_bytes(),
+        &first,
+        &text(b"NQM4", length),
+        &1u32.to_le_bytes(),
+        &interval(20_240_501, 20_240_701, b"9"),
+    ]
+    .concat();
+    let said = [&fixed[..], &[0; 4], &symbols, &[0; 4], &not_found, &mappings].concat();
+    [b"DBN", &[version][..], &(said.len() as u32).to_le_bytes(), &said].concat()
+}
+
+/// Inputs to begin with, for [`file`]: every version, with a gateway's times, without metadata, and in two compressed frames.
+pub(crate) fn file_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let [_, (_, orders)] = <[_; 2]>::try_from(seeds()).unwrap();
+    let file = |version| [metadata(version, false), orders.clone()].concat();
+    let longer = orders.chunks(56).flat_map(|order| [&[16], &order[1..], &[9; 8]].concat());
+    let packed = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+    let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
+    let (whole, cut) = (file(3), metadata(3, false).len() + 30);
+    vec![
+        ("version-1", file(1)),
+        ("version-2", file(2)),
+        ("version-3", whole.clone()),
+        ("times", [metadata(3, true), longer.collect()].concat()),
+        ("frames", [&packed(&whole[..cut])[..], &skipped, &packed(&whole[cut..])].concat()),
+        ("fragment", orders),
+    ]
 }

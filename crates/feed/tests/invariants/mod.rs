@@ -5,8 +5,7 @@
 //! changes nothing; what is kept is bounded.
 
 #![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
-// Each fuzz target uses one of them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each fuzz target uses one of them, and none their seeds")]
 
 pub(crate) mod arbiter;
 pub(crate) mod capture;
@@ -14,6 +13,7 @@ pub(crate) mod dbn;
 pub(crate) mod iex;
 pub(crate) mod itch;
 pub(crate) mod moldudp64;
+pub(crate) mod recovery;
 pub(crate) mod soupbintcp;
 
 /// Pieces of an input, each behind its length of one byte: the last is cut where the input ends.

@@ -1,0 +1,8 @@
+//! Any file of Databento's, plain or compressed.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::dbn::file(bytes));
