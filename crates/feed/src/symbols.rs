@@ -91,6 +91,18 @@ impl Symbols {
         self.names.contains(symbol) || self.prefixes.iter().any(|prefix| symbol.starts_with(&**prefix))
     }
 
+    /// The patterns that match none of `known`, sorted; prefixes with their star.
+    #[must_use]
+    pub fn without_match(&self, known: &[&str]) -> Vec<String> {
+        let exact: HashSet<&str, RandomState> = known.iter().copied().collect();
+        let names = self.names.iter().filter(|name| !exact.contains(&***name)).map(ToString::to_string);
+        let prefixes =
+            self.prefixes.iter().filter(|prefix| !known.iter().any(|name| name.starts_with(&***prefix)));
+        let mut patterns: Vec<String> = names.chain(prefixes.map(|prefix| format!("{prefix}*"))).collect();
+        patterns.sort_unstable();
+        patterns
+    }
+
     /// Patterns in the set.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -296,6 +308,9 @@ mod tests {
         }
         assert!(Symbols::new(["*"]).unwrap().contains("ANY"));
         assert!(!Symbols::default().contains("ANY"));
+        let known = ["AAPL", "MSFTW", "IBM"];
+        assert_eq!(symbols.without_match(&known), ["BF B", "BRK.A"]);
+        assert_eq!(symbols.without_match(&[]), ["AAPL", "BF B", "BRK.A", "MSFT*"]);
     }
 
     #[test]

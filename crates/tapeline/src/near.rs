@@ -2,22 +2,27 @@
 
 /// Says on standard error which of the symbols that were asked for are not there, with one that is written nearly so.
 pub(crate) fn note_unknown(asked: &[String], known: &[&str]) {
-    for symbol in asked.iter().filter(|symbol| !symbol.is_empty() && !known.contains(&symbol.as_str())) {
-        match nearest(symbol, known) {
-            Some(near) => anstream::eprintln!("note: nothing is called {symbol}; there is {near}"),
-            None => anstream::eprintln!("note: nothing is called {symbol}"),
-        }
+    for said in unknown(asked, known) {
+        anstream::eprintln!("note: {said}");
     }
 }
 
-/// The known word that is at most two typing errors away.
+/// For each of the symbols that were asked for and are not there, a word that it is not, with one that is written nearly so.
+pub(crate) fn unknown(asked: &[String], known: &[&str]) -> impl Iterator<Item = String> {
+    let unknown = asked.iter().filter(|symbol| !symbol.is_empty() && !known.contains(&symbol.as_str()));
+    unknown.map(|symbol| match nearest(symbol, known) {
+        Some(near) => format!("nothing is called {symbol}; there is {near}"),
+        None => format!("nothing is called {symbol}"),
+    })
+}
+
+/// The known word that is at most two typing errors away, or the first that goes on with a dot behind the unknown one.
 pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|key| (distance(unknown, key), *key))
-        .min()
-        .filter(|(far, _)| *far <= 2)
-        .map(|(_, key)| key)
+    let near = known.iter().map(|key| (distance(unknown, key), *key)).min().filter(|(far, _)| *far <= 2);
+    let longer = || {
+        known.iter().filter(|key| key.strip_prefix(unknown).is_some_and(|rest| rest.starts_with('.'))).min()
+    };
+    near.map(|(_, key)| key).or_else(|| longer().copied())
 }
 
 /// Levenshtein's distance, over bytes; words are short.
@@ -44,6 +49,7 @@ mod tests {
         assert_eq!(nearest("AAPLE", &["MSFT", "AAPL", "APLE"]), Some("AAPL"));
         assert_eq!(nearest("pulish", &["publish"]), Some("publish"));
         assert_eq!(nearest("IBM", &["AAPL", "MSFT"]), None);
+        assert_eq!(nearest("IBM", &["AAPL.NBBO", "IBM.XNAS", "IBM.NBBO"]), Some("IBM.NBBO"));
         assert_eq!(nearest("IBM", &[]), None);
     }
 }

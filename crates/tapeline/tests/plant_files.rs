@@ -5,17 +5,27 @@
 mod shared_data;
 
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use serde_json::{Map, Value, json};
 use shared_data::{expected, shared};
+use tapeline_feed::capture::PcapWriter;
+use tapeline_feed::itch::encode::LONGEST;
+use tapeline_feed::moldudp64::{PacketBuilder, Session};
+use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_measure::Nanos;
 
-/// A plant that plays one file as fast as it goes, and what a subscriber in a process of its own gets from it.
+/// A plant that plays one file, and what a subscriber in a process of its own gets from it.
 struct Played {
     ticks: Vec<Value>,
     report: Value,
     status: ExitStatus,
+    /// What the plant said to people.
+    said: String,
+    /// And the subscriber.
+    watch_said: String,
 }
 
 /// Ends with the test, whatever becomes of that.
@@ -37,17 +47,23 @@ fn tapeline(arguments: &[&str]) -> Command {
     command
 }
 
+/// A file as fast as it goes.
 fn play(test: &str, protocol: &str, file: &Path, more: &str) -> Played {
+    let feed = format!("protocol = \"{protocol}\"\nfile = \"{}\"\npace = \"fast\"\n{more}\n", file.display());
+    play_feed(test, "", &feed, &[])
+}
+
+/// With more keys of the plant, and of a subscriber that watches these symbols.
+fn play_feed(test: &str, plant: &str, feed: &str, symbols: &[&str]) -> Played {
     let folder = tempfile::tempdir().unwrap();
     let ring = format!("test-{test}-{}", std::process::id());
     let config = folder.path().join("plant.toml");
-    let text = format!(
-        "[plant]\nring = \"{ring}\"\n[[feed]]\nname = \"file\"\nprotocol = \"{protocol}\"\nfile = \"{}\"\npace = \"fast\"\n{more}\n",
-        file.display()
-    );
+    let text = format!("[plant]\nring = \"{ring}\"\n{plant}\n[[feed]]\nname = \"file\"\n{feed}\n");
     std::fs::write(&config, text).unwrap();
+    let stderr = folder.path().join("stderr");
     let arguments = ["plant", "--config", config.to_str().unwrap(), "--format", "json"];
-    let mut child = tapeline(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let errors = std::fs::File::create(&stderr).unwrap();
+    let mut child = tapeline(&arguments).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let mut plant = Plant { child, output };
     let mut line = String::new();
@@ -56,15 +72,18 @@ fn play(test: &str, protocol: &str, file: &Path, more: &str) -> Played {
     // The ring still holds everything.
     let watch =
         ["plant", "watch", "--ring", &ring, "--from", "oldest", "--until-end-of-session", "--format", "json"];
-    let watched = tapeline(&watch).output().unwrap();
-    assert!(watched.status.success(), "{}", String::from_utf8_lossy(&watched.stderr));
+    let watched = tapeline(&[&watch, symbols].concat()).output().unwrap();
+    let watch_said = String::from_utf8(watched.stderr).unwrap();
+    assert!(watched.status.success(), "{watch_said}");
     let ticks = watched.stdout.lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
     let pid = rustix::process::Pid::from_child(&plant.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     line.clear();
     plant.output.read_line(&mut line).unwrap();
     let report = serde_json::from_str::<Value>(&line).unwrap()["feeds"][0].clone();
-    Played { ticks, report, status: plant.child.wait().unwrap() }
+    let status = plant.child.wait().unwrap();
+    let said = std::fs::read_to_string(stderr).unwrap();
+    Played { ticks, report, status, said, watch_said }
 }
 
 /// An item's fields after all its ticks, and how many trades there were with what volume.
@@ -154,6 +173,73 @@ fn captures_and_files_of_messages_are_read_the_same_way() {
         assert_eq!(fields["NUM_MOVES"], 473);
         assert_eq!(played.report["live_orders"], 128);
     }
+}
+
+#[test]
+fn a_recording_is_played_no_faster_than_it_was_recorded_times_the_pace() {
+    const MS: u64 = 1_000_000;
+    // When each message happened, after the first.
+    const AFTER: [u64; 6] = [0, 0, 30 * MS, 31 * MS, 120 * MS, 200 * MS];
+    const FIRST: u64 = 34_200_000 * MS;
+    let folder = tempfile::tempdir().unwrap();
+    let messages = folder.path().join("messages.itch");
+    let capture = folder.path().join("capture.pcap");
+    let mut exchange = Exchange::new(Settings { symbols: 2, ..Settings::default() });
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+    let (mut file, mut pcap) = (Vec::new(), PcapWriter::new(Vec::new()).unwrap());
+    for (after, sequence) in AFTER.into_iter().zip(1..) {
+        let (mut message, mut datagram) = ([0; LONGEST], [0; 200]);
+        let length = exchange.next(FIRST + after, &mut message).unwrap();
+        file.extend((length as u16).to_be_bytes());
+        file.extend(&message[..length]);
+        let mut packet = PacketBuilder::new(&mut datagram, Session::new("DAY1"), sequence).unwrap();
+        packet.push(&message[..length]).unwrap();
+        let length = packet.finish();
+        pcap.write(Nanos(FIRST + after), address, address, &datagram[..length]).unwrap();
+    }
+    std::fs::write(&messages, file).unwrap();
+    std::fs::write(&capture, pcap.finish().unwrap()).unwrap();
+    for (file, pace, factor) in [(&messages, "recorded", 1), (&capture, "recorded", 1), (&messages, "2x", 2)]
+    {
+        let feed = format!(
+            "protocol = \"itch50-moldudp64\"\ndate = \"2020-01-30\"\nfile = \"{}\"\npace = \"{pace}\"",
+            file.display()
+        );
+        let played = play_feed("recorded", "publish = \"every-message\"", &feed, &[]);
+        let messages: Vec<&Value> = played.ticks.iter().filter(|tick| tick["kind"] != "status").collect();
+        assert_eq!(messages.len(), AFTER.len(), "{}", played.said);
+        let of = |tick: &Value, stamp: &str| tick[stamp].as_u64().unwrap();
+        for (tick, after) in messages.iter().zip(AFTER) {
+            assert_eq!(of(tick, "event_ns") - of(messages[0], "event_ns"), after);
+            // Taken when it was due or later: how much later is up to the machine.
+            let taken = of(tick, "wire_ns") - of(messages[0], "wire_ns");
+            assert!(taken >= after / factor, "{pace}: {taken} ns instead of {after} / {factor}");
+        }
+    }
+}
+
+#[test]
+fn symbols_that_are_not_there_are_named_to_whoever_asked_for_them() {
+    let Some(path) = shared("dbn-cme-opra/futures_mbp-1_2024-07-01.dbn.zst") else { return };
+    let file = path.display();
+    let feed = format!(
+        "protocol = \"dbn\"\nfile = \"{file}\"\npace = \"fast\"\nsymbols = [\"ESU4\", \"ESUU\", \"ES*\", \"ZZ*\"]"
+    );
+    let played = play_feed("unknown-symbols", "", &feed, &["ESU4", "NOSUCH", "ESU44"]);
+    assert!(played.ticks.iter().any(|tick| tick["item"] == "ESU4"));
+    let warnings: Vec<&str> = played.said.lines().filter(|line| line.starts_with("warning: ")).collect();
+    assert_eq!(
+        warnings,
+        [
+            format!("warning: {file}: nothing is called ESUU; there is ESU4"),
+            format!("warning: {file}: nothing is called ZZ*"),
+        ]
+    );
+    let notes: Vec<&str> = played.watch_said.lines().collect();
+    assert_eq!(
+        notes,
+        ["note: so far nothing is called NOSUCH", "note: so far nothing is called ESU44; there is ESU4",]
+    );
 }
 
 #[test]

@@ -90,6 +90,11 @@ impl Symbols {
         found
     }
 
+    /// The symbols; one of several instruments or days may come more than once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// How many spans of days are told of.
     #[must_use]
     pub fn len(&self) -> usize {

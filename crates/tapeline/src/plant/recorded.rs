@@ -2,18 +2,20 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use tapeline_feed::capture::{self, Capture, Error, ItchFile};
 use tapeline_feed::line::{Line, MAX_LINES};
+use tapeline_feed::symbols::Symbols;
 use tapeline_feed::{Protocol, dbn, itch};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
 
 use super::config::Recording;
 use crate::failure::Hinted;
+use crate::near::unknown;
 
 /// Messages or datagrams in one turn, and after how many subscribers that sleep are woken.
 const TURN: usize = 256;
@@ -57,13 +59,15 @@ struct Unit<'a> {
 }
 
 impl Recorded {
-    /// Opens a recording, and tells the channel what it says before its messages.
+    /// Opens a recording, and tells the channel what it says before its messages. Warns of patterns of `wanted` that none
+    /// of its symbols matches, where it names them.
     ///
     /// # Errors
     /// It cannot be read, or holds nothing of the feed's protocol.
     pub(super) fn open(
         recording: &Recording,
         protocol: Protocol,
+        wanted: Option<&Symbols>,
         channel: &mut Channel,
     ) -> anyhow::Result<Self> {
         let path = recording.path.clone();
@@ -77,7 +81,9 @@ impl Recorded {
         let stream = match (opened, protocol) {
             (capture::Recording::Records(file), Protocol::Dbn) => {
                 if let Some(metadata) = file.metadata() {
-                    channel.name_by(&dbn::Symbols::of(metadata));
+                    let symbols = dbn::Symbols::of(metadata);
+                    warn_of_unknown(&path, wanted, &symbols);
+                    channel.name_by(&symbols);
                 }
                 Stream::Records(file)
             }
@@ -191,6 +197,15 @@ impl Recorded {
             None if self.over => Duration::MAX,
             None => Duration::ZERO,
         }
+    }
+}
+
+/// Says which patterns are matched by none of a file's symbols: a definition among its records could still bring one.
+fn warn_of_unknown(path: &Path, wanted: Option<&Symbols>, symbols: &dbn::Symbols) {
+    let Some(wanted) = wanted.filter(|_| !symbols.is_empty()) else { return };
+    let known: Vec<&str> = symbols.names().collect();
+    for said in unknown(&wanted.without_match(&known), &known) {
+        anstream::eprintln!("warning: {}: {said}", path.display());
     }
 }
 

@@ -343,7 +343,9 @@ impl Inlet {
             channel.publish_orders(book::Settings::default().max_orders);
         }
         let file = match &feed.file {
-            Some(recording) => Some(Recorded::open(recording, feed.protocol, &mut channel)?),
+            Some(recording) => {
+                Some(Recorded::open(recording, feed.protocol, feed.symbols.as_ref(), &mut channel)?)
+            }
             None => None,
         };
         let source = match &config.receive {

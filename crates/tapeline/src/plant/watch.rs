@@ -1,5 +1,6 @@
 //! `tapeline plant watch`: quotes and trades, as a refreshing table on a terminal and as JSON lines in a pipe.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ use tapeline_plant::State;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use super::follow::{Follow, FollowArgs};
+use crate::near::unknown;
 use crate::output::{self, Format};
 use crate::stop::Stop;
 
@@ -48,17 +50,17 @@ const REFRESH_NS: i64 = 250_000_000;
 impl WatchArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let wanted: HashSet<&str> = self.symbols.iter().map(String::as_str).collect();
-        let wants = |tick: &Tick<'_>| wanted.is_empty() || wanted.contains(tick.name) || tick.name.is_empty();
+        let wanted = RefCell::new(Wanted::new(&self.symbols));
+        let wants = |tick: &Tick<'_>, received| wanted.borrow_mut().takes(tick.name, received);
         let mut follow = Follow::join(&self.follow, "watch", stop)?;
         let terminal = std::io::stdout().is_terminal();
         let end = match self.format.unwrap_or(if terminal { Format::Table } else { Format::Json }) {
             Format::Json => {
                 let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-                let out = std::cell::RefCell::new(&mut out);
+                let out = RefCell::new(&mut out);
                 let end = follow.run(
-                    |tick, _| {
-                        if wants(tick) {
+                    |tick, received| {
+                        if wants(tick, received) {
                             let mut out = out.borrow_mut();
                             serde_json::to_writer(&mut **out, &as_json(tick)?)
                                 .map_err(std::io::Error::from)?;
@@ -66,28 +68,86 @@ impl WatchArgs {
                         }
                         Ok(())
                     },
-                    |_| Ok(out.borrow_mut().flush()?),
+                    |clock| {
+                        for said in wanted.borrow_mut().unseen(clock.now()) {
+                            anstream::eprintln!("note: {said}");
+                        }
+                        Ok(out.borrow_mut().flush()?)
+                    },
                 )?;
                 out.into_inner().flush()?;
                 end
             }
             Format::Table => {
-                let board = std::cell::RefCell::new(Board::new(self.rows, terminal));
+                let board = RefCell::new(Board::new(self.rows, terminal));
                 let end = follow.run(
                     |tick, received| {
-                        if wants(tick) {
+                        if wants(tick, received) {
                             board.borrow_mut().apply(tick, received)?;
                         }
                         Ok(())
                     },
-                    |clock| board.borrow_mut().show(clock.now()),
+                    |clock| {
+                        board.borrow_mut().notes.extend(wanted.borrow_mut().unseen(clock.now()));
+                        board.borrow_mut().show(clock.now())
+                    },
                 )?;
                 board.borrow_mut().draw()?;
                 anstream::eprintln!("ended: {end}");
                 end
             }
         };
+        // Whoever asked for few ticks, or for what is long over, is told at the end.
+        for said in wanted.borrow_mut().unseen(Nanos(u64::MAX)) {
+            anstream::eprintln!("note: {said}");
+        }
         Ok(end.exit_code(0))
+    }
+}
+
+/// The symbols that are watched, and which names there are.
+#[derive(Debug)]
+struct Wanted<'a> {
+    symbols: &'a [String],
+    /// Names that have ticked; of those that nobody asked for, [`MAX_SYMBOLS`] at most.
+    seen: HashSet<String>,
+    /// When the first tick was seen.
+    since: Option<Nanos>,
+    said: bool,
+}
+
+/// For how long others may tick before a symbol is said not to be there: to look at a busy feed takes seconds.
+const UNSEEN_NS: i64 = 3_000_000_000;
+
+impl<'a> Wanted<'a> {
+    fn new(symbols: &'a [String]) -> Self {
+        Self { symbols, seen: HashSet::new(), since: None, said: false }
+    }
+
+    /// Whether a tick of this name is shown.
+    fn takes(&mut self, name: &str, received: Nanos) -> bool {
+        if self.symbols.is_empty() || name.is_empty() {
+            return true;
+        }
+        self.since.get_or_insert(received);
+        let is_wanted = self.symbols.iter().any(|symbol| symbol == name);
+        if (is_wanted || self.seen.len() < MAX_SYMBOLS) && !self.said && !self.seen.contains(name) {
+            self.seen.insert(name.to_owned());
+        }
+        is_wanted
+    }
+
+    /// Says, once and only when others have ticked for a while, which symbols have not.
+    fn unseen(&mut self, now: Nanos) -> Vec<String> {
+        if self.said || self.since.is_none_or(|since| now.since(since) < UNSEEN_NS) {
+            return Vec::new();
+        }
+        self.said = true;
+        let known: Vec<&str> = self.seen.iter().map(String::as_str).collect();
+        let notes = unknown(self.symbols, &known).map(|said| format!("so far {said}"));
+        let notes = notes.collect();
+        self.seen = HashSet::new();
+        notes
     }
 }
 
@@ -220,6 +280,8 @@ struct Board {
     shown_ticks: u64,
     rate_hz: f64,
     last_status: Option<String>,
+    /// What there is to say beside.
+    notes: Vec<String>,
     /// By feed: its state, and whether what it says may be wrong.
     feeds: BTreeMap<u16, (State, bool)>,
 }
@@ -254,6 +316,7 @@ impl Board {
             shown_ticks: 0,
             rate_hz: 0.0,
             last_status: None,
+            notes: Vec::new(),
             feeds: BTreeMap::new(),
         }
     }
@@ -327,7 +390,7 @@ impl Board {
         let window = if self.terminal { rustix::termios::tcgetwinsize(std::io::stdout()).ok() } else { None };
         let (lines, width) =
             window.map_or((usize::MAX, usize::MAX), |size| (size.ws_row.into(), size.ws_col.into()));
-        let rows = self.rows.min(lines.saturating_sub(FRAME_LINES)).max(1);
+        let rows = self.rows.min(lines.saturating_sub(FRAME_LINES + self.notes.len())).max(1);
         // What is furthest to the right gives way on a narrow terminal.
         let mut columns = COLUMNS.len();
         let mut table = self.table(&busiest, rows, columns);
@@ -349,6 +412,9 @@ impl Board {
         ));
         if let Some(status) = &self.last_status {
             text.push_str(&format!("last status: {status}\n"));
+        }
+        for note in &self.notes {
+            text.push_str(&format!("{note}\n"));
         }
         output::print(text.trim_end())
     }
