@@ -72,9 +72,14 @@ struct Outcome {
 
 /// Lines A and B through a plant with this recovery; `None` without the captures.
 fn run(recovery: &str) -> Option<Outcome> {
+    run_with("", recovery)
+}
+
+/// With more keys of the plant.
+fn run_with(plant: &'static str, recovery: &str) -> Option<Outcome> {
     let [a, b] = ["A", "B"].map(|line| shared(&format!("moldudp64-derived/aapl5000-{line}.pcap")));
     let (a, b) = (a?, b?);
-    let place = Place::new(2);
+    let place = Place { keys: plant, ..Place::new(2) };
     let mut plant = place.plant(&format!("{PATIENT}[feed.recovery]\n{recovery}"));
     let mut tally = place.tally("AAPL");
     let watch = watch(&place.ring);
@@ -143,6 +148,29 @@ fn what_both_lines_lost_comes_from_a_retransmission_server() {
     server.ask_to_end();
     let answered = server.says();
     assert_eq!((&answered["unanswered"], &answered["requests"]), (&json!({}), &recovery["requests"]));
+}
+
+#[test]
+fn a_plant_that_receives_on_a_thread_of_its_own_recovers_as_well() {
+    let Some((mut server, address)) =
+        server("serve-retransmit", "moldudp64-derived/aapl5000-clean.pcap", &[])
+    else {
+        return;
+    };
+    let thread = "receive = \"thread\"\npool_slots = 16\npool_policy = \"block\"";
+    let outcome = run_with(thread, &format!("servers = [\"{address}\"]")).unwrap();
+    is_whole(&outcome);
+    let feed = &outcome.report["feeds"][0];
+    assert_eq!((&feed["recovery"]["rejected"], &feed["recovery"]["given_up"]), (&json!({}), &json!(0)));
+    assert!(feed["pool"]["hits"].as_u64().unwrap() > 0, "it came through the pool: {feed}");
+    server.ask_to_end();
+    let answered = server.says();
+    assert_eq!((&answered["unanswered"], &answered["requests"]), (&json!({}), &feed["recovery"]["requests"]));
+
+    // Where nobody answers, the gap is said once, and what waited behind it is delivered.
+    let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let settings = format!("timeout = \"20ms\"\nservers = [\"{}\"]", nobody.local_addr().unwrap());
+    is_without_the_fourteen(&run_with(thread, &settings).unwrap());
 }
 
 #[test]
