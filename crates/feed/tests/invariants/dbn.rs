@@ -157,7 +157,7 @@ fn metadata(version: u8, ts_out: bool) -> Vec<u8> {
         field.resize(bytes, 0);
         field
     };
-    let mut fixed = vec![0; 100];
+    let mut fixed = [0; 100];
     fixed[..16].copy_from_slice(&text(b"GLBX.MDP3", 16));
     // Symbols in, numbers out. Version 1 has a count of records in front of them.
     let stypes = if version == 1 { 50 } else { 42 };
