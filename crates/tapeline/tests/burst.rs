@@ -65,6 +65,22 @@ fn small_bursts_are_absorbed_wherever_they_are_held() {
 }
 
 #[test]
+fn one_thread_can_receive_and_decode() {
+    for decode in ["full", "none"] {
+        let folder = tempfile::tempdir().unwrap();
+        let options =
+            ["--hold", "300", "--at", "sender", "--pool", "inline", "--decode", decode, "--format", "json"];
+        let report = json(&burst(folder.path(), &options));
+        let pool = &report["pools"][0];
+        assert_eq!((&pool["pool"], &pool["hits"], &pool["misses"]), (&"inline".into(), &0.into(), &0.into()));
+        is_accounted_for(&pool["rounds"][0]);
+        if pool["lost_messages"] == 0 {
+            assert!(pool["drain_ns"]["median"].as_u64().unwrap() > 0);
+        }
+    }
+}
+
+#[test]
 fn pools_are_compared_in_one_run_that_leaves_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let output = burst(folder.path(), &["--hold", "300", "--compare"]);
@@ -134,6 +150,7 @@ fn wrong_values_are_explained() {
         (&["--cpus", "0-3"], 2, "write 1,2,3 or 0,1,-"),
         (&["--line-rate", "0"], 1, "--line-rate takes bits a second"),
         (&["--pool", "lifo"], 2, "list-lock"),
+        (&["--pool", "inline"], 1, "--pool inline goes with --at sender"),
         (&["--pool", "spsc", "--compare"], 2, "cannot be used with"),
         (&["--messages-per-datagram", "99"], 2, "99 is not in 1..="),
     ] {

@@ -6,7 +6,8 @@ use tapeline_feed::book::{Books, Settings};
 use tapeline_feed::itch;
 use tapeline_feed::moldudp64::{Packet, parse};
 use tapeline_measure::{Clock, Nanos, Recorder};
-use tapeline_wire::pool::{Outlet, Poll};
+use tapeline_wire::pool::{Outlet, Poll, SLOT_BYTES};
+use tapeline_wire::udp::{Batch, Receiver};
 
 use super::plan::{Decode, Plan, Told};
 use super::stream::{Stream, Timetable};
@@ -131,14 +132,60 @@ fn header(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((u64::from_be_bytes(*sequence), u16::from_be_bytes(*count).into()))
 }
 
+/// The most datagrams of one turn.
+const MOST: usize = 64;
+
+/// Where the decoder's datagrams come from.
+pub(super) trait Source {
+    /// Hands over what has come, up to [`MOST`] datagrams.
+    fn take(&mut self, each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error>;
+}
+
+impl Source for Outlet {
+    #[inline]
+    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error> {
+        Ok(match self.take_up_to(MOST) {
+            Poll::Ready(datagrams) => {
+                datagrams.iter().for_each(|datagram| each(datagram.bytes()));
+                Poll::Ready(())
+            }
+            Poll::Empty => Poll::Empty,
+            Poll::Ended => Poll::Ended,
+        })
+    }
+}
+
+/// A socket that the decoder reads itself.
+pub(super) struct Socket {
+    pub(super) receiver: Receiver,
+    batch: Batch,
+}
+
+impl Socket {
+    pub(super) fn new(receiver: Receiver) -> Self {
+        Self { receiver, batch: Batch::new(MOST, SLOT_BYTES) }
+    }
+}
+
+impl Source for Socket {
+    #[inline]
+    fn take(&mut self, mut each: impl FnMut(&[u8])) -> Result<Poll<()>, tapeline_wire::Error> {
+        if self.receiver.receive(&mut self.batch)? == 0 {
+            return Ok(Poll::Empty);
+        }
+        self.batch.iter().for_each(|datagram| each(datagram.bytes));
+        Ok(Poll::Ready(()))
+    }
+}
+
 /// Decodes until all that the feeder sent has come, or nothing more comes.
 pub(super) fn decode(
     plan: &Plan,
-    mut outlet: Outlet,
+    source: &mut impl Source,
     timetable: &Timetable,
     clock: &Clock,
     told: &Told,
-) -> Decoded {
+) -> Result<Decoded, tapeline_wire::Error> {
     let stream = &plan.stream;
     let (warm, first_held, end_held) = (plan.warm(), plan.first_held(), plan.end_held());
     let mut account = Account::new(plan.decode);
@@ -151,17 +198,20 @@ pub(super) fn decode(
     let mut noted = Nanos(0);
     let mut last = clock.now();
     loop {
-        let now = match outlet.take() {
-            Poll::Ready(datagrams) => {
-                let mut live = [0; 64];
-                let mut count = 0;
-                for datagram in datagrams.iter() {
-                    let number = stream.datagram_of(account.datagram(datagram.bytes()));
-                    if !(first_held..end_held).contains(&number) {
-                        live[count] = number;
-                        count += 1;
-                    }
-                }
+        let mut live = [0; MOST];
+        let mut count = 0;
+        let taken = source.take(|datagram| {
+            let number = stream.datagram_of(account.datagram(datagram));
+            if !(first_held..end_held).contains(&number) {
+                live[count] = number;
+                count += 1;
+            }
+        });
+        if taken.is_err() {
+            told.end();
+        }
+        let now = match taken? {
+            Poll::Ready(()) => {
                 let now = clock.now();
                 for &number in &live[..count] {
                     let due = timetable.due(number);
@@ -200,7 +250,7 @@ pub(super) fn decode(
         }
     }
     told.end();
-    Decoded { account, notes, before, behind }
+    Ok(Decoded { account, notes, before, behind })
 }
 
 #[cfg(test)]

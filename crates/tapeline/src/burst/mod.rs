@@ -1,7 +1,7 @@
 //! `tapeline burst`: holds datagrams back under a live feed, cuts them loose, and times the recovery.
 //!
 //! Real sockets on loopback and three threads, as in a plant: one feeds on a fixed schedule, one receives into a pool, one
-//! decodes. What is held back is in the receiving thread's slots, or not sent yet. One clock tells all: the backlog is what
+//! decodes (or two threads: the one that decodes receives). What is held back is in the receiving thread's slots, or not sent yet. One clock tells all: the backlog is what
 //! is due by the schedule and not decoded, wherever it is.
 
 mod decoding;
@@ -47,6 +47,7 @@ and not decoded) is back at its steady level. Every message is accounted for by 
 Examples:
   tapeline burst                                 50,000 datagrams, held in the receiving thread
   tapeline burst --at sender                     the same, held by the feeder and sent at full speed
+  tapeline burst --at sender --pool inline       the same, received and decoded by one thread
   tapeline burst --compare                       three kinds of pool in turn, in one run
   tapeline burst --compare --decode none         the same, and nothing but the pool behind the socket
   tapeline burst --hold 200k --feed-rate 300k    more of everything
@@ -67,7 +68,7 @@ pub(crate) struct Burst {
     /// Where the receiving thread keeps its empty slots
     #[arg(long, value_enum, default_value = "spsc", conflicts_with = "compare")]
     pool: Pool,
-    /// Measure spsc, malloc and list-lock in turn, round by round
+    /// Measure spsc, malloc and list-lock in turn, round by round, and inline with --at sender
     #[arg(long)]
     compare: bool,
     /// What the decoder does
@@ -173,6 +174,12 @@ impl Burst {
             );
             return refused(format!("no live feed at a rate of {}", self.feed_rate), hint);
         }
+        if self.pool == Pool::Inline && self.at == At::Socket {
+            return refused(
+                "without a receiving thread nothing can be held behind the socket".to_owned(),
+                "--pool inline goes with --at sender".to_owned(),
+            );
+        }
         let slots = self.slots.unwrap_or_else(|| roomy(self.hold));
         if slots == 0 || slots > MAX_SLOTS as u64 {
             let hint = format!("--slots takes 1 to {}", figures::thousands(MAX_SLOTS as u64));
@@ -218,7 +225,7 @@ impl Burst {
     fn measure(&self, plan: &Plan, stop: &Stop) -> anyhow::Result<Option<Report>> {
         let clock = Clock::calibrate();
         let started = clock.now();
-        let pools = if self.compare { Pool::COMPARED.to_vec() } else { vec![self.pool] };
+        let pools = if self.compare { Pool::compared(self.at) } else { vec![self.pool] };
         let watched: Vec<usize> = cores().into_iter().take(MOST_CORES).collect();
         let threshold = Duration::from_nanos(Jitter::THRESHOLD_NS);
         let noise = jitter::measure(&watched, JITTER, threshold, &clock, stop)?;

@@ -28,7 +28,7 @@ pub(super) enum At {
     Sender,
 }
 
-/// Where empty slots are kept.
+/// Where empty slots are kept, or whether there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Pool {
@@ -40,11 +40,17 @@ pub(super) enum Pool {
     ListLock,
     /// In such a list, which is counted by walking it whenever a slot comes back
     ListCount,
+    /// There is none: the decoding thread reads the socket itself, as a plant's does unless told otherwise (only with --at
+    /// sender)
+    Inline,
 }
 
 impl Pool {
-    /// Those that are compared.
-    pub(super) const COMPARED: [Self; 3] = [Self::Spsc, Self::Malloc, Self::ListLock];
+    /// Those that are compared. Without a receiving thread nothing can be held behind the socket.
+    pub(super) fn compared(at: At) -> Vec<Self> {
+        let inline = (at == At::Sender).then_some(Self::Inline);
+        [Self::Spsc, Self::Malloc, Self::ListLock].into_iter().chain(inline).collect()
+    }
 
     /// As on the command line.
     pub(super) fn name(self) -> &'static str {
@@ -53,15 +59,18 @@ impl Pool {
             Self::Malloc => "malloc",
             Self::ListLock => "list-lock",
             Self::ListCount => "list-count",
+            Self::Inline => "inline",
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
+    /// As the wire's pools are named, if it is one.
+    pub(super) fn kind(self) -> Option<Kind> {
         match self {
-            Self::Spsc => Kind::Spsc,
-            Self::Malloc => Kind::Heap,
-            Self::ListLock => Kind::List,
-            Self::ListCount => Kind::CountedList,
+            Self::Spsc => Some(Kind::Spsc),
+            Self::Malloc => Some(Kind::Heap),
+            Self::ListLock => Some(Kind::List),
+            Self::ListCount => Some(Kind::CountedList),
+            Self::Inline => None,
         }
     }
 }

@@ -19,6 +19,19 @@ pub(super) struct Taken {
     pub(super) receive_buffer: usize,
 }
 
+impl Taken {
+    /// By nobody but the decoder, without a pool.
+    pub(super) fn inline(receiver: &mut Receiver) -> Self {
+        Self {
+            released: None,
+            counters: Counters::default(),
+            pages: Pages::Ordinary,
+            kernel_drops: receiver.ask_kernel_drops(),
+            receive_buffer: receiver.receive_buffer().got,
+        }
+    }
+}
+
 /// Receives until the round has ended.
 pub(super) fn receive(
     plan: &Plan,

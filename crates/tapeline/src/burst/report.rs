@@ -16,7 +16,7 @@ use crate::plot::{Curve, Curves};
 use crate::run_folder::RunFolder;
 
 /// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// A feeder that is later than this in the median, before anything is held, does not send what was asked.
 const LATE_NS: u64 = 2_000_000;
 
@@ -71,6 +71,8 @@ pub(super) struct Summary {
     pub(super) meanwhile: Percentiles,
     /// The median drain beside that of the first pool.
     pub(super) to_first: Option<f64>,
+    /// The median drain beside bare sending and receiving, where the feeder held the datagrams.
+    pub(super) to_bare: Option<f64>,
     pub(super) rounds: Vec<Outcome>,
 }
 
@@ -99,6 +101,7 @@ impl Summary {
             before: merged(|round| &round.recorders.before),
             meanwhile: merged(|round| &round.recorders.meanwhile),
             to_first: None,
+            to_bare: None,
             rounds,
         }
     }
@@ -128,8 +131,6 @@ pub(super) struct Report {
     floor: Floor,
     /// Bare sending and receiving of the held datagrams, in between the rounds.
     bare_ns: Option<Spread>,
-    /// The first pool's median drain beside that.
-    to_bare: Option<f64>,
     /// The noise of the cores, measured before.
     jitter_floor_p99_ns: u64,
     environment: Environment,
@@ -160,16 +161,14 @@ impl Report {
             outcomes = others;
             pools.push(Summary::of(pool, of_pool));
         }
+        let bare_ns = Spread::of(measured.bare);
+        let bare = bare_ns.filter(|_| plan.at == At::Sender).map(|bare| bare.median);
         let first = pools.first().and_then(|pool| pool.drain_ns).map(|drain| drain.median);
         for pool in &mut pools {
             let own = pool.drain_ns.map(|drain| drain.median);
-            pool.to_first = first.zip(own).map(|(first, own)| own as f64 / first.max(1) as f64);
+            let beside = |other: Option<u64>| other.zip(own).map(|(of, own)| own as f64 / of.max(1) as f64);
+            (pool.to_first, pool.to_bare) = (beside(first), beside(bare));
         }
-        let bare_ns = Spread::of(measured.bare);
-        let to_bare = match (plan.at, first, bare_ns) {
-            (At::Sender, Some(drain), Some(bare)) => Some(drain as f64 / bare.median.max(1) as f64),
-            _ => None,
-        };
         let (verdict, why) = judge(&plan, &pools);
         Self {
             layout: LAYOUT,
@@ -183,7 +182,6 @@ impl Report {
             pools,
             floor: measured.floor,
             bare_ns,
-            to_bare,
             jitter_floor_p99_ns: measured.jitter_floor_p99_ns,
             environment: measured.environment,
             plan,
@@ -233,12 +231,11 @@ impl Report {
             ),
         );
         if let Some(bare) = self.bare_ns {
-            let ratio =
-                self.to_bare.map_or_else(String::new, |ratio| format!("; the drain is {ratio:.2} × that"));
+            let ratios = self.ratios_to_bare();
             let each = bare.median as f64 / *hold as f64 / 1_000.0;
             fact(
                 "floor, bare",
-                format!("{} to send and receive them, {each:.2} µs each{ratio}", bare.durations()),
+                format!("{} to send and receive them, {each:.2} µs each{ratios}", bare.durations()),
             );
         }
         fact(
@@ -392,14 +389,19 @@ impl Report {
         let decode = figures::duration(self.floor.decode_ns);
         let _ = write!(text, "\nFloors: {line} on a line of {rate}, {decode} to decode in memory");
         if let Some(bare) = self.bare_ns {
-            let _ = write!(text, ", {} to send and receive and nothing else", bare.durations());
-        }
-        if let Some(ratio) = self.to_bare {
-            let _ = write!(text, "; the first pool's drain is {ratio:.2} × that");
+            let ratios = self.ratios_to_bare();
+            let _ = write!(text, ", {} to send and receive and nothing else{ratios}", bare.durations());
         }
         let verdict = self.verdict;
         let _ = writeln!(text, ".\n\n{verdict}: {}.", self.why);
         text
+    }
+
+    /// How the pools stand beside bare sending and receiving, as the end of a sentence.
+    fn ratios_to_bare(&self) -> String {
+        let ratio = |pool: &Summary| pool.to_bare.map(|ratio| format!("{} {ratio:.2}", pool.pool.name()));
+        let ratios: Vec<String> = self.pools.iter().filter_map(ratio).collect();
+        if ratios.is_empty() { String::new() } else { format!("; drains beside that: {}", ratios.join(", ")) }
     }
 
     fn rounds(&self) -> impl Iterator<Item = &Outcome> {

@@ -8,7 +8,7 @@ use tapeline_measure::{Clock, Nanos, Percentiles, Recorder};
 use tapeline_wire::pool::{self, Pages, Settings};
 use tapeline_wire::udp::{ReceiveOptions, Receiver, SendOptions, Sender};
 
-use super::decoding::{Decoded, Note, decode};
+use super::decoding::{Decoded, Note, Socket, decode};
 use super::feeder::{Fed, feed};
 use super::gun::Gun;
 use super::plan::{Plan, Pool, Told};
@@ -115,32 +115,20 @@ impl Outcome {
         stop: &Stop,
     ) -> anyhow::Result<Option<Self>> {
         let (receiver, gun) = sockets(plan)?;
-        let settings = Settings {
-            kind: pool.kind(),
-            slots: plan.slots,
-            policy: plan.policy.policy(),
-            huge_pages: plan.huge_pages,
-            ..Settings::default()
-        };
-        let (intake, outlet) = pool::open(&settings).map_err(hinted)?;
         let timetable = Timetable::new(plan.rate_hz, plan.stream.messages(), clock.now() + START_NS);
         let told = Told::default();
-        let (fed, taken, decoded) = thread::scope(|scope| {
+        let (fed, found) = thread::scope(|scope| {
             let feeding = scope.spawn(|| -> anyhow::Result<Fed> {
                 plan.bind(0)?;
                 feed(plan, gun, &timetable, clock, &told, stop).map_err(hinted)
             });
-            let receiving = scope.spawn(|| -> anyhow::Result<Taken> {
-                plan.bind(1)?;
-                receive(plan, receiver, intake, clock, &told).map_err(hinted)
-            });
-            let decoding = scope.spawn(|| -> anyhow::Result<Decoded> {
-                plan.bind(2)?;
-                Ok(decode(plan, outlet, &timetable, clock, &told))
-            });
-            (joined(feeding), joined(receiving), joined(decoding))
+            let found = take(plan, pool, receiver, &timetable, clock, &told);
+            if found.is_err() {
+                told.end();
+            }
+            (joined(feeding), found)
         });
-        let (fed, taken, decoded) = (fed?, taken?, decoded?);
+        let (fed, (taken, decoded)) = (fed?, found?);
         if stop.requested() {
             return Ok(None);
         }
@@ -210,6 +198,47 @@ impl Outcome {
             recorders: Recorders { before: decoded.before, meanwhile },
         }
     }
+}
+
+/// Receives and decodes, in two threads with a pool between them, or in one without.
+fn take(
+    plan: &Plan,
+    pool: Pool,
+    receiver: Receiver,
+    timetable: &Timetable,
+    clock: &Clock,
+    told: &Told,
+) -> anyhow::Result<(Taken, Decoded)> {
+    let Some(kind) = pool.kind() else {
+        return thread::scope(|scope| {
+            joined(scope.spawn(|| {
+                plan.bind(2)?;
+                let mut socket = Socket::new(receiver);
+                let decoded = decode(plan, &mut socket, timetable, clock, told).map_err(hinted)?;
+                Ok((Taken::inline(&mut socket.receiver), decoded))
+            }))
+        });
+    };
+    let settings = Settings {
+        kind,
+        slots: plan.slots,
+        policy: plan.policy.policy(),
+        huge_pages: plan.huge_pages,
+        ..Settings::default()
+    };
+    let (intake, mut outlet) = pool::open(&settings).map_err(hinted)?;
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| -> anyhow::Result<Taken> {
+            plan.bind(1)?;
+            receive(plan, receiver, intake, clock, told).map_err(hinted)
+        });
+        let decoding = scope.spawn(move || -> anyhow::Result<Decoded> {
+            plan.bind(2)?;
+            decode(plan, &mut outlet, timetable, clock, told).map_err(hinted)
+        });
+        let (taken, decoded) = (joined(receiving), joined(decoding));
+        Ok((taken?, decoded?))
+    })
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
