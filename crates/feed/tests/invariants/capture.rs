@@ -145,13 +145,13 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     };
-    let records = super::dbn::file_seeds().into_iter().map(|(_, file)| file);
-    let [_, _, with_metadata, _, in_frames, _] = <[_; 6]>::try_from(records.collect::<Vec<_>>()).unwrap();
+    let records = super::dbn::file_seeds();
+    let record = |wanted| records.iter().find(|(name, _)| *name == wanted).unwrap().1.clone();
     vec![
         ("pcap.gz", gzip(&pcap)),
         ("pcap.zst", zstd::bulk::compress(&pcap, 1).unwrap()),
-        ("records.zst", in_frames),
-        ("metadata", with_metadata),
+        ("records.zst", record("frames")),
+        ("metadata", record("version-3")),
         ("messages.gz", gzip(&messages[..400])),
         ("messages", messages),
         ("pcap", pcap),

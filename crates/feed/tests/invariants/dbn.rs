@@ -149,9 +149,9 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![("kinds", kinds), ("orders", orders.concat())]
 }
 
-/// Metadata with two instruments, one of which changes its symbol, and a symbol that there is not.
-fn metadata(version: u8, ts_out: bool) -> Vec<u8> {
-    let length = if version == 1 { 22 } else { 71 };
+/// Metadata with two instruments, one of which changes its symbol, and a symbol that there is not; symbols have `length`
+/// bytes.
+fn metadata(version: u8, length: usize, ts_out: bool) -> Vec<u8> {
     let text = |text: &[u8], bytes: usize| {
         let mut field = text.to_vec();
         field.resize(bytes, 0);
@@ -188,17 +188,18 @@ fn metadata(version: u8, ts_out: bool) -> Vec<u8> {
 /// Inputs to begin with, for [`file`]: every version, with a gateway's times, without metadata, and in two compressed frames.
 pub(crate) fn file_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let [_, (_, orders)] = <[_; 2]>::try_from(seeds()).unwrap();
-    let file = |version| [metadata(version, false), orders.clone()].concat();
+    let file = |version, length| [metadata(version, length, false), orders.clone()].concat();
     let longer = orders.chunks(56).flat_map(|order| [&[16], &order[1..], &[9; 8]].concat());
     let packed = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
     let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
-    let (whole, cut) = (file(3), metadata(3, false).len() + 30);
+    let (whole, cut) = (file(3, 71), metadata(3, 71, false).len() + 30);
     vec![
-        ("version-1", file(1)),
-        ("version-2", file(2)),
+        ("version-1", file(1, 22)),
+        ("version-2", file(2, 71)),
         ("version-3", whole.clone()),
-        ("times", [metadata(3, true), longer.collect()].concat()),
+        ("times", [metadata(3, 71, true), longer.collect()].concat()),
         ("frames", [&packed(&whole[..cut])[..], &skipped, &packed(&whole[cut..])].concat()),
+        ("short-symbols", file(3, 2)),
         ("fragment", orders),
     ]
 }

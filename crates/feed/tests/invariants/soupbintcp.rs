@@ -61,6 +61,7 @@ fn from_server(bytes: &[u8]) {
         let before = (client.next_sequence(), client.is_over());
         match client.receive(&bytes[at..], Nanos(at as u64)) {
             Ok(ClientStep::Event(event, taken)) => {
+                let is_last = matches!(event, ClientEvent::EndOfSession { .. } | ClientEvent::Rejected(_));
                 match event {
                     ClientEvent::Accepted { sequence, .. } => {
                         assert_eq!(before.0, None);
@@ -73,6 +74,8 @@ fn from_server(bytes: &[u8]) {
                     ClientEvent::EndOfSession { next: end } => assert_eq!(Some(end), next),
                     _ => {}
                 }
+                let after = if is_last { None } else { next };
+                assert_eq!((client.next_sequence(), client.is_over()), (after, is_last));
                 at += taken;
             }
             Ok(ClientStep::Incomplete { needed }) => {
@@ -131,5 +134,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         &END_OF_SESSION,
     ];
     let client = [&login(&some_login())[..], b"\0\x01R", b"\0\x03Uxy", b"\0\x01O"];
-    vec![("server", server.concat()), ("client", client.concat())]
+    let long =
+        [&accepted(Session::new("FUZZ"), 7)[..], &message(&[b'x'; 300]), &message(b""), &message(b"end")];
+    vec![("long", long.concat()), ("server", server.concat()), ("client", client.concat())]
 }
