@@ -48,7 +48,7 @@ torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORT
 
 fuzz: ## any bytes for every decoder and for the ring, led by coverage, FUZZ_SECONDS in all; TARGET=… is one of them
 	@scripts/setup test
-	@command -v cargo-fuzz >/dev/null || $(CARGO) install cargo-fuzz
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
 	CARGO='$(CARGO)' scripts/fuzz $(FUZZ_SECONDS) $(TARGET)
 
 faults: ## SEEDS bad days for a real plant, a thousand times as many for arbitration alone: nothing is lost in silence
