@@ -4,9 +4,10 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, SocketFlags, sockopt};
 
-use super::Stream;
+use super::socket::open;
+use super::{Socket, Stream};
 use crate::Error;
 use crate::error::Operation;
 
@@ -27,7 +28,7 @@ impl Listener {
     /// The address is taken or not this machine's.
     pub fn open(address: SocketAddrV4) -> Result<Self, Error> {
         let failed = |operation| move |errno| Error::socket(operation, address, errno);
-        let socket = open_socket(address)?;
+        let socket = open(address)?;
         // A server that is started again finds its own old connections still fading away.
         sockopt::set_socket_reuseaddr(&socket, true).map_err(|cause| Error::Option {
             option: "SO_REUSEADDR",
@@ -49,6 +50,14 @@ impl Listener {
     /// # Errors
     /// [`Error::Socket`] when the machine refuses, such as for too many open files. Those that wait go on waiting.
     pub fn accept(&mut self, input_bytes: usize) -> Result<Option<Stream>, Error> {
+        self.accept_socket()?.map(|socket| Stream::new(socket, input_bytes)).transpose()
+    }
+
+    /// The next connection that waits, without buffers; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_socket(&mut self) -> Result<Option<Socket>, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         loop {
             match net::acceptfrom_with(&self.socket, flags) {
@@ -56,7 +65,7 @@ impl Listener {
                     let peer = peer.and_then(|any| SocketAddrV4::try_from(any).ok());
                     // Gone before it was accepted.
                     let Some(peer) = peer else { continue };
-                    return Stream::accepted(socket, peer, input_bytes).map(Some);
+                    return Ok(Some(Socket::accepted(socket, peer)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
@@ -75,15 +84,4 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// A TCP socket that does not wait.
-pub(super) fn open_socket(address: SocketAddrV4) -> Result<OwnedFd, Error> {
-    net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        Some(ipproto::TCP),
-    )
-    .map_err(|errno| Error::socket(Operation::Open, address, errno))
 }

@@ -3,12 +3,14 @@
 //! | file | owns |
 //! |---|---|
 //! | `listener.rs` | a listening socket |
+//! | `socket.rs` | one connection without buffers |
 //! | `stream.rs` | one connection with what was received and not taken, and what is to be sent |
 //!
 //! Both ends of a connection are a [`Stream`]. Whoever speaks a protocol looks at [`Stream::bytes`], takes whole packets off
 //! with [`Stream::consume`], appends answers to [`Stream::output`] and flushes. [`wait`] sleeps until any of many can go on.
 
 mod listener;
+mod socket;
 mod stream;
 
 use std::os::fd::BorrowedFd;
@@ -18,7 +20,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 pub use listener::Listener;
-pub use stream::{Received, Stream};
+pub use socket::Socket;
+pub use stream::Stream;
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Received {
+    /// So many bytes more are there.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// There is no room: take something first.
+    Full,
+    /// The peer sends nothing any more. What is there can still be taken.
+    Closed,
+}
 
 /// What a socket is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,181 @@
+//! A TCP socket that does not wait: connecting, reading, writing, and its options.
+
+use std::io::IoSlice;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, ipproto, sockopt,
+};
+
+use super::Received;
+use crate::Error;
+use crate::error::Operation;
+
+/// One end of a connection, without buffers of its own.
+///
+/// An [`Error`] is the end of it: reset, refused, gone.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    peer: SocketAddrV4,
+    connecting: bool,
+}
+
+impl Socket {
+    /// Begins to connect. Whether it has connected is known when [`has_connected`](Self::has_connected) says so.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] when it is known at once that nobody can be reached there.
+    pub fn connect(address: SocketAddrV4) -> Result<Self, Error> {
+        let fd = open(address)?;
+        let connecting = match net::connect(&fd, &address) {
+            Ok(()) => false,
+            Err(Errno::INPROGRESS | Errno::INTR) => true,
+            Err(errno) => return Err(Error::socket(Operation::Dial, address, errno)),
+        };
+        Ok(Self { fd, peer: address, connecting })
+    }
+
+    pub(super) fn accepted(fd: OwnedFd, peer: SocketAddrV4) -> Self {
+        Self { fd, peer, connecting: false }
+    }
+
+    /// Reads once into `room`: [`Received::Full`] when it is empty.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn receive(&mut self, room: &mut [u8]) -> Result<Received, Error> {
+        if self.connecting {
+            return Ok(Received::Nothing);
+        }
+        if room.is_empty() {
+            return Ok(Received::Full);
+        }
+        loop {
+            match net::recv(&self.fd, &mut *room, RecvFlags::empty()) {
+                Ok((0, _)) => return Ok(Received::Closed),
+                Ok((count, _)) => return Ok(Received::Bytes(count)),
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::socket(Operation::Receive, self.peer, errno)),
+            }
+        }
+    }
+
+    /// Sends once, as much of the pieces as there is room for: how many bytes, 0 where there is none or the connection is
+    /// still being made.
+    ///
+    /// # Errors
+    /// The connection is broken, or could not be made.
+    pub fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Error> {
+        if self.connecting && !self.has_connected()? {
+            return Ok(0);
+        }
+        loop {
+            match net::sendmsg(&self.fd, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::socket(Operation::Send, self.peer, errno)),
+            }
+        }
+    }
+
+    /// Says to the peer that nothing more will be sent. What it sends until it has heard of it can still be received; closing
+    /// at once instead could take back what is still on its way.
+    pub fn finish(&self) {
+        // A connection that is broken needs no end.
+        let _ = net::shutdown(&self.fd, net::Shutdown::Write);
+    }
+
+    /// Whether the connection has been made by now.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub fn has_connected(&mut self) -> Result<bool, Error> {
+        if !self.connecting {
+            return Ok(true);
+        }
+        let failed = |errno| Error::socket(Operation::Dial, self.peer, errno);
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut polled = [PollFd::new(&self.fd, PollFlags::OUT)];
+        if poll(&mut polled, Some(&none)).unwrap_or(0) == 0 {
+            return Ok(false);
+        }
+        sockopt::socket_error(&self.fd).map_err(failed)?.map_err(failed)?;
+        self.connecting = false;
+        Ok(true)
+    }
+
+    /// Whether it is still being made, as far as is known.
+    pub fn is_connecting(&self) -> bool {
+        self.connecting
+    }
+
+    /// `TCP_NODELAY`: small pieces go out at once, without waiting for the peer to acknowledge what went before.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn set_no_delay(&self, on: bool) -> Result<(), Error> {
+        let refused = self.refused("TCP_NODELAY", u32::from(on));
+        sockopt::set_tcp_nodelay(&self.fd, on).map_err(refused)
+    }
+
+    /// `SO_SNDBUF`, bytes; the kernel doubles it for its own needs, and `net.core.wmem_max` bounds it.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn set_send_buffer(&self, bytes: u32) -> Result<(), Error> {
+        let refused = self.refused("SO_SNDBUF", bytes);
+        sockopt::set_socket_send_buffer_size(&self.fd, bytes as usize).map_err(refused)
+    }
+
+    /// `SO_RCVBUF`, bytes; the kernel doubles it for its own needs, and `net.core.rmem_max` bounds it.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn set_receive_buffer(&self, bytes: u32) -> Result<(), Error> {
+        let refused = self.refused("SO_RCVBUF", bytes);
+        sockopt::set_socket_recv_buffer_size(&self.fd, bytes as usize).map_err(refused)
+    }
+
+    /// The other end.
+    pub fn peer_address(&self) -> SocketAddrV4 {
+        self.peer
+    }
+
+    /// This end, once it has one.
+    pub fn local_address(&self) -> Option<SocketAddrV4> {
+        net::getsockname(&self.fd).ok().and_then(|any| SocketAddrV4::try_from(any).ok())
+    }
+
+    fn refused(&self, option: &'static str, value: u32) -> impl FnOnce(Errno) -> Error {
+        let address = self.peer;
+        move |errno| Error::Option {
+            option,
+            value: value.to_string(),
+            address: address.to_string(),
+            cause: errno.into(),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A TCP socket that does not wait.
+pub(super) fn open(address: SocketAddrV4) -> Result<OwnedFd, Error> {
+    net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        Some(ipproto::TCP),
+    )
+    .map_err(|errno| Error::socket(Operation::Open, address, errno))
+}
