@@ -73,6 +73,14 @@ pub enum Error {
         /// What the system said.
         cause: io::Error,
     },
+    /// The machine refused something that waiting for many sockets at once needs.
+    #[error("cannot {operation} the reactor: {cause}")]
+    Reactor {
+        /// What was tried.
+        operation: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// The caller gave a datagram that is longer than the path or the protocol carries.
     #[error("a datagram of {length} bytes is too long for {address}")]
     TooLong {
@@ -140,13 +148,17 @@ impl Error {
             }
             Self::Memory { .. } => Some("ask for fewer slots, of about 2 KiB each".to_owned()),
             Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
-            Self::Option { .. } | Self::Interfaces { .. } => None,
+            Self::Option { .. } | Self::Interfaces { .. } | Self::Reactor { .. } => None,
         }
     }
 
     pub(crate) fn socket(operation: Operation, address: impl fmt::Display, errno: Errno) -> Self {
         Self::Socket { operation, address: address.to_string(), cause: errno.into() }
     }
+}
+
+pub(crate) fn reactor(operation: &'static str, cause: io::Error) -> Error {
+    Error::Reactor { operation, cause }
 }
 
 fn hint_for(operation: Operation, cause: &io::Error) -> Option<&'static str> {

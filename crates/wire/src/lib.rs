@@ -29,6 +29,7 @@
 mod error;
 pub mod interface;
 pub mod pool;
+pub mod rssl;
 pub mod tcp;
 pub mod udp;
 

@@ -1,0 +1,306 @@
+//! One connection: a session on a socket.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tapeline_measure::Nanos;
+
+use super::fault::{Fault, Reason};
+use super::output::{Output, Sent};
+use super::session::{Event, Found, Negotiated, Session};
+use super::settings::Settings;
+use super::transport::Transport;
+use crate::tcp::Received;
+
+/// How often a connection may read before it is another one's turn.
+const READS: u32 = 4;
+
+/// A session with its socket, and what was received and not taken.
+#[derive(Debug)]
+pub(super) struct Connection {
+    transport: Transport,
+    session: Session,
+    input: Input,
+    /// Bytes of the input that the last event lay in.
+    looked_at: usize,
+    /// Reads that are left of its turn.
+    reads: u32,
+    /// Why it is over.
+    reason: Option<Reason>,
+}
+
+/// How far a connection got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Event(Found),
+    /// Nothing to do until the socket says so.
+    Idle,
+    /// There may be more, but others should have their turn.
+    Yield,
+    Over,
+}
+
+impl Connection {
+    pub(super) fn new(
+        transport: Transport,
+        session: Session,
+        settings: &Arc<Settings>,
+    ) -> Result<Self, crate::Error> {
+        let socket = transport.socket();
+        socket.set_no_delay(settings.tcp_nodelay)?;
+        if settings.sys_send_buf_size > 0 {
+            socket.set_send_buffer(settings.sys_send_buf_size)?;
+        }
+        if settings.sys_recv_buf_size > 0 {
+            socket.set_receive_buffer(settings.sys_recv_buf_size)?;
+        }
+        let input = Input::new(settings.input_bytes());
+        Ok(Self { transport, session, input, looked_at: 0, reads: READS, reason: None })
+    }
+
+    /// Goes on to the next event.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Nanos) -> Progress {
+        self.input.consume(std::mem::take(&mut self.looked_at));
+        if self.reason.is_some() {
+            return Progress::Over;
+        }
+        loop {
+            match self.session.find(self.input.bytes_mut()) {
+                Ok((consumed, Some(found))) => {
+                    self.looked_at = consumed;
+                    return Progress::Event(found);
+                }
+                Ok((consumed, None)) => self.input.consume(consumed),
+                Err(reason) => return self.end(reason),
+            }
+            if self.reads == 0 {
+                self.reads = READS;
+                return Progress::Yield;
+            }
+            self.reads -= 1;
+            match self.transport.receive(self.input.room()) {
+                Ok(Received::Bytes(count)) => {
+                    self.input.add(count);
+                    self.session.heard(now);
+                }
+                Ok(Received::Nothing) => break,
+                Ok(Received::Full) => {
+                    return self.end(Fault::new("frame that never ends", "at most 65,535 bytes").into());
+                }
+                Ok(Received::Closed) if self.session.is_unanswered() => return self.end(Reason::NoAnswer),
+                Ok(Received::Closed) => return self.end(Reason::Peer),
+                Err(reason) => return self.end(reason),
+            }
+        }
+        self.reads = READS;
+        // Room to write may be what it was woken for; and a handshake has its answer waiting.
+        if self.unsent() > 0 || self.transport.is_connecting() {
+            self.flush();
+            if self.reason.is_some() {
+                return Progress::Over;
+            }
+        }
+        if self.session.output().has_room_again() { Progress::Event(Found::Room) } else { Progress::Idle }
+    }
+
+    /// Sends as much as there is room for; whether all is out. What goes wrong ends the connection.
+    pub(super) fn flush(&mut self) -> bool {
+        flush(self.session.output(), &mut self.transport, &mut self.reason)
+    }
+
+    /// Pings and time-outs.
+    pub(super) fn turn(&mut self, now: Nanos) {
+        if self.reason.is_none()
+            && let Err(reason) = self.session.turn(now)
+        {
+            self.end(reason);
+        }
+    }
+
+    /// Ends it from this side, or for this reason: what waits is sent, as much as there is room for.
+    pub(super) fn end(&mut self, reason: Reason) -> Progress {
+        if self.reason.is_none() {
+            self.flush();
+            self.session.output().close();
+            self.transport.finish();
+            self.reason = Some(reason);
+        }
+        Progress::Over
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    pub(super) fn reason(&self) -> Option<&Reason> {
+        self.reason.as_ref()
+    }
+
+    pub(super) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    pub(super) fn unsent(&mut self) -> usize {
+        self.session.output().unsent()
+    }
+
+    /// The last event, and the way to answer it.
+    #[inline]
+    pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Sender<'_>) {
+        let Self { transport, session, input, reason, .. } = self;
+        let (event, output) = match (found, &mut *reason) {
+            (Some(found), reason) => {
+                let (event, output) = session.event_and_output(found, input.bytes());
+                return (event, Sender { output, transport, reason: Ending::Open(reason) });
+            }
+            (None, Some(reason)) => (Event::Closed(reason), session.output()),
+            (None, None) => (Event::Closed(&Reason::Local), session.output()),
+        };
+        (event, Sender { output, transport, reason: Ending::Closed })
+    }
+
+    pub(super) fn sender(&mut self) -> Sender<'_> {
+        let Self { transport, session, reason, .. } = self;
+        Sender { output: session.output(), transport, reason: Ending::Open(reason) }
+    }
+
+    pub(super) fn negotiated(&self) -> Option<&Negotiated> {
+        self.session.negotiated()
+    }
+}
+
+/// The way to send on a connection, also while one of its events is looked at.
+#[derive(Debug)]
+pub struct Sender<'a> {
+    output: &'a mut Output,
+    transport: &'a mut Transport,
+    reason: Ending<'a>,
+}
+
+/// Where to say that sending has ended the connection.
+#[derive(Debug)]
+enum Ending<'a> {
+    Open(&'a mut Option<Reason>),
+    Closed,
+}
+
+impl Sender<'_> {
+    /// Takes a message. It goes out with the next flush: this one's, the reactor's before it waits, or at once where more
+    /// than the high-water mark waits.
+    #[inline]
+    pub fn send(&mut self, message: &[u8]) -> Sent {
+        let sent = self.output.send(message);
+        self.sent(sent, |output| output.send(message))
+    }
+
+    /// Takes a message into a frame that it shares with those packed before and after it; see [`Output::pack`].
+    #[inline]
+    pub fn pack(&mut self, message: &[u8]) -> Sent {
+        let sent = self.output.pack(message);
+        self.sent(sent, |output| output.pack(message))
+    }
+
+    /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
+    pub fn flush(&mut self) -> bool {
+        match &mut self.reason {
+            Ending::Open(reason) => flush(self.output, self.transport, reason),
+            Ending::Closed => true,
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn unsent(&self) -> usize {
+        self.output.unsent()
+    }
+
+    /// Whether messages are taken.
+    pub fn is_open(&self) -> bool {
+        self.output.is_open()
+    }
+
+    #[inline]
+    fn sent(&mut self, sent: Sent, again: impl FnOnce(&mut Output) -> Sent) -> Sent {
+        if sent == Sent::Full {
+            // The socket may have room where the buffers have none.
+            self.flush();
+            return again(self.output);
+        }
+        if self.output.is_high() {
+            self.flush();
+        }
+        sent
+    }
+}
+
+/// Sends as much as there is room for; whether all is out.
+fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Reason>) -> bool {
+    if reason.is_some() {
+        return true;
+    }
+    loop {
+        let framed = output.advance();
+        while output.waiting() > 0 {
+            match transport.send(&output.pieces()) {
+                Ok(0) => return false,
+                Ok(count) => output.consume(count),
+                Err(cause) => {
+                    output.close();
+                    *reason = Some(cause);
+                    return true;
+                }
+            }
+        }
+        if framed {
+            return transport.flush(reason);
+        }
+    }
+}
+
+/// What was received and not taken, in a block of fixed size.
+struct Input {
+    bytes: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    fn new(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes].into(), start: 0, end: 0 }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.end]
+    }
+
+    #[inline]
+    fn consume(&mut self, count: usize) {
+        self.start = self.end.min(self.start + count);
+    }
+
+    /// Where to receive to: all that is free. What is left over, a frame's beginning as a rule, moves to the front.
+    fn room(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    fn add(&mut self, count: usize) {
+        self.end = self.bytes.len().min(self.end + count);
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bytes: there may be a password among them.
+        f.debug_struct("Input").field("waiting", &self.bytes().len()).finish_non_exhaustive()
+    }
+}

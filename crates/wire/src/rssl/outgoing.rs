@@ -1,0 +1,89 @@
+//! What waits to be sent: one block of memory, filled from the front and used again from there.
+
+use std::fmt;
+use std::io::IoSlice;
+
+/// Bytes in the order they are to be sent. What is reserved at one time is contiguous; at most two pieces are to be written.
+pub(super) struct Outgoing {
+    bytes: Box<[u8]>,
+    /// The first byte to send.
+    head: usize,
+    /// Behind the last byte that was added.
+    tail: usize,
+    /// Where the first piece ends, while a second one begins at 0.
+    wrapped: Option<usize>,
+}
+
+impl Outgoing {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes].into(), head: 0, tail: 0, wrapped: None }
+    }
+
+    /// Room for so many bytes in one piece, if there is any.
+    #[inline]
+    pub(super) fn reserve(&mut self, count: usize) -> Option<&mut [u8]> {
+        let end = if self.wrapped.is_some() { self.head } else { self.bytes.len() };
+        if end - self.tail >= count {
+            return self.bytes.get_mut(self.tail..self.tail + count);
+        }
+        if self.wrapped.is_none() && count <= self.head {
+            self.wrapped = Some(self.tail);
+            self.tail = 0;
+            return self.bytes.get_mut(..count);
+        }
+        None
+    }
+
+    /// Adds the first `count` bytes of what was reserved last.
+    #[inline]
+    pub(super) fn commit(&mut self, count: usize) {
+        self.tail += count;
+    }
+
+    /// What is to be written, in this order.
+    pub(super) fn pieces(&self) -> [IoSlice<'_>; 2] {
+        let (first, second) = match self.wrapped {
+            Some(end) => (&self.bytes[self.head..end], &self.bytes[..self.tail]),
+            None => (&self.bytes[self.head..self.tail], &[][..]),
+        };
+        [IoSlice::new(first), IoSlice::new(second)]
+    }
+
+    /// The first `count` bytes are out.
+    pub(super) fn consume(&mut self, mut count: usize) {
+        if let Some(end) = self.wrapped {
+            let first = count.min(end - self.head);
+            self.head += first;
+            count -= first;
+            if self.head == end {
+                (self.head, self.wrapped) = (0, None);
+            }
+        }
+        self.head += count;
+        debug_assert!(self.wrapped.is_some() || self.head <= self.tail, "no more than there was");
+        if self.wrapped.is_none() && self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self.wrapped {
+            Some(end) => end - self.head + self.tail,
+            None => self.tail - self.head,
+        }
+    }
+
+    /// Bytes that could wait.
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bytes: there may be a password among them.
+        f.debug_struct("Outgoing").field("waiting", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,327 @@
+//! Messages made into frames, and what waits to be sent.
+
+use std::fmt;
+use std::io::IoSlice;
+
+use super::compression::{self, Deflater};
+use super::frame::{HEADER, PING, extended, flag};
+use super::outgoing::Outgoing;
+use super::session::Negotiated;
+use super::settings::{LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings};
+
+/// What came of sending a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Sent {
+    /// It will go out, in its turn.
+    Queued,
+    /// Back pressure: there is no room, and nothing was taken. Try again after a flush that got something out.
+    Full,
+    /// It is longer than `max_message_bytes`, or empty: it can never be sent.
+    Unfit,
+    /// The connection is not open (yet, or any more).
+    NotOpen,
+}
+
+/// The sending side of a connection: messages become frames in memory that was reserved once. They go out in the order in
+/// which they were given.
+///
+/// A message longer than a frame goes out in fragments, as there is room; until its last one has found some, nothing else
+/// is taken.
+pub struct Output {
+    waiting: Outgoing,
+    framing: Option<Framing>,
+    deflater: Option<Deflater>,
+    /// Messages, each behind its length, that become one frame.
+    pack: Vec<u8>,
+    /// A message of which not all fragments have found room.
+    long: Vec<u8>,
+    /// Bytes of it that have.
+    long_at: usize,
+    id: u16,
+    max_message: usize,
+    high_water: usize,
+    /// A message found no room, and nobody has been told since that there is some again.
+    was_full: bool,
+    frames: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Framing {
+    /// The largest payload.
+    max: usize,
+    id_bytes: usize,
+    threshold: usize,
+}
+
+/// The two bytes by which the longest message that is not sent in fragments is shorter than a frame's largest payload: it
+/// could be packed.
+const PACKED_LENGTH: usize = 2;
+
+impl Output {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            waiting: Outgoing::new(settings.output_bytes()),
+            framing: None,
+            deflater: None,
+            pack: Vec::new(),
+            long: Vec::new(),
+            long_at: 0,
+            id: 0,
+            max_message: settings.max_message_bytes as usize,
+            high_water: settings.high_water_mark as usize,
+            was_full: false,
+            frames: 0,
+        }
+    }
+
+    /// From now on messages are taken. `level`: how hard zlib tries.
+    pub(super) fn open(&mut self, agreed: &Negotiated, settings: &Settings, level: u8) {
+        let max = agreed
+            .max_fragment_size
+            .min(settings.max_fragment_size)
+            .clamp(SMALLEST_FRAGMENT, LARGEST_FRAGMENT);
+        let max = usize::from(max);
+        let threshold = settings.threshold(agreed.compression);
+        self.framing = Some(Framing { max, id_bytes: agreed.version.id_bytes(), threshold });
+        self.deflater = Deflater::new(agreed.compression, level, max);
+    }
+
+    /// Takes a message.
+    #[inline]
+    pub fn send(&mut self, message: &[u8]) -> Sent {
+        let sent = self.try_send(message);
+        self.was_full |= sent == Sent::Full;
+        sent
+    }
+
+    #[inline]
+    fn try_send(&mut self, message: &[u8]) -> Sent {
+        let Some(framing) = self.framing else { return Sent::NotOpen };
+        if message.is_empty() || message.len() > self.max_message {
+            return Sent::Unfit;
+        }
+        let goes_first = !self.pack.is_empty() || !self.long.is_empty();
+        if goes_first && !self.advance() {
+            return Sent::Full;
+        }
+        if message.len() > framing.max - PACKED_LENGTH {
+            return self.send_long(message);
+        }
+        if self.frame(flag::DATA, &[], message) { Sent::Queued } else { Sent::Full }
+    }
+
+    /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
+    /// message would not fit, with the next [`send`](Self::send), or with a flush.
+    pub fn pack(&mut self, message: &[u8]) -> Sent {
+        let Some(framing) = self.framing else { return Sent::NotOpen };
+        if message.is_empty() || message.len() > framing.max - PACKED_LENGTH {
+            return self.send(message);
+        }
+        let room = framing.max - self.pack.len();
+        let goes_first = !self.long.is_empty() || message.len() + PACKED_LENGTH > room;
+        if goes_first && !self.advance() {
+            self.was_full = true;
+            return Sent::Full;
+        }
+        if self.pack.capacity() == 0 {
+            self.pack.reserve_exact(framing.max);
+        }
+        self.pack.extend((message.len() as u16).to_be_bytes());
+        self.pack.extend_from_slice(message);
+        Sent::Queued
+    }
+
+    /// Bytes that wait to be sent, framed or not.
+    pub fn unsent(&self) -> usize {
+        self.waiting.len() + self.pack.len() + self.long.len() - self.long_at
+    }
+
+    /// Whether more waits than the high-water mark says: it is time to flush.
+    #[inline]
+    pub fn is_high(&self) -> bool {
+        self.waiting.len() > self.high_water
+    }
+
+    /// Frames made so far, pings among them.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Whether messages are taken.
+    pub fn is_open(&self) -> bool {
+        self.framing.is_some()
+    }
+
+    /// Nothing more is taken; what waits can still go out.
+    pub(super) fn close(&mut self) {
+        self.framing = None;
+    }
+
+    /// Whether there is room again, after there was none: half of it, once each time.
+    pub(super) fn has_room_again(&mut self) -> bool {
+        let again =
+            self.was_full && self.long.is_empty() && self.waiting.len() <= self.waiting.capacity() / 2;
+        self.was_full &= !again;
+        again
+    }
+
+    /// Says that this side is alive. Where there is no room, what waits says so as well.
+    pub(super) fn ping(&mut self) {
+        self.frames += u64::from(put_whole(&mut self.waiting, &PING));
+    }
+
+    /// A message of the handshake. There is always room for those.
+    pub(super) fn handshake(&mut self, message: &[u8]) {
+        put_whole(&mut self.waiting, message);
+    }
+
+    /// Makes frames of what has not become any: whether all of it found room.
+    pub(super) fn advance(&mut self) -> bool {
+        if !self.pack.is_empty() {
+            let pack = std::mem::take(&mut self.pack);
+            let done = self.frame(flag::DATA | flag::PACKED, &[], &pack);
+            self.pack = pack;
+            if !done {
+                return false;
+            }
+            self.pack.clear();
+        }
+        if self.long.is_empty() {
+            return true;
+        }
+        let long = std::mem::take(&mut self.long);
+        self.long_at += self.fragments(&long[self.long_at..], self.id, None);
+        if self.long_at < long.len() {
+            self.long = long;
+            return false;
+        }
+        self.long_at = 0;
+        true
+    }
+
+    /// What is to be written.
+    pub(super) fn pieces(&self) -> [IoSlice<'_>; 2] {
+        self.waiting.pieces()
+    }
+
+    /// So many bytes of that are out.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.waiting.consume(count);
+    }
+
+    /// Bytes that are framed and wait.
+    #[inline]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn send_long(&mut self, message: &[u8]) -> Sent {
+        let Some(framing) = self.framing else { return Sent::NotOpen };
+        // Ids have one byte or two; 0 is skipped, as ETA does.
+        let last = if framing.id_bytes == 1 { u16::from(u8::MAX) } else { u16::MAX };
+        let id = if self.id >= last { 1 } else { self.id + 1 };
+        let at = self.fragments(message, id, Some(message.len() as u32));
+        if at == 0 {
+            return Sent::Full;
+        }
+        self.id = id;
+        // What is left waits in memory of its own, given back with its last fragment.
+        self.long.extend_from_slice(&message[at..]);
+        Sent::Queued
+    }
+
+    /// Makes fragments of `rest`, as many as there is room for: how many bytes of it. `total`: the length of the whole
+    /// message, where `rest` is all of it.
+    fn fragments(&mut self, rest: &[u8], id: u16, mut total: Option<u32>) -> usize {
+        let Some(framing) = self.framing else { return 0 };
+        let mut at = 0;
+        while at < rest.len() {
+            let mut extension = [extended::NEXT, 0, 0, 0, 0, 0, 0];
+            let mut size = 1;
+            if let Some(total) = total {
+                extension[0] = extended::FIRST;
+                extension[1..5].copy_from_slice(&total.to_be_bytes());
+                size = 5;
+            }
+            if framing.id_bytes == 2 {
+                extension[size..size + 2].copy_from_slice(&id.to_be_bytes());
+            } else {
+                extension[size] = id as u8;
+            }
+            size += framing.id_bytes;
+            let end = rest.len().min(at + framing.max - size);
+            if !self.frame(flag::EXTENDED | flag::DATA, &extension[..size], &rest[at..end]) {
+                break;
+            }
+            (at, total) = (end, None);
+        }
+        at
+    }
+
+    /// One frame; two where compression makes it too long. `false`: there is no room, and nothing was done.
+    #[inline]
+    fn frame(&mut self, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
+        if self.deflater.is_some() && self.framing.is_some_and(|framing| payload.len() >= framing.threshold) {
+            return self.compressed_frame(flags, extension, payload);
+        }
+        let done = put(&mut self.waiting, flags, extension, payload);
+        self.frames += u64::from(done);
+        done
+    }
+
+    fn compressed_frame(&mut self, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
+        let (Some(deflater), Some(framing)) = (&mut self.deflater, self.framing) else { return false };
+        // Looked at before anything is deflated: that cannot be taken back.
+        let most = compression::most(payload.len()) + 2 * (HEADER + extension.len());
+        if self.waiting.reserve(most).is_none() {
+            return false;
+        }
+        let Some(compressed) = deflater.deflate(payload) else {
+            self.frames += 1;
+            return put(&mut self.waiting, flags, extension, payload);
+        };
+        let flags = flags & !flag::DATA | flag::COMPRESSED;
+        let room = framing.max - extension.len();
+        if compressed.len() <= room {
+            self.frames += 1;
+            return put(&mut self.waiting, flags, extension, compressed);
+        }
+        let (first, second) = compressed.split_at(room);
+        self.frames += 2;
+        put(&mut self.waiting, flags | flag::CUT, extension, first)
+            && put(&mut self.waiting, flag::COMPRESSED, &[], second)
+    }
+}
+
+/// Puts a frame behind what waits, or nothing where there is no room.
+#[inline]
+fn put(waiting: &mut Outgoing, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
+    let start = HEADER + extension.len();
+    let length = start + payload.len();
+    let Some(room) = waiting.reserve(length) else { return false };
+    let [high, low] = (length as u16).to_be_bytes();
+    room[..HEADER].copy_from_slice(&[high, low, flags]);
+    room[HEADER..start].copy_from_slice(extension);
+    room[start..].copy_from_slice(payload);
+    waiting.commit(length);
+    true
+}
+
+/// Puts bytes behind what waits that are a message by themselves.
+fn put_whole(waiting: &mut Outgoing, message: &[u8]) -> bool {
+    let Some(room) = waiting.reserve(message.len()) else { return false };
+    room.copy_from_slice(message);
+    waiting.commit(message.len());
+    true
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bytes: there may be a password among them.
+        f.debug_struct("Output")
+            .field("unsent", &self.unsent())
+            .field("frames", &self.frames)
+            .finish_non_exhaustive()
+    }
+}

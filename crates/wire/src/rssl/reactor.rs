@@ -1,0 +1,454 @@
+//! Many connections on one thread.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use tapeline_measure::Nanos;
+
+use super::connection::{Connection, Progress, Sender};
+use super::fault::Reason;
+use super::handshake::Version;
+use super::session::{Event, Found, Negotiated, Session};
+use super::settings::Settings;
+use super::transport::Transport;
+use crate::tcp::{Listener, Socket};
+use crate::{Error, error};
+
+/// One connection of a [`Reactor`], for as long as that lives: no two have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    slot: u32,
+    generation: u32,
+}
+
+/// Connections and listeners of one thread, without a lock and without waiting but for [`wait`](Self::wait).
+///
+/// Each connection has its turn: what one peer sends keeps no other waiting for longer than a few buffers take. What is sent
+/// goes out in batches: with the high-water mark, with [`flush`](Self::flush), and always before `wait` sleeps.
+pub struct Reactor {
+    poll: Poll,
+    events: Events,
+    slots: Vec<Slot>,
+    /// Slots without a connection.
+    free: Vec<u32>,
+    listeners: Vec<Listening>,
+    /// Connections that may have something to do, each once.
+    ready: VecDeque<u32>,
+    /// Connections that may have something to send, each once.
+    touched: Vec<u32>,
+    /// A connection whose last event is being looked at.
+    over: Option<u32>,
+    /// At most so many connections.
+    limit: usize,
+    /// Connections that are refused, and live until they know.
+    refused: usize,
+    next_turn: Nanos,
+    /// Why nobody is let in for now.
+    accept_error: Option<Error>,
+    /// When those that wait are let in after that.
+    accept_again: Option<Nanos>,
+}
+
+struct Slot {
+    generation: u32,
+    connection: Option<Box<Connection>>,
+    /// How to try again with an older version of the handshake.
+    attempt: Option<Attempt>,
+    is_ready: bool,
+    is_touched: bool,
+    is_refused: bool,
+}
+
+struct Attempt {
+    address: SocketAddrV4,
+    settings: Arc<Settings>,
+    version: Version,
+}
+
+struct Listening {
+    listener: Listener,
+    settings: Arc<Settings>,
+    is_ready: bool,
+}
+
+/// Listeners have the tokens from here on; connections have their slot's number.
+const LISTENERS: usize = 1 << 40;
+/// The token of whoever wakes the reactor from another thread.
+const WAKER: Token = Token(usize::MAX - 1);
+/// Events that one wait takes.
+const EVENTS: usize = 1024;
+/// Time between two looks at pings and time-outs: short beside a third of the shortest time-out, one second.
+const TURN_NS: u64 = 100_000_000;
+/// Nobody is let in for so long after accepting failed.
+const ACCEPT_PAUSE_NS: u64 = 1_000_000_000;
+/// Connections accepted at a time, before those that are there have their turn.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Connections above the limit that are told so; more are closed without a word.
+const REFUSED_AT_ONCE: usize = 64;
+
+impl Reactor {
+    /// For at most so many connections at a time. A client above them gets a nak that says so.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn new(limit: usize) -> Result<Self, Error> {
+        Ok(Self {
+            poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
+            events: Events::with_capacity(EVENTS),
+            slots: Vec::new(),
+            free: Vec::new(),
+            listeners: Vec::new(),
+            ready: VecDeque::new(),
+            touched: Vec::new(),
+            over: None,
+            limit,
+            refused: 0,
+            next_turn: Nanos(0),
+            accept_error: None,
+            accept_again: None,
+        })
+    }
+
+    /// Listens at an address of this machine, port 0 for a free one: where.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's.
+    pub fn listen(&mut self, address: SocketAddrV4, settings: &Arc<Settings>) -> Result<SocketAddrV4, Error> {
+        let listener = Listener::open(address)?;
+        let local = listener.local_address();
+        let token = Token(LISTENERS + self.listeners.len());
+        self.register(&listener, token, Interest::READABLE)?;
+        let settings = Arc::new(Settings::clone(settings).sound());
+        self.listeners.push(Listening { listener, settings, is_ready: true });
+        Ok(local)
+    }
+
+    /// Begins to connect; a [`Event::Connected`] or [`Event::Closed`] follows. A server that closes without an answer is
+    /// asked again, each time with the version of the handshake below.
+    ///
+    /// # Errors
+    /// It is known at once that nobody can be reached there.
+    pub fn connect(
+        &mut self,
+        address: SocketAddrV4,
+        settings: &Arc<Settings>,
+        now: Nanos,
+    ) -> Result<ConnectionId, Error> {
+        let settings = Arc::new(Settings::clone(settings).sound());
+        let attempt = Attempt { address, settings, version: Version::V14 };
+        let connection = attempt.begin(now)?;
+        let slot = self.add(connection)?;
+        self.slots[slot as usize].attempt = Some(attempt);
+        Ok(self.id(slot))
+    }
+
+    /// Sends what waits, then sleeps until there is something to do, or for so long at most; never much longer than until
+    /// the next look at pings is due. To be followed by [`next`](Self::next) until that has nothing more.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
+    pub fn wait(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.flush();
+        let idle = self.ready.is_empty()
+            && self.over.is_none()
+            && !self.listeners.iter().any(|listening| listening.is_ready);
+        let timeout = if idle { timeout.min(Duration::from_nanos(TURN_NS)) } else { Duration::ZERO };
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Ok(()) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(cause) => return Err(error::reactor("wait for", cause)),
+        }
+        for event in &self.events {
+            let token = event.token();
+            if token == WAKER {
+                continue;
+            }
+            if let Some(listening) =
+                token.0.checked_sub(LISTENERS).and_then(|index| self.listeners.get_mut(index))
+            {
+                listening.is_ready = true;
+            } else if let Some(slot) = self.slots.get_mut(token.0)
+                && slot.connection.is_some()
+                && !std::mem::replace(&mut slot.is_ready, true)
+            {
+                self.ready.push_back(token.0 as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next event, with the connection it is of and the way to answer it; `None` when there is nothing more to do until
+    /// the next [`wait`](Self::wait).
+    #[inline]
+    pub fn next(&mut self, now: Nanos) -> Option<(ConnectionId, Event<'_>, Sender<'_>)> {
+        let (slot, found) = self.advance(now)?;
+        let id = self.id(slot);
+        self.touch(slot);
+        let (event, sender) = self.slots[slot as usize].connection.as_mut()?.event(found);
+        Some((id, event, sender))
+    }
+
+    /// The way to send on a connection; `None` when it is over.
+    #[inline]
+    pub fn sender(&mut self, id: ConnectionId) -> Option<Sender<'_>> {
+        self.connection(id)?;
+        self.touch(id.slot);
+        Some(self.slots[id.slot as usize].connection.as_mut()?.sender())
+    }
+
+    /// What was agreed on with a connection's peer; `None` until it opened, and when it is over.
+    pub fn negotiated(&mut self, id: ConnectionId) -> Option<&Negotiated> {
+        self.connection(id)?.negotiated()
+    }
+
+    /// The other end of a connection; `None` when it is over.
+    pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddrV4> {
+        Some(self.connection(id)?.transport().socket().peer_address())
+    }
+
+    /// Sends what waits on any connection, as much as there is room for.
+    pub fn flush(&mut self) {
+        while let Some(slot) = self.touched.pop() {
+            let Some(entry) = self.slots.get_mut(slot as usize) else { continue };
+            entry.is_touched = false;
+            let Some(connection) = &mut entry.connection else { continue };
+            if connection.unsent() > 0 {
+                connection.flush();
+            }
+            if connection.is_over() {
+                self.wake(slot);
+            }
+        }
+    }
+
+    /// Ends a connection: what waits is sent, as much as there is room for. No event follows.
+    pub fn close(&mut self, id: ConnectionId) {
+        if self.connection(id).is_some() {
+            if let Some(connection) = &mut self.slots[id.slot as usize].connection {
+                connection.end(Reason::Local);
+            }
+            self.remove(id.slot);
+        }
+    }
+
+    /// Connections there are, also those that are not open yet.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Why accepting failed since this was asked last, such as for too many open files. Those that wait are let in a second
+    /// later, if they can be.
+    pub fn accept_error(&mut self) -> Option<Error> {
+        self.accept_error.take()
+    }
+
+    /// What wakes [`wait`](Self::wait) from another thread. To be made once.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn waker(&self) -> Result<Waker, Error> {
+        Waker::new(self.poll.registry(), WAKER).map_err(|cause| error::reactor("make a waker for", cause))
+    }
+
+    fn advance(&mut self, now: Nanos) -> Option<(u32, Option<Found>)> {
+        if let Some(slot) = self.over.take() {
+            self.remove(slot);
+        }
+        if now >= self.next_turn {
+            self.turn(now);
+        }
+        self.accept(now);
+        while let Some(&slot) = self.ready.front() {
+            let entry = &mut self.slots[slot as usize];
+            let progress =
+                entry.connection.as_mut().map_or(Progress::Idle, |connection| connection.advance(now));
+            match progress {
+                Progress::Event(found) => return Some((slot, Some(found))),
+                Progress::Yield => self.ready.rotate_left(1),
+                Progress::Idle => {
+                    entry.is_ready = false;
+                    self.ready.pop_front();
+                }
+                Progress::Over => {
+                    entry.is_ready = false;
+                    self.ready.pop_front();
+                    if entry.is_refused {
+                        self.remove(slot);
+                    } else if !self.fall_back(slot, now) {
+                        self.over = Some(slot);
+                        return Some((slot, None));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Tries again with the version below where a server did not know the one that was asked for: whether it does.
+    fn fall_back(&mut self, slot: u32, now: Nanos) -> bool {
+        let entry = &mut self.slots[slot as usize];
+        let (Some(connection), Some(attempt)) = (&mut entry.connection, &mut entry.attempt) else {
+            return false;
+        };
+        let below = attempt.version.below();
+        let (Some(Reason::NoAnswer), Some(version)) = (connection.reason(), below) else { return false };
+        attempt.version = version;
+        match attempt.begin(now) {
+            Ok(next) => **connection = next,
+            Err(_) => return false,
+        }
+        let socket = connection.transport().socket().as_fd().as_raw_fd();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut SourceFd(&socket), Token(slot as usize), interest).is_ok()
+    }
+
+    fn turn(&mut self, now: Nanos) {
+        self.next_turn = now + TURN_NS;
+        if self.accept_again.is_some_and(|again| now >= again) {
+            self.accept_again = None;
+            self.listeners.iter_mut().for_each(|listening| listening.is_ready = true);
+        }
+        for slot in 0..self.slots.len() as u32 {
+            let Some(connection) = &mut self.slots[slot as usize].connection else { continue };
+            connection.turn(now);
+            if connection.is_over() {
+                self.wake(slot);
+            } else if connection.unsent() > 0 {
+                self.touch(slot);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Nanos) {
+        for index in 0..self.listeners.len() {
+            for _ in 0..ACCEPTED_AT_ONCE {
+                let listening = &mut self.listeners[index];
+                if !listening.is_ready {
+                    break;
+                }
+                match listening.listener.accept_socket() {
+                    Ok(Some(socket)) => {
+                        let settings = listening.settings.clone();
+                        self.accepted(socket, &settings, now);
+                    }
+                    Ok(None) => listening.is_ready = false,
+                    Err(cause) => {
+                        listening.is_ready = false;
+                        self.accept_error = Some(cause);
+                        self.accept_again = Some(now + ACCEPT_PAUSE_NS);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A client. Where the machine refuses it something, it finds itself alone again.
+    fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) {
+        let is_refused = self.len() - self.refused >= self.limit;
+        let session = if !is_refused {
+            Session::server(settings.clone(), now)
+        } else if self.refused < REFUSED_AT_ONCE {
+            Session::refusal(settings.clone(), "Too many connections.", now)
+        } else {
+            return;
+        };
+        let connection = Connection::new(Transport::Plain(socket), session, settings);
+        match connection.and_then(|connection| self.add(connection)) {
+            Ok(slot) => {
+                self.slots[slot as usize].is_refused = is_refused;
+                self.refused += usize::from(is_refused);
+                self.wake(slot);
+            }
+            Err(cause) => self.accept_error = Some(cause),
+        }
+    }
+
+    fn add(&mut self, connection: Connection) -> Result<u32, Error> {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                connection: None,
+                attempt: None,
+                is_ready: false,
+                is_touched: false,
+                is_refused: false,
+            });
+            self.slots.len() as u32 - 1
+        });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(cause) = self.register(connection.transport().socket(), Token(slot as usize), interest) {
+            self.free.push(slot);
+            return Err(cause);
+        }
+        self.slots[slot as usize].connection = Some(Box::new(connection));
+        self.touch(slot);
+        Ok(slot)
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        if entry.connection.take().is_none() {
+            return;
+        }
+        // Its socket left the poll when it was closed. Should it still stand in a queue, that finds it gone.
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.attempt = None;
+        self.refused -= usize::from(std::mem::take(&mut entry.is_refused));
+        self.free.push(slot);
+    }
+
+    fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
+        let fd = source.as_fd().as_raw_fd();
+        let registered = self.poll.registry().register(&mut SourceFd(&fd), token, interest);
+        registered.map_err(|cause| error::reactor("add a socket to", cause))
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let entry = self.slots.get_mut(id.slot as usize)?;
+        if entry.generation == id.generation { entry.connection.as_deref_mut() } else { None }
+    }
+
+    fn id(&self, slot: u32) -> ConnectionId {
+        ConnectionId { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    #[inline]
+    fn touch(&mut self, slot: u32) {
+        if !std::mem::replace(&mut self.slots[slot as usize].is_touched, true) {
+            self.touched.push(slot);
+        }
+    }
+
+    fn wake(&mut self, slot: u32) {
+        if !std::mem::replace(&mut self.slots[slot as usize].is_ready, true) {
+            self.ready.push_back(slot);
+        }
+    }
+}
+
+impl Attempt {
+    fn begin(&self, now: Nanos) -> Result<Connection, Error> {
+        let session = Session::client(self.settings.clone(), self.version, now);
+        Connection::new(Transport::Plain(Socket::connect(self.address)?), session, &self.settings)
+    }
+}
+
+impl std::fmt::Debug for Reactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reactor")
+            .field("connections", &self.len())
+            .field("listeners", &self.listeners.len())
+            .finish_non_exhaustive()
+    }
+}

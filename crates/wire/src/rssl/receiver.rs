@@ -1,0 +1,280 @@
+//! Frames taken apart: whole, packed, in fragments, compressed, and cut because compression made them too long.
+
+use std::fmt;
+
+use super::assembly::Assemblies;
+use super::compression::Inflater;
+use super::fault::Fault;
+use super::frame::{Header, Kind, flag};
+use super::handshake::Version;
+use super::settings::{Compression, Settings};
+
+/// Where a message lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the bytes that were given.
+    Input,
+    /// In the payload that was inflated last.
+    Inflated,
+    /// In the message whose last fragment came last.
+    Assembled,
+}
+
+/// A message: where it lies, until the receiver is asked for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) place: Place,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What was taken off the front of some bytes.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// Bytes that are done with once the message has been looked at.
+    pub(super) consumed: usize,
+    /// A message, or none: what is left of the bytes is not a whole frame.
+    pub(super) message: Option<Span>,
+}
+
+/// What has been begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Nothing,
+    /// So many bytes at the front are the rest of a packed frame.
+    Packed(usize),
+    /// From here to there, the payload that was inflated last is the rest of a packed frame.
+    PackedInflated(usize, usize),
+}
+
+/// A compressed payload whose second half is in the next frame.
+struct Half {
+    header: Header,
+    compressed: Vec<u8>,
+}
+
+/// The receiving side of an open connection.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    id_bytes: usize,
+    inflater: Option<Inflater>,
+    assemblies: Assemblies,
+    begun: Begun,
+    half: Option<Half>,
+    /// Bytes taken before those at hand.
+    position: u64,
+    frames: u64,
+}
+
+impl Receiver {
+    /// `position`: bytes that were received before the first frame.
+    pub(super) fn new(
+        version: Version,
+        compression: Compression,
+        settings: &Settings,
+        position: u64,
+    ) -> Self {
+        Self {
+            id_bytes: version.id_bytes(),
+            inflater: Inflater::new(compression),
+            assemblies: Assemblies::new(
+                settings.max_message_bytes as usize,
+                settings.max_open_messages as usize,
+            ),
+            begun: Begun::Nothing,
+            half: None,
+            position,
+            frames: 0,
+        }
+    }
+
+    /// Takes what is at the front of `input`, up to and with the next message. What is not consumed has to be at the front of
+    /// the next call's input, with more behind it.
+    pub(super) fn take(&mut self, input: &[u8]) -> Result<Taken, Fault> {
+        let mut at = 0;
+        let message = loop {
+            match self.step(input, at) {
+                Ok(Step::On(consumed)) => at += consumed,
+                Ok(Step::Message(consumed, span)) => {
+                    at += consumed;
+                    break Some(span);
+                }
+                Ok(Step::Short) => break None,
+                Err(fault) => return Err(fault.at(self.position + at as u64)),
+            }
+        };
+        self.position += at as u64;
+        Ok(Taken { consumed: at, message })
+    }
+
+    /// The bytes of a message; `input` as it was given.
+    #[inline]
+    pub(super) fn bytes<'a>(&'a self, span: Span, input: &'a [u8]) -> &'a [u8] {
+        let place = match span.place {
+            Place::Input => input,
+            Place::Inflated => self.inflater.as_ref().map_or(&[][..], |inflater| &inflater.payload),
+            Place::Assembled => self.assemblies.done(),
+        };
+        &place[span.start..span.end]
+    }
+
+    /// Frames taken so far, pings among them.
+    pub(super) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Bytes held for messages and payloads that are not complete.
+    pub(super) fn memory(&self) -> usize {
+        self.assemblies.memory() + self.half.as_ref().map_or(0, |half| half.compressed.capacity())
+    }
+
+    #[inline]
+    fn step(&mut self, input: &[u8], at: usize) -> Result<Step, Fault> {
+        match self.begun {
+            Begun::Nothing => self.frame(input, at),
+            Begun::Packed(left) => {
+                let Some(rest) = input.get(at..at + left) else { return Ok(Step::Short) };
+                let length = packed(rest)?;
+                self.begun =
+                    if length + 2 == left { Begun::Nothing } else { Begun::Packed(left - length - 2) };
+                let start = at + 2;
+                Ok(message(length + 2, Span { place: Place::Input, start, end: start + length }))
+            }
+            Begun::PackedInflated(start, end) => {
+                let payload = self.inflater.as_ref().map_or(&[][..], |inflater| &inflater.payload);
+                let length = packed(&payload[start..end])?;
+                let (start, next) = (start + 2, start + 2 + length);
+                self.begun = if next == end { Begun::Nothing } else { Begun::PackedInflated(next, end) };
+                Ok(message(0, Span { place: Place::Inflated, start, end: next }))
+            }
+        }
+    }
+
+    /// One frame at `at`, if all of it is there.
+    #[inline]
+    fn frame(&mut self, input: &[u8], at: usize) -> Result<Step, Fault> {
+        let rest = &input[at..];
+        let Some(header) = Header::read(rest, self.id_bytes)? else { return Ok(Step::Short) };
+        if header.length > rest.len() {
+            return Ok(Step::Short);
+        }
+        self.frames += 1;
+        let payload = at + header.size..at + header.length;
+        // The usual case: a message, whole and plain.
+        if header.flags == flag::DATA && self.half.is_none() {
+            return Ok(message(
+                header.length,
+                Span { place: Place::Input, start: payload.start, end: payload.end },
+            ));
+        }
+        if payload.is_empty() && header.kind == Kind::Whole {
+            return Ok(Step::On(header.length));
+        }
+        if let Some(mut half) = self.half.take() {
+            if header.flags != flag::COMPRESSED {
+                return Err(Fault::new(
+                    format!("frame with flags 0x{:02x}", header.flags),
+                    "0x04: the second half of a compressed payload",
+                ));
+            }
+            half.compressed.extend_from_slice(&input[payload]);
+            return self.compressed(half.header, &half.compressed, header.length);
+        }
+        if header.flags & flag::CUT != 0 {
+            self.half = Some(Half { header, compressed: input[payload].to_vec() });
+            return Ok(Step::On(header.length));
+        }
+        if header.flags & flag::COMPRESSED != 0 {
+            return self.compressed(header, &input[payload], header.length);
+        }
+        match header.kind {
+            Kind::Whole if header.flags & flag::PACKED != 0 => {
+                self.begun = Begun::Packed(payload.len());
+                Ok(Step::On(header.size))
+            }
+            Kind::Whole => Ok(message(
+                header.length,
+                Span { place: Place::Input, start: payload.start, end: payload.end },
+            )),
+            kind => self.fragment(kind, &input[payload], header.length),
+        }
+    }
+
+    fn compressed(&mut self, header: Header, compressed: &[u8], consumed: usize) -> Result<Step, Fault> {
+        let Some(inflater) = &mut self.inflater else {
+            return Err(Fault::new("compressed frame", "none: no compression was agreed on"));
+        };
+        let end = inflater.inflate(compressed)?;
+        match header.kind {
+            Kind::Whole if header.flags & flag::PACKED != 0 => {
+                if end > 0 {
+                    self.begun = Begun::PackedInflated(0, end);
+                }
+                Ok(Step::On(consumed))
+            }
+            Kind::Whole => Ok(message(consumed, Span { place: Place::Inflated, start: 0, end })),
+            kind => {
+                let payload = std::mem::take(&mut inflater.payload);
+                let step = self.fragment(kind, &payload[..end], consumed);
+                if let Some(inflater) = &mut self.inflater {
+                    inflater.payload = payload;
+                }
+                step
+            }
+        }
+    }
+
+    fn fragment(&mut self, kind: Kind, payload: &[u8], consumed: usize) -> Result<Step, Fault> {
+        let complete = match kind {
+            Kind::First { id, total } => self.assemblies.first(id, total, payload)?,
+            Kind::Next { id } => self.assemblies.next(id, payload)?,
+            Kind::Whole => return Ok(Step::On(consumed)),
+        };
+        if !complete {
+            return Ok(Step::On(consumed));
+        }
+        let end = self.assemblies.done().len();
+        Ok(message(consumed, Span { place: Place::Assembled, start: 0, end }))
+    }
+}
+
+enum Step {
+    /// So many bytes are done with; go on behind them.
+    On(usize),
+    /// The same, and there is a message.
+    Message(usize, Span),
+    /// Not all of the next frame is there.
+    Short,
+}
+
+/// Nothing says what a message of no bytes would mean, and none is handed out.
+#[inline]
+fn message(consumed: usize, span: Span) -> Step {
+    if span.start == span.end { Step::On(consumed) } else { Step::Message(consumed, span) }
+}
+
+/// The length of the first message of what is left of a packed frame.
+#[inline]
+fn packed(rest: &[u8]) -> Result<usize, Fault> {
+    let Some((length, messages)) = rest.split_first_chunk() else {
+        return Err(Fault::new(
+            "packed frame with one byte left over",
+            "a length of two bytes, and its message",
+        ));
+    };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length > messages.len() {
+        return Err(Fault::new(
+            format!("packed message of {length} bytes"),
+            format!("at most {}, the rest of its frame", messages.len()),
+        ));
+    }
+    Ok(length)
+}
+
+impl fmt::Debug for Half {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the bytes: there may be a password among them.
+        f.debug_struct("Half").field("header", &self.header).finish_non_exhaustive()
+    }
+}

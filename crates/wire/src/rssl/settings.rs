@@ -1,0 +1,174 @@
+//! What can be set for a connection, under the names that EMA and ETA use.
+
+/// How payloads are compressed. Each side names what it can do, the server chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// One deflate stream for each direction of the connection.
+    Zlib,
+    /// Each payload a raw LZ4 block of its own.
+    Lz4,
+}
+
+impl Compression {
+    /// Its number in the answer to a connect request.
+    pub(super) fn code(self) -> u16 {
+        match self {
+            Self::None => 0,
+            Self::Zlib => 1,
+            Self::Lz4 => 2,
+        }
+    }
+
+    pub(super) fn from_code(code: u16) -> Option<Self> {
+        match code {
+            0 => Some(Self::None),
+            1 => Some(Self::Zlib),
+            2 => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+
+    /// Its bit in a connect request.
+    pub(super) fn bit(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Zlib => 1,
+            Self::Lz4 => 2,
+        }
+    }
+}
+
+/// The settings of one end of a connection. Where EMA and ETA have a setting, it has their name here, and the text says so;
+/// their defaults are from the *EMA C++ Configuration Guide* (3.4 Channel Group, 3.7 Server Group) and from what the library
+/// does on the wire. Values out of their range are brought into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `maxFragmentSize`, bytes: the largest payload of a frame; a message that is longer is sent in fragments. A server
+    /// states it in its answer and both sides keep to it; a client's own value bounds what it sends. 256 to 65,000; 6144 as
+    /// in ETA.
+    pub max_fragment_size: u16,
+    /// `guaranteedOutputBuffers`: how many frames of the largest size can wait to be sent; smaller ones share their
+    /// place, so it bounds bytes (× `max_fragment_size`) and not messages. At least 2; 50 as in ETA (EMA: 100). All of it is
+    /// reserved when the connection is made; pages that are never used cost nothing.
+    pub guaranteed_output_buffers: u32,
+    /// `numInputBuffers`: room for so many frames of the largest size that were received and not taken. At least as much as
+    /// the longest frame that the protocol knows (64 KiB); 10 as in ETA.
+    pub num_input_buffers: u32,
+    /// `highWaterMark`, bytes: as soon as more than this waits to be sent, sending flushes by itself. 0 flushes after each
+    /// message; 6144 as in ETA.
+    pub high_water_mark: u32,
+    /// `sysSendBufSize`, bytes: `SO_SNDBUF`. 0 leaves the system's own, which grows by itself (EMA: 65535).
+    pub sys_send_buf_size: u32,
+    /// `sysRecvBufSize`, bytes: `SO_RCVBUF`. 0 leaves the system's own, which grows by itself (EMA: 65535).
+    pub sys_recv_buf_size: u32,
+    /// `tcpNodelay`: `TCP_NODELAY`. On, as in EMA: what is flushed goes out at once.
+    pub tcp_nodelay: bool,
+    /// `compressionType`: a client asks for it. A server that has one set takes the client's choice, whichever it is (the
+    /// lower number of several), and one without compresses nothing, as EMA's does. None.
+    pub compression_type: Compression,
+    /// Server: every client must take `compression_type`, whatever it asked for. Off.
+    pub compression_forced: bool,
+    /// `compressionThreshold`, bytes: shorter payloads are not compressed. `None` is 30 for zlib, 300 for LZ4, as in ETA.
+    pub compression_threshold: Option<u32>,
+    /// `compressionLevel`, 0 to 9: how hard zlib tries when this side sends (0 copies). 6, zlib's own default.
+    pub compression_level: u8,
+    /// `connectionPingTimeout`, seconds (EMA's files give milliseconds): who hears nothing for so long closes the
+    /// connection. A client asks for it and the server decides: not more than its own. 1 to 255; 30 as for EMA's consumers
+    /// (EMA's providers: 60).
+    pub connection_ping_timeout: u8,
+    /// `connectionMinPingTimeout`, seconds. Server: the shortest that a client gets. 1 to 255; 20 as in EMA.
+    pub connection_min_ping_timeout: u8,
+    /// `initializationTimeout`, milliseconds: TCP, TLS, WebSocket and the handshake together must be done by then. 10,000 as
+    /// for EMA's consumers.
+    pub initialization_timeout_ms: u64,
+    /// The longest message that this side sends or takes, bytes. What a peer has begun in fragments and not completed
+    /// never takes more memory than this either. 16 MiB.
+    pub max_message_bytes: u32,
+    /// How many messages a peer may have begun in fragments and not completed. 64.
+    pub max_open_messages: u32,
+    /// Client: ask for a key exchange, as EMA's clients do. Nothing is ever encrypted with what comes of it. Off.
+    pub key_exchange: bool,
+    /// What this side calls itself to the peer, at most 252 bytes.
+    pub component_version: String,
+    /// Client: the name of this host, told to the server; at most 64 bytes. Empty.
+    pub host_name: String,
+    /// Client: the IP address of this host, told to the server; at most 64 bytes. Empty.
+    pub ip_address: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_fragment_size: 6144,
+            guaranteed_output_buffers: 50,
+            num_input_buffers: 10,
+            high_water_mark: 6144,
+            sys_send_buf_size: 0,
+            sys_recv_buf_size: 0,
+            tcp_nodelay: true,
+            compression_type: Compression::None,
+            compression_forced: false,
+            compression_threshold: None,
+            compression_level: 6,
+            connection_ping_timeout: 30,
+            connection_min_ping_timeout: 20,
+            initialization_timeout_ms: 10_000,
+            max_message_bytes: 16 << 20,
+            max_open_messages: 64,
+            key_exchange: false,
+            component_version: concat!("tapeline", env!("CARGO_PKG_VERSION")).to_owned(),
+            host_name: String::new(),
+            ip_address: String::new(),
+        }
+    }
+}
+
+/// The smallest `max_fragment_size`: a payload that compression made longer still fits into two frames.
+pub(super) const SMALLEST_FRAGMENT: u16 = 256;
+/// The largest: a frame's length has 16 bits, and its header counts.
+pub(super) const LARGEST_FRAGMENT: u16 = 65_000;
+/// The longest frame, with the header of a WebSocket message around it.
+pub(super) const LONGEST_FRAME: usize = 65_535 + 14;
+
+impl Settings {
+    /// Every value in its range.
+    pub(super) fn sound(mut self) -> Self {
+        self.max_fragment_size = self.max_fragment_size.clamp(SMALLEST_FRAGMENT, LARGEST_FRAGMENT);
+        self.guaranteed_output_buffers = self.guaranteed_output_buffers.max(2);
+        self.compression_level = self.compression_level.min(9);
+        self.connection_ping_timeout = self.connection_ping_timeout.max(1);
+        self.connection_min_ping_timeout =
+            self.connection_min_ping_timeout.clamp(1, self.connection_ping_timeout);
+        truncate(&mut self.component_version, 252);
+        truncate(&mut self.host_name, 64);
+        truncate(&mut self.ip_address, 64);
+        self
+    }
+
+    /// Bytes that can be received and not taken.
+    pub(super) fn input_bytes(&self) -> usize {
+        let frames = usize::try_from(self.num_input_buffers).unwrap_or(usize::MAX);
+        frames.saturating_mul(usize::from(self.max_fragment_size) + 17).max(LONGEST_FRAME)
+    }
+
+    /// Bytes that can wait to be sent.
+    pub(super) fn output_bytes(&self) -> usize {
+        let frames = usize::try_from(self.guaranteed_output_buffers).unwrap_or(usize::MAX);
+        frames.saturating_mul(usize::from(self.max_fragment_size) + 17)
+    }
+
+    /// Payloads shorter than this are not worth compressing.
+    pub(super) fn threshold(&self, compression: Compression) -> usize {
+        let usual = if compression == Compression::Lz4 { 300 } else { 30 };
+        self.compression_threshold.map_or(usual, |bytes| bytes as usize)
+    }
+}
+
+/// Cuts a text to so many bytes, between two characters.
+fn truncate(text: &mut String, bytes: usize) {
+    let end = (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(end);
+}

@@ -1,0 +1,304 @@
+//! Connections over real sockets, both ends ours.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+use tapeline_wire::rssl::{Compression, ConnectionId, Event, Negotiated, Reactor, Sent, Settings, Version};
+
+/// Far longer than loopback ever takes: a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+const NOW: Nanos = Nanos(1_000_000_000_000);
+const SECOND: u64 = 1_000_000_000;
+
+fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    Arc::new(settings)
+}
+
+/// A reactor with what has happened on its connections.
+struct World {
+    reactor: Reactor,
+    now: Nanos,
+    connected: Vec<(ConnectionId, Negotiated)>,
+    messages: HashMap<ConnectionId, Vec<Vec<u8>>>,
+    closed: HashMap<ConnectionId, String>,
+    rooms: u32,
+    /// The connection whose messages are sent back.
+    echoing: Option<ConnectionId>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            reactor: Reactor::new(100).unwrap(),
+            now: NOW,
+            connected: Vec::new(),
+            messages: HashMap::new(),
+            closed: HashMap::new(),
+            rooms: 0,
+            echoing: None,
+        }
+    }
+
+    /// A listener and a client connected to it: the client's end, then the server's.
+    fn pair(server: &Arc<Settings>, client: &Arc<Settings>) -> (Self, ConnectionId, ConnectionId) {
+        let mut world = Self::new();
+        let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let near = world.reactor.connect(address, client, world.now).unwrap();
+        world.until(|world| world.connected.len() == 2);
+        let far = world.connected.iter().map(|(id, _)| *id).find(|id| *id != near).unwrap();
+        (world, near, far)
+    }
+
+    /// Goes on until something is so.
+    fn until(&mut self, mut so: impl FnMut(&mut Self) -> bool) {
+        let mut idle = Duration::ZERO;
+        while !so(self) {
+            assert!(idle < PATIENCE, "nothing happens: {:?}", self.closed);
+            self.reactor.wait(Duration::from_millis(100)).unwrap();
+            idle += Duration::from_millis(100);
+            while let Some((id, event, mut sender)) = self.reactor.next(self.now) {
+                idle = Duration::ZERO;
+                match event {
+                    Event::Connected(negotiated) => self.connected.push((id, negotiated.clone())),
+                    Event::Message(message) => {
+                        if self.echoing == Some(id) {
+                            assert_eq!(sender.send(message), Sent::Queued);
+                        }
+                        self.messages.entry(id).or_default().push(message.to_vec());
+                    }
+                    Event::Closed(reason) => {
+                        self.closed.insert(id, reason.to_string());
+                    }
+                    Event::Room => self.rooms += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn received(&self, id: ConnectionId) -> &[Vec<u8>] {
+        self.messages.get(&id).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// So many bytes that compress a little.
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 60) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn messages_go_both_ways_with_every_compression() {
+    for (asked, has, agreed) in [
+        (Compression::None, Compression::None, Compression::None),
+        (Compression::Zlib, Compression::Zlib, Compression::Zlib),
+        (Compression::Lz4, Compression::Zlib, Compression::Lz4),
+        (Compression::Zlib, Compression::None, Compression::None),
+    ] {
+        for level in [0, 6] {
+            let server =
+                settings(|settings| (settings.compression_type, settings.compression_level) = (has, level));
+            let client = settings(|settings| settings.compression_type = asked);
+            let (mut world, near, far) = World::pair(&server, &client);
+            world.echoing = Some(far);
+            assert!(world.connected.iter().all(|(_, negotiated)| negotiated.compression == agreed));
+            let sent: Vec<Vec<u8>> = [1, 29, 30, 300, 6141, 6142, 6143, 6144, 50_000, 1_000_000]
+                .map(|count| bytes(count, 7))
+                .into();
+            for (index, message) in sent.iter().enumerate() {
+                let mut sender = world.reactor.sender(near).unwrap();
+                let taken = if index % 2 == 0 { sender.send(message) } else { sender.pack(message) };
+                assert_eq!(taken, Sent::Queued);
+                world.until(|world| world.received(far).len() > index);
+            }
+            world.until(|world| world.received(near).len() == sent.len());
+            assert!(world.received(far) == sent && world.received(near) == sent, "{asked:?} {has:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_without_compression_takes_what_is_forced() {
+    let server = settings(|settings| {
+        (settings.compression_type, settings.compression_forced) = (Compression::Lz4, true);
+    });
+    let (mut world, near, far) = World::pair(&server, &settings(|_| ()));
+    assert!(world.connected.iter().all(|(_, negotiated)| negotiated.compression == Compression::Lz4));
+    let message = vec![7; 5000];
+    assert_eq!(world.reactor.sender(far).unwrap().send(&message), Sent::Queued);
+    world.until(|world| world.received(near) == [message.clone()]);
+}
+
+#[test]
+fn keys_are_exchanged_where_the_client_asks() {
+    let (mut world, near, far) =
+        World::pair(&settings(|_| ()), &settings(|settings| settings.key_exchange = true));
+    assert_eq!(world.reactor.sender(near).unwrap().send(b"after the key"), Sent::Queued);
+    world.until(|world| world.received(far) == [b"after the key".to_vec()]);
+}
+
+#[test]
+fn back_pressure_shows_and_ends() {
+    let narrow = settings(|settings| {
+        (settings.guaranteed_output_buffers, settings.sys_send_buf_size) = (2, 4096);
+        settings.sys_recv_buf_size = 4096;
+    });
+    let mut world = World::new();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &narrow).unwrap();
+    // A peer that does not read.
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+    world.until(|world| !world.connected.is_empty());
+    let far = world.connected[0].0;
+    let message = bytes(3000, 5);
+    let mut taken = 0;
+    while world.reactor.sender(far).unwrap().send(&message) == Sent::Queued {
+        taken += 1;
+        assert!(taken < 100_000, "no back pressure");
+    }
+    assert!(world.reactor.sender(far).unwrap().unsent() > 3000);
+    let reader = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        peer.read_to_end(&mut all).unwrap();
+        all
+    });
+    world.until(|world| world.rooms == 1);
+    world.until(|world| world.reactor.sender(far).unwrap().flush());
+    world.reactor.close(far);
+    let all = reader.join().unwrap();
+    let ack = usize::from(u16::from_be_bytes([all[0], all[1]]));
+    assert_eq!(all.len(), ack + taken * 3003);
+    assert!(all[ack..].chunks(3003).all(|frame| frame[3..] == message));
+}
+
+#[test]
+fn silence_ends_a_connection_and_pings_keep_it() {
+    let short = settings(|settings| {
+        (settings.connection_ping_timeout, settings.connection_min_ping_timeout) = (3, 3);
+    });
+    let (mut world, near, far) = World::pair(&short, &short);
+    assert!(world.connected.iter().all(|(_, negotiated)| negotiated.ping_timeout == 3));
+    // Both ends ping each second of the given time, and nothing else happens.
+    for _ in 0..9 {
+        world.now = world.now + SECOND;
+        let mut turns = 0;
+        world.until(|_| {
+            turns += 1;
+            turns > 3
+        });
+    }
+    assert!(world.closed.is_empty(), "{:?}", world.closed);
+    // All at once it is four seconds later.
+    world.now = world.now + 4 * SECOND;
+    world.until(|world| world.closed.len() == 2);
+    let silent = "nothing was received for 3 s, the ping time-out of this connection";
+    assert!([near, far].iter().any(|id| world.closed[id] == silent), "{:?}", world.closed);
+}
+
+#[test]
+fn a_client_falls_back_version_by_version() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let std::net::SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };
+    // Knows version 12 and nothing newer.
+    let server = std::thread::spawn(move || {
+        let mut asked = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut length = [0; 2];
+            stream.read_exact(&mut length).unwrap();
+            let mut rest = vec![0; usize::from(u16::from_be_bytes(length)) - 2];
+            stream.read_exact(&mut rest).unwrap();
+            asked.push(rest[4]);
+            if rest[4] == 0x15 {
+                stream.write_all(&[0, 19, 1, 1, 10, 0, 0, 0, 0, 7, 0x18, 0, 3, 30, 14, 1, 0, 0, 0]).unwrap();
+                // A message in two fragments with ids of one byte.
+                stream.write_all(&[0, 11, 3, 8, 0, 0, 0, 3, 9, 1, 2, 0, 6, 3, 4, 9, 3]).unwrap();
+                let mut end = [0];
+                let _ = stream.read(&mut end);
+                return asked;
+            }
+        }
+    });
+    let mut world = World::new();
+    let id = world.reactor.connect(address, &settings(|_| ()), world.now).unwrap();
+    world.until(|world| world.received(id) == [vec![1, 2, 3]]);
+    assert_eq!(world.connected[0].1.version, Version::V12);
+    world.reactor.close(id);
+    assert_eq!(server.join().unwrap(), [0x17, 0x16, 0x15]);
+    assert!(world.reactor.is_empty() && world.closed.is_empty());
+}
+
+#[test]
+fn nobody_is_waited_for_longer_than_the_time_to_open() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let std::net::SocketAddr::V4(silent) = listener.local_addr().unwrap() else { unreachable!() };
+    let mut world = World::new();
+    let id = world.reactor.connect(silent, &settings(|_| ()), world.now).unwrap();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let _peer = TcpStream::connect(address).unwrap();
+    world.until(|world| world.reactor.len() == 2);
+    world.now = world.now + 10 * SECOND;
+    world.until(|world| world.closed.len() == 2);
+    assert!(world.closed[&id].contains("10000 ms, while waiting for the answer"), "{:?}", world.closed);
+}
+
+#[test]
+fn a_refused_connection_says_so() {
+    let mut world = World::new();
+    // Nobody listens there any more.
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let std::net::SocketAddr::V4(gone) = gone else { unreachable!() };
+    let id = world.reactor.connect(gone, &settings(|_| ()), world.now).unwrap();
+    world.until(|world| world.closed.contains_key(&id));
+    assert!(world.closed[&id].contains("cannot connect to"), "{:?}", world.closed);
+}
+
+#[test]
+fn clients_above_the_limit_are_told() {
+    let mut world = World::new();
+    world.reactor = Reactor::new(3).unwrap();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let mut other = World::new();
+    for _ in 0..4 {
+        other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    }
+    other.until(|other| {
+        world.until(|_| true);
+        world.reactor.wait(Duration::ZERO).unwrap();
+        while world.reactor.next(NOW).is_some() {}
+        other.connected.len() == 3 && other.closed.len() == 1
+    });
+    assert!(
+        other.closed.values().all(|reason| reason == "refused: Too many connections."),
+        "{:?}",
+        other.closed
+    );
+}
+
+#[test]
+fn a_broken_frame_ends_its_connection_alone() {
+    let (mut world, near, far) = World::pair(&settings(|_| ()), &settings(|_| ()));
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+    peer.write_all(&[0, 4, 2, 9, 0, 5, 0x12, 0, 9]).unwrap();
+    world.until(|world| !world.closed.is_empty());
+    let reason = world.closed.values().next().unwrap();
+    assert_eq!(
+        reason,
+        "packed message of 9 bytes at byte 26 of what was received, expected at most 0, the rest of its frame"
+    );
+    assert_eq!(world.reactor.sender(near).unwrap().send(b"still here"), Sent::Queued);
+    world.until(|world| world.received(far) == [b"still here".to_vec()]);
+}
