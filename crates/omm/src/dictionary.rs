@@ -1,19 +1,24 @@
 //! What a field id means: the field dictionary and its enumerations.
 //!
-//! Both are text files of fixed habits, `RDMFieldDictionary` and `enumtype.def`. [`Dictionary::builtin`] is this
+//! Both are text files of fixed habits, `RDMFieldDictionary` and `enumtype.def`, or come over the wire in parts
+//! ([`Download`], [`Dictionary::encode_fields`]). [`Dictionary::builtin`] is this
 //! project's own small one with the fields that Tapeline publishes, so that nothing else need be there.
 
+mod download;
 mod enumerations;
 mod error;
 mod fields;
 mod lines;
+mod parts;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use download::{Download, DownloadError};
 pub use enumerations::{EnumeratedValue, EnumerationTable};
 pub use error::{DictionaryError, Problem};
 pub use fields::{FieldDefinition, MarketfeedType};
+pub use parts::{Part, Verbosity};
 
 use crate::Fid;
 use crate::rwf::DataType;
@@ -60,7 +65,13 @@ impl Dictionary {
     /// The first line that is not as it should be: which one, what it has and what was expected. A field id or a
     /// name that comes twice is refused.
     pub fn parse(text: &str) -> Result<Self, DictionaryError> {
-        let mut dictionary = Self {
+        let mut dictionary = Self::empty();
+        fields::parse(text, &mut dictionary)?;
+        Ok(dictionary)
+    }
+
+    fn empty() -> Self {
+        Self {
             fields: Vec::new(),
             types: vec![DataType::UNKNOWN; IDS].into_boxed_slice(),
             places: vec![NO_FIELD; IDS].into_boxed_slice(),
@@ -69,9 +80,7 @@ impl Dictionary {
             enumerated: HashMap::new(),
             field_tags: Vec::new(),
             enumeration_tags: Vec::new(),
-        };
-        fields::parse(text, &mut dictionary)?;
-        Ok(dictionary)
+        }
     }
 
     /// The same dictionary with the enumerations of a file in the format of `enumtype.def`. Tables of fields that

@@ -5,8 +5,9 @@ mod shared_data;
 
 use serde_json::Value as Json;
 use shared_data::shared_text;
-use tapeline_omm::rwf::DataType;
-use tapeline_omm::{Dictionary, Fid, fid};
+use tapeline_omm::dictionary::{Download, FieldDefinition, Verbosity};
+use tapeline_omm::rwf::{DataType, MessageView};
+use tapeline_omm::{Dictionary, Fid, Refused, fid};
 
 fn standard() -> Option<Dictionary> {
     let fields = shared_text("data/refinitiv/RDMFieldDictionary")?;
@@ -118,4 +119,137 @@ fn bad_files_are_refused() {
         let fault = Dictionary::parse(&text).unwrap_err().to_string();
         assert!(fault.starts_with(message), "{fault}");
     }
+}
+
+/// All parts of a dictionary over the wire, each at most `size` bytes; the copy, and how many parts there were.
+fn copy(dictionary: &Dictionary, verbosity: Verbosity, size: usize) -> (Dictionary, usize) {
+    let mut download = Download::new();
+    let (mut out, mut parts) = (vec![0; size], 0);
+    let mut from = 0;
+    loop {
+        let part = dictionary.encode_fields(from, verbosity, &mut out).unwrap();
+        download.fields(&out[..part.len]).unwrap();
+        (from, parts) = (part.next, parts + 1);
+        if part.is_last {
+            break;
+        }
+    }
+    from = 0;
+    loop {
+        let part = dictionary.encode_enumerations(from, verbosity, &mut out).unwrap();
+        download.enumerations(&out[..part.len]).unwrap();
+        (from, parts) = (part.next, parts + 1);
+        if part.is_last {
+            break;
+        }
+    }
+    (download.finish(), parts)
+}
+
+fn check_same(dictionary: &Dictionary, copy: &Dictionary) -> (usize, usize) {
+    assert_eq!(copy.len(), dictionary.len());
+    for (copied, field) in copy.fields().zip(dictionary.fields()) {
+        // A field may ripple to one that the file does not have; the wire knows only ids.
+        let ripples_to = dictionary.ripples_to(field.fid).map(|to| to.name.clone());
+        assert_eq!(*copied, FieldDefinition { ripples_to, ..field.clone() });
+        assert_eq!(copy.field_named(&field.name), Some(copied));
+    }
+    let mut values = 0;
+    for (copied, table) in copy.enumerations().zip(dictionary.enumerations()) {
+        assert_eq!(copied, table);
+        values += table.values().len();
+    }
+    assert_eq!(copy.enumerations().len(), dictionary.enumerations().len());
+    for tag in ["Version", "DictionaryId"] {
+        assert_eq!(copy.field_tag(tag).unwrap_or("0"), dictionary.field_tag(tag).unwrap_or("0"));
+    }
+    (dictionary.len(), values)
+}
+
+#[test]
+fn ours_goes_over_the_wire_in_parts_of_any_size() {
+    for (size, at_least) in [(700, 4), (4_096, 2), (65_536, 2)] {
+        let (copied, parts) = copy(Dictionary::builtin(), Verbosity::VERBOSE, size);
+        assert!(check_same(Dictionary::builtin(), &copied).1 > 10);
+        assert!(parts >= at_least, "{parts} parts of {size} bytes");
+    }
+    // Without the meanings, and without what only shows.
+    let (normal, _) = copy(Dictionary::builtin(), Verbosity::NORMAL, 65_536);
+    let (minimal, _) = copy(Dictionary::builtin(), Verbosity::MINIMAL, 65_536);
+    for field in Dictionary::builtin().fields() {
+        let (normal, minimal) = (normal.field(field.fid).unwrap(), minimal.field(field.fid).unwrap());
+        assert_eq!(normal, field);
+        assert_eq!((minimal.data_type, &*minimal.long_name), (field.data_type, ""));
+    }
+    assert_eq!(normal.display(fid::TRD_STATUS, 2), Some("H "));
+    assert_eq!(&*normal.enumeration(fid::TRD_STATUS).unwrap().value(2).unwrap().meaning, "");
+    let (info, parts) = copy(Dictionary::builtin(), Verbosity::INFO, 65_536);
+    assert_eq!((info.len(), parts, info.field_tag("Version")), (0, 2, Some("1.0.0")));
+    // Not even one field has room.
+    let refused = Dictionary::builtin().encode_fields(0, Verbosity::NORMAL, &mut [0; 150]);
+    assert_eq!(refused, Err(Refused::Full));
+}
+
+#[test]
+fn the_standard_dictionary_goes_over_the_wire() {
+    let Some(standard) = standard() else { return };
+    let (copied, parts) = copy(&standard, Verbosity::VERBOSE, 65_536);
+    let (fields, values) = check_same(&standard, &copied);
+    assert!(fields > 15_000 && values > 10_000 && parts > 10, "{fields} {values} {parts}");
+}
+
+/// What the reference sends reads as the files that it was made from, and what we send of it the same.
+#[test]
+fn downloads_of_the_reference() {
+    let Some(fields) = shared_text("protocol/dictionary/RDMFieldDictionary") else { return };
+    let enumerations = shared_text("protocol/dictionary/enumtype.def").unwrap();
+    let file = Dictionary::parse(&fields).unwrap().with_enumerations(&enumerations).unwrap();
+    for (name, expected) in [("rssl-01-baseline-dictionary-download", 2), ("rssl-27-dictionary-in-parts", 4)]
+    {
+        let text = shared_text(&format!("protocol/vectors/{name}.json")).unwrap();
+        let json: Json = serde_json::from_str(&text).unwrap();
+        let mut download = Download::new();
+        let mut parts = 0;
+        for record in json["records"].as_array().unwrap() {
+            for message in record["messages"].as_array().into_iter().flatten() {
+                if message["decoded"]["domainType"] != 5 || message["decoded"]["msgClass"] != "REFRESH" {
+                    continue;
+                }
+                // Without bytes of its own a message is the rest of its frame, behind three bytes.
+                let bytes = match message["hex"].as_str() {
+                    Some(hex) => unhex(hex),
+                    None => unhex(record["hex"].as_str().unwrap()).split_off(3),
+                };
+                let message = MessageView::parse(&bytes).unwrap();
+                if message.key().unwrap().unwrap().name == Some(b"RWFFld") {
+                    download.fields(message.payload()).unwrap();
+                } else {
+                    download.enumerations(message.payload()).unwrap();
+                }
+                parts += 1;
+            }
+        }
+        assert_eq!(parts, expected, "{name}");
+        let copied = download.finish();
+        for table in file.enumerations() {
+            for (value, fid) in table.values().iter().zip(table.fids.iter().cycle()) {
+                let shown = copied.display(*fid, value.number);
+                assert_eq!(shown, Some(&*value.display), "{name}: {fid} {}", value.number);
+            }
+        }
+        // The second vector's dictionary has 300 fields more than the file.
+        for field in file.fields() {
+            let copied =
+                copied.field(field.fid).unwrap_or_else(|| panic!("{name}: {} is missing", field.name));
+            assert_eq!((&copied.name, copied.data_type), (&field.name, field.data_type), "{name}");
+            assert_eq!((&copied.long_name, copied.data_len), (&field.long_name, field.data_len), "{name}");
+        }
+        let (again, _) = copy(&copied, Verbosity::NORMAL, 6_000);
+        let (fields, values) = check_same(&copied, &again);
+        assert!(fields > 66 && values > 9, "{name}: {fields} {values}");
+    }
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }

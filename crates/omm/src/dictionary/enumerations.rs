@@ -34,6 +34,26 @@ impl EnumerationTable {
         &self.values
     }
 
+    /// A table of values in any order, without fields.
+    pub(super) fn of(mut values: Vec<EnumeratedValue>) -> Result<Self, Problem> {
+        values.sort_unstable_by_key(|value| value.number);
+        match values.windows(2).find(|pair| pair[0].number == pair[1].number) {
+            Some(pair) => Err(Problem::DuplicateValue(pair[0].number)),
+            None => Ok(Self { fids: Vec::new(), values }),
+        }
+    }
+
+    /// One value more.
+    pub(super) fn insert(&mut self, value: EnumeratedValue) -> Result<(), Problem> {
+        match self.values.binary_search_by_key(&value.number, |other| other.number) {
+            Ok(_) => Err(Problem::DuplicateValue(value.number)),
+            Err(place) => {
+                self.values.insert(place, value);
+                Ok(())
+            }
+        }
+    }
+
     /// One value.
     #[must_use]
     pub fn value(&self, number: u16) -> Option<&EnumeratedValue> {
@@ -55,6 +75,17 @@ pub struct EnumeratedValue {
     pub meaning: Box<str>,
 }
 
+impl EnumeratedValue {
+    /// A value with its display as the bytes of an RMTES string.
+    pub(super) fn new(number: u16, display: &[u8], meaning: &str) -> Self {
+        let text = match str::from_utf8(display) {
+            Ok(text) => text.into(),
+            Err(_) => Rmtes(display).to_text().into(),
+        };
+        Self { number, display: text, display_bytes: display.into(), meaning: meaning.into() }
+    }
+}
+
 pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), DictionaryError> {
     let mut table: Option<EnumerationTable> = None;
     for (number, line) in lines(text) {
@@ -64,39 +95,46 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
             Line::Columns(columns) if columns.first().bytes().all(|byte| byte.is_ascii_digit()) => {
                 let value = value(columns).map_err(|problem| problem.on(number))?;
                 let table = table.as_mut().ok_or(Problem::NoField.on(number))?;
-                match table.values.binary_search_by_key(&value.number, |other| other.number) {
-                    Ok(_) => return Err(Problem::DuplicateValue(value.number).on(number)),
-                    Err(place) => table.values.insert(place, value),
-                }
+                table.insert(value).map_err(|problem| problem.on(number))?;
             }
             Line::Columns(columns) => {
                 // A field behind values begins the next table.
-                if table.as_ref().is_some_and(|table| !table.values.is_empty()) {
-                    add(table.take(), dictionary);
+                if let Some(table) = table.take_if(|table| !table.values.is_empty()) {
+                    dictionary.add_table(table);
                 }
                 let fid = field(columns, dictionary).map_err(|problem| problem.on(number))?;
                 let table = table.get_or_insert_default();
                 if let Some(fid) = fid {
-                    if dictionary.enumerated.contains_key(&fid) {
-                        return Err(Problem::SecondTable(fid).on(number));
-                    }
-                    if dictionary.tables.len() >= MOST_TABLES {
-                        return Err(Problem::TooMany(MOST_TABLES).on(number));
-                    }
-                    dictionary.enumerated.insert(fid, dictionary.tables.len());
-                    table.fids.push(fid);
+                    dictionary.share(fid, table).map_err(|problem| problem.on(number))?;
                 }
             }
         }
     }
-    add(table, dictionary);
+    if let Some(table) = table {
+        dictionary.add_table(table);
+    }
     Ok(())
 }
 
-/// Keeps a table that a field of the dictionary has.
-fn add(table: Option<EnumerationTable>, dictionary: &mut Dictionary) {
-    if let Some(table) = table.filter(|table| !table.fids.is_empty()) {
-        dictionary.tables.push(table);
+impl Dictionary {
+    /// Says that a field of the dictionary has `table`, the next to be added.
+    pub(super) fn share(&mut self, fid: Fid, table: &mut EnumerationTable) -> Result<(), Problem> {
+        if self.enumerated.contains_key(&fid) {
+            return Err(Problem::SecondTable(fid));
+        }
+        if self.tables.len() >= MOST_TABLES {
+            return Err(Problem::TooMany(MOST_TABLES));
+        }
+        self.enumerated.insert(fid, self.tables.len());
+        table.fids.push(fid);
+        Ok(())
+    }
+
+    /// Keeps a table, if a field of the dictionary has it.
+    pub(super) fn add_table(&mut self, table: EnumerationTable) {
+        if !table.fids.is_empty() {
+            self.tables.push(table);
+        }
     }
 }
 
@@ -129,11 +167,7 @@ fn value(mut columns: Columns<'_>) -> Result<EnumeratedValue, Problem> {
     } else {
         columns.quoted("display")?.as_bytes().into()
     };
-    let display = match str::from_utf8(&display_bytes) {
-        Ok(text) => text.into(),
-        Err(_) => Rmtes(&display_bytes).to_text().into(),
-    };
-    Ok(EnumeratedValue { number, display, display_bytes, meaning: columns.rest().into() })
+    Ok(EnumeratedValue::new(number, &display_bytes, columns.rest()))
 }
 
 fn hexadecimal(digits: &str) -> Option<Vec<u8>> {

@@ -39,7 +39,7 @@ pub struct FieldDefinition {
 }
 
 macro_rules! marketfeed_types {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident = $number:literal $text:literal,)*) => {
         /// What kind of value a field had in the format before RWF.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -59,6 +59,21 @@ macro_rules! marketfeed_types {
                 }
             }
 
+            /// The number on the wire.
+            #[must_use]
+            pub const fn number(self) -> i8 {
+                match self {
+                    $(Self::$name => $number,)*
+                }
+            }
+
+            pub(super) fn from_number(number: i64) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
             fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($text => Some(Self::$name),)*
@@ -71,29 +86,29 @@ macro_rules! marketfeed_types {
 
 marketfeed_types! {
     /// Time with seconds.
-    TimeSeconds = "TIME_SECONDS",
+    TimeSeconds = 0 "TIME_SECONDS",
     /// Whole number.
-    Integer = "INTEGER",
+    Integer = 1 "INTEGER",
     /// Number.
-    Numeric = "NUMERIC",
+    Numeric = 2 "NUMERIC",
     /// Date.
-    Date = "DATE",
+    Date = 3 "DATE",
     /// Price.
-    Price = "PRICE",
+    Price = 4 "PRICE",
     /// Text.
-    Alphanumeric = "ALPHANUMERIC",
+    Alphanumeric = 5 "ALPHANUMERIC",
     /// Enumeration.
-    Enumerated = "ENUMERATED",
+    Enumerated = 6 "ENUMERATED",
     /// Time without seconds.
-    Time = "TIME",
+    Time = 7 "TIME",
     /// Bytes.
-    Binary = "BINARY",
+    Binary = 8 "BINARY",
     /// Long text.
-    LongAlphanumeric = "LONG_ALPHANUMERIC",
+    LongAlphanumeric = 9 "LONG_ALPHANUMERIC",
     /// Anything.
-    Opaque = "OPAQUE",
+    Opaque = 10 "OPAQUE",
     /// Nothing: the field exists in RWF only.
-    None = "NONE",
+    None = -1 "NONE",
 }
 
 /// Names of RWF types; those with a size are what older files have.
@@ -189,7 +204,7 @@ fn field(mut columns: Columns<'_>) -> Result<FieldDefinition, Problem> {
     })
 }
 
-fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result<(), Problem> {
+pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result<(), Problem> {
     if let Some(other) = dictionary.field(field.fid) {
         return Err(Problem::DuplicateFid { fid: field.fid, name: other.name.to_string() });
     }

@@ -1,11 +1,7 @@
 //! ARRAY: primitives of one type in a row (RWF chapter 3).
 
-use super::number;
-use super::{Cursor, DataType, Date, DateTime, Time, Value, Writer};
+use super::{Cursor, DataType, Value, Writer, fixed};
 use crate::{Full, Malformed, Refused};
-
-/// A blank TIME of seven bytes; its front is the blank of the shorter forms.
-const TIME_7_BLANK: [u8; 7] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0xFF];
 
 /// An array, read: its type and its items' bytes.
 ///
@@ -159,11 +155,7 @@ impl<'a> ArrayEncoder<'a> {
         let count = self.count.checked_add(1).ok_or(Full)?;
         match usize::from(self.item_len) {
             0 => self.writer.b16(bytes, "ARRAY item")?,
-            limit if bytes.len() > limit => return Err(Refused::TooLong { what: "ARRAY item", limit }),
-            len => self.writer.whole(|w| {
-                w.bytes(bytes)?;
-                (bytes.len()..len).try_for_each(|_| w.u8(0))
-            })?,
+            width => fixed::padded(&mut self.writer, bytes, width, "ARRAY item")?,
         }
         self.count = count;
         Ok(())
@@ -177,56 +169,20 @@ impl<'a> ArrayEncoder<'a> {
     /// length; [`Refused::Misplaced`] for a value of another type than the array's, an array, a container, or a blank
     /// number of fixed length.
     pub fn value(&mut self, value: &Value<'_>) -> Result<(), Refused> {
-        let misplaced = Refused::Misplaced("an ARRAY item of this type");
+        const WHAT: &str = "an ARRAY item of this type";
         if value.data_type().is_some_and(|data_type| data_type != self.item_type) {
-            return Err(misplaced);
+            return Err(Refused::Misplaced(WHAT));
         }
-        let width = usize::from(self.item_len);
-        match *value {
-            Value::Int(number) if width > 0 => self.number(number.to_be_bytes(), number::int_len(number)),
-            Value::UInt(number) if width > 0 => self.number(number.to_be_bytes(), number::uint_len(number)),
-            Value::Enum(number) if width > 0 => {
-                let wide = u64::from(number);
-                self.number(wide.to_be_bytes(), number::uint_len(wide))
-            }
-            Value::Blank if width > 0 => match (self.item_type, width) {
-                (DataType::DATE, 4) => self.item(&Date::BLANK.encode()),
-                (DataType::TIME, 7) => self.item(&TIME_7_BLANK),
-                (DataType::TIME, 2 | 3 | 5) => self.item(TIME_7_BLANK.get(..width).unwrap_or_default()),
-                (DataType::TIME, 8) => self.item(&Time::BLANK.encode().0),
-                (DataType::DATETIME, 12) => self.item(&DateTime::BLANK.encode().0),
-                (DataType::DATETIME, 6 | 7 | 9 | 11) => {
-                    let mut blank = [0; 11];
-                    blank[4..].copy_from_slice(&TIME_7_BLANK);
-                    self.item(blank.get(..width).unwrap_or_default())
-                }
-                (data_type, _) if data_type >= DataType::BUFFER => self.item(&[]),
-                _ => Err(misplaced),
-            },
-            Value::State(state) if width == 0 => {
-                let count = self.count.checked_add(1).ok_or(Full)?;
-                self.writer.whole(|w| {
-                    w.u16ob(state.wire_len(), "ARRAY item")?;
-                    state.write(w)
-                })?;
-                self.count = count;
-                Ok(())
-            }
-            _ => match (value.text(), value.short()) {
-                (Some(text), _) => self.item(text),
-                (None, Some((bytes, len))) => self.item(bytes.get(..len).unwrap_or_default()),
-                (None, None) => Err(misplaced),
-            },
+        if matches!(value, Value::Array(_)) {
+            return Err(Refused::Misplaced(WHAT));
         }
-    }
-
-    /// A number of fixed length: the last bytes of its widest form.
-    fn number(&mut self, wide: [u8; 8], needed: usize) -> Result<(), Refused> {
-        let width = usize::from(self.item_len);
-        match wide.len().checked_sub(width).and_then(|from| wide.get(from..)) {
-            Some(bytes) if needed <= width => self.item(bytes),
-            _ => Err(Refused::TooLong { what: "ARRAY item", limit: width }),
+        let count = self.count.checked_add(1).ok_or(Full)?;
+        match usize::from(self.item_len) {
+            0 => value.write_b16(&mut self.writer, "ARRAY item")?,
+            width => fixed::write(&mut self.writer, value, self.item_type, width, WHAT)?,
         }
+        self.count = count;
+        Ok(())
     }
 
     /// Ends the array; returns its length in bytes.
@@ -240,7 +196,7 @@ impl<'a> ArrayEncoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Real, State};
+    use crate::{Real, State, Time};
 
     fn encoded(item_type: DataType, item_len: u16, values: &[Value<'_>]) -> Result<Vec<u8>, Refused> {
         let mut out = [0; 64];

@@ -2,7 +2,8 @@
 
 use super::entries_encoder::EntriesWriter;
 use super::field_list::{HAS_INFO, HAS_STANDARD_DATA};
-use super::{ArrayEncoder, DataType, Value, Writer};
+use super::set_data::{encode_set, write_set};
+use super::{ArrayEncoder, DataType, SetDataEncoder, SetDefinition, Value, Writer};
 use crate::{Full, Refused};
 
 /// Writes an element list in one pass into the caller's buffer: standard data, without sets.
@@ -41,7 +42,24 @@ impl<'a> ElementListEncoder<'a> {
         Ok(Self { entries: EntriesWriter::begin(writer)? })
     }
 
-    /// Elements so far.
+    /// Begins a list whose first values `write` writes by a set definition of the container around it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], and what `write` comes back with; [`Refused::Misplaced`] where it writes fewer values than the
+    /// definition has.
+    pub fn with_set(
+        out: &'a mut [u8],
+        definition: &SetDefinition<'_>,
+        write: impl FnOnce(&mut SetDataEncoder<'_, '_, '_>) -> Result<(), Refused>,
+    ) -> Result<Self, Refused> {
+        let mut writer = Writer::new(out);
+        writer.u8(definition.flags() | HAS_STANDARD_DATA)?;
+        write_set(&mut writer, definition, true, write)?;
+        Ok(Self { entries: EntriesWriter::begin(writer)? })
+    }
+
+    /// Elements so far, without those of a set.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
@@ -163,6 +181,19 @@ impl<'a> ElementListEncoder<'a> {
             if data_type == DataType::NO_DATA { Ok(()) } else { write(writer) }
         })
     }
+}
+
+/// Writes an element list of set data alone to the start of `out`, the values by `write`; returns its length.
+///
+/// # Errors
+///
+/// As [`ElementListEncoder::with_set`].
+pub fn encode_element_set(
+    out: &mut [u8],
+    definition: &SetDefinition<'_>,
+    write: impl FnOnce(&mut SetDataEncoder<'_, '_, '_>) -> Result<(), Refused>,
+) -> Result<usize, Refused> {
+    encode_set(out, definition, write)
 }
 
 #[cfg(test)]

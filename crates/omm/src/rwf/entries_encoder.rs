@@ -4,9 +4,6 @@ use super::Writer;
 use super::entries::{Shared, SharedBits};
 use crate::{Full, Refused};
 
-/// The longest length that the two bytes of a long u15 can say.
-const U15_MAX: usize = 0x7FFF;
-
 /// Appends entries and counts them; an entry goes in as a whole or not at all.
 #[derive(Debug)]
 pub(super) struct EntriesWriter<'a> {
@@ -104,14 +101,7 @@ impl Shared<'_> {
             writer.b15(definitions, "set definitions")?;
         }
         match (write_summary, self.summary) {
-            (Some(write), _) => {
-                let place = writer.reserve_u16()?;
-                let len = writer.in_place(write)?;
-                if len > U15_MAX {
-                    return Err(Refused::TooLong { what: "summary", limit: U15_MAX });
-                }
-                writer.fill_u16(place, 0x8000 | len as u16);
-            }
+            (Some(write), _) => writer.b15_in_place("summary", write)?,
             (None, Some(summary)) => writer.b15(summary, "summary")?,
             (None, None) => {}
         }

@@ -1,15 +1,22 @@
 //! FIELD_LIST, written (RWF chapter 4).
 
+use super::field_list::{HAS_INFO, HAS_STANDARD_DATA};
 use super::number::{encode_int_wide, encode_uint_wide};
-use super::{ArrayEncoder, DataType, Date, DateTime, Qos, Real, State, Time, Value, Writer};
+use super::set_data::{encode_set, write_set};
+use super::{
+    ArrayEncoder, DataType, Date, DateTime, Info, Qos, Real, SetDataEncoder, SetDefinition, State, Time,
+    Value, Writer,
+};
 use crate::{Fid, Full, Refused};
 
 /// Flags, then the count.
 const HEAD: usize = 3;
+/// The longest info block: a dictionary id of up to two bytes and a list number.
+const INFO_MAX: usize = 4;
 /// Room that the common path asks for: the id, the length, a REAL's hint and eight bytes more.
 const SLOT: usize = 2 + 1 + 1 + 8;
 
-/// Writes a field list in one pass into the caller's buffer: standard data, no info block.
+/// Writes a field list in one pass into the caller's buffer: standard data, behind an info block and set data if wanted.
 ///
 /// Each method appends one field. [`Full`] means that the field did not go in: no room in the buffer, more than
 /// 65,535 fields, or a value of more than 65,535 bytes. What was written before stays, and
@@ -20,6 +27,7 @@ pub struct FieldListEncoder<'a> {
     out: &'a mut [u8],
     at: usize,
     count: u16,
+    count_at: usize,
 }
 
 impl<'a> FieldListEncoder<'a> {
@@ -31,11 +39,59 @@ impl<'a> FieldListEncoder<'a> {
     #[inline]
     pub fn new(out: &'a mut [u8]) -> Result<Self, Full> {
         let head = out.first_chunk_mut::<HEAD>().ok_or(Full)?;
-        *head = [0x08, 0, 0];
-        Ok(Self { out, at: HEAD, count: 0 })
+        *head = [HAS_STANDARD_DATA, 0, 0];
+        Ok(Self { out, at: HEAD, count: 0, count_at: 1 })
     }
 
-    /// Fields so far.
+    /// Begins a list that says which dictionary it is written with.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`]; [`Refused::TooLong`] for a dictionary number above 32,767.
+    pub fn with_info(out: &'a mut [u8], info: Info) -> Result<Self, Refused> {
+        Self::begin(out, HAS_STANDARD_DATA, Some(info), |_| Ok(()))
+    }
+
+    /// Begins a list whose first values `write` writes by a set definition of the container around it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`], and what `write` comes back with; [`Refused::Misplaced`] where it writes fewer values than the
+    /// definition has; [`Refused::TooLong`] for a dictionary number above 32,767.
+    pub fn with_set(
+        out: &'a mut [u8],
+        info: Option<Info>,
+        definition: &SetDefinition<'_>,
+        write: impl FnOnce(&mut SetDataEncoder<'_, '_, '_>) -> Result<(), Refused>,
+    ) -> Result<Self, Refused> {
+        Self::begin(out, definition.flags() | HAS_STANDARD_DATA, info, |writer| {
+            write_set(writer, definition, true, write)
+        })
+    }
+
+    fn begin(
+        out: &'a mut [u8],
+        flags: u8,
+        info: Option<Info>,
+        write_set: impl FnOnce(&mut Writer<'_>) -> Result<(), Refused>,
+    ) -> Result<Self, Refused> {
+        let mut writer = Writer::new(&mut *out);
+        writer.u8(flags | if info.is_some() { HAS_INFO } else { 0 })?;
+        if let Some(info) = info {
+            let mut block = [0; INFO_MAX];
+            let mut inner = Writer::new(&mut block);
+            inner.u15(usize::from(info.dictionary_id), "dictionary id")?;
+            inner.bytes(&info.list_number.to_be_bytes())?;
+            let len = inner.len();
+            writer.b8(block.get(..len).unwrap_or_default(), "field list info")?;
+        }
+        write_set(&mut writer)?;
+        let count_at = writer.reserve_u16()?;
+        let at = writer.len();
+        Ok(Self { out, at, count: 0, count_at })
+    }
+
+    /// Fields so far, without those of a set.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -53,7 +109,7 @@ impl<'a> FieldListEncoder<'a> {
     #[inline]
     #[must_use = "the list is `len` bytes long"]
     pub fn finish(self) -> usize {
-        if let Some([_, count @ ..]) = self.out.first_chunk_mut::<HEAD>() {
+        if let Some(count) = self.out.get_mut(self.count_at..).and_then(|out| out.first_chunk_mut()) {
             *count = self.count.to_be_bytes();
         }
         self.at
@@ -283,6 +339,19 @@ impl<'a> FieldListEncoder<'a> {
         self.count = count;
         Ok(())
     }
+}
+
+/// Writes a field list of set data alone to the start of `out`, the values by `write`; returns its length.
+///
+/// # Errors
+///
+/// As [`FieldListEncoder::with_set`].
+pub fn encode_field_set(
+    out: &mut [u8],
+    definition: &SetDefinition<'_>,
+    write: impl FnOnce(&mut SetDataEncoder<'_, '_, '_>) -> Result<(), Refused>,
+) -> Result<usize, Refused> {
+    encode_set(out, definition, write)
 }
 
 #[cfg(test)]

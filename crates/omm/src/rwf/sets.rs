@@ -99,24 +99,14 @@ impl<'a> SetDefinition<'a> {
     }
 
     /// What each value is.
-    pub fn iter(&self) -> impl Iterator<Item = SetEntry<'a>> + use<'a> {
-        let container = self.container;
-        let mut cursor = Cursor::new(self.entries);
-        std::iter::from_fn(
-            move || {
-                if cursor.is_empty() { None } else { SetEntry::read(&mut cursor, container).ok() }
-            },
-        )
+    #[must_use]
+    pub const fn iter(&self) -> SetEntries<'a> {
+        SetEntries { entries: Cursor::new(self.entries), container: self.container }
     }
 
     /// The values in `data`, of which the first is `at` bytes behind the start of the list.
     pub(super) const fn values(&self, data: &'a [u8], at: usize) -> SetValues<'a> {
-        SetValues {
-            entries: Cursor::new(self.entries),
-            container: self.container,
-            data: Cursor::new(data),
-            at,
-        }
+        SetValues { entries: self.iter(), data: Cursor::new(data), at }
     }
 }
 
@@ -149,11 +139,29 @@ impl<'a> SetEntry<'a> {
     }
 }
 
+/// The entries of a [`SetDefinition`] in order.
+#[derive(Debug, Clone)]
+pub struct SetEntries<'a> {
+    entries: Cursor<'a>,
+    container: DataType,
+}
+
+impl<'a> Iterator for SetEntries<'a> {
+    type Item = SetEntry<'a>;
+
+    fn next(&mut self) -> Option<SetEntry<'a>> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        // The definition was read when it was found, so this does not fail.
+        SetEntry::read(&mut self.entries, self.container).ok()
+    }
+}
+
 /// The values of a list's set data, one by one. After a fault there are no more.
 #[derive(Debug, Clone)]
 pub(super) struct SetValues<'a> {
-    entries: Cursor<'a>,
-    container: DataType,
+    entries: SetEntries<'a>,
     data: Cursor<'a>,
     at: usize,
 }
@@ -162,15 +170,11 @@ impl<'a> Iterator for SetValues<'a> {
     type Item = Result<(SetEntry<'a>, &'a [u8]), Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.entries.is_empty() {
-            return None;
-        }
-        // The definition was read when it was found, so this does not fail.
-        let entry = SetEntry::read(&mut self.entries, self.container).ok()?;
+        let entry = self.entries.next()?;
         match read_value(&mut self.data, entry.data_type) {
             Ok(data) => Some(Ok((entry, data))),
             Err(fault) => {
-                self.entries = Cursor::new(&[]);
+                self.entries.entries = Cursor::new(&[]);
                 Some(Err(fault.within(self.at)))
             }
         }
@@ -247,8 +251,13 @@ fn read_value<'a>(cursor: &mut Cursor<'a>, data_type: DataType) -> Result<&'a [u
         Some(Width::Real(mantissa_len)) => {
             let mut ahead = *cursor;
             let first = ahead.u8(WHAT)?;
-            let is_special = Real::is_special_byte(first & 0x3F);
-            cursor.take(1 + if is_special { 0 } else { mantissa_len(first >> 6) }, WHAT)
+            let mantissa = match first & 0x3F {
+                // A blank is "20 00" from Java writers and "20" from C ones.
+                0x20 => usize::from(ahead.rest().first() == Some(&0)),
+                hint if Real::is_special_byte(hint) => 0,
+                _ => mantissa_len(first >> 6),
+            };
+            cursor.take(1 + mantissa, WHAT)
         }
         None => Err(Malformed::new(cursor.offset(), "set type")),
     }

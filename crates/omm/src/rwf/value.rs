@@ -129,6 +129,14 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Writes the value's bytes behind a u8 length.
+    pub(crate) fn write_b8(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
+        self.write_behind(writer, |w, len| match u8::try_from(len) {
+            Ok(len) => Ok(w.u8(len)?),
+            Err(_) => Err(Refused::TooLong { what, limit: 0xFF }),
+        })
+    }
+
     /// Writes the value's bytes behind a u15 length.
     pub(crate) fn write_b15(&self, writer: &mut Writer<'_>, what: &'static str) -> Result<(), Refused> {
         self.write_behind(writer, |w, len| w.u15(len, what))

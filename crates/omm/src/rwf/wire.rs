@@ -349,6 +349,24 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Bytes with a u15 length that `write` puts into the room that is left. The length takes the two-byte form, as its
+    /// room is reserved.
+    #[inline]
+    pub(crate) fn b15_in_place(
+        &mut self,
+        what: &'static str,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<(), Refused> {
+        self.whole(|w| {
+            let place = w.reserve_u16()?;
+            match w.in_place(write)? {
+                len @ 0..=U15_MAX => w.fill_u16(place, 0x8000 | len as u16),
+                _ => return Err(Refused::TooLong { what, limit: U15_MAX }),
+            }
+            Ok(())
+        })
+    }
+
     /// Changes a byte that was written before.
     #[inline]
     pub(crate) fn fill_u8(&mut self, place: usize, value: u8) {
