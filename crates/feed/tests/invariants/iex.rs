@@ -5,6 +5,7 @@ use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder, Session, heartbeat}
 use tapeline_feed::iex::{self, MessageType, Settings};
 use tapeline_feed::itch::Side;
 use tapeline_feed::normalise::Iex;
+use tapeline_feed::symbols::Symbols;
 
 const BOUNDS: Settings = Settings { max_symbols: 5, max_levels: 8 };
 
@@ -47,7 +48,10 @@ pub(crate) fn pieces(bytes: &[u8]) {
 
 fn messages<'a>(messages: impl Iterator<Item = &'a [u8]>) {
     let mut normaliser = Iex::new(BOUNDS);
+    let symbols = Symbols::new(["IB*"]).unwrap();
+    let mut filter = tapeline_feed::Protocol::IexDeep.filter(symbols.clone());
     for bytes in messages {
+        let wanted = filter.wants(bytes);
         let books = |normaliser: &Iex| -> Vec<_> {
             let books = normaliser.books().iter();
             books.map(|(_, book, _)| (book.top(), book.symbol())).collect()
@@ -57,6 +61,11 @@ fn messages<'a>(messages: impl Iterator<Item = &'a [u8]>) {
         match iex::decode(bytes) {
             Ok(message) => {
                 assert!(taken);
+                // Of a known type, it is passed over exactly if nobody asked for its symbol.
+                if MessageType::of(bytes[0]).is_some() {
+                    let symbol = message.symbol();
+                    assert_eq!(wanted, symbol.is_none_or(|symbol| symbols.contains(symbol.as_str())));
+                }
                 let length = MessageType::of(bytes[0]).map_or(bytes.len(), MessageType::length);
                 assert_eq!(message.bytes(), &bytes[..length]);
                 assert_eq!(message.bytes().len() + message.extra_bytes(bytes), bytes.len());

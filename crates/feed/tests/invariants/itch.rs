@@ -1,10 +1,12 @@
 //! ITCH: the framing of files, the decoder, and books made of any messages.
 
+use tapeline_feed::Protocol;
 use tapeline_feed::book;
 use tapeline_feed::itch::framing::{End, Frames, Framing};
 use tapeline_feed::itch::{self, Kind, MessageType};
 use tapeline_feed::normalise::Itch;
 use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_measure::Nanos;
 
 /// Bounds that a handful of messages reaches.
@@ -16,10 +18,13 @@ pub(crate) fn file(bytes: &[u8]) {
     for framing in [Framing::Length, Framing::Type] {
         let mut frames = Frames::with(bytes, framing);
         let mut normaliser = Itch::new(BOUNDS, Nanos(0));
+        let symbols = Symbols::new(["TAPE", "Z*"]).unwrap();
+        let mut filter = Protocol::ItchMoldUdp64.filter(symbols.clone());
         let mut taken = 0;
         for bytes in frames.by_ref() {
             taken += 2 + bytes.len();
             message(bytes);
+            chosen(&mut filter, &symbols, bytes);
             applied(&mut normaliser, bytes);
         }
         let left = match frames.end() {
@@ -48,6 +53,18 @@ fn message(bytes: &[u8]) {
             assert!(length < kind.length());
         }
         Err(_) => assert!(bytes.is_empty()),
+    }
+}
+
+/// What is passed over is counted, and a directory entry is passed over exactly if nobody asked for its stock.
+fn chosen(filter: &mut Filter, symbols: &Symbols, bytes: &[u8]) {
+    let before = filter.passed_over();
+    let wanted = filter.wants(bytes);
+    assert_eq!(filter.passed_over(), before + u64::from(!wanted));
+    assert!(wanted || bytes.len() >= 3);
+    if let Ok(message @ itch::Message::StockDirectory(entry)) = itch::decode(bytes) {
+        let numbered = message.prefix().is_some_and(|prefix| prefix.locate() != itch::Locate(0));
+        assert_eq!(wanted, !numbered || symbols.contains(entry.stock().as_str()));
     }
 }
 
