@@ -225,6 +225,9 @@ impl<'a> Tick<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn header() -> Header {
@@ -294,5 +297,34 @@ mod tests {
         let mut bytes = frame(b"", b"", b"");
         bytes[62] = 4;
         assert_eq!(Tick::parse(&bytes).unwrap_err(), Malformed::UnknownState(4));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A ring may be anybody's: every byte of what is taken for a tick is accounted for, and the rest is refused.
+        #[test]
+        fn any_bytes_are_a_tick_or_refused(
+            mut bytes in vec(any::<u8>(), 0..200),
+            kind in 0..8_u8,
+            state in 0..6_u8,
+            lengths in any::<bool>(),
+        ) {
+            // Else hardly any would get as far as its name.
+            if let Some(fixed) = bytes.get_mut(56..64) {
+                (fixed[2], fixed[6]) = (kind, state);
+                if lengths {
+                    (fixed[0], fixed[1], fixed[5]) = (fixed[0] % 64, 0, fixed[5] % 4);
+                }
+            }
+            let parsed = Tick::parse(&bytes);
+            let Ok(tick) = parsed else { return Ok(()) };
+            let mut again = [0; HEADER_BYTES];
+            tick.header.write(&mut again, tick.name.len() as u8, tick.source.len() as u16);
+            // Its last byte is spare.
+            prop_assert_eq!(&again[..63], &bytes[..63]);
+            let rest = [tick.name.as_bytes(), tick.body, tick.source].concat();
+            prop_assert_eq!(rest, &bytes[HEADER_BYTES..]);
+        }
     }
 }
