@@ -111,7 +111,7 @@ pub use outline::Outline;
 pub use qos::Qos;
 pub use real::{Hint, Real};
 pub use render::{NamedValue, NamedValues, Rendered, RenderedMap};
-pub use rmtes::{Rmtes, Text};
+pub use rmtes::{Rmtes, RmtesCache, Text};
 pub use series::{Series, SeriesEncoder, SeriesEntries, SeriesHead};
 pub use set_data::{SetDataEncoder, SetDefinitionsEncoder};
 pub use sets::{SetDefinition, SetDefinitions, SetEntries, SetEntry, SetName};

@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
     AckHeader, Array, ArrayEncoder, Attributes, CloseHeader, Conflation, Cursor, DataState, DataType, Domain,
     Flags, GenericHeader, Header, Hint, Key, Map, MapAction, MapEncoder, MapEntry, MapHead, MessageView,
     NakCode, NameType, PostHeader, PostUserInfo, Priority, Rate, RefreshHeader, RequestHeader, Rmtes,
-    StateCode, StatusHeader, StreamState, Timeliness, UpdateHeader, UpdateType, Writer,
+    RmtesCache, StateCode, StatusHeader, StreamState, Timeliness, UpdateHeader, UpdateType, Writer,
 };
 use tapeline_omm::{
     Date, DateTime, Dictionary, Fid, FieldList, FieldListEncoder, Full, Qos, Real, State, Time, Value,
@@ -383,13 +383,18 @@ proptest! {
         value in "([a-z]|\u{1b}\\[[0-9]{1,3}[`b]|\u{1b}%0){0,12}",
         limit in 0_usize..60,
     ) {
-        let before = cached.clone();
-        let mut after = cached;
+        let mut room = cached.clone();
+        room.resize(limit, 0xAA);
+        let before = cached.len().min(limit);
+        let mut after = RmtesCache::with_len(&mut room, before);
         let rmtes = Rmtes(value.as_bytes());
-        rmtes.apply(&mut after, limit);
-        prop_assert!(after.len() <= limit.max(before.len()));
+        let is_whole = rmtes.apply(&mut after);
+        prop_assert!(after.len() <= limit);
         if rmtes.is_partial() {
-            prop_assert!(after.len() >= before.len());
+            prop_assert!(after.len() >= before);
+        } else {
+            prop_assert_eq!(after.bytes(), &value.as_bytes()[..after.len()]);
+            prop_assert_eq!(is_whole, after.len() == value.len());
         }
         let _ = (rmtes.to_string(), rmtes.to_text());
     }

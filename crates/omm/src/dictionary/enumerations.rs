@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(side.value(2).unwrap().meaning.as_ref(), "who sells");
         assert_eq!(side.value(3), None);
         assert_eq!(dictionary.enumeration(Fid(3)).unwrap().fids, [Fid(2), Fid(3)]);
-        assert_eq!(dictionary.display(Fid(2), 0), Some("\u{DE}"));
+        assert_eq!(dictionary.display(Fid(2), 0), Some("\u{21E7}"));
         assert_eq!(dictionary.enumeration(Fid(9)), None);
     }
 

@@ -1,7 +1,7 @@
 //! RMTES strings and other text (RWF chapter 3, "RMTES").
 //!
-//! What feeds carry today is ASCII, Latin-1 in the right half, and UTF-8 behind the escape `1B 25 30`. Those are
-//! turned into characters here; for the character sets of old the raw bytes stay at hand.
+//! What feeds carry today is ASCII, Reuters Basic 2 (nearly Latin-1) in the right half, and UTF-8 behind the escape
+//! `1B 25 30`. Those are turned into characters here; for the character sets of old the raw bytes stay at hand.
 
 use std::fmt;
 
@@ -51,31 +51,17 @@ impl<'a> Rmtes<'a> {
     /// Brings `cached`, the raw bytes of the string so far, up to date with this value.
     ///
     /// A whole value replaces it. A partial one overwrites from the places that it names; the cached string may
-    /// grow (a hole is filled with spaces) and never shrinks. Nothing is kept beyond `limit` bytes, which is the
+    /// grow (a hole is filled with spaces) and never shrinks. Nothing is kept beyond the room of the cache, which is the
     /// length that the dictionary gives the field: `false` says that something was cut off there.
-    pub fn apply(self, cached: &mut Vec<u8>, limit: usize) -> bool {
+    pub fn apply(self, cached: &mut RmtesCache<'_>) -> bool {
         if !self.is_partial() {
-            cached.clear();
-            cached.extend(self.0.iter().take(limit));
-            return self.0.len() <= limit;
+            cached.len = 0;
+            return self.0.iter().enumerate().all(|(at, byte)| cached.put(at, *byte));
         }
         // In a UTF-8 string 0x9B is part of a character, not the short form of ESC [.
-        let short_form = !cached.starts_with(UTF8);
+        let short_form = !cached.bytes().starts_with(UTF8);
         let (mut rest, mut at, mut is_whole) = (self.0, 0, true);
         let mut is_utf8 = false;
-        let mut put = |at: &mut usize, byte: u8| {
-            if *at >= limit {
-                return false;
-            }
-            if cached.len() <= *at {
-                cached.resize(*at + 1, b' ');
-            }
-            if let Some(place) = cached.get_mut(*at) {
-                *place = byte;
-            }
-            *at += 1;
-            true
-        };
         let mut previous = None;
         while let Some((&byte, behind)) = rest.split_first() {
             is_utf8 |= rest.starts_with(UTF8);
@@ -88,16 +74,18 @@ impl<'a> Rmtes<'a> {
                     if let Some(byte) = previous {
                         // At the limit nothing more goes in, so the loop ends there whatever `times` is.
                         for _ in 0..times {
-                            if !put(&mut at, byte) {
+                            if !cached.put(at, byte) {
                                 is_whole = false;
                                 break;
                             }
+                            at += 1;
                         }
                     }
                     rest = behind;
                 }
                 None => {
-                    is_whole &= put(&mut at, byte);
+                    is_whole &= cached.put(at, byte);
+                    at = at.saturating_add(1);
                     previous = Some(byte);
                     rest = behind;
                 }
@@ -106,11 +94,13 @@ impl<'a> Rmtes<'a> {
         is_whole
     }
 
-    /// The text: ASCII, Latin-1 and UTF-8 as their characters, control characters and escapes as they are.
+    /// The text: ASCII, the right half of Reuters Basic 2 and UTF-8 as their characters, control characters and other
+    /// escapes as they are. Escapes that choose one of those character sets are left out.
     #[must_use]
     pub fn to_text(self) -> String {
         let (plain, utf8) = self.halves();
-        let mut text: String = plain.iter().copied().map(char::from).collect();
+        let mut text = String::with_capacity(self.0.len());
+        text.extend(Characters(plain));
         text.push_str(&String::from_utf8_lossy(utf8));
         text
     }
@@ -128,8 +118,114 @@ impl<'a> Rmtes<'a> {
 impl fmt::Display for Rmtes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (plain, utf8) = self.halves();
-        plain.iter().try_for_each(|byte| write_char(f, char::from(*byte)))?;
+        Characters(plain).try_for_each(|character| write_char(f, character))?;
         write_utf8(f, utf8)
+    }
+}
+
+/// The bytes of a string that others' updates are applied to, in the room of its owner.
+///
+/// ```
+/// use tapeline_omm::rwf::{Rmtes, RmtesCache};
+///
+/// let mut room = [0; 16];
+/// let mut cache = RmtesCache::new(&mut room);
+/// assert!(Rmtes(b"ABCDEFGH").apply(&mut cache));
+/// assert!(Rmtes(b"\x1b[5`XY").apply(&mut cache));
+/// assert_eq!(cache.bytes(), b"ABCDEXYH");
+/// ```
+#[derive(Debug)]
+pub struct RmtesCache<'a> {
+    room: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> RmtesCache<'a> {
+    /// An empty string with so much room.
+    #[must_use]
+    pub const fn new(room: &'a mut [u8]) -> Self {
+        Self { room, len: 0 }
+    }
+
+    /// A string whose first `len` bytes are there already; no more than there is room.
+    #[must_use]
+    pub fn with_len(room: &'a mut [u8], len: usize) -> Self {
+        let len = len.min(room.len());
+        Self { room, len }
+    }
+
+    /// The string.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.room.get(..self.len).unwrap_or_default()
+    }
+
+    /// Bytes of the string.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no string.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A byte at a place, with spaces up to there if need be; `false` beyond the room.
+    fn put(&mut self, at: usize, byte: u8) -> bool {
+        let Some(end) = at.checked_add(1) else { return false };
+        let Some(room) = self.room.get_mut(..end) else { return false };
+        if let Some(hole) = room.get_mut(self.len..) {
+            hole.fill(b' ');
+        }
+        if let Some(place) = room.last_mut() {
+            *place = byte;
+        }
+        self.len = self.len.max(end);
+        true
+    }
+}
+
+/// The characters of what is not UTF-8.
+struct Characters<'a>(&'a [u8]);
+
+impl Iterator for Characters<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        // The start state has them where they are wanted, and the reference passes over these escapes too.
+        while let [0x1B, b'(' | b')', b'1' | b'B' | b'I' | b'J', rest @ ..]
+        | [0x1B, b'*', b'2', rest @ ..]
+        | [0x1B, b'+', b'3', rest @ ..] = self.0
+        {
+            self.0 = rest;
+        }
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(basic_2(*byte))
+    }
+}
+
+/// The character of a byte: ASCII on the left, Reuters Basic 2 on the right, as the reference shows each of the 256. That
+/// is Latin-1 but for a few; what has no character there shows as `_`. (Control characters of the right half, which it
+/// shows as `ý`, are left as they are.)
+const fn basic_2(byte: u8) -> char {
+    match byte {
+        0xA4 | 0xA6 | 0xB4 | 0xD0 | 0xF0 => '_',
+        0xA8 => '\u{A4}',
+        0xAC => '\u{215B}',
+        0xAD => '\u{215C}',
+        0xAE => '\u{215D}',
+        0xAF => '\u{215E}',
+        0xB8 => '\u{2407}',
+        0xD7 => '\u{152}',
+        0xDD => '\u{178}',
+        0xDE => '\u{21E7}',
+        0xF7 => '\u{153}',
+        0xFD => '\u{FF}',
+        0xFE => '\u{21E9}',
+        _ => byte as char,
     }
 }
 
@@ -173,9 +269,11 @@ mod tests {
     use super::*;
 
     fn applied(cached: &str, value: &[u8]) -> String {
-        let mut cached = cached.as_bytes().to_vec();
-        assert!(Rmtes(value).apply(&mut cached, 255));
-        String::from_utf8(cached).unwrap()
+        let mut room = [0; 255];
+        room[..cached.len()].copy_from_slice(cached.as_bytes());
+        let mut cached = RmtesCache::with_len(&mut room, cached.len());
+        assert!(Rmtes(value).apply(&mut cached));
+        String::from_utf8(cached.bytes().to_vec()).unwrap()
     }
 
     #[test]
@@ -191,13 +289,14 @@ mod tests {
 
     #[test]
     fn a_partial_update_is_bounded() {
-        let mut cached = b"AB".to_vec();
-        assert!(!Rmtes(b"x\x1b[99999999999999999999999b").apply(&mut cached, 5));
-        assert_eq!(cached, b"xxxxx");
-        assert!(!Rmtes(b"\x1b[18446744073709551615`x").apply(&mut cached, 5));
-        assert_eq!(cached, b"xxxxx");
-        assert!(!Rmtes(b"longer").apply(&mut cached, 3));
-        assert_eq!(cached, b"lon");
+        let mut room = *b"AB---";
+        let mut cached = RmtesCache::with_len(&mut room, 2);
+        assert!(!Rmtes(b"x\x1b[99999999999999999999999b").apply(&mut cached));
+        assert_eq!(cached.bytes(), b"xxxxx");
+        assert!(!Rmtes(b"\x1b[18446744073709551615`x").apply(&mut cached));
+        assert_eq!(cached.bytes(), b"xxxxx");
+        assert!(!Rmtes(b"longer").apply(&mut RmtesCache::new(&mut room[..3])));
+        assert_eq!(&room, b"lonxx");
     }
 
     #[test]
@@ -205,9 +304,11 @@ mod tests {
         // U+4E5B ends in 0x9B.
         let value = b"\x1b%0\xE4\xB9\x9B3`";
         assert!(!Rmtes(value).is_partial());
-        let mut cached = b"\x1b%0\xE4\xB9\x9A".to_vec();
-        assert!(Rmtes(b"\x1b[3`\xE4\xB9\x9B5`").apply(&mut cached, 255));
-        assert_eq!(Rmtes(&cached).to_string(), "\u{4E5B}5`");
+        let mut room = [0; 16];
+        let mut cached = RmtesCache::new(&mut room);
+        assert!(Rmtes(b"\x1b%0\xE4\xB9\x9A").apply(&mut cached));
+        assert!(Rmtes(b"\x1b[3`\xE4\xB9\x9B5`").apply(&mut cached));
+        assert_eq!(Rmtes(cached.bytes()).to_string(), "\u{4E5B}5`");
     }
 
     #[test]
@@ -216,6 +317,8 @@ mod tests {
         assert_eq!(Rmtes(b"\x1b%0\xE4\xB8\xAD\xE6\x96\x87 \xE2\x82\xAC").to_string(), "中文 €");
         assert_eq!(Rmtes(b"a\x1b[2Jb").to_string(), "a�[2Jb");
         assert_eq!(Rmtes(b"a\x1b[2Jb").to_text(), "a\u{1b}[2Jb");
+        assert_eq!(Rmtes(b"\xDE1\xAC \x82\xA4\xFD").to_text(), "\u{21E7}1\u{215B} \u{82}_\u{FF}");
+        assert_eq!(Rmtes(b"\x1b)1a\x1b(B\xE9").to_text(), "a\u{E9}");
         assert_eq!(Text(b"a\0\0").to_string(), "a");
         assert_eq!(Text(b"a\xFFb\x07").to_string(), "a�b�");
     }

@@ -29,14 +29,14 @@ pub(crate) fn check(name: &str, value: Value<'_>, expected: &Json) {
         }
         Value::Qos(value) => headers::check_qos(name, Some(value), said),
         Value::State(value) => headers::check_state(name, Some(value), said),
-        Value::Buffer(value) => {
+        // The reference shows a byte for a character.
+        Value::Buffer(value) | Value::Ascii(value) => {
             let text: String = value.iter().copied().map(char::from).collect();
             assert_eq!(text, *said, "{name}");
         }
-        Value::Ascii(value) | Value::Utf8(value) => {
-            assert_eq!(str::from_utf8(value).unwrap(), *said, "{name}");
-        }
-        Value::Rmtes(value) => assert_eq!(value.to_text(), *said, "{name}"),
+        Value::Utf8(value) => assert_eq!(str::from_utf8(value).unwrap(), *said, "{name}"),
+        // The reference shows control characters of the right half as the lower byte of U+FFFD.
+        Value::Rmtes(value) => assert_eq!(value.to_text().replace('\u{82}', "\u{FD}"), *said, "{name}"),
         Value::Array(array) => {
             assert_eq!(array.item_type.name().unwrap(), expected["arrayType"], "{name}");
             assert_eq!(u64::from(array.item_len), expected["itemLength"], "{name}");
@@ -62,6 +62,10 @@ fn check_double(name: &str, value: f64, said: &Json, tolerance: f64) {
 }
 
 fn check_close(name: &str, value: f64, said: f64, tolerance: f64) {
+    // The smallest floats have no seven digits.
+    if tolerance > 0.0 && value as f32 == said as f32 {
+        return;
+    }
     assert!((value - said).abs() <= said.abs() * tolerance, "{name}: {value} is not {said}");
 }
 
@@ -107,6 +111,8 @@ pub(crate) fn encode_again(list: &mut FieldListEncoder<'_>, field: &Field<'_>, d
             DataType::DATE => list.date(fid, Date::BLANK),
             DataType::TIME => list.time(fid, Time::BLANK),
             DataType::DATETIME => list.date_time(fid, DateTime::BLANK),
+            // The vendor's JSON converter writes a hint alone.
+            DataType::REAL if field.data == [0] => list.raw(fid, field.data),
             _ => panic!("{fid}: blank as a value"),
         },
         Value::Int(value) => list.int(fid, value),
@@ -132,7 +138,8 @@ pub(crate) fn encode_again(list: &mut FieldListEncoder<'_>, field: &Field<'_>, d
     done.unwrap();
     if data_type != DataType::ARRAY && !matches!(value, Value::Blank) {
         // The way of values of any type comes to the same.
-        let (mut by_type, mut by_value) = ([0; 2048], [0; 2048]);
+        let size = field.data.len() + 16;
+        let (mut by_type, mut by_value) = (vec![0; size], vec![0; size]);
         let mut one = FieldListEncoder::new(&mut by_type).unwrap();
         one.raw(fid, field.data).unwrap();
         let mut other = FieldListEncoder::new(&mut by_value).unwrap();
