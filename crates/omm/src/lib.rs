@@ -7,7 +7,9 @@
 //! * [`rwf`]: messages, containers and primitive values as bytes; [`rwf::Container`] for a message of any shape, and
 //!   [`rwf::Outline`] to show one to people;
 //! * [`fid`]: the ids of the fields that Tapeline publishes;
-//! * [`dictionary`]: what a field id means (name, type, enumerated values).
+//! * [`dictionary`]: what a field id means (name, type, enumerated values);
+//! * [`domain`]: login, directory, dictionary and the like as values;
+//! * [`role`]: what the two ends of a connection do, without the connection.
 //!
 //! ```
 //! use tapeline_omm::{Dictionary, FieldList, FieldListEncoder, Real, fid, rwf};
@@ -38,8 +40,10 @@
 #![forbid(unsafe_code)]
 
 pub mod dictionary;
+pub mod domain;
 mod error;
 pub mod fid;
+pub mod role;
 pub mod rwf;
 
 pub use dictionary::Dictionary;

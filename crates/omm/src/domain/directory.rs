@@ -1,0 +1,607 @@
+//! The source directory (domain 4): which services there are, what they offer and how they are.
+
+use super::elements::{OwnedState, elements, encode_list};
+use crate::rwf::{
+    Container, DataType, Domain, ElementList, FilterAction, FilterEntry, FilterList, FilterListEncoder,
+    FilterListHead, Key, Map, MapAction, MapEncoder, MapHead, RefreshHeader, UpdateHeader, flags,
+};
+use crate::{Malformed, Qos, Refused, State, Value};
+
+/// The filters of a directory: their ids, and their bits in a key's filter.
+pub mod filter {
+    /// Id of [`Info`](super::Info).
+    pub const INFO_ID: u8 = 1;
+    /// Id of [`ServiceState`](super::ServiceState).
+    pub const STATE_ID: u8 = 2;
+    /// Id of [`Group`](super::Group).
+    pub const GROUP_ID: u8 = 3;
+    /// Id of [`Load`](super::Load).
+    pub const LOAD_ID: u8 = 4;
+    /// Id of broadcast data.
+    pub const DATA_ID: u8 = 5;
+    /// Id of [`Link`](super::Link)s.
+    pub const LINK_ID: u8 = 6;
+
+    /// What the service is.
+    pub const INFO: u32 = 0x01;
+    /// How it is.
+    pub const STATE: u32 = 0x02;
+    /// Changes of item groups.
+    pub const GROUP: u32 = 0x04;
+    /// How busy it is.
+    pub const LOAD: u32 = 0x08;
+    /// Data for everybody.
+    pub const DATA: u32 = 0x10;
+    /// Where its data comes from.
+    pub const LINK: u32 = 0x20;
+    /// All of them: what a consumer of the vendor's library asks for.
+    pub const ALL: u32 = 0x3F;
+}
+
+/// Services of a directory, and links of a service, that are kept of a peer's messages at most.
+const MOST_SERVICES: usize = 4096;
+/// Parts of one service in one message: real ones have one of each kind, and a few groups.
+const MOST_PARTS: usize = 255;
+const MOST_LINKS: usize = 256;
+
+elements! {
+    /// What a service is.
+    Info {
+        /// What it is called; clients ask for it by this name.
+        name "Name": String,
+        /// Who runs it.
+        vendor "Vendor": String,
+        /// Whether it is the source itself; 0 if absent.
+        is_source "IsSource": u64,
+        /// Domains that can be asked for.
+        capabilities "Capabilities": Vec<Domain>,
+        /// Dictionaries that can be downloaded from it.
+        dictionaries_provided "DictionariesProvided": Vec<String>,
+        /// Dictionaries that its data needs.
+        dictionaries_used "DictionariesUsed": Vec<String>,
+        /// Qualities of service; real time, tick by tick if absent.
+        qos "QoS": Vec<Qos>,
+        /// Whether a range of qualities can be asked for; 0 if absent.
+        supports_qos_range "SupportsQoSRange": u64,
+        /// Item that lists the items.
+        item_list "ItemList": String,
+        /// Whether snapshots do not count as open items; 1 if absent.
+        supports_out_of_band_snapshots "SupportsOutOfBandSnapshots": u64,
+        /// Whether it wants to hear of its consumers; 1 if absent.
+        accepting_consumer_status "AcceptingConsumerStatus": u64,
+    }
+
+    /// How a service is.
+    ServiceState {
+        /// 1 up, 0 down.
+        service_state "ServiceState": u64,
+        /// Whether items can be asked for; 1 if absent.
+        accepting_requests "AcceptingRequests": u64,
+        /// New state of all its items.
+        status "Status": OwnedState,
+    }
+
+    /// A change of all items of a group.
+    Group {
+        /// The group; kept up to 255 bytes.
+        group "Group": Box<[u8]>,
+        /// The group that its items are of from now on.
+        merged_to_group "MergedToGroup": Box<[u8]>,
+        /// New state of its items.
+        status "Status": OwnedState,
+    }
+
+    /// How busy a service is.
+    Load {
+        /// Open items at most.
+        open_limit "OpenLimit": u64,
+        /// Unanswered requests at most; 0 stops them.
+        open_window "OpenWindow": u64,
+        /// The lower, the better.
+        load_factor "LoadFactor": u64,
+    }
+
+    /// Where a service's data comes from.
+    LinkState {
+        /// 1 interactive, 2 broadcast; 1 if absent.
+        link_type "Type": u64,
+        /// 1 up, 0 down.
+        link_state "LinkState": u64,
+        /// 0 none, 1 OK, 2 recovery started, 3 recovery completed; 0 if absent.
+        link_code "LinkCode": u64,
+        /// Why, for people.
+        text "Text": String,
+    }
+}
+
+impl ServiceState {
+    /// Up and taking requests, without a word to the items.
+    pub const UP: Self = Self { service_state: Some(1), accepting_requests: Some(1), status: None };
+
+    /// Whether the service is up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.service_state == Some(1)
+    }
+
+    /// Whether items can be asked for.
+    #[must_use]
+    pub fn accepts_requests(&self) -> bool {
+        self.is_up() && self.accepting_requests.unwrap_or(1) != 0
+    }
+}
+
+/// A link with its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// What is done with it.
+    pub action: MapAction,
+    /// What it is called.
+    pub name: String,
+    /// How it is.
+    pub state: LinkState,
+}
+
+/// One part of what is said of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServicePart {
+    /// What it is.
+    Info(Info),
+    /// How it is.
+    State(ServiceState),
+    /// A change of one of its groups.
+    Group(Group),
+    /// How busy it is.
+    Load(Load),
+    /// Where its data comes from.
+    Links(Vec<Link>),
+    /// Nothing any more, of the filter of this id.
+    Cleared(u8),
+}
+
+impl ServicePart {
+    /// Id of its filter.
+    #[must_use]
+    pub const fn id(&self) -> u8 {
+        match self {
+            Self::Info(_) => filter::INFO_ID,
+            Self::State(_) => filter::STATE_ID,
+            Self::Group(_) => filter::GROUP_ID,
+            Self::Load(_) => filter::LOAD_ID,
+            Self::Links(_) => filter::LINK_ID,
+            Self::Cleared(id) => *id,
+        }
+    }
+
+    /// Whether a key's filter asks for it.
+    #[must_use]
+    pub const fn is_in(&self, filter: u32) -> bool {
+        matches!(self.id(), 1..=32) && filter & (1 << (self.id() - 1)) != 0
+    }
+
+    /// `None` for a filter that is not known.
+    fn read(action: FilterAction, id: u8, data: &Container<'_>) -> Result<Option<Self>, Malformed> {
+        if action == FilterAction::CLEAR {
+            return Ok(Some(Self::Cleared(id)));
+        }
+        Ok(match (id, data) {
+            (filter::INFO_ID, Container::ElementList(list)) => Some(Self::Info(Info::read_elements(list)?)),
+            (filter::STATE_ID, Container::ElementList(list)) => {
+                Some(Self::State(ServiceState::read_elements(list)?))
+            }
+            (filter::GROUP_ID, Container::ElementList(list)) => {
+                Some(Self::Group(Group::read_elements(list)?))
+            }
+            (filter::LOAD_ID, Container::ElementList(list)) => Some(Self::Load(Load::read_elements(list)?)),
+            (filter::LINK_ID, Container::Map(map)) => Some(Self::Links(read_links(map)?)),
+            _ => None,
+        })
+    }
+
+    fn write(&self, action: FilterAction, filters: &mut FilterListEncoder<'_>) -> Result<(), Refused> {
+        let id = self.id();
+        match self {
+            Self::Info(info) => {
+                filters.entry_in_place(action, id, |room| encode_list(room, |l| info.write(l)))
+            }
+            Self::State(state) => {
+                filters.entry_in_place(action, id, |room| encode_list(room, |l| state.write(l)))
+            }
+            Self::Group(group) => {
+                filters.entry_in_place(action, id, |room| encode_list(room, |l| group.write(l)))
+            }
+            Self::Load(load) => {
+                filters.entry_in_place(action, id, |room| encode_list(room, |l| load.write(l)))
+            }
+            Self::Links(links) => {
+                let entry =
+                    FilterEntry { container: Some(DataType::MAP), ..FilterEntry::new(action, id, &[]) };
+                filters.any_in_place(&entry, |room| {
+                    let head = MapHead::new(DataType::ASCII_STRING, DataType::ELEMENT_LIST);
+                    let mut map = MapEncoder::new(room, &head)?;
+                    for link in links {
+                        map.entry_in_place(link.action, link.name.as_bytes(), None, |room| {
+                            encode_list(room, |list| link.state.write(list))
+                        })?;
+                    }
+                    Ok(map.finish())
+                })
+            }
+            Self::Cleared(_) => filters.entry_in_place(FilterAction::CLEAR, id, |_| Ok(0)),
+        }
+    }
+}
+
+fn read_links(map: &Map<'_>) -> Result<Vec<Link>, Malformed> {
+    let mut links = Vec::new();
+    for entry in map.iter().take(MOST_LINKS) {
+        let entry = entry?;
+        let name = entry.key.get(..super::elements::MOST_TEXT).unwrap_or(entry.key);
+        let state = if entry.action == MapAction::DELETE {
+            LinkState::default()
+        } else {
+            LinkState::read_elements(&ElementList::parse(entry.data)?)?
+        };
+        let name = String::from_utf8_lossy(name).into_owned();
+        links.push(Link { action: entry.action, name, state });
+    }
+    Ok(links)
+}
+
+/// What a message says of one service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceEntry {
+    /// ADD for a new service, UPDATE for a change, DELETE when it goes.
+    pub action: MapAction,
+    /// Number of the service.
+    pub id: u16,
+    /// Its parts, each with what is done: SET replaces, UPDATE changes the elements that it has.
+    pub parts: Vec<(FilterAction, ServicePart)>,
+}
+
+impl ServiceEntry {
+    /// A new service.
+    #[must_use]
+    pub fn new(id: u16, info: Info, state: ServiceState) -> Self {
+        let parts = vec![
+            (FilterAction::SET, ServicePart::Info(info)),
+            (FilterAction::SET, ServicePart::State(state)),
+        ];
+        Self { action: MapAction::ADD, id, parts }
+    }
+
+    /// A change of one part of a service.
+    #[must_use]
+    pub fn change(id: u16, part: ServicePart) -> Self {
+        Self { action: MapAction::UPDATE, id, parts: vec![(FilterAction::UPDATE, part)] }
+    }
+
+    /// A service that goes.
+    #[must_use]
+    pub const fn delete(id: u16) -> Self {
+        Self { action: MapAction::DELETE, id, parts: Vec::new() }
+    }
+
+    /// What the service is.
+    #[must_use]
+    pub fn info(&self) -> Option<&Info> {
+        self.parts
+            .iter()
+            .find_map(|(_, part)| if let ServicePart::Info(info) = part { Some(info) } else { None })
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn state(&self) -> Option<&ServiceState> {
+        self.parts
+            .iter()
+            .find_map(|(_, part)| if let ServicePart::State(state) = part { Some(state) } else { None })
+    }
+
+    /// How busy it is.
+    #[must_use]
+    pub fn load(&self) -> Option<&Load> {
+        self.parts
+            .iter()
+            .find_map(|(_, part)| if let ServicePart::Load(load) = part { Some(load) } else { None })
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.info()?.name.as_deref()
+    }
+
+    /// Changes of its groups.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.parts
+            .iter()
+            .filter_map(|(_, part)| if let ServicePart::Group(group) = part { Some(group) } else { None })
+    }
+
+    /// Takes over what `entry` says; groups are changes and not kept.
+    fn apply(&mut self, entry: &Self) {
+        for (action, new) in &entry.parts {
+            let place = self.parts.iter().position(|(_, part)| part.id() == new.id());
+            match (new, place) {
+                (ServicePart::Group(_), _) | (ServicePart::Cleared(_), None) => {}
+                (ServicePart::Cleared(_), Some(place)) => {
+                    self.parts.remove(place);
+                }
+                (new, None) => self.parts.push((FilterAction::SET, new.clone())),
+                (new, Some(place)) => {
+                    let Some((_, old)) = self.parts.get_mut(place) else { continue };
+                    match (old, new, *action == FilterAction::UPDATE) {
+                        (ServicePart::Info(old), ServicePart::Info(new), true) => old.merge(new),
+                        (ServicePart::State(old), ServicePart::State(new), true) => old.merge(new),
+                        (ServicePart::Load(old), ServicePart::Load(new), true) => old.merge(new),
+                        (ServicePart::Links(old), ServicePart::Links(new), true) => merge_links(old, new),
+                        (old, new, _) => old.clone_from(new),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn merge_links(old: &mut Vec<Link>, new: &[Link]) {
+    for link in new {
+        let place = old.iter().position(|old| old.name == link.name);
+        match (place, link.action) {
+            (Some(place), MapAction::DELETE) => {
+                old.remove(place);
+            }
+            (Some(place), _) => {
+                if let Some(old) = old.get_mut(place) {
+                    old.state.merge(&link.state);
+                }
+            }
+            (None, MapAction::DELETE) => {}
+            (None, _) if old.len() < MOST_LINKS => old.push(link.clone()),
+            (None, _) => {}
+        }
+    }
+}
+
+/// What a directory message says, one service after the other. After a fault there are no more.
+///
+/// # Errors
+///
+/// A head that is cut off.
+pub fn services(payload: &[u8]) -> Result<impl Iterator<Item = Result<ServiceEntry, Malformed>>, Malformed> {
+    let map = Map::parse(payload)?;
+    let key_type = map.head().key_type;
+    let mut entries = map.into_iter();
+    let mut is_over = false;
+    Ok(std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        let read = entries.next()?.and_then(|entry| {
+            // Services are numbers of 16 bits.
+            let id = match entry.key_value(key_type)? {
+                Value::UInt(id) => u16::try_from(id).ok(),
+                Value::Int(id) => u16::try_from(id).ok(),
+                _ => None,
+            };
+            let id = id.ok_or(Malformed::new(0, "service id"))?;
+            let mut service = ServiceEntry { action: entry.action, id, parts: Vec::new() };
+            if entry.action != MapAction::DELETE && !entry.data.is_empty() {
+                let filters = FilterList::parse(entry.data)?;
+                for filter in filters.iter().take(MOST_PARTS) {
+                    let filter = filter?;
+                    let part = ServicePart::read(filter.action, filter.id, &filter.open(filters.head())?)?;
+                    service.parts.extend(part.map(|part| (filter.action, part)));
+                }
+            }
+            Ok(service)
+        });
+        is_over = read.is_err();
+        Some(read)
+    }))
+}
+
+/// Writes a directory's payload to the front of `out`: of these services, the parts that `filter` asks for. Returns its
+/// length.
+///
+/// # Errors
+///
+/// [`Refused::Full`]; [`Refused::TooLong`] for a service of more than 65,535 bytes.
+pub fn encode_services<'s>(
+    services: impl IntoIterator<Item = &'s ServiceEntry>,
+    filter: u32,
+    out: &mut [u8],
+) -> Result<usize, Refused> {
+    let mut map = MapEncoder::new(out, &MapHead::new(DataType::UINT, DataType::FILTER_LIST))?;
+    for service in services {
+        map.keyed_in_place(service.action, u64::from(service.id), None, |room| {
+            let mut filters = FilterListEncoder::new(room, &FilterListHead::new(DataType::ELEMENT_LIST))?;
+            for (action, part) in service.parts.iter().filter(|(_, part)| part.is_in(filter)) {
+                part.write(*action, &mut filters)?;
+            }
+            Ok(filters.finish())
+        })?;
+    }
+    Ok(map.finish())
+}
+
+/// Writes a directory refresh to the front of `out`; returns its length. `flags`: SOLICITED, REFRESH_COMPLETE,
+/// CLEAR_CACHE of [`flags::refresh`].
+///
+/// # Errors
+///
+/// As [`encode_services`].
+pub fn encode_refresh<'s>(
+    stream_id: i32,
+    flags: crate::rwf::Flags,
+    filter: u32,
+    services: impl IntoIterator<Item = &'s ServiceEntry>,
+    out: &mut [u8],
+) -> Result<usize, Refused> {
+    let header = RefreshHeader {
+        flags,
+        key: Some(Key { filter: Some(filter), ..Key::default() }),
+        ..RefreshHeader::new(Domain::SOURCE, stream_id, State::OPEN_OK, DataType::MAP)
+    };
+    header.encode_with(out, |room| encode_services(services, filter, room))
+}
+
+/// Writes a directory update to the front of `out`; returns its length.
+///
+/// # Errors
+///
+/// As [`encode_services`].
+pub fn encode_update<'s>(
+    stream_id: i32,
+    filter: u32,
+    services: impl IntoIterator<Item = &'s ServiceEntry>,
+    out: &mut [u8],
+) -> Result<usize, Refused> {
+    let header =
+        UpdateHeader::new(Domain::SOURCE, stream_id, crate::rwf::UpdateType::UNSPECIFIED, DataType::MAP);
+    header.encode_with(out, |room| encode_services(services, filter, room))
+}
+
+/// The flags of the refresh that answers a request.
+pub const SOLICITED: crate::rwf::Flags = crate::rwf::Flags(
+    flags::refresh::SOLICITED.0 | flags::refresh::REFRESH_COMPLETE.0 | flags::refresh::CLEAR_CACHE.0,
+);
+
+/// All services, as refreshes and updates have left them.
+///
+/// Of a peer's messages at most 4,096 services are kept; more are passed over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Directory {
+    services: Vec<ServiceEntry>,
+}
+
+impl Directory {
+    /// Without services.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { services: Vec::new() }
+    }
+
+    /// The services in the order in which they came.
+    pub fn services(&self) -> impl ExactSizeIterator<Item = &ServiceEntry> {
+        self.services.iter()
+    }
+
+    /// The service of this number.
+    #[must_use]
+    pub fn service(&self, id: u16) -> Option<&ServiceEntry> {
+        self.services.iter().find(|service| service.id == id)
+    }
+
+    /// The service of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&ServiceEntry> {
+        self.services.iter().find(|service| service.name() == Some(name))
+    }
+
+    /// Forgets everything, as a refresh with CLEAR_CACHE asks.
+    pub fn clear(&mut self) {
+        self.services.clear();
+    }
+
+    /// Takes over what a message says of a service. Whether it is there now as it was not before, or the reverse.
+    pub fn apply(&mut self, entry: &ServiceEntry) -> bool {
+        let place = self.services.iter().position(|service| service.id == entry.id);
+        match (place, entry.action) {
+            (Some(place), MapAction::DELETE) => {
+                self.services.remove(place);
+                true
+            }
+            (None, MapAction::DELETE) => false,
+            (Some(place), _) => {
+                if let Some(service) = self.services.get_mut(place) {
+                    service.apply(entry);
+                }
+                false
+            }
+            (None, _) if self.services.len() < MOST_SERVICES => {
+                let mut service = ServiceEntry { action: MapAction::ADD, id: entry.id, parts: Vec::new() };
+                service.apply(entry);
+                self.services.push(service);
+                true
+            }
+            (None, _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> ServiceEntry {
+        let info = Info {
+            name: Some("TAPELINE".into()),
+            capabilities: Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE]),
+            dictionaries_provided: Some(vec!["RWFFld".into(), "RWFEnum".into()]),
+            qos: Some(vec![Qos::REALTIME_TICK]),
+            ..Info::default()
+        };
+        ServiceEntry::new(7, info, ServiceState::UP)
+    }
+
+    fn read(payload: &[u8]) -> Vec<ServiceEntry> {
+        services(payload).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut all = service();
+        let state = OwnedState::from(State { text: b"gone", ..State::OPEN_OK });
+        all.parts.extend([
+            (
+                FilterAction::SET,
+                ServicePart::Group(Group {
+                    group: Some([1, 2].into()),
+                    status: Some(state),
+                    ..Group::default()
+                }),
+            ),
+            (FilterAction::SET, ServicePart::Load(Load { open_window: Some(5), ..Load::default() })),
+            (
+                FilterAction::SET,
+                ServicePart::Links(vec![Link {
+                    action: MapAction::ADD,
+                    name: "line".into(),
+                    state: LinkState { link_state: Some(1), ..LinkState::default() },
+                }]),
+            ),
+            (FilterAction::CLEAR, ServicePart::Cleared(filter::DATA_ID)),
+        ]);
+        let entries = [all, ServiceEntry::delete(9)];
+        let mut out = [0; 1024];
+        let len = encode_services(&entries, filter::ALL, &mut out).unwrap();
+        assert_eq!(read(&out[..len]), entries);
+        let len = encode_services(&entries, filter::STATE | filter::LOAD, &mut out).unwrap();
+        let ids: Vec<_> = read(&out[..len])[0].parts.iter().map(|(_, part)| part.id()).collect();
+        assert_eq!(ids, [filter::STATE_ID, filter::LOAD_ID]);
+        for cut in 0..len {
+            if let Ok(entries) = services(&out[..cut]) {
+                assert_eq!(entries.filter(Result::is_err).count(), 1, "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn changes_leave_what_they_do_not_name() {
+        let mut directory = Directory::new();
+        assert!(directory.apply(&service()));
+        let down = ServiceState { service_state: Some(0), ..ServiceState::default() };
+        assert!(!directory.apply(&ServiceEntry::change(7, ServicePart::State(down))));
+        let state = directory.named("TAPELINE").unwrap().state().unwrap();
+        assert_eq!((state.is_up(), state.accepting_requests), (false, Some(1)));
+        let mut entry = ServiceEntry::change(7, ServicePart::Cleared(filter::INFO_ID));
+        entry.parts.push((FilterAction::SET, ServicePart::State(ServiceState::UP)));
+        directory.apply(&entry);
+        assert!(directory.service(7).unwrap().info().is_none());
+        assert!(directory.service(7).unwrap().state().unwrap().accepts_requests());
+        assert!(directory.apply(&ServiceEntry::delete(7)));
+        assert_eq!(directory.services().len(), 0);
+    }
+}

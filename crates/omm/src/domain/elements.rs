@@ -1,0 +1,376 @@
+//! Structs whose members are elements of a list, both ways.
+
+use std::fmt;
+
+use crate::rwf::{
+    Array, DataState, DataType, Domain, Element, ElementListEncoder, StateCode, StreamState, decode_int,
+    decode_uint,
+};
+use crate::{Malformed, Qos, Refused, State, Value};
+
+/// Items of an array that are kept of a peer's message at most; real ones have a handful.
+const MOST_ITEMS: usize = 1024;
+/// Bytes of a text that are kept of a peer's message at most: as long as a key's name can be.
+pub(super) const MOST_TEXT: usize = 255;
+
+/// A value that an element can have.
+pub(super) trait Member<'a>: Sized {
+    /// `None` where the element is blank or of another type.
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed>;
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused>;
+}
+
+/// Bytes that are no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Buffer<'a>(pub &'a [u8]);
+
+fn is_text(element: &Element<'_>) -> bool {
+    matches!(
+        element.data_type,
+        DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING | DataType::BUFFER
+    )
+}
+
+impl<'a> Member<'a> for u64 {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        match element.data_type {
+            DataType::UINT => decode_uint(element.data),
+            DataType::INT => Ok(decode_int(element.data)?.and_then(|value| Self::try_from(value).ok())),
+            _ => Ok(None),
+        }
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.uint(name, *self)
+    }
+}
+
+impl<'a> Member<'a> for &'a [u8] {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        Ok(is_text(element).then_some(element.data))
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.ascii(name, self)
+    }
+}
+
+impl<'a> Member<'a> for Buffer<'a> {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        Ok(is_text(element).then_some(Self(element.data)))
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.raw(name, DataType::BUFFER, self.0)
+    }
+}
+
+impl<'a> Member<'a> for String {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        Ok(is_text(element).then(|| text(element.data)))
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.ascii(name, self)
+    }
+}
+
+impl<'a> Member<'a> for Box<[u8]> {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        Ok(is_text(element).then(|| element.data.get(..MOST_TEXT).unwrap_or(element.data).into()))
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.raw(name, DataType::BUFFER, self)
+    }
+}
+
+impl<'a> Member<'a> for OwnedState {
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        if element.data_type == DataType::STATE { Ok(element.state()?.map(Self::from)) } else { Ok(None) }
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.value(name, self.view())
+    }
+}
+
+/// A type that lists of this module's structs have.
+pub(super) trait Listed: Sized {
+    const TYPE: DataType;
+    fn of(value: Value<'_>) -> Option<Self>;
+    fn value(&self) -> Value<'_>;
+}
+
+impl Listed for Domain {
+    const TYPE: DataType = DataType::UINT;
+
+    fn of(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::UInt(number) => u8::try_from(number).ok().map(Self),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        Value::UInt(u64::from(self.0))
+    }
+}
+
+impl Listed for String {
+    const TYPE: DataType = DataType::ASCII_STRING;
+
+    fn of(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => Some(text(bytes)),
+            Value::Rmtes(bytes) => Some(text(bytes.0)),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        Value::Ascii(self.as_bytes())
+    }
+}
+
+impl Listed for Qos {
+    const TYPE: DataType = DataType::QOS;
+
+    fn of(value: Value<'_>) -> Option<Self> {
+        match value {
+            Value::Qos(qos) => Some(qos),
+            _ => None,
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        Value::Qos(*self)
+    }
+}
+
+impl<'a, T: Listed> Member<'a> for Vec<T> {
+    /// What is no item of the type is left out.
+    fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        let array = if element.data_type == DataType::ARRAY { element.array()? } else { None };
+        let Some(array) = array else { return Ok(None) };
+        let mut items = Self::new();
+        for value in array.values().take(MOST_ITEMS) {
+            items.extend(T::of(value?));
+        }
+        Ok(Some(items))
+    }
+
+    fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        list.array(name, T::TYPE, 0, |array| self.iter().try_for_each(|item| array.value(&item.value())))
+    }
+}
+
+/// Names are ASCII; other bytes become replacement characters, so that what is kept can be shown.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..MOST_TEXT).unwrap_or(bytes)).into_owned()
+}
+
+/// A [`State`] with its text, kept: at most 255 bytes of it.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct OwnedState {
+    /// Whether the stream is open.
+    pub stream: StreamState,
+    /// Whether the data can be trusted.
+    pub data: DataState,
+    /// Why.
+    pub code: StateCode,
+    /// Why, for people.
+    pub text: Box<[u8]>,
+}
+
+impl OwnedState {
+    /// To be written, or shown.
+    #[must_use]
+    pub fn view(&self) -> State<'_> {
+        State { stream: self.stream, data: self.data, code: self.code, text: &self.text }
+    }
+}
+
+impl From<State<'_>> for OwnedState {
+    fn from(state: State<'_>) -> Self {
+        let text = state.text.get(..MOST_TEXT).unwrap_or(state.text).into();
+        Self { stream: state.stream, data: state.data, code: state.code, text }
+    }
+}
+
+impl fmt::Debug for OwnedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+/// Something of which a request's payload has an array.
+pub trait ListItem<'a>: Copy {
+    /// Type of the array, and bytes of each item in it; 0 for a length of its own for each.
+    const FORM: (DataType, u16);
+
+    /// From an item's value; `None` where it is of another type.
+    fn of(value: Value<'a>) -> Option<Self>;
+
+    /// As an item's value.
+    fn value(self) -> Value<'a>;
+}
+
+impl<'a> ListItem<'a> for &'a [u8] {
+    const FORM: (DataType, u16) = (DataType::ASCII_STRING, 0);
+
+    fn of(value: Value<'a>) -> Option<Self> {
+        match value {
+            Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => Some(bytes),
+            Value::Rmtes(bytes) => Some(bytes.0),
+            Value::Blank => Some(&[]),
+            _ => None,
+        }
+    }
+
+    fn value(self) -> Value<'a> {
+        Value::Ascii(self)
+    }
+}
+
+macro_rules! integer_items {
+    ($($type:ty, $len:literal;)*) => {$(
+        impl<'a> ListItem<'a> for $type {
+            const FORM: (DataType, u16) = (DataType::INT, $len);
+
+            fn of(value: Value<'a>) -> Option<Self> {
+                match value {
+                    Value::Int(number) => number.try_into().ok(),
+                    Value::UInt(number) => number.try_into().ok(),
+                    _ => None,
+                }
+            }
+
+            fn value(self) -> Value<'a> {
+                Value::Int(i64::from(self))
+            }
+        }
+    )*};
+}
+
+integer_items! {
+    i16, 2;
+    i32, 4;
+}
+
+/// Items of one type: given to be written, or read from an array.
+#[derive(Debug, Clone, Copy)]
+pub enum List<'a, T> {
+    /// To be written.
+    Given(&'a [T]),
+    /// As they came.
+    Read(Array<'a>),
+}
+
+impl<'a, T: ListItem<'a>> List<'a, T> {
+    /// As many as there are said to be.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Given(items) => items.len(),
+            Self::Read(array) => usize::from(array.count),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The items in order; `None` for one of another type, or that does not fit. After malformed bytes there are no more.
+    pub fn iter(&self) -> impl Iterator<Item = Option<T>> + use<'a, T> {
+        let (given, read) = match *self {
+            List::Given(items) => (Some(items.iter().copied().map(Some)), None),
+            List::Read(array) => (None, Some(array.values().map_while(Result::ok).map(T::of))),
+        };
+        given.into_iter().flatten().chain(read.into_iter().flatten())
+    }
+
+    pub(super) fn read(element: &Element<'a>) -> Result<Option<Self>, Malformed> {
+        if element.data_type != DataType::ARRAY {
+            return Ok(None);
+        }
+        Ok(element.array()?.map(Self::Read))
+    }
+
+    pub(super) fn write(&self, name: &str, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+        let (data_type, len) = T::FORM;
+        list.array(name, data_type, len, |array| {
+            self.iter().flatten().try_for_each(|item| array.value(&item.value()))
+        })
+    }
+}
+
+/// Structs of optional elements, read from a list in any order and written in that of their declaration.
+macro_rules! elements {
+    ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? {
+        $($(#[$field_doc:meta])* $field:ident $text:literal: $type:ty,)*
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct $name $(<$life>)? {
+            $($(#[$field_doc])* #[doc = concat!("`", $text, "`.")] pub $field: Option<$type>,)*
+        }
+
+        impl $(<$life>)? $name $(<$life>)? {
+            /// From the elements of a list; others are passed over.
+            ///
+            /// # Errors
+            ///
+            /// An element that is cut off, or whose bytes no value of its type has.
+            pub fn read_elements<'e>(
+                list: &$crate::rwf::ElementList<'e>,
+            ) -> Result<Self, $crate::Malformed> $(where 'e: $life)? {
+                let mut read = Self::default();
+                for element in list.iter() {
+                    let element = element?;
+                    $(if element.name == $text.as_bytes() {
+                        read.$field = $crate::domain::elements::Member::read(&element)?;
+                        continue;
+                    })*
+                }
+                Ok(read)
+            }
+
+            /// Appends the elements that are there.
+            ///
+            /// # Errors
+            ///
+            /// [`Refused::Full`](crate::Refused::Full); [`Refused::TooLong`](crate::Refused::TooLong).
+            pub fn write(
+                &self,
+                list: &mut $crate::rwf::ElementListEncoder<'_>,
+            ) -> Result<(), $crate::Refused> {
+                $(if let Some(value) = &self.$field {
+                    $crate::domain::elements::Member::write(value, $text, list)?;
+                })*
+                Ok(())
+            }
+
+            /// Takes over the elements that `other` has.
+            pub fn merge(&mut self, other: &Self) {
+                $(if other.$field.is_some() {
+                    self.$field.clone_from(&other.$field);
+                })*
+            }
+        }
+    )*};
+}
+
+pub(super) use elements;
+
+/// A list of its own of what `write` appends, at the start of `out`; returns its length.
+pub(super) fn encode_list(
+    out: &mut [u8],
+    write: impl FnOnce(&mut ElementListEncoder<'_>) -> Result<(), Refused>,
+) -> Result<usize, Refused> {
+    let mut list = ElementListEncoder::new(out)?;
+    write(&mut list)?;
+    Ok(list.finish())
+}

@@ -1,0 +1,60 @@
+//! Round trips: the provider sends its clock on the login stream, the consumer sends it back at once.
+
+use super::elements::{elements, encode_list};
+use crate::rwf::{Container, DataType, Domain, GenericHeader, MessageClass, MessageView, flags};
+use crate::{Malformed, Refused};
+
+elements! {
+    /// A round trip's payload.
+    RoundTrip {
+        /// The provider's clock, in its own unit: nanoseconds with the vendor's library, and here.
+        ticks "Ticks": u64,
+        /// The last one measured, microseconds.
+        latency_us "RoundTripLatency": u64,
+        /// Segments that the provider's TCP sent again.
+        tcp_retransmissions "TcpRetrans": u64,
+    }
+}
+
+impl RoundTrip {
+    /// From a message; `None` for one that is no round trip. A consumer answers it with the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// A payload that is malformed.
+    pub fn read(message: &MessageView<'_>) -> Result<Option<Self>, Malformed> {
+        let is_round_trip = message.class() == MessageClass::GENERIC
+            && message.domain() == Domain::LOGIN
+            && message.flags().has(flags::generic::PROVIDER_DRIVEN);
+        if !is_round_trip {
+            return Ok(None);
+        }
+        match message.open()? {
+            Container::ElementList(list) => {
+                Self::read_elements(&list).map(|read| read.ticks.is_some().then_some(read))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes the message of a provider to the front of `out`; returns its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
+    pub fn encode(&self, stream_id: i32, out: &mut [u8]) -> Result<usize, Refused> {
+        let header = GenericHeader {
+            domain: Domain::LOGIN,
+            stream_id,
+            flags: flags::generic::PROVIDER_DRIVEN,
+            container: DataType::ELEMENT_LIST,
+            sequence: None,
+            secondary_sequence: None,
+            permission_data: None,
+            key: None,
+            extended_header: None,
+            part: None,
+        };
+        header.encode_with(out, |room| encode_list(room, |list| self.write(list)))
+    }
+}

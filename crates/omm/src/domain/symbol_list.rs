@@ -1,0 +1,77 @@
+//! Symbol lists (domain 10): maps whose keys are names of items.
+
+use super::elements::encode_list;
+use crate::Malformed;
+use crate::Refused;
+use crate::rwf::{
+    DataType, ElementList, ElementListEncoder, Map, MapAction, MapEncoder, MapHead, decode_uint,
+};
+
+/// A value of `:DataStreams`: the names alone are wanted.
+pub const NAMES_ONLY: u64 = 0;
+/// A value of `:DataStreams`: the items are wanted too, as streams.
+pub const STREAMS: u64 = 1;
+/// A value of `:DataStreams`: the items are wanted too, as snapshots.
+pub const SNAPSHOTS: u64 = 2;
+
+/// Names that come and go, of a symbol list's payload.
+///
+/// # Errors
+///
+/// A head that is cut off; faults of entries come as they are passed.
+pub fn names(
+    payload: &[u8],
+) -> Result<impl Iterator<Item = Result<(MapAction, &[u8]), Malformed>>, Malformed> {
+    Ok(Map::parse(payload)?.into_iter().map(|entry| entry.map(|entry| (entry.action, entry.key))))
+}
+
+/// Writes a symbol list's payload to the front of `out`: a map of names without data. Returns its length and how many names
+/// had room; the others go into another part.
+///
+/// # Errors
+///
+/// [`Refused::Full`] where not even an empty map has room; [`Refused::TooLong`] for a name of more than 32,767 bytes.
+pub fn encode_names<'n>(
+    names: impl IntoIterator<Item = (MapAction, &'n [u8])>,
+    out: &mut [u8],
+) -> Result<(usize, usize), Refused> {
+    let mut map = MapEncoder::new(out, &MapHead::new(DataType::ASCII_STRING, DataType::NO_DATA))?;
+    for (action, name) in names {
+        match map.entry_in_place(action, name, None, |_| Ok(0)) {
+            Err(Refused::Full) => break,
+            done => done?,
+        }
+    }
+    let written = map.len();
+    Ok((map.finish(), written))
+}
+
+/// `:DataStreams` of a request's `:SymbolListBehaviors`.
+pub(super) fn read_behaviors(data: &[u8]) -> Result<Option<u64>, Malformed> {
+    match ElementList::parse(data)?.find(":DataStreams")? {
+        Some(element) => decode_uint(element.data),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn write_behaviors(data_streams: u64, list: &mut ElementListEncoder<'_>) -> Result<(), Refused> {
+    list.in_place(":SymbolListBehaviors", DataType::ELEMENT_LIST, |room| {
+        encode_list(room, |list| list.uint(":DataStreams", data_streams))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_in_parts() {
+        let list =
+            [(MapAction::ADD, &b"AAA.O"[..]), (MapAction::DELETE, b"BBB.O"), (MapAction::ADD, b"CCC.O")];
+        let mut out = [0; 20];
+        let (len, written) = encode_names(list, &mut out).unwrap();
+        assert_eq!(written, 2);
+        let read: Result<Vec<_>, _> = names(&out[..len]).unwrap().collect();
+        assert_eq!(read.unwrap(), list[..2]);
+    }
+}
