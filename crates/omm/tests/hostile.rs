@@ -1,14 +1,43 @@
 //! Any bytes at all for the readers of RWF: the inputs of `fuzz/corpus`, and thousands of changed ones. The same readers, led
 //! by coverage, are tried at length by `make fuzz TARGET=rwf`.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
 mod readers;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::rwf::{Container, DataType, SetDefinitions};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/rwf")
+}
 
 #[test]
 fn rwf_holds() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/rwf");
-    mutations::each(&corpus, 10_000, readers::any);
+    mutations::each(&corpus(), 10_000, readers::any);
+}
+
+/// A seed that cannot be read whole would lead to nothing but faults.
+#[test]
+fn the_seeds_are_whole() {
+    let mut lines = 0;
+    for seed in std::fs::read_dir(corpus()).unwrap() {
+        let seed = seed.unwrap().path();
+        let bytes = std::fs::read(&seed).unwrap();
+        let data_type = DataType(bytes[0]);
+        if seed.file_name().is_some_and(|name| name.to_string_lossy().starts_with("message-0"))
+            || !data_type.is_container()
+        {
+            continue;
+        }
+        let container = Container::parse(data_type, &bytes[1..], &SetDefinitions::NONE).unwrap();
+        let text = container.outline(Dictionary::builtin()).to_string();
+        assert!(!text.contains("malformed") && !text.contains("by set definition"), "{seed:?}: {text}");
+        lines += text.lines().count();
+    }
+    assert!(lines > 100, "{lines} lines");
 }

@@ -318,6 +318,10 @@ mod tests {
         assert_eq!(Rmtes(b"a\x1b[2Jb").to_string(), "a�[2Jb");
         assert_eq!(Rmtes(b"a\x1b[2Jb").to_text(), "a\u{1b}[2Jb");
         assert_eq!(Rmtes(b"\xDE1\xAC \x82\xA4\xFD").to_text(), "\u{21E7}1\u{215B} \u{82}_\u{FF}");
+        assert_eq!(
+            Rmtes(b"\xA4\xA6\xA8\xAC\xAD\xAE\xAF\xB4\xB8\xD0\xD7\xDD\xDE\xF0\xF7\xFD\xFE\xA3\xDF").to_text(),
+            "__\u{A4}\u{215B}\u{215C}\u{215D}\u{215E}_\u{2407}_\u{152}\u{178}\u{21E7}_\u{153}\u{FF}\u{21E9}\u{A3}\u{DF}"
+        );
         assert_eq!(Rmtes(b"\x1b)1a\x1b(B\xE9").to_text(), "a\u{E9}");
         assert_eq!(Text(b"a\0\0").to_string(), "a");
         assert_eq!(Text(b"a\xFFb\x07").to_string(), "a�b�");

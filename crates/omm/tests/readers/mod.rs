@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each user takes some of it")]
 
-use tapeline_omm::rwf::{DataType, Map, MapEncoder, MessageView};
+mod containers;
+
+use tapeline_omm::dictionary::Download;
+use tapeline_omm::rwf::{DataType, Map, MessageView, Rmtes, RmtesCache};
 use tapeline_omm::{Dictionary, Fid, FieldList, Value};
 
 pub(crate) const PRIMITIVES: [DataType; 16] = [
@@ -44,6 +47,7 @@ pub(crate) fn read_all(bytes: &[u8], data_type: DataType) {
                 let _ = header.encode(&mut out);
             }
             let _ = (message.key(), message.update_type(), message.is_refresh_complete());
+            let _ = message.outline(dictionary).to_string();
         }
         Err(fault) => faults.push(fault),
     }
@@ -69,27 +73,18 @@ pub(crate) fn read_all(bytes: &[u8], data_type: DataType) {
         }
         Err(fault) => faults.push(fault),
     }
-    match Map::parse(bytes) {
-        Ok(map) => {
-            let entries: Vec<_> = map.iter().collect();
-            assert!(entries.iter().rev().skip(1).all(Result::is_ok));
-            // What was understood is written again and reads the same.
-            let mut out = vec![0; 2 * bytes.len() + 16];
-            let mut again = MapEncoder::new(&mut out, map.head()).unwrap();
-            for entry in &entries {
-                match entry {
-                    Ok(entry) => again.entry(entry).unwrap(),
-                    Err(fault) => faults.push(*fault),
-                }
-            }
-            let len = again.finish();
-            let again = Map::parse(&out[..len]).unwrap();
-            assert_eq!(again.head(), map.head());
-            assert!(again.iter().map(Result::unwrap).eq(map.iter().map_while(Result::ok)));
-            let _ = (map.render(dictionary).to_string(), format!("{:#}", map.render(dictionary)));
-        }
-        Err(fault) => faults.push(fault),
+    containers::read_all(bytes, &mut faults);
+    if let Ok(map) = Map::parse(bytes) {
+        let _ = (map.render(dictionary).to_string(), format!("{:#}", map.render(dictionary)));
     }
+    let mut download = Download::new();
+    let _ = (download.fields(bytes), download.enumerations(bytes));
+    let _ = download.finish().len();
+    let mut room = [b'.'; 20];
+    let mut cache = RmtesCache::with_len(&mut room, 10);
+    let is_partial = Rmtes(bytes).is_partial();
+    Rmtes(bytes).apply(&mut cache);
+    assert!(cache.len() <= 20 && (!is_partial || cache.len() >= 10));
     for data_type in PRIMITIVES.into_iter().chain([data_type]) {
         match Value::decode(data_type, bytes) {
             Ok(value) => {
