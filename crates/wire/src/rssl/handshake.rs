@@ -59,8 +59,8 @@ const FORCED: u8 = 0x80;
 const ACK: u8 = 0x01;
 const NAK: u8 = 0x02;
 
-/// RWF, the protocol type of everything here.
-pub(super) const RWF: u8 = 0;
+/// RWF, the protocol type of version 11, which does not say.
+const RWF: u8 = 0;
 /// The version of RWF.
 pub(super) const RWF_VERSION: (u8, u8) = (14, 1);
 
@@ -399,9 +399,12 @@ impl<'a> Fields<'a> {
         self.take(usize::from(length))
     }
 
-    /// The version in a container of components; what else the container holds is passed over.
+    /// The version in a container of components; what else the container holds is passed over. ETA C counts the length's
+    /// own byte in its ack, ETA Java does not.
     fn component(&mut self) -> Result<&'a [u8], Fault> {
-        let container = self.text()?;
+        let length = usize::from(self.u8()?);
+        let rest = self.message.len() - self.at;
+        let container = self.take(if length == rest + 1 { rest } else { length })?;
         if container.is_empty() {
             return Ok(&[]);
         }

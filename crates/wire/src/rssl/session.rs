@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeline_measure::Nanos;
 
 use super::fault::{Fault, Reason};
-use super::handshake::{self, Ack, Answer, RWF, RWF_VERSION, Request, Requested, ServerKey, Version};
+use super::handshake::{self, Ack, Answer, RWF_VERSION, Request, Requested, ServerKey, Version};
 use super::output::Output;
 use super::receiver::{Receiver, Span};
 use super::settings::{Compression, SMALLEST_FRAGMENT, Settings};
@@ -308,7 +308,7 @@ impl Session {
             key_exchange: settings.key_exchange,
             compressions: settings.compression_type.bit(),
             ping_timeout: settings.connection_ping_timeout,
-            protocol_type: RWF,
+            protocol_type: settings.protocol_type,
             codec: RWF_VERSION,
             host: settings.host_name.as_bytes(),
             address: settings.ip_address.as_bytes(),
@@ -328,15 +328,17 @@ impl Session {
             }
         };
         let refusal = match &self.refusal {
-            Some(text) => Some(text.as_str()),
-            None if request.protocol_type != RWF => Some("Connection refused."),
+            Some(text) => Some(text.clone()),
+            None if request.protocol_type != self.settings.protocol_type => {
+                Some(format!("Protocol type {}, expected {}.", request.protocol_type, self.settings.protocol_type))
+            }
             None => None,
         };
         if let Some(text) = refusal {
             let mut nak = Vec::new();
-            handshake::write_nak(text, &mut nak);
+            handshake::write_nak(&text, &mut nak);
             self.output.handshake(&nak);
-            return Err(Reason::Refused(text.to_owned()));
+            return Err(Reason::Refused(text));
         }
         let settings = &self.settings;
         let compression = match settings.compression_type {

@@ -91,6 +91,9 @@ pub struct Settings {
     pub max_open_messages: u32,
     /// Client: ask for a key exchange, as EMA's clients do. Nothing is ever encrypted with what comes of it. Off.
     pub key_exchange: bool,
+    /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
+    /// test has a number of its own.
+    pub protocol_type: u8,
     /// What this side calls itself to the peer, at most 252 bytes.
     pub component_version: String,
     /// Client: the name of this host, told to the server; at most 64 bytes. Empty.
@@ -119,6 +122,7 @@ impl Default for Settings {
             max_message_bytes: 16 << 20,
             max_open_messages: 64,
             key_exchange: false,
+            protocol_type: 0,
             component_version: concat!("tapeline", env!("CARGO_PKG_VERSION")).to_owned(),
             host_name: String::new(),
             ip_address: String::new(),
