@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{Compression, ConnectionId, Event, Negotiated, Reactor, Sent, Settings, Version};
+use tapeline_wire::rssl::{
+    Compression, ConnectionId, ConnectionType, Event, Negotiated, Reactor, Sent, Settings, SubProtocol,
+    Version,
+};
 
 /// Far longer than loopback ever takes: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -233,7 +236,7 @@ fn a_client_falls_back_version_by_version() {
     let mut world = World::new();
     let id = world.reactor.connect(address, &settings(|_| ()), world.now).unwrap();
     world.until(|world| world.received(id) == [vec![1, 2, 3]]);
-    assert_eq!(world.connected[0].1.version, Version::V12);
+    assert_eq!(world.connected[0].1.version, Some(Version::V12));
     world.reactor.close(id);
     assert_eq!(server.join().unwrap(), [0x17, 0x16, 0x15]);
     assert!(world.reactor.is_empty() && world.closed.is_empty());
@@ -301,4 +304,89 @@ fn a_broken_frame_ends_its_connection_alone() {
     );
     assert_eq!(world.reactor.sender(near).unwrap().send(b"still here"), Sent::Queued);
     world.until(|world| world.received(far) == [b"still here".to_vec()]);
+}
+
+#[test]
+fn websockets_of_every_kind_share_the_port() {
+    let protocols = [SubProtocol::Rwf, SubProtocol::TrJson2, SubProtocol::RsslJsonV2];
+    for protocol in protocols {
+        for (asked, has) in [
+            (Compression::None, Compression::None),
+            (Compression::Zlib, Compression::Zlib),
+            (Compression::Lz4, Compression::Zlib),
+            (Compression::Zlib, Compression::None),
+        ] {
+            let server = settings(|settings| settings.compression_type = has);
+            let client = settings(|settings| {
+                settings.connection_type = ConnectionType::WebSocket;
+                settings.compression_type = asked;
+                settings.ws_protocols = vec![protocol];
+            });
+            let (mut world, near, far) = World::pair(&server, &client);
+            world.echoing = Some(far);
+            assert!(world.connected.iter().all(|(_, negotiated)| negotiated.websocket == Some(protocol)));
+            let compression = &world.connected[0].1.compression;
+            let agreed = match (asked, has) {
+                (_, Compression::None) | (Compression::None, _) => Compression::None,
+                (Compression::Lz4, _) if !protocol.is_json() => Compression::Lz4,
+                _ => Compression::Zlib,
+            };
+            assert_eq!(*compression, agreed, "{protocol:?} {asked:?} {has:?}");
+            // Lengths around each step of a header's length and of a frame.
+            let sent: Vec<Vec<u8>> =
+                [2, 120, 125, 126, 6141, 6142, 6147, 6148, 65_535, 65_536, 70_000, 1_000_000]
+                    .map(|count| bytes(count, 3))
+                    .into();
+            for (index, message) in sent.iter().enumerate() {
+                assert_eq!(world.reactor.sender(near).unwrap().send(message), Sent::Queued);
+                world.until(|world| world.received(far).len() > index);
+            }
+            world.until(|world| world.received(near).len() == sent.len());
+            assert!(
+                world.received(far) == sent && world.received(near) == sent,
+                "{protocol:?} {asked:?} {has:?}"
+            );
+            // A goodbye, not a broken connection.
+            world.reactor.close(near);
+            world.until(|world| world.closed.contains_key(&far));
+            assert_eq!(world.closed[&far], "the peer closed the connection");
+        }
+    }
+}
+
+#[test]
+fn json_is_kept_alive_by_pings_that_nobody_sees() {
+    let short = |settings: &mut Settings| {
+        (settings.connection_ping_timeout, settings.connection_min_ping_timeout) = (3, 3);
+    };
+    let client = settings(|settings| {
+        short(settings);
+        settings.connection_type = ConnectionType::WebSocket;
+        settings.ws_protocols = vec![SubProtocol::TrJson2];
+    });
+    let (mut world, ..) = World::pair(&settings(short), &client);
+    for _ in 0..9 {
+        world.now = world.now + SECOND;
+        let mut turns = 0;
+        world.until(|_| {
+            turns += 1;
+            turns > 3
+        });
+    }
+    assert!(world.closed.is_empty() && world.messages.is_empty(), "{:?} {:?}", world.closed, world.messages);
+}
+
+#[test]
+fn an_http_request_that_is_no_websocket_is_told_so() {
+    let mut world = World::new();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(b"GET /index.html HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    world.until(|world| !world.closed.is_empty());
+    let mut answer = String::new();
+    peer.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("not a WebSocket opening request\r\n"),
+        "{answer}"
+    );
 }

@@ -122,6 +122,8 @@ impl Connection {
     pub(super) fn end(&mut self, reason: Reason) -> Progress {
         if self.reason.is_none() {
             self.flush();
+            self.session.goodbye(&reason);
+            self.flush();
             self.session.output().close();
             self.transport.finish();
             self.reason = Some(reason);

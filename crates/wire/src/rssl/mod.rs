@@ -8,6 +8,7 @@
 //! | `receiver.rs`, `assembly.rs` | frames taken apart; messages in fragments put together |
 //! | `output.rs`, `outgoing.rs` | messages made into frames; what waits to be sent |
 //! | `compression.rs` | zlib and LZ4 |
+//! | `websocket/` | the same inside a WebSocket, and JSON |
 //! | `settings.rs` | what can be set, under the names of EMA and ETA |
 //! | `fault.rs` | what a peer did wrong, and why a connection is over |
 //! | `transport.rs`, `connection.rs` | what carries a session's bytes; a session on it |
@@ -56,6 +57,7 @@ mod receiver;
 mod session;
 mod settings;
 mod transport;
+mod websocket;
 
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
@@ -63,4 +65,5 @@ pub use handshake::Version;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};
-pub use settings::{Compression, Settings};
+pub use settings::{Compression, ConnectionType, Settings};
+pub use websocket::SubProtocol;

@@ -5,9 +5,11 @@ use std::io::IoSlice;
 
 use super::compression::{self, Deflater};
 use super::frame::{HEADER, PING, extended, flag};
+use super::handshake::Version;
 use super::outgoing::Outgoing;
 use super::session::Negotiated;
-use super::settings::{LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings};
+use super::settings::{Compression, LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings};
+use super::websocket::{self, Deflated, Envelope, Kind, LONGEST_HEADER, Part};
 
 /// What came of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,11 @@ pub enum Sent {
 pub struct Output {
     waiting: Outgoing,
     framing: Option<Framing>,
+    /// What a WebSocket puts around it.
+    envelope: Option<Envelope>,
     deflater: Option<Deflater>,
+    /// Of JSON messages.
+    deflated: Option<Deflated>,
     /// Messages, each behind its length, that become one frame.
     pack: Vec<u8>,
     /// A message of which not all fragments have found room.
@@ -52,6 +58,8 @@ struct Framing {
     max: usize,
     id_bytes: usize,
     threshold: usize,
+    /// Messages are JSON, in WebSocket messages of their own.
+    json: bool,
 }
 
 /// The two bytes by which the longest message that is not sent in fragments is shorter than a frame's largest payload: it
@@ -63,7 +71,9 @@ impl Output {
         Self {
             waiting: Outgoing::new(settings.output_bytes()),
             framing: None,
+            envelope: None,
             deflater: None,
+            deflated: None,
             pack: Vec::new(),
             long: Vec::new(),
             long_at: 0,
@@ -83,8 +93,38 @@ impl Output {
             .clamp(SMALLEST_FRAGMENT, LARGEST_FRAGMENT);
         let max = usize::from(max);
         let threshold = settings.threshold(agreed.compression);
-        self.framing = Some(Framing { max, id_bytes: agreed.version.id_bytes(), threshold });
-        self.deflater = Deflater::new(agreed.compression, level, max);
+        let json = agreed.is_json();
+        self.framing =
+            Some(Framing { max, id_bytes: agreed.version.map_or(2, Version::id_bytes), threshold, json });
+        if json {
+            self.deflated = (agreed.compression == Compression::Zlib).then(|| Deflated::new(level));
+        } else {
+            self.deflater = Deflater::new(agreed.compression, level, max);
+        }
+    }
+
+    /// From now on, each frame is in a WebSocket message of its own.
+    pub(super) fn wrap(&mut self, envelope: Envelope) {
+        self.envelope = Some(envelope);
+    }
+
+    /// Bytes that no WebSocket is around.
+    pub(super) fn head(&mut self, head: &[u8]) {
+        put_whole(&mut self.waiting, head);
+    }
+
+    /// Answers a WebSocket's ping.
+    pub(super) fn pong(&mut self, payload: &[u8]) {
+        if let Some(envelope) = &mut self.envelope {
+            envelope.pong(&mut self.waiting, payload);
+        }
+    }
+
+    /// Says goodbye where the protocol has a word for it: on a WebSocket.
+    pub(super) fn goodbye(&mut self, code: u16) {
+        if let Some(mut envelope) = self.envelope.take() {
+            envelope.close(&mut self.waiting, code);
+        }
     }
 
     /// Takes a message.
@@ -105,6 +145,9 @@ impl Output {
         if goes_first && !self.advance() {
             return Sent::Full;
         }
+        if framing.json {
+            return self.send_json(message, framing);
+        }
         if message.len() > framing.max - PACKED_LENGTH {
             return self.send_long(message);
         }
@@ -112,10 +155,10 @@ impl Output {
     }
 
     /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
-    /// message would not fit, with the next [`send`](Self::send), or with a flush.
+    /// message would not fit, with the next [`send`](Self::send), or with a flush. JSON messages go out as if sent.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         let Some(framing) = self.framing else { return Sent::NotOpen };
-        if message.is_empty() || message.len() > framing.max - PACKED_LENGTH {
+        if framing.json || message.is_empty() || message.len() > framing.max - PACKED_LENGTH {
             return self.send(message);
         }
         let room = framing.max - self.pack.len();
@@ -168,12 +211,23 @@ impl Output {
 
     /// Says that this side is alive. Where there is no room, what waits says so as well.
     pub(super) fn ping(&mut self) {
-        self.frames += u64::from(put_whole(&mut self.waiting, &PING));
+        let json = self.framing.is_some_and(|framing| framing.json);
+        let done = match &mut self.envelope {
+            Some(envelope) if json => {
+                envelope.put(&mut self.waiting, Part::whole(Kind::Text), [websocket::PING, &[], &[]])
+            }
+            Some(envelope) => envelope.put(&mut self.waiting, Part::whole(Kind::Binary), [&PING, &[], &[]]),
+            None => put_whole(&mut self.waiting, &PING),
+        };
+        self.frames += u64::from(done);
     }
 
     /// A message of the handshake. There is always room for those.
     pub(super) fn handshake(&mut self, message: &[u8]) {
-        put_whole(&mut self.waiting, message);
+        match &mut self.envelope {
+            Some(envelope) => envelope.put(&mut self.waiting, Part::whole(Kind::Binary), [message, &[], &[]]),
+            None => put_whole(&mut self.waiting, message),
+        };
     }
 
     /// Makes frames of what has not become any: whether all of it found room.
@@ -191,7 +245,11 @@ impl Output {
             return true;
         }
         let long = std::mem::take(&mut self.long);
-        self.long_at += self.fragments(&long[self.long_at..], self.id, None);
+        let rest = &long[self.long_at..];
+        self.long_at += match self.framing {
+            Some(Framing { json: true, max, .. }) => self.pieces_of_json(rest, max, None),
+            _ => self.fragments(rest, self.id, None),
+        };
         if self.long_at < long.len() {
             self.long = long;
             return false;
@@ -231,6 +289,41 @@ impl Output {
         Sent::Queued
     }
 
+    fn send_json(&mut self, message: &[u8], framing: Framing) -> Sent {
+        let mut deflated = if message.len() >= framing.threshold { self.deflated.take() } else { None };
+        let compressed = deflated.as_mut().and_then(|deflated| deflated.deflate(message));
+        // ETA C would take the pieces of a compressed message for messages compressed by themselves.
+        let compressed = compressed.filter(|compressed| compressed.len() <= framing.max + HEADER);
+        let text = compressed.unwrap_or(message);
+        let at = self.pieces_of_json(text, framing.max, Some(compressed.is_some()));
+        if at > 0 {
+            self.long.extend_from_slice(&text[at..]);
+        }
+        if deflated.is_some() {
+            self.deflated = deflated;
+        }
+        if at == 0 { Sent::Full } else { Sent::Queued }
+    }
+
+    /// Puts `rest` into frames, as much as there is room for: how many bytes of it. `begins`: it is the whole message, and
+    /// whether that is compressed. EMA's frames are as long as those of RSSL, 3 bytes more than a payload.
+    fn pieces_of_json(&mut self, rest: &[u8], max: usize, begins: Option<bool>) -> usize {
+        let Some(envelope) = &mut self.envelope else { return 0 };
+        let mut at = 0;
+        while at < rest.len() {
+            let end = rest.len().min(at + max + HEADER);
+            let kind = if at == 0 && begins.is_some() { Kind::Text } else { Kind::Continued };
+            let compressed = kind == Kind::Text && begins == Some(true);
+            let part = Part { kind, is_final: end == rest.len(), compressed };
+            if !envelope.put(&mut self.waiting, part, [&rest[at..end], &[], &[]]) {
+                break;
+            }
+            self.frames += 1;
+            at = end;
+        }
+        at
+    }
+
     /// Makes fragments of `rest`, as many as there is room for: how many bytes of it. `total`: the length of the whole
     /// message, where `rest` is all of it.
     fn fragments(&mut self, rest: &[u8], id: u16, mut total: Option<u32>) -> usize {
@@ -265,7 +358,7 @@ impl Output {
         if self.deflater.is_some() && self.framing.is_some_and(|framing| payload.len() >= framing.threshold) {
             return self.compressed_frame(flags, extension, payload);
         }
-        let done = put(&mut self.waiting, flags, extension, payload);
+        let done = put(&mut self.waiting, &mut self.envelope, flags, extension, payload);
         self.frames += u64::from(done);
         done
     }
@@ -273,35 +366,45 @@ impl Output {
     fn compressed_frame(&mut self, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
         let (Some(deflater), Some(framing)) = (&mut self.deflater, self.framing) else { return false };
         // Looked at before anything is deflated: that cannot be taken back.
-        let most = compression::most(payload.len()) + 2 * (HEADER + extension.len());
+        let most = compression::most(payload.len()) + 2 * (LONGEST_HEADER + HEADER + extension.len());
         if self.waiting.reserve(most).is_none() {
             return false;
         }
         let Some(compressed) = deflater.deflate(payload) else {
             self.frames += 1;
-            return put(&mut self.waiting, flags, extension, payload);
+            return put(&mut self.waiting, &mut self.envelope, flags, extension, payload);
         };
         let flags = flags & !flag::DATA | flag::COMPRESSED;
         let room = framing.max - extension.len();
         if compressed.len() <= room {
             self.frames += 1;
-            return put(&mut self.waiting, flags, extension, compressed);
+            return put(&mut self.waiting, &mut self.envelope, flags, extension, compressed);
         }
         let (first, second) = compressed.split_at(room);
         self.frames += 2;
-        put(&mut self.waiting, flags | flag::CUT, extension, first)
-            && put(&mut self.waiting, flag::COMPRESSED, &[], second)
+        put(&mut self.waiting, &mut self.envelope, flags | flag::CUT, extension, first)
+            && put(&mut self.waiting, &mut self.envelope, flag::COMPRESSED, &[], second)
     }
 }
 
 /// Puts a frame behind what waits, or nothing where there is no room.
 #[inline]
-fn put(waiting: &mut Outgoing, flags: u8, extension: &[u8], payload: &[u8]) -> bool {
+fn put(
+    waiting: &mut Outgoing,
+    envelope: &mut Option<Envelope>,
+    flags: u8,
+    extension: &[u8],
+    payload: &[u8],
+) -> bool {
     let start = HEADER + extension.len();
     let length = start + payload.len();
-    let Some(room) = waiting.reserve(length) else { return false };
     let [high, low] = (length as u16).to_be_bytes();
-    room[..HEADER].copy_from_slice(&[high, low, flags]);
+    let header = [high, low, flags];
+    if let Some(envelope) = envelope {
+        return envelope.put(waiting, Part::whole(Kind::Binary), [&header, extension, payload]);
+    }
+    let Some(room) = waiting.reserve(length) else { return false };
+    room[..HEADER].copy_from_slice(&header);
     room[HEADER..start].copy_from_slice(extension);
     room[start..].copy_from_slice(payload);
     waiting.commit(length);

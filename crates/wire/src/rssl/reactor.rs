@@ -140,7 +140,11 @@ impl Reactor {
         settings: &Arc<Settings>,
         now: Nanos,
     ) -> Result<ConnectionId, Error> {
-        let settings = Arc::new(Settings::clone(settings).sound());
+        let mut settings = Settings::clone(settings).sound();
+        if settings.host.is_empty() {
+            settings.host = address.to_string();
+        }
+        let settings = Arc::new(settings);
         let attempt = Attempt { address, settings, version: Version::V14 };
         let connection = attempt.begin(now)?;
         let slot = self.add(connection)?;

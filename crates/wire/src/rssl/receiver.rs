@@ -18,6 +18,8 @@ pub(super) enum Place {
     Inflated,
     /// In the message whose last fragment came last.
     Assembled,
+    /// In the WebSocket message that was put together last; the session knows.
+    Joined,
 }
 
 /// A message: where it lies, until the receiver is asked for the next one.
@@ -111,7 +113,7 @@ impl Receiver {
     #[inline]
     pub(super) fn bytes<'a>(&'a self, span: Span, input: &'a [u8]) -> &'a [u8] {
         let place = match span.place {
-            Place::Input => input,
+            Place::Input | Place::Joined => input,
             Place::Inflated => self.inflater.as_ref().map_or(&[][..], |inflater| &inflater.payload),
             Place::Assembled => self.assemblies.done(),
         };

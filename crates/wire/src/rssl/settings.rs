@@ -1,12 +1,14 @@
 //! What can be set for a connection, under the names that EMA and ETA use.
 
+use super::websocket::SubProtocol;
+
 /// How payloads are compressed. Each side names what it can do, the server chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
     #[default]
     None,
-    /// One deflate stream for each direction of the connection.
+    /// One deflate stream for each direction of the connection; messages that are JSON, each by itself.
     Zlib,
     /// Each payload a raw LZ4 block of its own.
     Lz4,
@@ -41,6 +43,16 @@ impl Compression {
     }
 }
 
+/// What a client's connection begins with. A server takes either on the same port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionType {
+    /// RSSL's own handshake.
+    #[default]
+    Socket,
+    /// A WebSocket's.
+    WebSocket,
+}
+
 /// The settings of one end of a connection. Where EMA and ETA have a setting, it has their name here, and the text says so;
 /// their defaults are from the *EMA C++ Configuration Guide* (3.4 Channel Group, 3.7 Server Group) and from what the library
 /// does on the wire. Values out of their range are brought into it.
@@ -67,7 +79,8 @@ pub struct Settings {
     /// `tcpNodelay`: `TCP_NODELAY`. On, as in EMA: what is flushed goes out at once.
     pub tcp_nodelay: bool,
     /// `compressionType`: a client asks for it. A server that has one set takes the client's choice, whichever it is (the
-    /// lower number of several), and one without compresses nothing, as EMA's does. None.
+    /// lower number of several), and one without compresses nothing, as EMA's does. JSON on a WebSocket is compressed with
+    /// permessage-deflate, whichever type is set. None.
     pub compression_type: Compression,
     /// Server: every client must take `compression_type`, whatever it asked for. Off.
     pub compression_forced: bool,
@@ -91,6 +104,15 @@ pub struct Settings {
     pub max_open_messages: u32,
     /// Client: ask for a key exchange, as EMA's clients do. Nothing is ever encrypted with what comes of it. Off.
     pub key_exchange: bool,
+    /// Client: `ChannelType`, what the connection begins with. Its own handshake.
+    pub connection_type: ConnectionType,
+    /// `WsProtocols`: the sub-protocols that a WebSocket client asks for, in this order; a server takes the first of the
+    /// client's that is among these. All: `rssl.rwf`, `tr_json2`, `rssl.json.v2`.
+    pub ws_protocols: Vec<SubProtocol>,
+    /// WebSocket client: the path that it asks for. `/WebSocket`, as EMA's clients.
+    pub ws_path: String,
+    /// Client: the server's name, or name and port, as a WebSocket's opening and TLS state it. Empty: its address.
+    pub host: String,
     /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
     /// test has a number of its own.
     pub protocol_type: u8,
@@ -122,6 +144,10 @@ impl Default for Settings {
             max_message_bytes: 16 << 20,
             max_open_messages: 64,
             key_exchange: false,
+            connection_type: ConnectionType::Socket,
+            ws_protocols: vec![SubProtocol::Rwf, SubProtocol::TrJson2, SubProtocol::RsslJsonV2],
+            ws_path: "/WebSocket".to_owned(),
+            host: String::new(),
             protocol_type: 0,
             component_version: concat!("tapeline", env!("CARGO_PKG_VERSION")).to_owned(),
             host_name: String::new(),

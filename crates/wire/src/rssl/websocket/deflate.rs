@@ -1,0 +1,101 @@
+//! permessage-deflate (RFC 7692): messages made smaller and large again.
+
+use std::fmt;
+
+use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
+
+use super::super::fault::Fault;
+
+/// What a sync flush ends with, and a message is sent without.
+pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+/// Room that a message gets at a time.
+const STEP: usize = 16 << 10;
+
+/// The receiving direction. What a peer's earlier messages held is kept, whether or not it refers to them.
+pub(in super::super) struct Inflated(Decompress);
+
+impl Inflated {
+    pub(in super::super) fn new() -> Self {
+        Self(Decompress::new(false))
+    }
+
+    /// Inflates a message, of at most so many bytes, into `message`.
+    pub(in super::super) fn inflate(
+        &mut self,
+        compressed: &[u8],
+        limit: usize,
+        message: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        message.clear();
+        for piece in [compressed, &TAIL] {
+            let mut rest = piece;
+            loop {
+                if message.len() == message.capacity() {
+                    if message.len() > limit {
+                        let what = format!("message of {} bytes that inflates to more", compressed.len());
+                        return Err(Fault::new(what, format!("at most {limit}, the limit that is set")));
+                    }
+                    message.reserve_exact(STEP.max(message.len()).min(limit + 1 - message.len()));
+                }
+                let (before, length) = (self.0.total_in(), message.len());
+                let status =
+                    self.0.decompress_vec(rest, message, FlushDecompress::Sync).map_err(|cause| {
+                        let what = format!("compressed message of {} bytes: {cause}", compressed.len());
+                        Fault::new(what, "raw deflate, without the end of its sync flush")
+                    })?;
+                let read = (self.0.total_in() - before) as usize;
+                rest = &rest[read..];
+                if status == Status::StreamEnd {
+                    // A last block may end a message too; what follows begins anew.
+                    self.0.reset(false);
+                    break;
+                }
+                let has_room = message.len() < message.capacity();
+                if has_room && (rest.is_empty() || (read == 0 && message.len() == length)) {
+                    break;
+                }
+            }
+        }
+        if message.len() > limit {
+            let what = format!("message of {} bytes that inflates to {}", compressed.len(), message.len());
+            return Err(Fault::new(what, format!("at most {limit}, the limit that is set")));
+        }
+        Ok(())
+    }
+}
+
+/// The sending direction: each message by itself.
+pub(in super::super) struct Deflated {
+    stream: Compress,
+    compressed: Vec<u8>,
+}
+
+impl Deflated {
+    pub(in super::super) fn new(level: u8) -> Self {
+        let level = flate2::Compression::new(u32::from(level.min(9)));
+        Self { stream: Compress::new(level, false), compressed: Vec::new() }
+    }
+
+    /// The message made smaller; `None` where it should go as it is.
+    pub(in super::super) fn deflate(&mut self, message: &[u8]) -> Option<&[u8]> {
+        self.stream.reset();
+        self.compressed.clear();
+        // Not more than the message itself: then it goes as it is.
+        self.compressed.reserve(message.len() + TAIL.len());
+        self.stream.compress_vec(message, &mut self.compressed, FlushCompress::Sync).ok()?;
+        let complete = self.stream.total_in() == message.len() as u64;
+        self.compressed.strip_suffix(&TAIL).filter(|compressed| complete && compressed.len() < message.len())
+    }
+}
+
+impl fmt::Debug for Inflated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inflated").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Deflated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deflated").finish_non_exhaustive()
+    }
+}

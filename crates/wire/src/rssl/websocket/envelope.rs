@@ -1,0 +1,132 @@
+//! What is put around what is sent.
+
+use std::io::{Cursor, Write};
+
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+use super::super::outgoing::Outgoing;
+use super::code;
+
+/// The longest header.
+pub(in super::super) const LONGEST_HEADER: usize = 14;
+
+/// The sending side of a WebSocket.
+#[derive(Debug)]
+pub(in super::super) struct Envelope {
+    /// A client's: what it sends is masked.
+    masks: Option<Masks>,
+}
+
+/// What a frame says of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    Text,
+    Binary,
+    /// It began in an earlier frame.
+    Continued,
+}
+
+/// How a frame is part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Part {
+    pub(in super::super) kind: Kind,
+    pub(in super::super) is_final: bool,
+    pub(in super::super) compressed: bool,
+}
+
+impl Part {
+    /// A plain message in one frame.
+    pub(in super::super) fn whole(kind: Kind) -> Self {
+        Self { kind, is_final: true, compressed: false }
+    }
+}
+
+impl Envelope {
+    pub(in super::super) fn new(is_client: bool) -> Self {
+        Self { masks: is_client.then(Masks::new) }
+    }
+
+    /// Puts a frame behind what waits, or nothing where there is no room.
+    #[inline]
+    pub(in super::super) fn put(&mut self, waiting: &mut Outgoing, part: Part, pieces: [&[u8]; 3]) -> bool {
+        let data = match part.kind {
+            Kind::Text => Data::Text,
+            Kind::Binary => Data::Binary,
+            Kind::Continued => Data::Continue,
+        };
+        self.frame(waiting, OpCode::Data(data), part.is_final, part.compressed, pieces)
+    }
+
+    /// The answer to a ping. Where there is no room, what waits says as much.
+    pub(in super::super) fn pong(&mut self, waiting: &mut Outgoing, payload: &[u8]) {
+        self.frame(waiting, OpCode::Control(Control::Pong), true, false, [payload, &[], &[]]);
+    }
+
+    /// Says goodbye, if there is room.
+    pub(in super::super) fn close(&mut self, waiting: &mut Outgoing, code: u16) {
+        let text: &[u8] = if code == code::NORMAL { b"Normal Closure" } else { &[] };
+        self.frame(waiting, OpCode::Control(Control::Close), true, false, [&code.to_be_bytes(), text, &[]]);
+    }
+
+    #[inline]
+    fn frame(
+        &mut self,
+        waiting: &mut Outgoing,
+        opcode: OpCode,
+        is_final: bool,
+        rsv1: bool,
+        pieces: [&[u8]; 3],
+    ) -> bool {
+        let length = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let mask = self.masks.as_mut().map(Masks::next);
+        let header = FrameHeader { is_final, rsv1, rsv2: false, rsv3: false, opcode, mask };
+        let size = header.len(length as u64);
+        let Some(room) = waiting.reserve(size + length) else { return false };
+        let mut cursor = Cursor::new(&mut *room);
+        let written = header.format(length as u64, &mut cursor).is_ok()
+            && pieces.iter().all(|piece| cursor.write_all(piece).is_ok());
+        debug_assert!(written, "there is room for all of it");
+        apply(mask, 0, &mut room[size..]);
+        waiting.commit(size + length);
+        true
+    }
+}
+
+/// Masks or unmasks bytes, the first of them at `at` of the payload.
+#[inline]
+pub(super) fn apply(mask: Option<[u8; 4]>, at: usize, bytes: &mut [u8]) {
+    let Some(mut mask) = mask else { return };
+    mask.rotate_left(at % 4);
+    let [a, b, c, d] = mask;
+    let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let (words, rest) = bytes.as_chunks_mut::<8>();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
+    }
+    for (byte, mask) in rest.iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= mask;
+    }
+}
+
+/// Numbers to mask with. They keep intermediaries from taking a payload for HTTP (RFC 6455, section 10.3), which matters
+/// where a script of somebody else's chooses it; here the program does, so that a plain generator with a random seed will do.
+#[derive(Debug)]
+struct Masks(u64);
+
+impl Masks {
+    fn new() -> Self {
+        // Sixteen random bytes as text; any of its bits will do.
+        let key = super::new_key();
+        let seed = key.bytes().fold(0_u64, |seed, byte| seed.rotate_left(6) ^ u64::from(byte));
+        Self(seed | 1)
+    }
+
+    /// Marsaglia's xorshift64, with the high half taken.
+    fn next(&mut self) -> [u8; 4] {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 32) as u32).to_be_bytes()
+    }
+}

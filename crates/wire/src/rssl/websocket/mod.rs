@@ -1,0 +1,30 @@
+//! WebSocket around a session: the opening, frames both ways, compression of messages.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `upgrade.rs` | the HTTP heads that open it |
+//! | `unwrap.rs` | received frames taken apart, in place where a message is whole |
+//! | `envelope.rs` | what is put around what is sent |
+//! | `deflate.rs` | permessage-deflate (RFC 7692) |
+//! | `life.rs` | pings and pongs as JSON |
+//!
+//! The headers of frames are tungstenite's. Its `WebSocket` would copy each message twice and knows no compression.
+
+mod deflate;
+mod envelope;
+mod life;
+mod unwrap;
+mod upgrade;
+
+pub(super) use deflate::Deflated;
+pub(super) use envelope::{Envelope, Kind, LONGEST_HEADER, Part};
+pub(super) use life::{Life, PING, PONG};
+pub(super) use unwrap::{Unwrap, What};
+pub use upgrade::SubProtocol;
+pub(super) use upgrade::{Opening, head, new_key, refusal, request, response};
+
+/// Close codes of RFC 6455, section 7.4.1.
+pub(super) mod code {
+    pub(crate) const NORMAL: u16 = 1000;
+    pub(crate) const PROTOCOL_ERROR: u16 = 1002;
+}

@@ -1,0 +1,212 @@
+//! The two HTTP heads that make a connection a WebSocket.
+
+use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
+use tungstenite::handshake::derive_accept_key;
+
+use super::super::fault::{Fault, Reason};
+
+/// What travels inside WebSocket messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubProtocol {
+    /// `rssl.rwf`: the frames of RSSL, each in a binary message.
+    Rwf,
+    /// `tr_json2`: JSON, in text messages.
+    TrJson2,
+    /// `rssl.json.v2`: an older name of the same.
+    RsslJsonV2,
+}
+
+impl SubProtocol {
+    /// Its name in the heads.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rwf => "rssl.rwf",
+            Self::TrJson2 => "tr_json2",
+            Self::RsslJsonV2 => "rssl.json.v2",
+        }
+    }
+
+    /// Whether its messages are JSON.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        self != Self::Rwf
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Rwf, Self::TrJson2, Self::RsslJsonV2].into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+/// The longest head that is taken. EMA's are below 300 bytes, a browser's with its cookies below a few thousand.
+const LONGEST_HEAD: usize = 16 << 10;
+/// Header lines of a head that are taken.
+const MOST_HEADERS: usize = 64;
+/// The one extension that is spoken, as EMA writes it.
+const DEFLATE: &str = "permessage-deflate";
+const DEFLATE_OFFER: &str = "permessage-deflate;server_no_context_takeover";
+
+/// What a whole head says.
+#[derive(Debug)]
+pub(in super::super) struct Opening {
+    /// Bytes of the head.
+    pub(in super::super) length: usize,
+    pub(in super::super) protocol: SubProtocol,
+    /// Whether messages may be compressed.
+    pub(in super::super) deflate: bool,
+    /// A request's key.
+    pub(in super::super) key: String,
+}
+
+/// The head at the front of `bytes`, if all of it is there: a request to a server that speaks `known`, or the answer to the
+/// request with `key`, which asked for them.
+pub(in super::super) fn head(
+    bytes: &[u8],
+    known: &[SubProtocol],
+    key: Option<&str>,
+) -> Result<Option<Opening>, Reason> {
+    let mut headers = [EMPTY_HEADER; MOST_HEADERS];
+    let broken = |cause: httparse::Error| {
+        Fault::new(format!("HTTP head ({cause})"), "a WebSocket opening handshake (RFC 6455, section 4)")
+    };
+    let opening = match key {
+        None => {
+            let mut request = Request::new(&mut headers);
+            match request.parse(bytes).map_err(broken)? {
+                Status::Complete(length) => Some(asked(length, &request, known)?),
+                Status::Partial => None,
+            }
+        }
+        Some(key) => {
+            let mut response = Response::new(&mut headers);
+            match response.parse(bytes).map_err(broken)? {
+                Status::Complete(length) => Some(answered(length, &response, known, key)?),
+                Status::Partial => None,
+            }
+        }
+    };
+    if opening.is_none() && bytes.len() >= LONGEST_HEAD {
+        return Err(Fault::new("HTTP head without an end", format!("at most {LONGEST_HEAD} bytes")).into());
+    }
+    Ok(opening)
+}
+
+fn asked(length: usize, request: &Request<'_, '_>, known: &[SubProtocol]) -> Result<Opening, Reason> {
+    let headers = &*request.headers;
+    let refused = |text: &str| Err(Reason::Refused(text.to_owned()));
+    if request.method != Some("GET") || !has_word(headers, "upgrade", "websocket") {
+        return refused("not a WebSocket opening request");
+    }
+    // What EMA's server wants of a path.
+    if !request.path.is_some_and(|path| path.to_ascii_lowercase().contains("websocket")) {
+        return refused("the path does not hold the word WebSocket");
+    }
+    if value(headers, "sec-websocket-version") != Some("13") {
+        return refused("not version 13 of WebSocket");
+    }
+    let Some(key) = value(headers, "sec-websocket-key") else { return refused("no Sec-WebSocket-Key") };
+    let first = words(headers, "sec-websocket-protocol").filter_map(SubProtocol::named);
+    let Some(protocol) = first.into_iter().find(|protocol| known.contains(protocol)) else {
+        return refused("no sub-protocol that is spoken here");
+    };
+    let deflate = words(headers, "sec-websocket-extensions").any(|offer| extension(offer) == DEFLATE);
+    Ok(Opening { length, protocol, deflate, key: key.to_owned() })
+}
+
+fn answered(
+    length: usize,
+    response: &Response<'_, '_>,
+    asked: &[SubProtocol],
+    key: &str,
+) -> Result<Opening, Reason> {
+    let headers = &*response.headers;
+    if response.code != Some(101) {
+        let (code, reason) = (response.code.unwrap_or(0), response.reason.unwrap_or(""));
+        return Err(Reason::Refused(format!("HTTP {code} {reason}")));
+    }
+    let accept = value(headers, "sec-websocket-accept").unwrap_or("");
+    let expected = derive_accept_key(key.as_bytes());
+    if accept != expected || !has_word(headers, "upgrade", "websocket") {
+        return Err(Fault::new(format!("Sec-WebSocket-Accept \"{accept}\""), expected).into());
+    }
+    let named = value(headers, "sec-websocket-protocol").unwrap_or("");
+    let Some(protocol) = SubProtocol::named(named).filter(|protocol| asked.contains(protocol)) else {
+        return Err(Fault::new(format!("sub-protocol \"{named}\""), "one that was asked for").into());
+    };
+    let mut extensions = words(headers, "sec-websocket-extensions").map(extension);
+    let deflate = match extensions.next() {
+        None | Some("") => false,
+        Some(DEFLATE) => true,
+        Some(other) => return Err(Fault::new(format!("extension \"{other}\""), DEFLATE).into()),
+    };
+    Ok(Opening { length, protocol, deflate, key: String::new() })
+}
+
+/// A client's head.
+pub(in super::super) fn request(
+    host: &str,
+    path: &str,
+    protocols: &[SubProtocol],
+    deflate: bool,
+    key: &str,
+) -> String {
+    let names: Vec<&str> = protocols.iter().map(|protocol| protocol.name()).collect();
+    let names = names.join(", ");
+    let extensions =
+        if deflate { format!("Sec-WebSocket-Extensions: {DEFLATE_OFFER}\r\n") } else { String::new() };
+    format!(
+        "GET {path} HTTP/1.1\r\nSec-WebSocket-Key: {key}\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+         Host: {host}\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: {names}\r\n{extensions}\r\n"
+    )
+}
+
+/// A server's head. `deflate`: it agrees to that.
+pub(in super::super) fn response(opening: &Opening, deflate: bool) -> String {
+    let accept = derive_accept_key(opening.key.as_bytes());
+    let name = opening.protocol.name();
+    let extensions =
+        if deflate { format!("Sec-WebSocket-Extensions: {DEFLATE_OFFER}\r\n") } else { String::new() };
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {name}\r\n{extensions}\r\n"
+    )
+}
+
+/// A server's head for whoever it does not take, with the reason as its text.
+pub(in super::super) fn refusal(text: &str) -> String {
+    let length = text.len() + 2;
+    format!(
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{text}\r\n"
+    )
+}
+
+/// A client's key.
+pub(in super::super) fn new_key() -> String {
+    tungstenite::handshake::client::generate_key()
+}
+
+/// The value of the first header of this name (in lower case).
+fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a str> {
+    let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+    Some(std::str::from_utf8(header.value).ok()?.trim())
+}
+
+/// What stands between commas in all headers of this name.
+fn words<'a>(headers: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
+    let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+    named
+        .filter_map(|header| std::str::from_utf8(header.value).ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+}
+
+fn has_word(headers: &[Header<'_>], name: &str, word: &str) -> bool {
+    words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
+}
+
+/// The name of an extension, without its parameters.
+fn extension(offer: &str) -> &str {
+    offer.split(';').next().unwrap_or("").trim()
+}
