@@ -61,14 +61,16 @@ pub(crate) fn datagrams(bytes: &[u8]) {
     };
     let mut arbiter = Arbiter::new(settings);
     let mut order = Order::default();
-    let mut now = 0;
+    let mut now = 1_000_000_000_000;
     for piece in super::pieces(rest) {
         let [line, pause, datagram @ ..] = piece else { continue };
         now += u64::from(*pause) << (line >> 3);
+        // Lines are read one after the other, so the time of a datagram may be before that of the one in front of it.
+        let received = Nanos(now - u64::from(pause % 4) * 40);
         // One more than there are lines: what was asked for again.
         let line = Line::new(usize::from(*line) % (MAX_LINES + 1)).unwrap_or(Line::RECOVERY);
         let before = (*arbiter.statistics(), arbiter.next_sequence(), arbiter.session(), order.said);
-        if arbiter.datagram(line, datagram, Nanos(now), &mut order).is_err() {
+        if arbiter.datagram(line, datagram, received, &mut order).is_err() {
             let after = (*arbiter.statistics(), arbiter.next_sequence(), arbiter.session(), order.said);
             assert_eq!(before, after, "malformed, and still a change");
         }
