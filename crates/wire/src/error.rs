@@ -81,6 +81,14 @@ pub enum Error {
         /// What the system said.
         cause: io::Error,
     },
+    /// What was given for TLS cannot be used.
+    #[error("cannot use {what} for TLS: {cause}")]
+    Tls {
+        /// Which part of it.
+        what: &'static str,
+        /// Why.
+        cause: String,
+    },
     /// The caller gave a datagram that is longer than the path or the protocol carries.
     #[error("a datagram of {length} bytes is too long for {address}")]
     TooLong {
@@ -148,7 +156,7 @@ impl Error {
             }
             Self::Memory { .. } => Some("ask for fewer slots, of about 2 KiB each".to_owned()),
             Self::Socket { operation, cause, .. } => hint_for(*operation, cause).map(str::to_owned),
-            Self::Option { .. } | Self::Interfaces { .. } | Self::Reactor { .. } => None,
+            Self::Option { .. } | Self::Interfaces { .. } | Self::Reactor { .. } | Self::Tls { .. } => None,
         }
     }
 

@@ -88,14 +88,16 @@ impl Connection {
                 Ok(Received::Full) => {
                     return self.end(Fault::new("frame that never ends", "at most 65,535 bytes").into());
                 }
-                Ok(Received::Closed) if self.session.is_unanswered() => return self.end(Reason::NoAnswer),
+                Ok(Received::Closed) if self.session.is_unanswered() && self.transport.is_established() => {
+                    return self.end(Reason::NoAnswer);
+                }
                 Ok(Received::Closed) => return self.end(Reason::Peer),
                 Err(reason) => return self.end(reason),
             }
         }
         self.reads = READS;
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
-        if self.unsent() > 0 || self.transport.is_connecting() {
+        if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
             if self.reason.is_some() {
                 return Progress::Over;
@@ -254,7 +256,11 @@ fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Rea
             }
         }
         if framed {
-            return transport.flush(reason);
+            return transport.flush().unwrap_or_else(|cause| {
+                output.close();
+                *reason = Some(cause);
+                true
+            });
         }
     }
 }

@@ -298,11 +298,20 @@ pub(super) fn check_key(message: &[u8]) -> Result<(), Fault> {
     fields.ends()
 }
 
+/// The longest message of a handshake that is waited for. A request has 1,053 bytes at most, an ack 302; a nak says more
+/// rarely.
+const LONGEST: u16 = 4096;
+/// What TLS begins with.
+const TLS_HANDSHAKE: u8 = 22;
+
 /// The first bytes of a handshake message: how long all of it is, if so much is there. Never less than 4.
 pub(super) fn message_length(bytes: &[u8]) -> Result<Option<usize>, Fault> {
-    let Some(length) = bytes.first_chunk().map(|length| u16::from_be_bytes(*length)) else { return Ok(None) };
-    if length < 4 {
-        return Err(Fault::new(format!("handshake message of {length} bytes"), "at least 4"));
+    let Some([high, low]) = bytes.first_chunk() else { return Ok(None) };
+    let length = u16::from_be_bytes([*high, *low]);
+    if !(4..=LONGEST).contains(&length) {
+        let tls = if *high == TLS_HANDSHAKE { " (it looks like TLS)" } else { "" };
+        let what = format!("handshake message of {length} bytes{tls}");
+        return Err(Fault::new(what, format!("4 to {LONGEST}")));
     }
     Ok(Some(usize::from(length)))
 }

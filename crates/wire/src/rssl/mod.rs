@@ -11,7 +11,8 @@
 //! | `websocket/` | the same inside a WebSocket, and JSON |
 //! | `settings.rs` | what can be set, under the names of EMA and ETA |
 //! | `fault.rs` | what a peer did wrong, and why a connection is over |
-//! | `transport.rs`, `connection.rs` | what carries a session's bytes; a session on it |
+//! | `transport.rs`, `tls.rs` | what carries a session's bytes: a socket, with or without TLS |
+//! | `connection.rs` | a session on that |
 //! | `reactor.rs` | many connections on one thread |
 //!
 //! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
@@ -56,6 +57,7 @@ mod reactor;
 mod receiver;
 mod session;
 mod settings;
+mod tls;
 mod transport;
 mod websocket;
 
@@ -66,4 +68,5 @@ pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};
 pub use settings::{Compression, ConnectionType, Settings};
+pub use tls::Tls;
 pub use websocket::SubProtocol;

@@ -118,8 +118,11 @@ impl Reactor {
     /// Listens at an address of this machine, port 0 for a free one: where.
     ///
     /// # Errors
-    /// The address is taken or not this machine's.
+    /// The address is taken or not this machine's; TLS without a server's certificate.
     pub fn listen(&mut self, address: SocketAddrV4, settings: &Arc<Settings>) -> Result<SocketAddrV4, Error> {
+        if let Some(tls) = &settings.tls {
+            tls.accept()?;
+        }
         let listener = Listener::open(address)?;
         let local = listener.local_address();
         let token = Token(LISTENERS + self.listeners.len());
@@ -133,7 +136,7 @@ impl Reactor {
     /// asked again, each time with the version of the handshake below.
     ///
     /// # Errors
-    /// It is known at once that nobody can be reached there.
+    /// It is known at once that nobody can be reached there; TLS for a server, or to one without a proper name.
     pub fn connect(
         &mut self,
         address: SocketAddrV4,
@@ -214,6 +217,11 @@ impl Reactor {
     /// The other end of a connection; `None` when it is over.
     pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddrV4> {
         Some(self.connection(id)?.transport().socket().peer_address())
+    }
+
+    /// The version of TLS around a connection, such as `TLSv1_3`; `None` where there is none (yet).
+    pub fn tls_version(&mut self, id: ConnectionId) -> Option<&'static str> {
+        self.connection(id)?.transport().tls_version()
     }
 
     /// Sends what waits on any connection, as much as there is room for.
@@ -367,7 +375,11 @@ impl Reactor {
         } else {
             return;
         };
-        let connection = Connection::new(Transport::Plain(socket), session, settings);
+        let transport = match &settings.tls {
+            Some(tls) => tls.accept().map(|connection| Transport::encrypted(socket, connection)),
+            None => Ok(Transport::Plain(socket)),
+        };
+        let connection = transport.and_then(|transport| Connection::new(transport, session, settings));
         match connection.and_then(|connection| self.add(connection)) {
             Ok(slot) => {
                 self.slots[slot as usize].is_refused = is_refused;
@@ -444,7 +456,13 @@ impl Reactor {
 impl Attempt {
     fn begin(&self, now: Nanos) -> Result<Connection, Error> {
         let session = Session::client(self.settings.clone(), self.version, now);
-        Connection::new(Transport::Plain(Socket::connect(self.address)?), session, &self.settings)
+        let tls = self.settings.tls.as_ref().map(|tls| tls.dial(&self.settings.host)).transpose()?;
+        let socket = Socket::connect(self.address)?;
+        let transport = match tls {
+            Some(connection) => Transport::encrypted(socket, connection),
+            None => Transport::Plain(socket),
+        };
+        Connection::new(transport, session, &self.settings)
     }
 }
 

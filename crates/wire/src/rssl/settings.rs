@@ -1,5 +1,6 @@
 //! What can be set for a connection, under the names that EMA and ETA use.
 
+use super::tls::Tls;
 use super::websocket::SubProtocol;
 
 /// How payloads are compressed. Each side names what it can do, the server chooses.
@@ -113,6 +114,8 @@ pub struct Settings {
     pub ws_path: String,
     /// Client: the server's name, or name and port, as a WebSocket's opening and TLS state it. Empty: its address.
     pub host: String,
+    /// TLS around all of it, a client's or a server's. None.
+    pub tls: Option<Tls>,
     /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
     /// test has a number of its own.
     pub protocol_type: u8,
@@ -148,6 +151,7 @@ impl Default for Settings {
             ws_protocols: vec![SubProtocol::Rwf, SubProtocol::TrJson2, SubProtocol::RsslJsonV2],
             ws_path: "/WebSocket".to_owned(),
             host: String::new(),
+            tls: None,
             protocol_type: 0,
             component_version: concat!("tapeline", env!("CARGO_PKG_VERSION")).to_owned(),
             host_name: String::new(),

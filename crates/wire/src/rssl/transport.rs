@@ -1,21 +1,42 @@
-//! What carries a session's bytes.
+//! What carries a session's bytes: a socket, as it is or with TLS around it.
 
-use std::io::IoSlice;
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+
+use rustls::Connection;
 
 use super::fault::Reason;
 use crate::tcp::{Received, Socket};
 
-/// A socket.
+/// A socket, and what is around its bytes.
 #[derive(Debug)]
 pub(super) enum Transport {
-    /// As it is.
+    /// Nothing.
     Plain(Socket),
+    Tls(Box<Encrypted>),
 }
 
+/// A socket with TLS around its bytes.
+pub(super) struct Encrypted {
+    socket: Socket,
+    tls: Connection,
+    /// The peer said that it is done, or went away without.
+    ended: bool,
+}
+
+/// Bytes that TLS takes to encrypt before the socket has taken what it made of others.
+const UNSENT: usize = 64 << 10;
+
 impl Transport {
+    pub(super) fn encrypted(socket: Socket, mut tls: Connection) -> Self {
+        tls.set_buffer_limit(Some(UNSENT));
+        Self::Tls(Box::new(Encrypted { socket, tls, ended: false }))
+    }
+
     pub(super) fn receive(&mut self, room: &mut [u8]) -> Result<Received, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.receive(room)?),
+            Self::Tls(encrypted) => encrypted.receive(room),
         }
     }
 
@@ -23,29 +44,149 @@ impl Transport {
     pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.send(pieces)?),
+            Self::Tls(encrypted) => {
+                let taken = encrypted.tls.writer().write_vectored(pieces).unwrap_or(0);
+                encrypted.flush()?;
+                Ok(taken)
+            }
         }
     }
 
-    /// Sends what it holds itself; whether all is out.
-    pub(super) fn flush(&mut self, reason: &mut Option<Reason>) -> bool {
-        let Self::Plain(socket) = self;
-        socket.has_connected().unwrap_or_else(|cause| {
-            *reason = Some(cause.into());
-            true
-        })
+    /// Sends what TLS holds; whether all is out.
+    pub(super) fn flush(&mut self) -> Result<bool, Reason> {
+        match self {
+            Self::Plain(socket) => Ok(socket.has_connected()?),
+            Self::Tls(encrypted) => encrypted.flush(),
+        }
     }
 
+    /// Says that nothing more will be sent.
     pub(super) fn finish(&mut self) {
-        let Self::Plain(socket) = self;
-        socket.finish();
+        if let Self::Tls(encrypted) = self {
+            encrypted.tls.send_close_notify();
+            // A connection that is broken needs no end.
+            let _ = encrypted.flush();
+        }
+        self.socket().finish();
     }
 
-    pub(super) fn is_connecting(&self) -> bool {
-        self.socket().is_connecting()
+    /// Whether there is something to be flushed that no session knows of.
+    pub(super) fn wants_flush(&self) -> bool {
+        match self {
+            Self::Plain(socket) => socket.is_connecting(),
+            Self::Tls(encrypted) => encrypted.socket.is_connecting() || encrypted.tls.wants_write(),
+        }
+    }
+
+    /// Whether what a session sends reaches the peer.
+    pub(super) fn is_established(&self) -> bool {
+        match self {
+            Self::Plain(socket) => !socket.is_connecting(),
+            Self::Tls(encrypted) => !encrypted.tls.is_handshaking(),
+        }
+    }
+
+    /// The version of TLS, such as `TLSv1_3`, once it is agreed on.
+    pub(super) fn tls_version(&self) -> Option<&'static str> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(encrypted) => encrypted.tls.protocol_version().and_then(|version| version.as_str()),
+        }
     }
 
     pub(super) fn socket(&self) -> &Socket {
-        let Self::Plain(socket) = self;
-        socket
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(encrypted) => &encrypted.socket,
+        }
+    }
+}
+
+impl Encrypted {
+    fn receive(&mut self, room: &mut [u8]) -> Result<Received, Reason> {
+        if room.is_empty() {
+            return Ok(Received::Full);
+        }
+        loop {
+            match self.tls.reader().read(room) {
+                Ok(0) => return Ok(Received::Closed),
+                Ok(count) => return Ok(Received::Bytes(count)),
+                // Nothing that is decrypted.
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock && !self.ended => {}
+                // Gone without a word: RSSL has no goodbye either.
+                Err(_) => return Ok(Received::Closed),
+            }
+            match self.tls.read_tls(&mut Bytes(&mut self.socket)) {
+                Ok(0) => self.ended = true,
+                Ok(_) => {}
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+                Err(cause) => return Err(failed(cause)),
+            }
+            if let Err(cause) = self.tls.process_new_packets() {
+                // The alert that says so to the peer.
+                let _ = self.flush();
+                return Err(Reason::Tls(cause.to_string()));
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<bool, Reason> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut Bytes(&mut self.socket)) {
+                Ok(_) => {}
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(cause) => return Err(failed(cause)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A socket's face for TLS, which knows errors of input and output only.
+struct Bytes<'a>(&'a mut Socket);
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self.0.receive(room) {
+            Ok(Received::Bytes(count)) => Ok(count),
+            Ok(Received::Nothing) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(Received::Closed | Received::Full) => Ok(0),
+            Err(cause) => Err(io::Error::other(cause)),
+        }
+    }
+}
+
+impl Write for Bytes<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.0.send(pieces) {
+            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(count) => Ok(count),
+            Err(cause) => Err(io::Error::other(cause)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The socket's error again, from where it was put for TLS.
+fn failed(cause: io::Error) -> Reason {
+    match cause.downcast::<crate::Error>() {
+        Ok(error) => Reason::Socket(error),
+        Err(cause) => Reason::Tls(cause.to_string()),
+    }
+}
+
+impl fmt::Debug for Encrypted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encrypted")
+            .field("socket", &self.socket)
+            .field("handshaking", &self.tls.is_handshaking())
+            .finish_non_exhaustive()
     }
 }

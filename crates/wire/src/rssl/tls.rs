@@ -1,0 +1,141 @@
+//! TLS 1.2 and 1.3 by rustls: who is trusted, and who this side is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+
+use crate::Error;
+
+/// One end's part of TLS. The bytes inside are those of a connection without, or of a WebSocket.
+///
+/// A client checks the server's certificate against those it trusts, and its names against the name or address that it
+/// connects to. A server asks for no certificate, and takes whichever name a client states, also an address, as EMA's do.
+#[derive(Clone)]
+pub struct Tls(End);
+
+#[derive(Clone)]
+enum End {
+    Client(Arc<ClientConfig>),
+    Server(Arc<ServerConfig>),
+}
+
+impl Tls {
+    /// A client's, which trusts these certificates (PEM, one or several).
+    ///
+    /// # Errors
+    /// There is none, or one that cannot be read.
+    pub fn client(trusted: &[u8]) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(trusted)? {
+            roots.add(certificate).map_err(|cause| unfit("a trusted certificate", cause))?;
+        }
+        Self::trusting(roots)
+    }
+
+    /// A client's, which trusts whom the system trusts (`/etc/ssl/certs` as a rule, or where `SSL_CERT_FILE` says).
+    ///
+    /// # Errors
+    /// It trusts nobody.
+    pub fn client_of_system() -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (added, _) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            let cause = found.errors.first().map_or("there is none".to_owned(), ToString::to_string);
+            return Err(unfit("the system's trusted certificates", cause));
+        }
+        Self::trusting(roots)
+    }
+
+    /// A server's: its certificate with those that vouch for it (PEM, its own first), and its private key (PEM: PKCS #8,
+    /// PKCS #1 or SEC 1).
+    ///
+    /// # Errors
+    /// One of them cannot be read, or they do not belong together.
+    pub fn server(chain: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let key =
+            PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| unfit("the versions of TLS", cause))?
+            .with_no_client_auth()
+            .with_single_cert(certificates(chain)?, key)
+            .map_err(|cause| unfit("the server's certificate and key", cause))?;
+        Ok(Self(End::Server(Arc::new(config))))
+    }
+
+    fn trusting(roots: RootCertStore) -> Result<Self, Error> {
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| unfit("the versions of TLS", cause))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self(End::Client(Arc::new(config))))
+    }
+
+    /// A connection to the server of this name, or name and port.
+    pub(super) fn dial(&self, host: &str) -> Result<Connection, Error> {
+        let End::Client(config) = &self.0 else {
+            return Err(wrong_end("a client needs certificates to trust"));
+        };
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let server = ServerName::try_from(name.to_owned())
+            .map_err(|cause| unfit("the server's name", format!("\"{name}\": {cause}")))?;
+        let client =
+            ClientConnection::new(config.clone(), server).map_err(|cause| unfit("a connection", cause))?;
+        Ok(client.into())
+    }
+
+    /// A connection from a client.
+    pub(super) fn accept(&self) -> Result<Connection, Error> {
+        let End::Server(config) = &self.0 else {
+            return Err(wrong_end("a server needs a certificate and a key"));
+        };
+        let server = ServerConnection::new(config.clone()).map_err(|cause| unfit("a connection", cause))?;
+        Ok(server.into())
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|cause| unfit("a certificate", cause))?;
+    if certificates.is_empty() {
+        return Err(unfit("a certificate", "there is none in this PEM text"));
+    }
+    Ok(certificates)
+}
+
+fn unfit(what: &'static str, cause: impl fmt::Display) -> Error {
+    Error::Tls { what, cause: cause.to_string() }
+}
+
+fn wrong_end(cause: &str) -> Error {
+    unfit("these settings", cause)
+}
+
+impl PartialEq for Tls {
+    /// The same settings, not equal ones.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (End::Client(ours), End::Client(theirs)) => Arc::ptr_eq(ours, theirs),
+            (End::Server(ours), End::Server(theirs)) => Arc::ptr_eq(ours, theirs),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Tls {}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        f.write_str(match self.0 {
+            End::Client(_) => "Tls(client)",
+            End::Server(_) => "Tls(server)",
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Connections with TLS around them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use tapeline_wire::Error;
+use tapeline_wire::rssl::{Compression, ConnectionType, Sent, Settings, SubProtocol, Tls};
+use world::{World, bytes, settings};
+
+/// Somebody to trust, and a server's certificate and key by them; all PEM.
+struct Trust {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+fn trust(names: &[&str]) -> Trust {
+    let (authority_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut params = CertificateParams::new([]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&authority_key).unwrap().pem();
+    let issuer = Issuer::new(params, authority_key);
+    let params =
+        CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    Trust { authority, certificate, key: key.serialize_pem() }
+}
+
+impl Trust {
+    fn server(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+        let tls = Tls::server(self.certificate.as_bytes(), self.key.as_bytes()).unwrap();
+        settings(|settings| {
+            settings.tls = Some(tls);
+            change(settings);
+        })
+    }
+
+    fn client(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+        let tls = Tls::client(self.authority.as_bytes()).unwrap();
+        settings(|settings| {
+            settings.tls = Some(tls);
+            change(settings);
+        })
+    }
+}
+
+#[test]
+fn everything_goes_through_tls() {
+    let trust = trust(&["127.0.0.1"]);
+    for (kind, protocol) in [
+        (ConnectionType::Socket, SubProtocol::Rwf),
+        (ConnectionType::WebSocket, SubProtocol::Rwf),
+        (ConnectionType::WebSocket, SubProtocol::TrJson2),
+    ] {
+        for compression in [Compression::None, Compression::Zlib, Compression::Lz4] {
+            let server = trust.server(|settings| settings.compression_type = compression);
+            let client = trust.client(|settings| {
+                settings.compression_type = compression;
+                settings.connection_type = kind;
+                settings.ws_protocols = vec![protocol];
+            });
+            let (mut world, near, far) = World::pair(&server, &client);
+            world.echoing = Some(far);
+            assert_eq!(world.reactor.tls_version(near), Some("TLSv1_3"));
+            assert_eq!(world.reactor.tls_version(far), Some("TLSv1_3"));
+            // More than TLS or the socket take at once, both ways.
+            let sent: Vec<Vec<u8>> = [5, 16_384, 100_000, 3_000_000].map(|count| bytes(count, 9)).into();
+            for (index, message) in sent.iter().enumerate() {
+                assert_eq!(world.reactor.sender(near).unwrap().send(message), Sent::Queued);
+                world.until(|world| world.received(far).len() > index);
+            }
+            world.until(|world| world.received(near).len() == sent.len());
+            assert!(
+                world.received(far) == sent && world.received(near) == sent,
+                "{kind:?} {protocol:?} {compression:?}"
+            );
+            world.reactor.close(near);
+            world.until(|world| world.closed.contains_key(&far));
+            assert_eq!(world.closed[&far], "the peer closed the connection");
+        }
+    }
+}
+
+#[test]
+fn a_client_trusts_nobody_else_and_no_other_name() {
+    let (ours, others) = (trust(&["127.0.0.1"]), trust(&["127.0.0.1"]));
+    let elsewhere = trust(&["elsewhere.example"]);
+    for (server, client, said) in [
+        (ours.server(|_| ()), others.client(|_| ()), "invalid peer certificate"),
+        (elsewhere.server(|_| ()), elsewhere.client(|_| ()), "not valid for"),
+        // A server without TLS.
+        (settings(|_| ()), ours.client(|_| ()), "the peer closed the connection"),
+    ] {
+        let mut world = World::new();
+        let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &server).unwrap();
+        let id = world.reactor.connect(address, &client, world.now).unwrap();
+        world.until(|world| world.closed.len() == 2);
+        assert!(world.connected.is_empty() && world.closed[&id].contains(said), "{:?}", world.closed);
+    }
+    // The name that is stated is the one that is looked for, with or without a port behind it.
+    for host in ["elsewhere.example", "elsewhere.example:14002"] {
+        let client = elsewhere.client(|settings| settings.host = host.to_owned());
+        let (world, ..) = World::pair(&elsewhere.server(|_| ()), &client);
+        assert_eq!(world.connected.len(), 2);
+    }
+}
+
+/// A connection's bytes, past the handshake of an old client: TLS 1.2 and nothing newer.
+#[test]
+fn a_server_takes_tls_1_2() {
+    let trust = trust(&["localhost"]);
+    let mut world = World::new();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &trust.server(|_| ())).unwrap();
+    let (done, waits) = std::sync::mpsc::channel::<()>();
+    let peer = std::thread::spawn(move || {
+        let mut tls = old_client(&trust);
+        let mut socket = TcpStream::connect(address).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        stream.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+        stream.write_all(&[0, 5, 2, 7, 8]).unwrap();
+        let mut answer = [0; 3];
+        stream.read_exact(&mut answer).unwrap();
+        let _ = waits.recv();
+        answer
+    });
+    world.until(|world| world.messages.values().any(|messages| *messages == [[7, 8]]));
+    let id = world.connected[0].0;
+    assert_eq!(world.reactor.tls_version(id), Some("TLSv1_2"));
+    drop(done);
+    assert_eq!(peer.join().unwrap()[2..], [1]);
+}
+
+fn old_client(trust: &Trust) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trust.authority.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
+}
+
+/// EMA's clients state the server's address where only a name may stand.
+#[test]
+fn a_server_tolerates_an_address_as_the_stated_name() {
+    let trust = trust(&["127.0.0.1"]);
+    let mut world = World::new();
+    let address: SocketAddrV4 =
+        world.reactor.listen("127.0.0.1:0".parse().unwrap(), &trust.server(|_| ())).unwrap();
+    let mut hello = Vec::new();
+    old_client(&trust).write_tls(&mut hello).unwrap();
+    let name = hello.windows(9).position(|window| window == b"localhost").unwrap();
+    hello[name..name + 9].copy_from_slice(b"127.0.0.1");
+    let peer = std::thread::spawn(move || {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.write_all(&hello).unwrap();
+        let mut kind = [0];
+        socket.read_exact(&mut kind).unwrap();
+        kind
+    });
+    world.until(|_| peer.is_finished());
+    // A handshake record; an alert would be 21.
+    assert_eq!(peer.join().unwrap(), [22]);
+}
+
+#[test]
+fn what_cannot_be_used_is_said() {
+    let trust = trust(&["127.0.0.1"]);
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    for error in [
+        Tls::client(b"").unwrap_err(),
+        Tls::client(trust.key.as_bytes()).unwrap_err(),
+        Tls::server(trust.certificate.as_bytes(), b"no key").unwrap_err(),
+        Tls::server(trust.certificate.as_bytes(), other.as_bytes()).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Tls { .. }), "{error}");
+    }
+    let mut world = World::new();
+    let address = "127.0.0.1:0".parse().unwrap();
+    assert!(matches!(world.reactor.listen(address, &trust.client(|_| ())), Err(Error::Tls { .. })));
+    assert!(matches!(
+        world.reactor.connect(address, &trust.server(|_| ()), world.now),
+        Err(Error::Tls { .. })
+    ));
+}
