@@ -2,7 +2,7 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `session.rs` | one end of a connection without its socket: bytes in, events out; messages in, bytes out |
+//! | `session/` | one end of a connection without its socket: bytes in, events out; messages in, bytes out |
 //! | `handshake.rs` | connect request, ack, nak and key as bytes |
 //! | `frame.rs` | the header of a frame |
 //! | `receiver.rs`, `assembly.rs` | frames taken apart; messages in fragments put together |

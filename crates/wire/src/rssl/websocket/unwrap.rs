@@ -75,16 +75,6 @@ impl Unwrap {
         &self.joined
     }
 
-    /// The same as a thing of its own, for a while.
-    pub(in super::super) fn take_joined(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.joined)
-    }
-
-    /// Gives that back.
-    pub(in super::super) fn put_back(&mut self, joined: Vec<u8>) {
-        self.joined = joined;
-    }
-
     /// Bytes of memory that are held.
     pub(in super::super) fn memory(&self) -> usize {
         self.joined.capacity()

@@ -1,0 +1,8 @@
+//! Any script of messages into small buffers.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::output::script(bytes));

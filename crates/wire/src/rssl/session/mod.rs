@@ -1,0 +1,314 @@
+//! One connection's protocol, without its socket: handshake, frames both ways, pings and time-outs.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `negotiation.rs` | RSSL's handshake: what is asked for, and what is agreed on |
+//! | `carrier.rs` | what is around: nothing, or a WebSocket |
+//! | `pings.rs` | when something was last heard and said |
+
+mod carrier;
+mod negotiation;
+mod pings;
+
+use std::sync::Arc;
+
+use tapeline_measure::Nanos;
+
+use super::fault::Reason;
+use super::handshake::Version;
+use super::output::Output;
+use super::receiver::{Place, Receiver, Span};
+use super::settings::{Compression, ConnectionType, Settings};
+use super::websocket;
+use carrier::Carrier;
+pub use negotiation::Negotiated;
+use pings::Pings;
+
+/// What happens on a connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Messages can go both ways from now on.
+    Connected(&'a Negotiated),
+    /// A whole RWF message, or a JSON text: an object, or an array of some. That it is UTF-8 has not been checked. A JSON
+    /// ping by itself has been answered and is not handed out; one in an array with other messages is.
+    Message(&'a [u8]),
+    /// There is room to send again, after [`Sent::Full`](super::Sent::Full): at least half of the output buffers.
+    Room,
+    /// It is over. There is no other event of this connection, and sending does nothing. Also the only event of one that
+    /// never opened.
+    Closed(&'a Reason),
+}
+
+/// What was found in received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Connected,
+    Message(Span),
+    Room,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A server waits for the connect request.
+    Request,
+    /// A client waits for the answer.
+    Answer(Version),
+    /// A server waits for the client's key.
+    Key,
+    Open,
+}
+
+/// One end of a connection: received bytes go in, events come out; messages go in, bytes to send come out. Time is an
+/// argument, and nothing here touches a socket.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use tapeline_measure::Nanos;
+/// # use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
+/// let (settings, now) = (Arc::new(Settings::default()), Nanos(0));
+/// let mut client = Session::client(settings.clone(), Version::V14, now);
+/// let mut server = Session::server(settings, now);
+/// // What `from` has to send, as `to` takes it.
+/// let mut messages = Vec::new();
+/// let mut carry = |from: &mut Session, to: &mut Session| {
+///     let mut bytes = from.drain();
+///     while let (consumed, Some(event)) = to.take(&mut bytes, now)? {
+///         if let Event::Message(message) = event {
+///             messages.push(message.to_vec());
+///         }
+///         bytes.drain(..consumed);
+///     }
+///     Ok::<(), tapeline_wire::rssl::Reason>(())
+/// };
+/// carry(&mut client, &mut server)?;
+/// carry(&mut server, &mut client)?;
+/// assert_eq!(client.output().send(b"a message"), Sent::Queued);
+/// carry(&mut client, &mut server)?;
+/// assert_eq!(messages, [b"a message"]);
+/// # Ok::<(), tapeline_wire::rssl::Reason>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    settings: Arc<Settings>,
+    carrier: Carrier,
+    phase: Phase,
+    negotiated: Option<Negotiated>,
+    /// With the first message taken, in `Open`.
+    receiver: Option<Receiver>,
+    output: Output,
+    /// A server says no to whoever comes.
+    refusal: Option<String>,
+    pings: Pings,
+    /// How hard zlib tries.
+    level: u8,
+    /// Bytes of the handshake that were taken.
+    position: u64,
+}
+
+impl Session {
+    /// The client's end: its connect request waits to be sent.
+    #[must_use]
+    pub fn client(settings: Arc<Settings>, version: Version, now: Nanos) -> Self {
+        let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
+        let settings = &session.settings;
+        if settings.connection_type == ConnectionType::WebSocket {
+            let key = websocket::new_key();
+            let json = settings.ws_protocols.iter().any(|protocol| protocol.is_json());
+            let deflate = json && settings.compression_type != Compression::None;
+            let (host, path) = (&settings.host, &settings.ws_path);
+            let head = websocket::request(host, path, &settings.ws_protocols, deflate, &key);
+            session.output.head(head.as_bytes());
+            session.carrier = Carrier::Opening(Some(key));
+        } else {
+            session.request(version);
+        }
+        session
+    }
+
+    /// The server's end.
+    #[must_use]
+    pub fn server(settings: Arc<Settings>, now: Nanos) -> Self {
+        Self::new(settings, Phase::Request, Carrier::Unknown, now)
+    }
+
+    /// A server's end that answers whoever asks with a nak of this text.
+    #[must_use]
+    pub fn refusal(settings: Arc<Settings>, text: &str, now: Nanos) -> Self {
+        Self { refusal: Some(text.to_owned()), ..Self::new(settings, Phase::Request, Carrier::Unknown, now) }
+    }
+
+    fn new(settings: Arc<Settings>, phase: Phase, carrier: Carrier, now: Nanos) -> Self {
+        let output = Output::new(&settings);
+        let pings = Pings { started: now, heard: now, wrote: now, frames: 0, timeout: None, sends: false };
+        let level = settings.compression_level;
+        Self {
+            settings,
+            carrier,
+            phase,
+            negotiated: None,
+            receiver: None,
+            output,
+            refusal: None,
+            pings,
+            level,
+            position: 0,
+        }
+    }
+
+    /// Takes what is at the front of `input`, up to and with the next event: how many bytes are done with once that has been
+    /// looked at, and the event. Without one, more has to arrive; what is not consumed has to be there again, in front.
+    ///
+    /// # Errors
+    /// The connection is over. What waits to be sent should still be sent: it may say why.
+    pub fn take<'a>(
+        &'a mut self,
+        input: &'a mut [u8],
+        now: Nanos,
+    ) -> Result<(usize, Option<Event<'a>>), Reason> {
+        self.heard(now);
+        let (consumed, found) = self.find(input)?;
+        Ok((consumed, found.map(|found| self.event_and_output(found, input).0)))
+    }
+
+    /// Where messages to send go in.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// All that is to be sent, which then counts as sent. Allocates; a connection writes from where it lies instead.
+    pub fn drain(&mut self) -> Vec<u8> {
+        self.drain_at_most(usize::MAX)
+    }
+
+    /// The same, so many bytes of it at most.
+    pub fn drain_at_most(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            let framed = self.output.advance();
+            let before = bytes.len();
+            for piece in self.output.pieces() {
+                bytes.extend_from_slice(&piece[..piece.len().min(count - bytes.len())]);
+            }
+            self.output.consume(bytes.len() - before);
+            if framed || bytes.len() == count {
+                return bytes;
+            }
+        }
+    }
+
+    /// Sends a ping where one is due, and says so where the peer has been silent for too long. To be called every now and
+    /// then, a few times a second.
+    ///
+    /// # Errors
+    /// The time to open the connection, or the agreed ping time-out, is over.
+    pub fn turn(&mut self, now: Nanos) -> Result<(), Reason> {
+        if self.phase != Phase::Open {
+            let milliseconds = self.settings.initialization_timeout_ms;
+            if now.since(self.pings.started)
+                >= i64::try_from(milliseconds.saturating_mul(NS_PER_MS)).unwrap_or(i64::MAX)
+            {
+                let during = match self.phase {
+                    _ if matches!(self.carrier, Carrier::Opening(_)) => {
+                        "waiting for the WebSocket's opening handshake"
+                    }
+                    Phase::Request => "waiting for the connect request",
+                    Phase::Answer(_) => "waiting for the answer to the connect request",
+                    Phase::Key | Phase::Open => "waiting for the client's key",
+                };
+                return Err(Reason::Timeout { milliseconds, during });
+            }
+            return Ok(());
+        }
+        if self.pings.turn(now, self.output.frames())? {
+            self.output.ping();
+        }
+        Ok(())
+    }
+
+    /// Whether messages can go both ways.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// What was agreed on, once that is known.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.negotiated.as_ref()
+    }
+
+    /// Bytes of memory that are held for messages of which a part has arrived.
+    pub fn held(&self) -> usize {
+        let wrapped =
+            if let Carrier::WebSocket(wrapped) = &self.carrier { wrapped.unwrap.memory() } else { 0 };
+        wrapped + self.receiver.as_ref().map_or(0, Receiver::memory)
+    }
+
+    /// Frames received, pings among them.
+    pub fn frames_received(&self) -> u64 {
+        self.receiver.as_ref().map_or(0, Receiver::frames)
+    }
+
+    /// Something has been received.
+    pub(super) fn heard(&mut self, now: Nanos) {
+        self.pings.heard = now;
+    }
+
+    /// Whether a client has had no answer at all.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.phase, Phase::Answer(_)) && !matches!(self.carrier, Carrier::Opening(_))
+    }
+
+    /// Says goodbye where the protocol has a word for it, in the light of why the connection is over.
+    pub(super) fn goodbye(&mut self, reason: &Reason) {
+        let code = match reason {
+            Reason::Broken(_) => websocket::code::PROTOCOL_ERROR,
+            _ => websocket::code::NORMAL,
+        };
+        self.output.goodbye(code);
+    }
+
+    /// The next event in `input`, and how many bytes are done with after it.
+    #[inline]
+    pub(super) fn find(&mut self, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {
+        match &self.carrier {
+            Carrier::Plain => self.plain(input),
+            Carrier::WebSocket(_) => self.wrapped(input),
+            Carrier::Unknown | Carrier::Opening(_) => self.opening(input),
+        }
+    }
+
+    /// The same in bytes that nothing is around.
+    #[inline]
+    fn plain(&mut self, input: &[u8]) -> Result<(usize, Option<Found>), Reason> {
+        match (&mut self.receiver, self.phase) {
+            (Some(receiver), Phase::Open) => {
+                let taken = receiver.take(input)?;
+                Ok((taken.consumed, taken.message.map(Found::Message)))
+            }
+            _ => self.open(input),
+        }
+    }
+
+    /// What was found, as an event, and what that does not borrow; `input` as it was given.
+    #[inline]
+    pub(super) fn event_and_output<'a>(
+        &'a mut self,
+        found: Found,
+        input: &'a [u8],
+    ) -> (Event<'a>, &'a mut Output) {
+        let event = match (found, &self.receiver, &self.negotiated) {
+            (Found::Message(span), ..) if span.place == Place::Joined => match &self.carrier {
+                Carrier::WebSocket(wrapped) => Event::Message(&wrapped.unwrap.joined()[span.start..span.end]),
+                _ => Event::Message(&[]),
+            },
+            (Found::Message(span), None, _) => Event::Message(&input[span.start..span.end]),
+            (Found::Message(span), Some(receiver), _) => Event::Message(receiver.bytes(span, input)),
+            (Found::Room, ..) => Event::Room,
+            (_, _, Some(negotiated)) => Event::Connected(negotiated),
+            _ => Event::Message(&[]),
+        };
+        (event, &mut self.output)
+    }
+}
+
+const NS_PER_MS: u64 = 1_000_000;

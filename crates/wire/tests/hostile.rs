@@ -1,0 +1,37 @@
+//! Any bytes at all for a session: the inputs of `fuzz/corpus`, and thousands of changed ones, must leave its invariants as
+//! they are. The same invariants, led by coverage, are tried at length by `make fuzz`.
+//!
+//! An input that `make fuzz` finds to break one goes into `fuzz/corpus` under a name that says what was wrong. The inputs to
+//! begin with are written by `WRITE_CORPUS=1 cargo test -p tapeline-wire --test hostile`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod invariants;
+#[path = "../../feed/tests/mutations/mod.rs"]
+mod mutations;
+
+use std::path::PathBuf;
+
+use invariants::{output, session};
+
+fn holds(target: &str, changed: u32, seeds: Vec<(&'static str, Vec<u8>)>, check: fn(&[u8])) {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    for (name, seed) in seeds {
+        if std::env::var_os("WRITE_CORPUS").is_some() {
+            std::fs::create_dir_all(&corpus).unwrap();
+            std::fs::write(corpus.join(name), &seed).unwrap();
+        }
+        check(&seed);
+    }
+    mutations::each(&corpus, changed, check);
+}
+
+#[test]
+fn sessions_hold() {
+    holds("rssl", 10_000, session::seeds(), session::bytes);
+}
+
+#[test]
+fn outputs_hold() {
+    holds("rssl_output", 5_000, output::seeds(), output::script);
+}

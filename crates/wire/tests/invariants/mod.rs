@@ -1,0 +1,12 @@
+//! What must hold whatever bytes a peer sends: called with any bytes by `tests/hostile.rs` in `cargo test`, and by the
+//! targets of `fuzz` under `make fuzz`.
+//!
+//! However the bytes are cut, the same events come of them; what is held is bounded; messages that came out come out again
+//! when they are sent; an end has a reason and a place.
+
+#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
+// Each fuzz target uses one of them.
+#![allow(dead_code)]
+
+pub(crate) mod output;
+pub(crate) mod session;
