@@ -20,6 +20,11 @@
 //!
 //! Connections of JSON use the same roles: a converter turns texts into RWF messages and back, at the edge.
 
+pub mod acceptor;
+mod downloads;
+mod peer;
+pub mod provider;
+
 use std::collections::VecDeque;
 
 use crate::Refused;

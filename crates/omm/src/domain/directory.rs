@@ -39,7 +39,7 @@ pub mod filter {
 }
 
 /// Services of a directory, and links of a service, that are kept of a peer's messages at most.
-const MOST_SERVICES: usize = 4096;
+const MOST_SERVICES: usize = 1024;
 /// Parts of one service in one message: real ones have one of each kind, and a few groups.
 const MOST_PARTS: usize = 255;
 const MOST_LINKS: usize = 256;
@@ -470,7 +470,7 @@ pub const SOLICITED: crate::rwf::Flags = crate::rwf::Flags(
 
 /// All services, as refreshes and updates have left them.
 ///
-/// Of a peer's messages at most 4,096 services are kept; more are passed over.
+/// Of a peer's messages at most 1,024 services are kept; more are passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
     services: Vec<ServiceEntry>,

@@ -9,7 +9,7 @@ use crate::rwf::{
 use crate::{Malformed, Qos, Refused, State, Value};
 
 /// Items of an array that are kept of a peer's message at most; real ones have a handful.
-const MOST_ITEMS: usize = 1024;
+const MOST_ITEMS: usize = 256;
 /// Bytes of a text that are kept of a peer's message at most: as long as a key's name can be.
 pub(super) const MOST_TEXT: usize = 255;
 

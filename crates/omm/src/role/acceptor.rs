@@ -1,0 +1,471 @@
+//! What non-interactive (NI) providers publish to: the other end of their connection.
+//!
+//! The provider logs in, sends its directory and then its items, unasked, on streams with ids of its own choice below zero;
+//! the application hears of services, images, updates and changes of state, each with service and name. Towards
+//! the provider it can post and send generic messages, and it gives out dictionaries.
+//!
+//! ```
+//! use tapeline_measure::Nanos;
+//! use tapeline_omm::domain::login::{LoginAttributes, ROLE_PROVIDER};
+//! use tapeline_omm::domain::{LoginFeatures, LoginRequest};
+//! use tapeline_omm::role::acceptor::{Acceptor, Event, Settings};
+//! use tapeline_omm::role::{Outbox, Queue};
+//!
+//! let (now, mut out) = (Nanos(0), Queue::new(65_536));
+//! let mut acceptor = Acceptor::new(Settings::default(), now);
+//! let mut application = |acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>| match event {
+//!     Event::Login { request, .. } if request.attributes.role == Some(ROLE_PROVIDER) => {
+//!         acceptor.accept_login(out, &request, LoginFeatures::default()).expect("there are no attributes");
+//!     }
+//!     Event::Image { item, .. } => println!("service {:?}, {:?}", item.service_id, item.name),
+//!     _ => {}
+//! };
+//!
+//! let mut bytes = [0; 256];
+//! let attributes = LoginAttributes { role: Some(ROLE_PROVIDER), ..LoginAttributes::default() };
+//! let len = LoginRequest { attributes, ..LoginRequest::new(b"user") }.encode(&mut bytes)?;
+//! acceptor.message(now, &bytes[..len], &mut out, &mut application)?;
+//! assert!(acceptor.is_logged_in());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod published;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tapeline_measure::Nanos;
+
+use super::downloads::{Downloads, Progress};
+pub use super::peer::Counters;
+use super::peer::{Login, Peer};
+use super::{Outbox, Over, Sent};
+use crate::domain::directory::ServiceEntry;
+use crate::domain::{
+    DictionaryKind, DictionaryRequest, Directory, LoginFeatures, LoginRefresh, LoginRequest,
+};
+use crate::rwf::{
+    AckHeader, Domain, GenericHeader, Header, MessageView, PostHeader, RefreshHeader, RequestHeader,
+    StateCode, StatusHeader, StreamState, UpdateHeader,
+};
+use crate::{Dictionary, Malformed, Refused, State};
+
+pub use published::Item;
+use published::Published;
+
+/// What can be set of an NI provider's connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a provider has to log in, milliseconds.
+    pub login_timeout_ms: u64,
+    /// Items published at once at most; more are passed over, and told so.
+    pub most_items: u32,
+    /// Bytes that the role may owe a provider that does not read; above, it is cut.
+    pub owed_bytes: usize,
+    /// Longest message that brings a part of a dictionary, bytes.
+    pub dictionary_part_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            login_timeout_ms: 30_000,
+            most_items: 1_000_000,
+            owed_bytes: 1 << 18,
+            dictionary_part_bytes: 60_000,
+        }
+    }
+}
+
+/// What an NI provider did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It logs in, or renews its login. Answer: [`Acceptor::accept_login`] or [`Acceptor::login_status`].
+    Login {
+        /// Who; its role should be that of a provider.
+        request: LoginRequest<'a>,
+        /// Whether it is logged in already.
+        is_reissue: bool,
+    },
+    /// It says something of a service, which is in [`Acceptor::directory`] already; what a change says of groups is
+    /// told here alone. Items of a service that is deleted stay, to be taken as suspect.
+    Service(&'a ServiceEntry),
+    /// It begins its directory anew: services that do not come again are gone.
+    DirectoryCleared,
+    /// An image of an item, or a part of one.
+    Image {
+        /// Which.
+        item: Item<'a>,
+        /// All but the payload.
+        header: RefreshHeader<'a>,
+        /// The whole message.
+        message: MessageView<'a>,
+    },
+    /// A change of an item.
+    Update {
+        /// Which.
+        item: Item<'a>,
+        /// All but the payload.
+        header: UpdateHeader<'a>,
+        /// The whole message.
+        message: MessageView<'a>,
+    },
+    /// A change of an item's state. After a state that is final the item is no longer published.
+    Status {
+        /// Which.
+        item: Item<'a>,
+        /// All of it.
+        header: StatusHeader<'a>,
+        /// The whole message.
+        message: MessageView<'a>,
+    },
+    /// The stream of an item is used for another one from now on: it is no longer published.
+    Withdrawn {
+        /// Which.
+        item: Item<'a>,
+    },
+    /// It wants a dictionary. Answer: [`Acceptor::dictionary`], or [`Acceptor::refuse_dictionary`].
+    Dictionary(DictionaryRequest<'a>),
+    /// It answers a post.
+    Ack(AckHeader<'a>),
+    /// It sends a generic message, on the stream of the login or of an item.
+    Generic {
+        /// All but the payload.
+        header: GenericHeader<'a>,
+        /// The whole message.
+        message: MessageView<'a>,
+    },
+    /// It sent a message that cannot be read; nothing else was done than to count it.
+    Malformed(Malformed),
+}
+
+/// Who listens.
+pub trait Application {
+    /// Something happened on the connection of `acceptor`.
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>);
+}
+
+impl<F: FnMut(&mut Acceptor, &mut dyn Outbox, Event<'_>)> Application for F {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+        self(acceptor, out, event);
+    }
+}
+
+/// One connection of an NI provider. See the [module](self).
+#[derive(Debug)]
+pub struct Acceptor {
+    settings: Settings,
+    peer: Peer,
+    directory: Directory,
+    /// Parts of a directory refresh have come, and not the last.
+    is_directory_open: bool,
+    items: HashMap<i32, Published>,
+    /// Requests for dictionaries that have no answer yet, or stay open: ids and what the answer needs.
+    dictionaries: HashMap<i32, DictionaryRequest<'static>>,
+    downloads: Downloads,
+}
+
+/// Streams of dictionaries at once at most: a provider asks for two.
+const MOST_DICTIONARIES: usize = 16;
+
+impl Acceptor {
+    /// For a connection that has just been opened.
+    #[must_use]
+    pub fn new(settings: Settings, now: Nanos) -> Self {
+        let peer = Peer::new(settings.owed_bytes, settings.login_timeout_ms, now);
+        Self {
+            settings,
+            peer,
+            directory: Directory::new(),
+            is_directory_open: false,
+            items: HashMap::new(),
+            dictionaries: HashMap::new(),
+            downloads: Downloads::default(),
+        }
+    }
+
+    /// Whether the provider is logged in.
+    #[must_use]
+    pub fn is_logged_in(&self) -> bool {
+        matches!(self.peer.login, Login::Open(_))
+    }
+
+    /// The provider's services.
+    #[must_use]
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// What is published at present: at the connection's end, what becomes suspect.
+    pub fn items(&self) -> impl ExactSizeIterator<Item = Item<'_>> {
+        self.items.iter().map(|(id, item)| item.view(*id))
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.peer.counters
+    }
+
+    /// Takes one message.
+    ///
+    /// # Errors
+    ///
+    /// The connection is to be closed, once what waits to be sent is out.
+    pub fn message(
+        &mut self,
+        _now: Nanos,
+        bytes: &[u8],
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) -> Result<(), Over> {
+        self.peer.verdict()?;
+        self.peer.counters.messages += 1;
+        self.peer.settle(out);
+        let read = MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?)));
+        match read {
+            Ok((message, header)) => self.dispatch(&message, header, out, application),
+            Err(fault) => self.malformed(fault, out, application),
+        }
+        self.peer.verdict()
+    }
+
+    /// Does what is due, and sends what there was no room for; when there is something to do next.
+    ///
+    /// # Errors
+    ///
+    /// The connection is to be closed.
+    pub fn tick(
+        &mut self,
+        now: Nanos,
+        out: &mut dyn Outbox,
+        _application: &mut dyn Application,
+    ) -> Result<Option<Nanos>, Over> {
+        self.peer.verdict()?;
+        self.go_on_with_downloads(out);
+        let login_due = self.peer.login_due(now);
+        self.peer.verdict()?;
+        Ok(login_due)
+    }
+
+    fn malformed(&mut self, fault: Malformed, out: &mut dyn Outbox, application: &mut dyn Application) {
+        self.peer.counters.malformed += 1;
+        application.event(self, out, Event::Malformed(fault));
+    }
+
+    fn dispatch(
+        &mut self,
+        message: &MessageView<'_>,
+        header: Header<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        match header {
+            Header::Request(request) => return self.request(&request, out, application),
+            Header::Close(close) => {
+                if !self.peer.closes_login(out, &close) {
+                    self.downloads.cancel(close.stream_id);
+                    self.dictionaries.remove(&close.stream_id);
+                    self.peer.acknowledge(out, &close);
+                }
+                return;
+            }
+            _ => {}
+        }
+        if !self.is_logged_in() {
+            self.peer.counters.ignored += 1;
+            return;
+        }
+        match header {
+            Header::Refresh(_) | Header::Update(_) if message.domain() == Domain::SOURCE => {
+                self.source(message, &header, out, application);
+            }
+            Header::Status(_) if message.domain() == Domain::SOURCE => {
+                // What becomes of its services it says by updates.
+                self.peer.counters.ignored += 1;
+            }
+            Header::Refresh(_) | Header::Update(_) | Header::Status(_) => {
+                self.published(message, &header, out, application);
+            }
+            Header::Ack(ack) => application.event(self, out, Event::Ack(ack)),
+            Header::Generic(header) => {
+                application.event(self, out, Event::Generic { header, message: *message });
+            }
+            Header::Post(post) => {
+                self.peer.counters.refused += 1;
+                if crate::domain::post::wants_ack(&post) {
+                    let nak = crate::domain::post::Nak {
+                        code: crate::rwf::NakCode::DENIED_BY_SRC,
+                        text: b"Posts are not taken here",
+                    };
+                    self.peer.owe_ack(out, &crate::domain::post::ack(&post, Some(nak)));
+                }
+            }
+            Header::Request(_) | Header::Close(_) => {}
+        }
+    }
+
+    fn request(
+        &mut self,
+        request: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        let at = (request.domain, request.stream_id);
+        match request.domain {
+            Domain::LOGIN => match self.peer.login_request(out, request) {
+                Some(Ok((request, is_reissue))) => {
+                    application.event(self, out, Event::Login { request, is_reissue });
+                }
+                Some(Err(fault)) => self.malformed(fault, out, application),
+                None => {}
+            },
+            Domain::DICTIONARY if self.is_logged_in() && request.stream_id > 0 => {
+                let request = DictionaryRequest::read(request);
+                let kind = DictionaryKind::named(request.name);
+                let is_known = self.dictionaries.contains_key(&request.stream_id);
+                match kind {
+                    Some(kind) if is_known || self.dictionaries.len() < MOST_DICTIONARIES => {
+                        let kept = DictionaryRequest {
+                            stream_id: request.stream_id,
+                            flags: request.flags,
+                            service_id: request.service_id,
+                            name: kind.name().as_bytes(),
+                            verbosity: request.verbosity,
+                        };
+                        self.dictionaries.insert(request.stream_id, kept);
+                        application.event(self, out, Event::Dictionary(request));
+                    }
+                    _ => {
+                        let text = "There is no such dictionary";
+                        self.peer.refuse(out, at, StreamState::CLOSED, StateCode::NOT_FOUND, text);
+                    }
+                }
+            }
+            _ => {
+                let text = "Nothing can be asked for here but dictionaries, after a login";
+                self.peer.refuse(out, at, StreamState::CLOSED, StateCode::USAGE_ERROR, text);
+            }
+        }
+    }
+
+    /// Lets the provider in.
+    ///
+    /// # Errors
+    ///
+    /// Attributes that no message can hold.
+    pub fn accept_login(
+        &mut self,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        features: LoginFeatures<'_>,
+    ) -> Result<Sent, Refused> {
+        self.refresh_login(out, &LoginRefresh::accepting(request, features))
+    }
+
+    /// As [`Acceptor::accept_login`], with a refresh of the application's own.
+    ///
+    /// # Errors
+    ///
+    /// Attributes that no message can hold.
+    pub fn refresh_login(
+        &mut self,
+        out: &mut dyn Outbox,
+        refresh: &LoginRefresh<'_>,
+    ) -> Result<Sent, Refused> {
+        self.peer.refresh_login(out, refresh)
+    }
+
+    /// A change of the login's state. One that is final keeps the provider out, or throws it out: the connection is over then,
+    /// as the next message or tick says.
+    pub fn login_status(&mut self, out: &mut dyn Outbox, state: State<'_>) -> Sent {
+        self.peer.login_status(out, state)
+    }
+
+    /// Answers a request for a dictionary on the stream `stream_id`. What has no room goes out with later ticks.
+    pub fn dictionary(&mut self, out: &mut dyn Outbox, stream_id: i32, dictionary: &Arc<Dictionary>) -> Sent {
+        let Some(request) = self.dictionaries.get(&stream_id) else { return Sent::NotOpen };
+        let Some(kind) = DictionaryKind::named(request.name) else { return Sent::NotOpen };
+        // There are no more streams than downloads can be.
+        if !self.downloads.begin(kind, request, dictionary) {
+            return Sent::Full;
+        }
+        self.go_on_with_downloads(out);
+        Sent::Queued
+    }
+
+    /// Refuses a dictionary.
+    pub fn refuse_dictionary(&mut self, out: &mut dyn Outbox, stream_id: i32, text: &str) -> Sent {
+        if self.dictionaries.remove(&stream_id).is_none() {
+            return Sent::NotOpen;
+        }
+        self.downloads.cancel(stream_id);
+        let at = (Domain::DICTIONARY, stream_id);
+        self.peer.refuse(out, at, StreamState::CLOSED, StateCode::NOT_FOUND, text);
+        Sent::Queued
+    }
+
+    fn go_on_with_downloads(&mut self, out: &mut dyn Outbox) {
+        while self.peer.settle(out) {
+            match self.downloads.go_on(self.settings.dictionary_part_bytes, out) {
+                Progress::Waits => return,
+                Progress::Sent { stream_id, is_last } => {
+                    let is_done =
+                        self.dictionaries.get(&stream_id).is_some_and(|request| !request.is_streaming());
+                    if is_last && is_done {
+                        self.dictionaries.remove(&stream_id);
+                    }
+                }
+                Progress::Failed { stream_id } => {
+                    let text = "The dictionary has an entry that is too long to be sent";
+                    let _ = self.refuse_dictionary(out, stream_id, text);
+                }
+            }
+        }
+    }
+
+    /// Posts to the provider: on the stream of an item that it publishes, or on that of the login with a key. Its receipt
+    /// comes as [`Event::Ack`].
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, and members that are too long.
+    pub fn post(
+        &mut self,
+        out: &mut dyn Outbox,
+        header: &PostHeader<'_>,
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        self.send(header.stream_id, out, &mut |room| header.encode_with(room, &mut *write))
+    }
+
+    /// Sends the provider a generic message on such a stream.
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, and members that are too long.
+    pub fn generic(
+        &mut self,
+        out: &mut dyn Outbox,
+        header: &GenericHeader<'_>,
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        self.send(header.stream_id, out, &mut |room| header.encode_with(room, &mut *write))
+    }
+
+    fn send(
+        &mut self,
+        stream_id: i32,
+        out: &mut dyn Outbox,
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        if self.peer.login != Login::Open(stream_id) && !self.items.contains_key(&stream_id) {
+            return Ok(Sent::NotOpen);
+        }
+        if !self.peer.settle(out) {
+            return Ok(Sent::Full);
+        }
+        out.encode(write)
+    }
+}

@@ -1,0 +1,83 @@
+//! Dictionaries on their way to a peer, in parts, as there is room.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Outbox;
+use crate::Dictionary;
+use crate::domain::{DictionaryKind, DictionaryRequest};
+
+/// Dictionaries that are under way at once at most: a peer asks for two.
+const MOST_DOWNLOADS: usize = 16;
+
+/// One dictionary on its way.
+#[derive(Debug)]
+pub(super) struct Download {
+    kind: DictionaryKind,
+    /// The request, its name aside.
+    request: DictionaryRequest<'static>,
+    dictionary: Arc<Dictionary>,
+    from: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Downloads(VecDeque<Download>);
+
+/// What became of the next part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing is under way, or there is no room.
+    Waits,
+    /// A part of a stream's dictionary is out; the last one?
+    Sent { stream_id: i32, is_last: bool },
+    /// It has an entry that no message here can hold.
+    Failed { stream_id: i32 },
+}
+
+impl Downloads {
+    /// Begins to send, anew if it was begun. `false`: too many are under way.
+    pub(super) fn begin(
+        &mut self,
+        kind: DictionaryKind,
+        request: &DictionaryRequest<'_>,
+        dictionary: &Arc<Dictionary>,
+    ) -> bool {
+        self.cancel(request.stream_id);
+        if self.0.len() == MOST_DOWNLOADS {
+            return false;
+        }
+        let DictionaryRequest { stream_id, flags, service_id, verbosity, .. } = *request;
+        let request =
+            DictionaryRequest { stream_id, flags, service_id, verbosity, name: kind.name().as_bytes() };
+        self.0.push_back(Download { kind, request, dictionary: Arc::clone(dictionary), from: 0 });
+        true
+    }
+
+    /// Sends no more to this stream.
+    pub(super) fn cancel(&mut self, stream_id: i32) {
+        self.0.retain(|download| download.request.stream_id != stream_id);
+    }
+
+    /// Sends the next part of at most `most` bytes.
+    pub(super) fn go_on(&mut self, most: usize, out: &mut dyn Outbox) -> Progress {
+        let size = most.min(out.most());
+        let Some(download) = self.0.front_mut() else { return Progress::Waits };
+        let Some(room) = out.claim(size) else { return Progress::Waits };
+        let room = room.get_mut(..size).unwrap_or_default();
+        let stream_id = download.request.stream_id;
+        match download.request.encode_part(download.kind, &download.dictionary, download.from, room) {
+            Ok(part) => {
+                out.commit(part.len);
+                download.from = part.next;
+                if part.is_last {
+                    self.0.pop_front();
+                }
+                Progress::Sent { stream_id, is_last: part.is_last }
+            }
+            Err(_) => {
+                self.0.pop_front();
+                Progress::Failed { stream_id }
+            }
+        }
+    }
+}

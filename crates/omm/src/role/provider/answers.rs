@@ -1,0 +1,450 @@
+//! What the application sends: answers, updates, changes.
+
+use tapeline_measure::Nanos;
+
+use super::{Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
+use crate::domain::directory::{self, Group, ServiceEntry, ServicePart};
+use crate::domain::post::{self, Nak};
+use crate::domain::{Directory, LoginFeatures, LoginRefresh, LoginRequest, RoundTrip, login};
+use crate::role::Sent;
+use crate::role::peer::is_final;
+use crate::rwf::{
+    DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass, MessageView, NakCode,
+    PostHeader, RefreshHeader, StatusHeader, StreamState, flags,
+};
+use crate::{Refused, State};
+
+/// What a receipt for a post needs, taken from it: a post may be answered long after its bytes are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    domain: Domain,
+    stream_id: i32,
+    post_id: u32,
+    sequence: Option<u32>,
+}
+
+impl Receipt {
+    /// `None` where none is wanted.
+    pub(super) fn of(post: &PostHeader<'_>) -> Option<Self> {
+        let post_id = post.post_id.filter(|_| post::wants_ack(post))?;
+        let PostHeader { domain, stream_id, sequence, .. } = *post;
+        Some(Self { domain, stream_id, post_id, sequence })
+    }
+}
+
+fn with(flags: Flags, flag: Flags, is_set: bool) -> Flags {
+    Flags(if is_set { flags.0 | flag.0 } else { flags.0 & !flag.0 })
+}
+
+impl Stream {
+    /// The flags of a status that the stream gives.
+    pub(super) fn status_flags(&self) -> Flags {
+        let flags = with(Flags::NONE, flags::status::PRIVATE_STREAM, self.is_private);
+        with(flags, flags::status::QUALIFIED_STREAM, self.is_qualified)
+    }
+
+    /// A refresh of this stream: what belongs to the stream is filled in.
+    fn refresh<'a>(&'a self, header: &RefreshHeader<'a>) -> RefreshHeader<'a> {
+        use flags::refresh as flag;
+        let mut flags = with(header.flags, flag::SOLICITED, self.is_awaited);
+        flags = with(flags, flag::PRIVATE_STREAM, self.is_private);
+        flags = with(flags, flag::QUALIFIED_STREAM, self.is_qualified);
+        let mut state = header.state;
+        if !self.is_streaming && state.stream == StreamState::OPEN && flags.has(flag::REFRESH_COMPLETE) {
+            state.stream = StreamState::NON_STREAMING;
+        }
+        let key = header.key.or(Some(self.key()));
+        RefreshHeader { domain: self.domain, stream_id: self.id, flags, state, key, ..*header }
+    }
+}
+
+impl Provider {
+    /// Lets the consumer in: the answer to its login, or to a renewed one.
+    ///
+    /// # Errors
+    ///
+    /// Attributes that no message can hold.
+    pub fn accept_login(
+        &mut self,
+        now: Nanos,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        features: LoginFeatures<'_>,
+    ) -> Result<Sent, Refused> {
+        self.refresh_login(now, out, &LoginRefresh::accepting(request, features))
+    }
+
+    /// As [`Provider::accept_login`], with a refresh of the application's own: another text, or a change that nobody asked
+    /// for. One whose state is not open lets nobody in.
+    ///
+    /// # Errors
+    ///
+    /// Attributes that no message can hold.
+    pub fn refresh_login(
+        &mut self,
+        now: Nanos,
+        out: &mut dyn Outbox,
+        refresh: &LoginRefresh<'_>,
+    ) -> Result<Sent, Refused> {
+        let sent = self.peer.refresh_login(out, refresh)?;
+        if sent.is_queued() && self.is_logged_in() {
+            self.takes_posts = refresh.features.takes_posts();
+            self.round_trips.are_wanted =
+                refresh.features.round_trip_latency == Some(login::ROUND_TRIP_WANTED);
+            let interval = self.settings.round_trip_interval_ms;
+            let is_timed = self.round_trips.are_wanted && interval > 0;
+            self.round_trips.next = is_timed.then(|| after(now, interval));
+        }
+        Ok(sent)
+    }
+
+    /// Keeps the consumer out, or throws it out, with a state that is final: the connection is over then, as the next message
+    /// or tick says. Any other state is a change of the login that is not the end.
+    pub fn login_status(&mut self, out: &mut dyn Outbox, state: State<'_>) -> Sent {
+        self.peer.login_status(out, state)
+    }
+
+    /// Answers a request for the directory with the services and filters that it asks for.
+    ///
+    /// # Errors
+    ///
+    /// A service that no message can hold.
+    pub fn directory(
+        &mut self,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        services: &Directory,
+    ) -> Result<Sent, Refused> {
+        let Some(open) = self.streams.get(stream) else { return Ok(Sent::NotOpen) };
+        if open.kind != Kind::Directory {
+            return Ok(Sent::NotOpen);
+        }
+        let (service_id, filter) = (open.service_id, open.filter.unwrap_or(directory::filter::ALL));
+        let wanted =
+            || services.services().filter(|service| service_id.is_none_or(|wanted| wanted == service.id));
+        let given = wanted()
+            .flat_map(|service| &service.parts)
+            .filter(|(_, part)| part.is_in(filter))
+            .fold(0, |bits, (_, part)| bits | 1 << (part.id() - 1));
+        let header = RefreshHeader {
+            flags: directory::SOLICITED,
+            key: Some(Key { service_id, filter: Some(given), ..Key::default() }),
+            ..RefreshHeader::new(Domain::SOURCE, open.id, State::OPEN_OK, DataType::MAP)
+        };
+        let header = open.refresh(&header);
+        let sent = self.peer.owe(out, &mut |room| {
+            header.encode_with(room, |room| directory::encode_services(wanted(), filter, room))
+        })?;
+        if sent.is_queued()
+            && let Some(open) = self.streams.get_mut(stream)
+        {
+            (open.is_awaited, open.has_image) = (false, true);
+            if !open.is_streaming {
+                self.streams.close(stream);
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Tells the consumer of a change of the directory, in so far as it asked for it. Items whose service is deleted, or
+    /// gets a state that is final, by itself or by its group, are closed without another word: so the consumer takes it.
+    /// Items of a group that is merged are of the other group from now on.
+    ///
+    /// # Errors
+    ///
+    /// A service that no message can hold.
+    pub fn directory_changed(
+        &mut self,
+        out: &mut dyn Outbox,
+        changes: &[ServiceEntry],
+    ) -> Result<Sent, Refused> {
+        let mut worst = Sent::Queued;
+        for (_, stream) in self.streams.iter() {
+            if stream.kind != Kind::Directory || !stream.has_image {
+                continue;
+            }
+            let filter = stream.filter.unwrap_or(directory::filter::ALL);
+            let wanted = || {
+                changes.iter().filter(|change| {
+                    stream.service_id.is_none_or(|wanted| wanted == change.id)
+                        && (change.action == MapAction::DELETE
+                            || change.parts.iter().any(|(_, part)| part.is_in(filter)))
+                })
+            };
+            if wanted().next().is_some() {
+                let sent = self
+                    .peer
+                    .owe(out, &mut |room| directory::encode_update(stream.id, filter, wanted(), room))?;
+                worst = if sent.is_queued() { worst } else { sent };
+            }
+        }
+        for change in changes {
+            self.apply(change);
+        }
+        Ok(worst)
+    }
+
+    /// What a change of the directory means for the items.
+    fn apply(&mut self, change: &ServiceEntry) {
+        let is_over = change.action == MapAction::DELETE
+            || change
+                .state()
+                .and_then(|state| state.status.as_ref())
+                .is_some_and(|status| is_final(&status.view()));
+        let groups: Vec<&Group> = change
+            .parts
+            .iter()
+            .filter_map(|(_, part)| if let ServicePart::Group(group) = part { Some(group) } else { None })
+            .collect();
+        if !is_over && groups.is_empty() {
+            return;
+        }
+        self.streams.retain(|stream| {
+            if stream.kind != Kind::Item || stream.service_id != Some(change.id) || stream.refusal.is_some() {
+                return true;
+            }
+            for group in &groups {
+                if group.group.as_deref() != Some(stream.group()) {
+                    continue;
+                }
+                if group.status.as_ref().is_some_and(|status| is_final(&status.view())) {
+                    return false;
+                }
+                if let Some(merged) = &group.merged_to_group {
+                    stream.set_group(merged);
+                }
+            }
+            !is_over
+        });
+    }
+
+    /// Sends an image of an item, or a part of one; `write` writes the payload, whose type the header gives.
+    ///
+    /// Of the header, domain, stream, key (unless one is given) and the flags SOLICITED, PRIVATE_STREAM and QUALIFIED_STREAM
+    /// are the role's. A complete image ends a snapshot: its state becomes NON_STREAMING, and the handle is worth nothing
+    /// afterwards, as after a state that is final.
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, and members that are too long.
+    pub fn refresh(
+        &mut self,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        header: &RefreshHeader<'_>,
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        let Some(open) = self.streams.get_mut(stream).filter(|open| open.refusal.is_none()) else {
+            return Ok(Sent::NotOpen);
+        };
+        if !self.peer.settle(out) {
+            return Ok(Sent::Full);
+        }
+        let header = open.refresh(header);
+        let sent = out.encode(&mut |room| header.encode_with(room, &mut *write))?;
+        if !sent.is_queued() {
+            return Ok(sent);
+        }
+        let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        let is_over =
+            is_final(&header.state) || is_complete && header.state.stream == StreamState::NON_STREAMING;
+        let group: Box<[u8]> = header.group_id.into();
+        if is_over {
+            self.streams.close(stream);
+        } else if let Some(open) = self.streams.get_mut(stream) {
+            open.has_image = true;
+            open.is_awaited &= !is_complete;
+            open.set_group(if group.is_empty() { &[0, 0] } else { &group });
+        }
+        Ok(sent)
+    }
+
+    /// Changes the state of a stream. Of the header, domain and stream and the flags PRIVATE_STREAM and QUALIFIED_STREAM are
+    /// the role's. The handle is worth nothing after a state that is final.
+    ///
+    /// A CLOSED_RECOVER may go out a while later: [`Settings::refusal_pause_ms`](super::Settings).
+    ///
+    /// # Errors
+    ///
+    /// Members that are too long.
+    pub fn status(
+        &mut self,
+        now: Nanos,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        header: &StatusHeader<'_>,
+    ) -> Result<Sent, Refused> {
+        if self.streams.get(stream).is_none_or(|open| open.refusal.is_some()) {
+            return Ok(Sent::NotOpen);
+        }
+        if !self.peer.settle(out) {
+            return Ok(Sent::Full);
+        }
+        let state = header.state;
+        if let Some(state) = state.filter(|state| state.stream == StreamState::CLOSED_RECOVER)
+            && self.put_off(now, stream, state)
+        {
+            return Ok(Sent::Queued);
+        }
+        let Some(open) = self.streams.get(stream) else { return Ok(Sent::NotOpen) };
+        let flags = Flags(header.flags.0 & flags::status::CLEAR_CACHE.0 | open.status_flags().0);
+        let header = StatusHeader { domain: open.domain, stream_id: open.id, flags, ..*header };
+        let sent = out.encode(&mut |room| header.encode(room))?;
+        if sent.is_queued() {
+            if state.is_some_and(|state| is_final(&state)) {
+                self.streams.close(stream);
+            } else if let (Some(open), Some(group)) = (self.streams.get_mut(stream), header.group_id) {
+                open.set_group(group);
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Sends an update that is encoded already, under the stream's id; with the key in it if the consumer asked for that.
+    ///
+    /// [`Sent::NotOpen`] also for a paused stream, and for one that has had no image: a consumer would drop it.
+    #[inline]
+    pub fn update(&mut self, out: &mut dyn Outbox, stream: StreamHandle, message: &[u8]) -> Sent {
+        let Some(open) = self.streams.get(stream) else { return Sent::NotOpen };
+        let is_update = message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0);
+        if !is_update || !open.has_image || open.is_paused || open.refusal.is_some() || self.is_paused {
+            return Sent::NotOpen;
+        }
+        if !self.peer.settle(out) {
+            return Sent::Full;
+        }
+        if open.wants_key {
+            return send_with_key(out, open, message);
+        }
+        send_as(out, open.id, message)
+    }
+
+    /// Sends one update to several streams of an item; how many of them had no room and are to be tried again. Streams that
+    /// take no update now are passed over.
+    pub fn publish(
+        &mut self,
+        out: &mut dyn Outbox,
+        streams: impl IntoIterator<Item = StreamHandle>,
+        message: &[u8],
+    ) -> usize {
+        streams.into_iter().filter(|stream| self.update(out, *stream, message) == Sent::Full).count()
+    }
+
+    /// Sends a generic message on a stream, or on that of the login. Domain (but of the login's stream) and stream are the
+    /// role's.
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, and members that are too long.
+    pub fn generic(
+        &mut self,
+        out: &mut dyn Outbox,
+        stream: Option<StreamHandle>,
+        header: &GenericHeader<'_>,
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        let (domain, stream_id) = match (stream, self.peer.login) {
+            (None, Login::Open(id)) => (header.domain, id),
+            (Some(stream), _) => match self.streams.get(stream).filter(|open| open.refusal.is_none()) {
+                Some(open) => (open.domain, open.id),
+                None => return Ok(Sent::NotOpen),
+            },
+            (None, _) => return Ok(Sent::NotOpen),
+        };
+        if !self.peer.settle(out) {
+            return Ok(Sent::Full);
+        }
+        let header = GenericHeader { domain, stream_id, ..*header };
+        out.encode(&mut |room| header.encode_with(room, &mut *write))
+    }
+
+    /// Answers a post: taken, or refused.
+    pub fn ack(&mut self, out: &mut dyn Outbox, receipt: Receipt, nak: Option<Nak<'_>>) -> Sent {
+        if !self.peer.settle(out) {
+            return Sent::Full;
+        }
+        let handle = self.streams.find(receipt.stream_id);
+        let is_private =
+            handle.and_then(|handle| self.streams.get(handle)).is_some_and(|stream| stream.is_private);
+        let ack = crate::rwf::AckHeader {
+            flags: with(Flags::NONE, flags::ack::PRIVATE_STREAM, is_private),
+            nak_code: nak.map(|nak| nak.code),
+            text: nak.map(|nak| nak.text).filter(|text| !text.is_empty()),
+            sequence: receipt.sequence,
+            ..post::receipt(receipt.domain, receipt.stream_id, receipt.post_id)
+        };
+        out.encode(&mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
+    }
+
+    /// Refuses a post that the application never sees.
+    pub(super) fn refuse_post(
+        &mut self,
+        receipt: Option<Receipt>,
+        code: NakCode,
+        text: &str,
+        out: &mut dyn Outbox,
+    ) {
+        self.peer.counters.refused += 1;
+        let Some(receipt) = receipt else { return };
+        let ack = crate::rwf::AckHeader {
+            nak_code: Some(code),
+            text: Some(text.as_bytes()),
+            sequence: receipt.sequence,
+            ..post::receipt(receipt.domain, receipt.stream_id, receipt.post_id)
+        };
+        self.peer.owe_ack(out, &ack);
+    }
+
+    /// Sends the provider's clock on its way to the consumer and back, if the consumer takes part: an
+    /// [`Event::RoundTrip`](super::Event::RoundTrip) follows.
+    pub fn round_trip(&mut self, now: Nanos, out: &mut dyn Outbox) -> Sent {
+        let interval = self.settings.round_trip_interval_ms;
+        if self.round_trips.next.is_some() {
+            self.round_trips.next = Some(after(now, interval));
+        }
+        let Login::Open(id) = self.peer.login else { return Sent::NotOpen };
+        if !self.round_trips.are_wanted {
+            return Sent::NotOpen;
+        }
+        if !self.peer.settle(out) {
+            return Sent::Full;
+        }
+        let message = RoundTrip { ticks: Some(now.0), ..RoundTrip::default() };
+        let sent = out.encode(&mut |room| message.encode(id, room)).unwrap_or(Sent::TooLong);
+        if sent.is_queued() {
+            self.round_trips.sent = Some(now);
+        }
+        sent
+    }
+}
+
+/// Copies a message into the outbox under another stream id.
+#[inline]
+fn send_as(out: &mut dyn Outbox, id: i32, message: &[u8]) -> Sent {
+    let Some(room) = out.claim(message.len()).and_then(|room| room.get_mut(..message.len())) else {
+        return if message.len() > out.most() { Sent::TooLong } else { Sent::Full };
+    };
+    room.copy_from_slice(message);
+    if crate::rwf::patch_stream_id(room, id).is_err() {
+        return Sent::NotOpen;
+    }
+    out.commit(message.len());
+    Sent::Queued
+}
+
+/// Encodes an update's header again with the key in it.
+#[cold]
+fn send_with_key(out: &mut dyn Outbox, stream: &Stream, message: &[u8]) -> Sent {
+    let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };
+    let Ok(Header::Update(header)) = view.header() else { return Sent::NotOpen };
+    let header =
+        crate::rwf::UpdateHeader { stream_id: stream.id, key: header.key.or(Some(stream.key())), ..header };
+    let payload = view.payload();
+    out.encode(&mut |room| {
+        header.encode_with(room, |room| {
+            room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+            Ok(payload.len())
+        })
+    })
+    .unwrap_or(Sent::TooLong)
+}

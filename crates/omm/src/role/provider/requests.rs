@@ -1,0 +1,359 @@
+//! What a consumer asks, and what it no longer wants.
+
+use tapeline_measure::Nanos;
+
+use super::{Application, Event, ItemRequest, Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
+use crate::State;
+use crate::domain::{DictionaryRequest, OwnedState, RequestPayload, directory};
+use crate::rwf::{
+    CloseHeader, Domain, Flags, Key, MessageView, RequestHeader, StateCode, StatusHeader, StreamState, flags,
+};
+
+impl Provider {
+    pub(super) fn request(
+        &mut self,
+        message: &MessageView<'_>,
+        request: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        if request.domain == Domain::LOGIN {
+            return self.login_request(request, out, application);
+        }
+        let refusal = match self.peer.login {
+            Login::Open(login) if login == request.stream_id => {
+                return self.peer.complain(out, (request.domain, login), "This is the stream of the login");
+            }
+            _ if request.stream_id <= 0 => {
+                Some((StreamState::CLOSED, "The streams of requests have positive ids"))
+            }
+            Login::Open(_) => None,
+            Login::Asked(_) => Some((StreamState::CLOSED_RECOVER, "The login is not accepted yet")),
+            Login::Awaited => Some((StreamState::CLOSED, "There is no login")),
+        };
+        if let Some((stream, text)) = refusal {
+            let code = StateCode::USAGE_ERROR;
+            return self.peer.refuse(out, (request.domain, request.stream_id), stream, code, text);
+        }
+        match request.domain {
+            Domain::SOURCE => self.directory_request(request, out, application),
+            Domain::DICTIONARY => self.dictionary_request(request, out, application),
+            _ => self.item_request(message, request, out, application),
+        }
+    }
+
+    fn login_request(
+        &mut self,
+        request: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        if self.streams.find(request.stream_id).is_some() {
+            return self.peer.complain(out, (Domain::LOGIN, request.stream_id), ANOTHER_KEY);
+        }
+        match self.peer.login_request(out, request) {
+            Some(Ok((read, is_reissue))) => {
+                self.is_paused = is_reissue && request.flags.has(flags::request::PAUSE);
+                application.event(self, out, Event::Login { request: read, is_reissue });
+            }
+            Some(Err(fault)) => self.malformed(fault, out, application),
+            None => {}
+        }
+    }
+
+    fn directory_request(
+        &mut self,
+        request: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        let Some(stream) = self.admin_stream(request, Kind::Directory, out) else { return };
+        let (service_id, filter) =
+            (request.key.service_id, request.key.filter.unwrap_or(directory::filter::ALL));
+        if let Some(open) = self.streams.get_mut(stream) {
+            (open.service_id, open.filter) = (service_id, Some(filter));
+        }
+        application.event(self, out, Event::Directory { stream, service_id, filter });
+    }
+
+    fn dictionary_request(
+        &mut self,
+        request: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        let Some(stream) = self.admin_stream(request, Kind::Dictionary, out) else { return };
+        let request = DictionaryRequest::read(request);
+        application.event(self, out, Event::Dictionary { stream, request });
+    }
+
+    /// The stream of a request for the directory or a dictionary, opened or open.
+    fn admin_stream(
+        &mut self,
+        request: &RequestHeader<'_>,
+        kind: Kind,
+        out: &mut dyn Outbox,
+    ) -> Option<StreamHandle> {
+        match self.streams.find(request.stream_id) {
+            Some(handle) => {
+                let open = self.streams.get_mut(handle)?;
+                if open.kind != kind || open.refusal.is_some() {
+                    self.peer.complain(out, (request.domain, request.stream_id), ANOTHER_KEY);
+                    return None;
+                }
+                open.is_awaited = true;
+                Some(handle)
+            }
+            None => self.open(request.stream_id, request.domain, &request.key, request.flags, kind, out),
+        }
+    }
+
+    /// Opens a stream, or refuses it where there are too many.
+    fn open(
+        &mut self,
+        id: i32,
+        domain: Domain,
+        key: &Key<'_>,
+        request: Flags,
+        kind: Kind,
+        out: &mut dyn Outbox,
+    ) -> Option<StreamHandle> {
+        use flags::request as flag;
+        if self.streams.len() >= self.settings.most_streams as usize {
+            let text = "Too many streams are open";
+            self.peer.refuse(out, (domain, id), StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, text);
+            return None;
+        }
+        Some(self.streams.open(Stream {
+            id,
+            kind,
+            domain,
+            service_id: key.service_id,
+            name: key.name.unwrap_or_default().into(),
+            filter: key.filter,
+            is_streaming: request.has(flag::STREAMING),
+            is_private: request.has(flag::PRIVATE_STREAM),
+            is_qualified: request.has(flag::QUALIFIED_STREAM),
+            wants_key: request.has(flag::MSG_KEY_IN_UPDATES),
+            is_paused: request.has(flag::PAUSE),
+            is_awaited: !request.has(flag::NO_REFRESH),
+            has_image: false,
+            group: None,
+            refusal: None,
+        }))
+    }
+
+    fn item_request(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &RequestHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        let payload = match RequestPayload::read(message) {
+            Ok(payload) => payload,
+            Err(fault) => {
+                self.refuse_malformed(message, out);
+                return self.malformed(fault, out, application);
+            }
+        };
+        let request = ItemRequest {
+            domain: header.domain,
+            key: header.key,
+            flags: header.flags,
+            qos: header.qos,
+            worst_qos: header.worst_qos,
+            priority: header.priority,
+            view: payload.view,
+            data_streams: payload.data_streams,
+            extended_header: header.extended_header,
+        };
+        if header.flags.has(flags::request::HAS_BATCH) {
+            return self.batch(header.stream_id, &payload, &request, out, application);
+        }
+        match self.streams.find(header.stream_id) {
+            Some(stream) => {
+                self.reissue(stream, &request, true, out, application);
+            }
+            None => {
+                let id = header.stream_id;
+                if let Some(stream) = self.open(id, header.domain, &header.key, header.flags, Kind::Item, out)
+                {
+                    application.event(self, out, Event::Open { stream, request });
+                }
+            }
+        }
+    }
+
+    /// Opens the streams behind `id`, one for each name, or reissues those that are named.
+    fn batch(
+        &mut self,
+        id: i32,
+        payload: &RequestPayload<'_>,
+        request: &ItemRequest<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        if self.streams.find(id).is_some() {
+            return self.peer.complain(out, (request.domain, id), "A batch needs a stream of its own");
+        }
+        if let Some(items) = payload.items {
+            let mut opened = Vec::new();
+            let mut total = 0;
+            for (name, at) in items.iter().zip(1_i32..) {
+                total += 1;
+                let free = id.checked_add(at).filter(|id| self.streams.find(*id).is_none());
+                let (Some(name), Some(id)) =
+                    (name.filter(|name| !name.is_empty() && name.len() <= 255), free)
+                else {
+                    continue;
+                };
+                let key = Key { name: Some(name), ..request.key };
+                if let Some(stream) = self.open(id, request.domain, &key, request.flags, Kind::Item, out) {
+                    opened.push((stream, key));
+                }
+            }
+            let ok = opened.len();
+            let text = format!("Processed {total} total items from Batch Request. {ok} Ok.");
+            self.end_batch(request.domain, id, &text, out);
+            for (stream, key) in opened {
+                let request = ItemRequest { key, ..*request };
+                application.event(self, out, Event::Open { stream, request });
+            }
+        } else if let Some(streams) = payload.streams {
+            let (mut ok, mut total) = (0, 0);
+            for id in streams.iter() {
+                total += 1;
+                if let Some(stream) = id.and_then(|id| self.streams.find(id)) {
+                    ok += u32::from(self.reissue(stream, request, false, out, application));
+                }
+            }
+            let text = format!("Processed {total} total stream ids from Batch Reissue Request. {ok} Ok.");
+            self.end_batch(request.domain, id, &text, out);
+        } else {
+            let text = "This batch has no items";
+            self.peer.refuse(out, (request.domain, id), StreamState::CLOSED, StateCode::USAGE_ERROR, text);
+        }
+    }
+
+    /// The answer to a batch itself: its stream is done.
+    fn end_batch(&mut self, domain: Domain, id: i32, text: &str, out: &mut dyn Outbox) {
+        let state = State { stream: StreamState::CLOSED, text: text.as_bytes(), ..State::OPEN_OK };
+        self.peer.say(out, domain, id, state);
+    }
+
+    /// A request on an open stream. `has_key`: it names the item, which must be that of the stream.
+    fn reissue(
+        &mut self,
+        handle: StreamHandle,
+        request: &ItemRequest<'_>,
+        has_key: bool,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) -> bool {
+        let Some(stream) = self.streams.get_mut(handle) else { return false };
+        let (domain, id) = (stream.domain, stream.id);
+        let is_same = stream.kind == Kind::Item
+            && request.domain == domain
+            && (!has_key
+                || request.key.name.is_none_or(|name| *name == *stream.name)
+                    && request.key.service_id.is_none_or(|id| Some(id) == stream.service_id));
+        if stream.refusal.is_some() {
+            // It is closed already, and about to hear so.
+            return false;
+        }
+        if !is_same {
+            self.peer.complain(out, (domain, id), ANOTHER_KEY);
+            return false;
+        }
+        stream.is_paused = request.is_pause();
+        stream.is_awaited |= request.wants_refresh();
+        let key = Key {
+            service_id: stream.service_id.or(request.key.service_id),
+            name: None,
+            filter: stream.filter,
+            ..request.key
+        };
+        if has_key {
+            application.event(self, out, Event::Reissue { stream: handle, request: *request });
+        } else {
+            // The names of a batch are known to the application by their handles.
+            let request = ItemRequest { key, ..*request };
+            application.event(self, out, Event::Reissue { stream: handle, request });
+        }
+        true
+    }
+
+    pub(super) fn close(
+        &mut self,
+        message: &MessageView<'_>,
+        close: &CloseHeader<'_>,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        let id = close.stream_id;
+        if self.peer.closes_login(out, close) {
+            return;
+        }
+        let batch = RequestPayload::read(message).ok().and_then(|payload| payload.streams);
+        if let Some(streams) = batch {
+            let (mut ok, mut total) = (0, 0);
+            for id in streams.iter() {
+                total += 1;
+                ok += u32::from(id.is_some_and(|id| self.close_one(id, out, application)));
+            }
+            let text = format!("Processed {total} total stream ids from Batch Close Request. {ok} Ok.");
+            self.end_batch(close.domain, id, &text, out);
+        } else if !self.close_one(id, out, application) {
+            // The peer's close and ours may have met on the way.
+            self.peer.counters.ignored += 1;
+        }
+        self.peer.acknowledge(out, close);
+    }
+
+    fn close_one(&mut self, id: i32, out: &mut dyn Outbox, application: &mut dyn Application) -> bool {
+        let Some(handle) = self.streams.find(id) else { return false };
+        self.downloads.cancel(id);
+        let closed = self.streams.close(handle);
+        if closed.is_some_and(|stream| stream.refusal.is_none()) {
+            application.event(self, out, Event::Closed { stream: handle });
+        }
+        true
+    }
+
+    /// Puts a refusal off where there was one a short while ago; whether it was.
+    pub(super) fn put_off(&mut self, now: Nanos, handle: StreamHandle, state: State<'_>) -> bool {
+        let pause = self.settings.refusal_pause_ms;
+        let is_early = self.last_refusal.is_some_and(|last| now < after(last, pause));
+        if !is_early || self.refusals.len() >= self.settings.most_streams as usize {
+            self.last_refusal = Some(now);
+            return false;
+        }
+        if let Some(stream) = self.streams.get_mut(handle) {
+            stream.refusal = Some(OwnedState::from(state));
+            self.refusals.push_back((after(now, pause), handle));
+        }
+        true
+    }
+
+    /// Sends the refusals that were put off until now, as far as there is room.
+    pub(super) fn refuse_what_is_due(&mut self, now: Nanos, out: &mut dyn Outbox) {
+        while let Some((due, handle)) = self.refusals.front().copied() {
+            if due > now || !self.peer.settle(out) {
+                return;
+            }
+            self.refusals.pop_front();
+            let Some(stream) = self.streams.close(handle) else { continue };
+            let Some(state) = &stream.refusal else { continue };
+            let header = StatusHeader {
+                state: Some(state.view()),
+                flags: stream.status_flags(),
+                ..StatusHeader::new(stream.domain, stream.id)
+            };
+            let _ = self.peer.owe(out, &mut |room| header.encode(room));
+            self.last_refusal = Some(now);
+        }
+    }
+}
+
+const ANOTHER_KEY: &str = "This stream is open for something else";
