@@ -5,6 +5,7 @@
 
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
+mod peers;
 mod readers;
 
 use std::path::{Path, PathBuf};
@@ -40,4 +41,19 @@ fn the_seeds_are_whole() {
         lines += text.lines().count();
     }
     assert!(lines > 100, "{lines} lines");
+}
+
+/// A corpus of conversations, for both roles that are logged in to: a consumer's messages and an NI provider's.
+fn conversations() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/peers")
+}
+
+#[test]
+fn a_provider_holds() {
+    mutations::each(&conversations(), 10_000, peers::provider);
+}
+
+#[test]
+fn an_acceptor_holds() {
+    mutations::each(&conversations(), 10_000, peers::acceptor);
 }

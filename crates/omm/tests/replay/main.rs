@@ -1,0 +1,11 @@
+//! The golden captures played to the roles: what the client sent is fed, the application answers as the recorded server
+//! did, and what the role sends is compared with the recording by its meaning.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+#[path = "../shared_data/mod.rs"]
+mod shared_data;
+
+mod acceptor;
+mod capture;
+mod compare;
+mod provider;
