@@ -1,0 +1,314 @@
+//! What an application has open, and the streams that serve it.
+//!
+//! An application opens *items* and holds a [`Handle`] for each; the connection carries *streams*. Items that ask for the
+//! same thing share a stream: it is asked for once, and each message on it goes to every handle. Snapshots and private
+//! streams are never shared, as what comes is one requester's own.
+//!
+//! Finding a stream by its id is one look into a table, following it to its handles is a list through another, and
+//! neither allocates: an update costs the same with one item open and with a hundred thousand. Memory is bounded by the
+//! limits that the application sets: [`Consumer::BYTES_PER_ITEM`](super::consumer::Consumer::BYTES_PER_ITEM) for an item with a stream of its own, and its name and
+//! group id.
+
+mod key;
+mod slots;
+mod stream;
+mod stream_ids;
+mod timers;
+
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+pub(crate) use key::{More, StreamKey};
+use slots::NOWHERE;
+pub(crate) use slots::Slots;
+pub(crate) use stream::{Image, Interest, Phase, Stream, ViewOf};
+pub(crate) use stream_ids::{Owner, StreamIds};
+pub(crate) use timers::Timers;
+
+/// An item that an application has open. It stays the item's until the item is closed, and is nobody's afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Handle {
+    pub(super) place: u32,
+    pub(super) turn: u32,
+}
+
+impl Handle {
+    pub(super) const fn of(place: u32, turn: u32) -> Self {
+        Self { place, turn }
+    }
+}
+
+/// Streams in line that are left alone.
+const FEW: usize = 64;
+
+/// Items, their streams, and what is to be sent for them.
+#[derive(Debug)]
+pub(crate) struct Watchlist {
+    interests: Slots<Interest>,
+    streams: Slots<Stream>,
+    /// Streams that others may join.
+    by_key: HashTable<u32>,
+    hasher: RandomState,
+    pub(crate) ids: StreamIds,
+    /// Streams for which something is to be sent, each once.
+    work: VecDeque<u32>,
+}
+
+impl Watchlist {
+    /// Bytes that an item takes, its name, group id and view aside: its entry, its stream's, the stream's place by key, in
+    /// the line of those for which there is something to do, and twice in the table of ids (which may be four times as long
+    /// as there are streams, just after it grew).
+    pub(crate) const BYTES_PER_ITEM: usize = Slots::<Interest>::BYTES
+        + Slots::<Stream>::BYTES
+        + 2 * size_of::<u32>()
+        + 2 * size_of::<u32>()
+        + 4 * StreamIds::BYTES;
+
+    pub(crate) fn new(first_id: i32) -> Self {
+        Self {
+            interests: Slots::default(),
+            streams: Slots::default(),
+            by_key: HashTable::new(),
+            hasher: RandomState::default(),
+            ids: StreamIds::new(first_id),
+            work: VecDeque::new(),
+        }
+    }
+
+    /// Items that are open.
+    pub(crate) const fn len(&self) -> usize {
+        self.interests.len()
+    }
+
+    /// Streams that are open or wanted, and those of which the close is still to be sent.
+    pub(crate) const fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Opens an item: joins the stream of `key`, or makes one. What is to be sent for it is put in line.
+    pub(crate) fn open(&mut self, key: StreamKey, interest: Interest, batch: u32) -> Handle {
+        let hash = self.hasher.hash_one(&key);
+        let shared = if key.is_shareable() {
+            self.by_key
+                .find(hash, |place| self.streams.get(*place).is_some_and(|stream| stream.key == key))
+                .copied()
+        } else {
+            None
+        };
+        let stream = shared.unwrap_or_else(|| {
+            let is_shareable = key.is_shareable();
+            let place = self.streams.insert(Stream::new(key, batch));
+            if is_shareable {
+                let (streams, hasher) = (&self.streams, &self.hasher);
+                self.by_key.insert_unique(hash, place, |place| {
+                    streams.get(*place).map_or(0, |stream| hasher.hash_one(&stream.key))
+                });
+            }
+            place
+        });
+        let first = self.streams.get(stream).map_or(NOWHERE, |stream| stream.first);
+        let place = self.interests.insert(Interest { stream, next: first, previous: NOWHERE, ..interest });
+        if let Some(first) = self.interests.get_mut(first) {
+            first.previous = place;
+        }
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.first = place;
+        }
+        self.queue(stream);
+        Handle { place, turn: self.interests.turn(place) }
+    }
+
+    /// Closes an item. A stream that nobody wants any more is left to be closed, or is gone at once if it was never asked
+    /// for. `false`: it was not open.
+    pub(crate) fn close(&mut self, handle: Handle) -> bool {
+        let Some(place) = self.place(handle) else { return false };
+        let Some(interest) = self.interests.remove(place) else { return false };
+        if let Some(next) = self.interests.get_mut(interest.next) {
+            next.previous = interest.previous;
+        }
+        match self.interests.get_mut(interest.previous) {
+            Some(previous) => previous.next = interest.next,
+            None => {
+                if let Some(stream) = self.streams.get_mut(interest.stream) {
+                    stream.first = interest.next;
+                }
+            }
+        }
+        match self.streams.get(interest.stream) {
+            Some(stream) if stream.first == NOWHERE => {
+                self.unlist(interest.stream);
+                if self.streams.get(interest.stream).is_some_and(|stream| stream.id == 0) {
+                    self.streams.remove(interest.stream);
+                } else {
+                    self.queue(interest.stream);
+                }
+            }
+            Some(_) => self.queue(interest.stream),
+            None => {}
+        }
+        true
+    }
+
+    /// Takes a stream away: its id is free, and handles that are left are dead.
+    pub(crate) fn remove(&mut self, place: u32) {
+        self.unlist(place);
+        self.release_id(place);
+        let Some(stream) = self.streams.remove(place) else { return };
+        let mut next = stream.first;
+        while let Some(interest) = self.interests.remove(next) {
+            next = interest.next;
+        }
+    }
+
+    /// Nobody joins the stream any more.
+    fn unlist(&mut self, place: u32) {
+        let Some(stream) = self.streams.get(place) else { return };
+        if !stream.key.is_shareable() {
+            return;
+        }
+        let hash = self.hasher.hash_one(&stream.key);
+        if let Ok(entry) = self.by_key.find_entry(hash, |other| *other == place) {
+            entry.remove();
+        }
+    }
+
+    /// Gives the stream an id, on which it is asked for.
+    pub(crate) fn take_id(&mut self, place: u32) -> i32 {
+        let id = self.ids.take(Owner::Stream(place));
+        if let Some(stream) = self.streams.get_mut(place) {
+            stream.id = id;
+        }
+        id
+    }
+
+    /// The stream's id is nobody's.
+    pub(crate) fn release_id(&mut self, place: u32) {
+        if let Some(stream) = self.streams.get_mut(place) {
+            self.ids.free(stream.id);
+            stream.id = 0;
+        }
+    }
+
+    /// Puts the stream in line, once.
+    pub(crate) fn queue(&mut self, place: u32) {
+        if let Some(stream) = self.streams.get_mut(place)
+            && !stream.is_queued
+        {
+            stream.is_queued = true;
+            self.work.push_back(place);
+            if self.work.len() > 2 * self.streams.len() + FEW {
+                self.sweep();
+            }
+        }
+    }
+
+    /// Takes out of the line what is there no more, or stands there twice, as its place was given out again.
+    fn sweep(&mut self) {
+        let streams = &mut self.streams;
+        self.work.retain(|place| {
+            streams.get_mut(*place).is_some_and(|stream| std::mem::take(&mut stream.is_queued))
+        });
+        for place in &self.work {
+            if let Some(stream) = streams.get_mut(*place) {
+                stream.is_queued = true;
+            }
+        }
+    }
+
+    /// Whether nothing is to be sent for any stream.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.work.is_empty()
+    }
+
+    /// The first stream in line, which leaves it.
+    pub(crate) fn next_in_line(&mut self) -> Option<u32> {
+        loop {
+            let place = self.work.pop_front()?;
+            if let Some(stream) = self.streams.get_mut(place)
+                && stream.is_queued
+            {
+                stream.is_queued = false;
+                return Some(place);
+            }
+        }
+    }
+
+    /// The stream is again the first in line: there was no room for what it has to send.
+    pub(crate) fn put_back(&mut self, place: u32) {
+        if let Some(stream) = self.streams.get_mut(place)
+            && !stream.is_queued
+        {
+            stream.is_queued = true;
+            self.work.push_front(place);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn stream(&self, place: u32) -> Option<&Stream> {
+        self.streams.get(place)
+    }
+
+    #[inline]
+    pub(crate) fn stream_mut(&mut self, place: u32) -> Option<&mut Stream> {
+        self.streams.get_mut(place)
+    }
+
+    /// The streams' turns, for timers.
+    pub(crate) fn turn(&self, place: u32) -> u32 {
+        self.streams.turn(place)
+    }
+
+    /// Whether the place is still the stream's for which a timer was set.
+    pub(crate) fn is_current(&self, place: u32, turn: u32) -> bool {
+        self.streams.is_current(place, turn)
+    }
+
+    /// Places of streams, free ones too.
+    pub(crate) fn places(&self) -> u32 {
+        self.streams.places()
+    }
+
+    /// Where the item's entry is, if it is open.
+    fn place(&self, handle: Handle) -> Option<u32> {
+        self.interests.is_current(handle.place, handle.turn).then_some(handle.place)
+    }
+
+    /// The item's stream.
+    pub(crate) fn stream_of(&self, handle: Handle) -> Option<u32> {
+        self.interest(handle).map(|interest| interest.stream)
+    }
+
+    pub(crate) fn interest(&self, handle: Handle) -> Option<&Interest> {
+        self.interests.get(self.place(handle)?)
+    }
+
+    pub(crate) fn interest_mut(&mut self, handle: Handle) -> Option<&mut Interest> {
+        self.interests.get_mut(self.place(handle)?)
+    }
+
+    /// The items of a stream, the newest first.
+    pub(crate) fn items(&self, stream: u32) -> impl Iterator<Item = (Handle, &Interest)> {
+        let mut next = self.streams.get(stream).map_or(NOWHERE, |stream| stream.first);
+        std::iter::from_fn(move || {
+            let place = next;
+            let interest = self.interests.get(place)?;
+            next = interest.next;
+            Some((Handle { place, turn: self.interests.turn(place) }, interest))
+        })
+    }
+
+    /// Does `change` to each item of a stream.
+    pub(crate) fn change_items(&mut self, stream: u32, mut change: impl FnMut(Handle, &mut Interest)) {
+        let mut next = self.streams.get(stream).map_or(NOWHERE, |stream| stream.first);
+        loop {
+            let (place, turn) = (next, self.interests.turn(next));
+            let Some(interest) = self.interests.get_mut(place) else { return };
+            next = interest.next;
+            change(Handle { place, turn }, interest);
+        }
+    }
+}

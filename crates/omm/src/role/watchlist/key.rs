@@ -1,0 +1,36 @@
+//! What makes two requests the same stream.
+
+use crate::Qos;
+use crate::rwf::{DataType, Domain, NameType};
+
+/// The identity of a stream: requests that are equal in all of this are served by one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct StreamKey {
+    /// Place in the table of services.
+    pub(crate) service: u32,
+    pub(crate) domain: Domain,
+    pub(crate) name_type: Option<NameType>,
+    pub(crate) is_streaming: bool,
+    pub(crate) is_private: bool,
+    pub(crate) key_in_updates: bool,
+    pub(crate) qos: Option<Qos>,
+    pub(crate) worst_qos: Option<Qos>,
+    pub(crate) name: Box<[u8]>,
+    /// What few requests have.
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// Members of a key that requests for prices do not have.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct More {
+    pub(crate) filter: Option<u32>,
+    pub(crate) identifier: Option<i32>,
+    pub(crate) attributes: Option<(DataType, Box<[u8]>)>,
+}
+
+impl StreamKey {
+    /// Whether others may join the stream.
+    pub(crate) const fn is_shareable(&self) -> bool {
+        self.is_streaming && !self.is_private
+    }
+}
