@@ -21,13 +21,19 @@
 //! Connections of JSON use the same roles: a converter turns texts into RWF messages and back, at the edge.
 
 pub mod acceptor;
+pub mod consumer;
 mod downloads;
+mod loading;
+pub mod ni_provider;
 mod peer;
 pub mod provider;
+pub mod watchlist;
 
 use std::collections::VecDeque;
 
 use crate::Refused;
+
+pub use loading::DownloadFailed;
 
 /// What came of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

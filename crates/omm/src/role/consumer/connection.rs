@@ -1,0 +1,455 @@
+//! From no connection to one on which items are asked for: login, directory, dictionary.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+
+use super::event::Wait;
+use super::items::{CLOSED, SUSPECT};
+use super::{Application, Consumer, DICTIONARY_STREAMS, DIRECTORY_STREAM, Event};
+use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
+use crate::domain::directory::{self, ServiceEntry};
+use crate::domain::login::BATCH_REQUESTS;
+use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
+use crate::role::loading::{DownloadFailed, Loaded, Loading};
+use crate::role::{Outbox, Queue, Sent};
+use crate::rwf::{
+    CloseHeader, DataState, DataType, Domain, Header, Key, MapAction, MessageView, RequestHeader,
+    StreamState, flags,
+};
+use crate::{Dictionary, State};
+
+/// How far the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Link {
+    /// There is none.
+    #[default]
+    Down,
+    /// One was asked for.
+    Connecting,
+    /// The login was sent, or is to be.
+    Login,
+    /// The directory was asked for.
+    Directory,
+    /// The dictionaries were asked for, or are to be when a service has them.
+    Dictionary,
+    /// Items are asked for.
+    Ready,
+    /// Nothing happens any more.
+    Ended,
+}
+
+/// What the provider can do, as its login refresh has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Features {
+    pub(super) posts: bool,
+    pub(super) views: bool,
+    pub(super) pauses_items: bool,
+    pub(super) batches: bool,
+}
+
+/// One connection after the other.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    pub(super) link: Link,
+    /// Connections since the last that was logged in.
+    attempts: u32,
+    /// When to do again what `link` waits for.
+    again: Option<Nanos>,
+    /// When to give it up.
+    give_up: Option<Nanos>,
+    /// When to ask for a directory again that was closed.
+    directory_again: Option<Nanos>,
+    token_due: Option<Nanos>,
+    pub(super) owes_login: bool,
+    pub(super) features: Features,
+    loading: Option<Box<Loading>>,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Connection {
+    pub(super) fn due(&self) -> Option<Nanos> {
+        [self.again, self.give_up, self.directory_again, self.token_due].into_iter().flatten().min()
+    }
+}
+
+impl Consumer {
+    /// So long from now.
+    pub(super) fn after(&self, wait: Duration) -> Nanos {
+        Nanos(self.now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// The connection is there: messages can go both ways. Logs in.
+    pub fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
+        self.now = now;
+        if self.connection.link == Link::Ended {
+            return;
+        }
+        self.connection.link = Link::Login;
+        self.connection.give_up = Some(self.after(self.settings.login_timeout));
+        self.connection.again = None;
+        self.connection.owes_login = true;
+        self.send_login(out);
+    }
+
+    /// The connection is lost, or could not be had. Items become suspect, and another connection is wanted after a while.
+    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
+        self.now = now;
+        if matches!(self.connection.link, Link::Down | Link::Ended) {
+            return;
+        }
+        self.lose(application);
+    }
+
+    fn lose(&mut self, app: &mut dyn Application) {
+        let connection = &mut self.connection;
+        let failures = connection.attempts;
+        *connection = Connection {
+            attempts: failures,
+            dictionary: connection.dictionary.take(),
+            ..Connection::default()
+        };
+        self.connection.again = Some(self.after(self.settings.reconnect.after(failures)));
+        self.owed = Queue::new(super::MOST_OWED);
+        self.directory.clear();
+        self.services.forget();
+        // Nothing goes out on a connection that is not there.
+        let nowhere = &mut Queue::new(0);
+        self.lose_items(nowhere, app);
+        if self.settings.reconnect_attempts.is_some_and(|most| failures >= most) {
+            self.end(&State { text: b"No connection could be had.", ..CLOSED }, nowhere, app);
+        }
+    }
+
+    /// The connection is to be closed, and another one made.
+    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        app.event(self, Event::Disconnect, out);
+        self.lose(app);
+    }
+
+    /// It is over for good.
+    pub(super) fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+        let dictionary = self.connection.dictionary.take();
+        self.connection = Connection { link: Link::Ended, dictionary, ..Connection::default() };
+        self.timers.clear();
+        self.close_items(state, out, app);
+        app.event(self, Event::Ended { state: *state }, out);
+    }
+
+    /// Does what is due.
+    pub(super) fn connection_due(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        let now = self.now;
+        let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
+        if is_due(&mut self.connection.token_due) {
+            app.event(self, Event::TokenDue, out);
+        }
+        if is_due(&mut self.connection.give_up) {
+            let wait = match self.connection.link {
+                Link::Login => Wait::Login,
+                Link::Directory => Wait::Directory,
+                _ => Wait::Dictionary,
+            };
+            app.event(self, Event::TimedOut(wait), out);
+            self.drop_connection(out, app);
+        }
+        if is_due(&mut self.connection.directory_again) {
+            self.ask_for_directory(out);
+        }
+        let begins = self.connection.link == Link::Down && self.connection.again.is_none();
+        if is_due(&mut self.connection.again) || begins {
+            match self.connection.link {
+                Link::Down => {
+                    self.connection.link = Link::Connecting;
+                    let attempt = self.connection.attempts;
+                    self.connection.attempts += 1;
+                    app.event(self, Event::Connect { attempt }, out);
+                }
+                Link::Login => self.connection.owes_login = true,
+                Link::Directory => {
+                    self.close_stream(Domain::SOURCE, DIRECTORY_STREAM, out);
+                    self.ask_for_directory(out);
+                }
+                Link::Dictionary => self.ask_for_dictionaries(out),
+                Link::Connecting | Link::Ready | Link::Ended => {}
+            }
+        }
+        self.send_login(out);
+    }
+
+    pub(super) fn close_stream(&mut self, domain: Domain, id: i32, out: &mut dyn Outbox) {
+        let mut close = [0; 16];
+        if let Ok(len) = CloseHeader::new(domain, id).encode(&mut close) {
+            self.owe(close.get(..len).unwrap_or_default(), out);
+        }
+    }
+
+    /// Sends the login if it is owed and there is room.
+    pub(super) fn send_login(&mut self, out: &mut dyn Outbox) {
+        if self.connection.owes_login && out.send(&self.login) != Sent::Full {
+            self.connection.owes_login = false;
+        }
+    }
+
+    /// A message on the login stream.
+    pub(super) fn login_message(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        bytes: &[u8],
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        if let Header::Generic(_) = header {
+            return match RoundTrip::read(message) {
+                Ok(Some(trip)) if self.answers_round_trips => {
+                    // The same bytes, at once: whatever waits to be sent has waited for its own reasons.
+                    self.owe(bytes, out);
+                    app.event(self, Event::RoundTrip(trip), out);
+                }
+                Ok(_) => app.event(self, Event::LoginGeneric(message), out),
+                Err(fault) => self.tell_malformed(fault, out, app),
+            };
+        }
+        let Some(state) = header.state() else { return };
+        app.event(self, Event::Login { message, state }, out);
+        match state.stream {
+            StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
+                app.event(self, Event::Disconnect, out);
+                return self.end(&State { stream: StreamState::CLOSED, ..state }, out, app);
+            }
+            StreamState::CLOSED_RECOVER if self.connection.link == Link::Login => {
+                self.connection.again = Some(self.after(self.settings.login_again));
+                return;
+            }
+            // The streams that the login carried are gone with it.
+            StreamState::CLOSED_RECOVER => return self.drop_connection(out, app),
+            _ => {}
+        }
+        let Header::Refresh(refresh) = header else { return };
+        match LoginRefresh::read(refresh) {
+            Ok(refresh) => self.login_refresh(&refresh, out),
+            Err(fault) => self.tell_malformed(fault, out, app),
+        }
+    }
+
+    fn login_refresh(&mut self, refresh: &LoginRefresh<'_>, out: &mut dyn Outbox) {
+        let features = &refresh.features;
+        if let Some(seconds) = features.authentication_tt_reissue {
+            let end = Nanos(seconds.saturating_mul(1_000_000_000));
+            let left = u64::try_from(end.since(self.now)).unwrap_or(0);
+            let part = left / 100 * u64::from(self.settings.token_percent.clamp(1, 100));
+            self.connection.token_due = Some(self.after(Duration::from_nanos(part)));
+        }
+        let is_accepted = refresh.flags.has(flags::refresh::SOLICITED)
+            && refresh.state.stream == StreamState::OPEN
+            && refresh.state.data == DataState::OK;
+        if self.connection.link != Link::Login || !is_accepted {
+            return;
+        }
+        self.connection.features = Features {
+            posts: features.takes_posts(),
+            views: features.serves_views(),
+            pauses_items: features.pauses_items(),
+            batches: features.batches(BATCH_REQUESTS),
+        };
+        self.counters.logins += 1;
+        self.connection.attempts = 0;
+        self.connection.link = Link::Directory;
+        self.connection.give_up = Some(self.after(self.settings.directory_timeout));
+        self.ask_for_directory(out);
+    }
+
+    fn ask_for_directory(&mut self, out: &mut dyn Outbox) {
+        let key = Key { filter: Some(self.settings.directory_filter), ..Key::default() };
+        let header = RequestHeader {
+            flags: flags::request::STREAMING,
+            ..RequestHeader::new(Domain::SOURCE, DIRECTORY_STREAM, key)
+        };
+        let is_sent = matches!(out.encode(&mut |room| header.encode(room)), Ok(Sent::Queued));
+        // Where there is no room, the next tick comes when there is.
+        let again = if is_sent { self.after(self.settings.request_timeout) } else { self.now };
+        match self.connection.link {
+            Link::Directory => self.connection.again = Some(again),
+            _ if !is_sent => self.connection.directory_again = Some(again),
+            _ => {}
+        }
+    }
+
+    /// A message on the directory's stream.
+    pub(super) fn directory_message(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        if self.connection.link < Link::Directory {
+            self.counters.misplaced += 1;
+            return;
+        }
+        if let Some(StreamState::CLOSED | StreamState::CLOSED_RECOVER) =
+            header.state().map(|state| state.stream)
+        {
+            let again = Some(self.after(self.settings.login_again));
+            match self.connection.link {
+                Link::Directory => self.connection.again = again,
+                _ => self.connection.directory_again = again,
+            }
+        }
+        if message.container() == DataType::MAP && matches!(header, Header::Refresh(_) | Header::Update(_)) {
+            if let Header::Refresh(refresh) = header
+                && refresh.flags.has(flags::refresh::CLEAR_CACHE)
+            {
+                self.forget_services(message, out, app);
+            }
+            if let Err(fault) = self.take_services(message.payload(), out, app) {
+                self.tell_malformed(fault, out, app);
+            }
+        }
+        app.event(self, Event::Directory(message), out);
+        if message.is_refresh_complete() && self.connection.link == Link::Directory {
+            (self.connection.again, self.connection.give_up) = (None, None);
+            if self.settings.downloads_dictionary {
+                self.connection.link = Link::Dictionary;
+                self.connection.give_up = Some(self.after(self.settings.dictionary_timeout));
+                self.connection.loading = Some(Box::default());
+            } else {
+                self.be_ready(out, app);
+            }
+        }
+        self.ask_for_dictionaries(out);
+    }
+
+    /// A directory that is given anew: services that are not in it any more are gone.
+    fn forget_services(
+        &mut self,
+        message: &MessageView<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        let mut named: Vec<u16> = Vec::new();
+        if let Ok(services) = directory::services(message.payload()) {
+            named.extend(services.map_while(Result::ok).map(|service| service.id));
+        }
+        let gone: Vec<_> =
+            self.directory.services().map(|service| service.id).filter(|id| !named.contains(id)).collect();
+        for id in gone {
+            self.service_changed(&ServiceEntry::delete(id), out, app);
+        }
+    }
+
+    fn take_services(
+        &mut self,
+        payload: &[u8],
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) -> Result<(), crate::Malformed> {
+        let mut outcome = Ok(());
+        for service in directory::services(payload)? {
+            match service {
+                Ok(service) => self.service_changed(&service, out, app),
+                Err(fault) => outcome = Err(fault),
+            }
+        }
+        outcome
+    }
+
+    fn service_changed(&mut self, entry: &ServiceEntry, out: &mut dyn Outbox, app: &mut dyn Application) {
+        self.directory.apply(entry);
+        let mut gone = Vec::new();
+        self.services.look_up(&self.directory, &mut gone);
+        for id in gone {
+            self.service_lost(id, out, app);
+        }
+        if entry.action != MapAction::DELETE {
+            if let Some(status) = entry.state().and_then(|state| state.status.as_ref()) {
+                self.service_status(entry.id, None, &status.view(), out, app);
+            }
+            for group in entry.groups() {
+                let Some(id) = &group.group else { continue };
+                if let Some(status) = &group.status {
+                    self.service_status(entry.id, Some(id), &status.view(), out, app);
+                }
+                if let Some(merged) = &group.merged_to_group {
+                    self.merge_group(entry.id, id, merged);
+                }
+            }
+        }
+        self.unblock_changed();
+    }
+
+    fn be_ready(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        (self.connection.again, self.connection.give_up) = (None, None);
+        self.connection.link = Link::Ready;
+        app.event(self, Event::Ready, out);
+    }
+
+    /// Asks the first service that has both dictionaries.
+    fn ask_for_dictionaries(&mut self, out: &mut dyn Outbox) {
+        if self.connection.link != Link::Dictionary {
+            return;
+        }
+        let service = self.directory.services().find(|service| {
+            let provided =
+                service.info().and_then(|info| info.dictionaries_provided.as_deref()).unwrap_or_default();
+            [FIELDS, ENUMERATIONS].iter().all(|kind| provided.iter().any(|name| name == kind))
+        });
+        let service = service.map(|service| service.id);
+        if let (Some(service), Some(loading)) = (service, self.connection.loading.as_mut()) {
+            let is_asked = loading.ask(DICTIONARY_STREAMS, service, out);
+            // Where there is no room, the next tick comes when there is.
+            self.connection.again = (!is_asked).then_some(self.now);
+        }
+    }
+
+    /// A message on one of the dictionaries' streams.
+    pub(super) fn dictionary_message(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        // A dictionary that is there, and goes on being offered, is taken anew on the next connection.
+        let Some(loading) = self.connection.loading.as_mut() else { return };
+        match loading.message(message, header) {
+            Ok(Loaded::More) => {}
+            Ok(Loaded::Again) => {
+                self.connection.loading = Some(Box::default());
+                for id in DICTIONARY_STREAMS {
+                    self.close_stream(Domain::DICTIONARY, id, out);
+                }
+                self.connection.again = Some(self.after(self.settings.login_again));
+            }
+            Ok(Loaded::All) => {
+                if let Some(loading) = self.connection.loading.take() {
+                    let dictionary = Arc::new(loading.finish());
+                    self.connection.dictionary = Some(dictionary.clone());
+                    app.event(self, Event::Dictionary(&dictionary), out);
+                }
+                self.be_ready(out, app);
+            }
+            Err(failed) => self.dictionary_failed(&failed, out, app),
+        }
+    }
+
+    fn dictionary_failed(
+        &mut self,
+        failed: &DownloadFailed<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        self.connection.loading = None;
+        for id in DICTIONARY_STREAMS {
+            self.close_stream(Domain::DICTIONARY, id, out);
+        }
+        app.event(self, Event::DictionaryFailed(failed), out);
+        self.be_ready(out, app);
+    }
+}
+
+/// The streams that are not items'.
+const _: () = assert!(LOGIN_STREAM < DIRECTORY_STREAM && DIRECTORY_STREAM < DICTIONARY_STREAMS[0]);
+/// What items are told while there is no connection.
+pub(super) const NO_CONNECTION: State<'static> = State { text: b"The connection is lost.", ..SUSPECT };

@@ -1,0 +1,415 @@
+//! What is sent for items: requests, batches, reissues, closes, each when there is room.
+
+use super::items::{CLOSED, SUSPECT, Timer};
+use super::services::Readiness;
+use super::{Application, Consumer, Link};
+use crate::domain::{List, RequestPayload, View};
+use crate::role::watchlist::{Image, Owner, Phase, StreamKey, ViewOf};
+use crate::role::{Outbox, Sent};
+use crate::rwf::{Attributes, CloseHeader, Flags, Key, Priority, RequestHeader, StateCode, flags};
+use crate::{Refused, State};
+
+/// What is said to the provider of a stream, of all items on it together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    priority: Priority,
+    view: Option<Box<ViewOf>>,
+    is_paused: bool,
+    /// Somebody has no image yet.
+    is_image_wanted: bool,
+}
+
+/// Whether the line can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Yes,
+    /// There is no room: later.
+    Full,
+}
+
+impl Consumer {
+    /// Sends what is owed, then what streams wait to send, as long as there is room.
+    pub(super) fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        if !self.owed.is_empty() && !self.owed.send_on(out) {
+            return;
+        }
+        // Streams are nobody's business before there is something to ask.
+        while self.connection.link == Link::Ready
+            && !self.list.is_idle()
+            && let Some(place) = self.list.next_in_line()
+        {
+            if self.send(place, out, app) == Done::Full {
+                self.list.put_back(place);
+                return;
+            }
+        }
+    }
+
+    fn send(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
+        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        if stream.id != 0 && (stream.is_forsaken() || stream.is_late) {
+            let close = CloseHeader::new(stream.key.domain, stream.id);
+            if !matches!(out.encode(&mut |room| close.encode(room)), Ok(Sent::Queued)) {
+                return Done::Full;
+            }
+            self.answered(place);
+            self.list.release_id(place);
+            self.forget_asking(place);
+        }
+        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        if stream.is_forsaken() {
+            self.list.remove(place);
+            return Done::Yes;
+        }
+        match stream.phase {
+            Phase::Waiting => self.request(place, out, app),
+            Phase::Open => self.reissue_stream(place, out),
+            Phase::Asked => {
+                // Who comes before the answer gets it too. What else has changed is said when it is there.
+                if !stream.is_in_parts {
+                    self.list.change_items(place, |_, item| item.image = item.image.max(Image::Asked));
+                }
+                Done::Yes
+            }
+        }
+    }
+
+    /// The request that was sent counts for nothing.
+    fn forget_asking(&mut self, place: u32) {
+        if let Some(stream) = self.list.stream_mut(place) {
+            (stream.phase, stream.due) = (Phase::Waiting, None);
+            (stream.is_late, stream.is_in_parts) = (false, false);
+        }
+        self.list.change_items(place, |_, item| item.image = Image::Wanted);
+    }
+
+    /// Asks for a stream, if its service can serve it and it is not too soon.
+    fn request(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
+        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        if stream.due.is_some() {
+            return Done::Yes;
+        }
+        let (service, domain, batch) = (stream.key.service, stream.key.domain, stream.batch);
+        let id = match self.services.readiness(service, domain, self.settings.obeys_open_window) {
+            Readiness::Ready(id) => id,
+            Readiness::WindowFull => {
+                self.block(place, service);
+                return Done::Yes;
+            }
+            Readiness::NotYet(text) => {
+                self.block(place, service);
+                self.tell_state(place, &State { text, ..SUSPECT }, out, app);
+                return Done::Yes;
+            }
+        };
+        if batch != 0 && self.connection.features.batches && !is_special(&stream.key) {
+            return self.request_batch(place, id, out);
+        }
+        let stream_id = self.list.take_id(place);
+        let asked = self.asked(place);
+        let sent = match self.list.stream(place) {
+            Some(stream) => send_request(&stream.key, stream_id, id, &asked, Flags::NONE, out),
+            None => Ok(Sent::Queued),
+        };
+        match sent {
+            Ok(Sent::Queued) => self.is_asked(place, id, asked),
+            Ok(Sent::Full) => {
+                self.list.release_id(place);
+                self.list.ids.take_back(stream_id);
+                return Done::Full;
+            }
+            // With its view it is longer than any message.
+            _ => {
+                let text = b"The request is too long to be sent.";
+                let state = State { code: StateCode::USAGE_ERROR, text, ..CLOSED };
+                self.finish_with_state(place, &state, out, app);
+            }
+        }
+        Done::Yes
+    }
+
+    fn block(&mut self, place: u32, service: u32) {
+        let turn = self.list.turn(place);
+        if let Some(stream) = self.list.stream_mut(place)
+            && !std::mem::replace(&mut stream.is_blocked, true)
+        {
+            let (list, most) = (&self.list, self.list.streams());
+            self.services.block(service, (place, turn), most, |place, turn| list.is_current(place, turn));
+        }
+    }
+
+    /// The stream was asked for under the id that it has.
+    fn is_asked(&mut self, place: u32, service_id: u16, asked: Asked) {
+        self.counters.requests += 1;
+        let due = self.after(self.settings.request_timeout);
+        let Some(stream) = self.list.stream_mut(place) else { return };
+        (stream.phase, stream.service_id) = (Phase::Asked, service_id);
+        (stream.priority, stream.view, stream.is_paused) = (asked.priority, asked.view, false);
+        stream.is_reissued = false;
+        stream.is_counted = true;
+        let service = stream.key.service;
+        self.services.count_request(service);
+        self.list.change_items(place, |_, item| item.image = Image::Asked);
+        self.set_due(place, due);
+    }
+
+    /// Asks for a stream and those behind it in line that were opened with it, in one message: the batch has one id, and the
+    /// items those that follow it.
+    fn request_batch(&mut self, first: u32, service_id: u16, out: &mut dyn Outbox) -> Done {
+        let Some(head) = self.list.stream(first) else { return Done::Yes };
+        let (batch, service, domain) = (head.batch, head.key.service, head.key.domain);
+        let asked = self.asked(first);
+        let mut places = vec![first];
+        while places.len() < self.settings.most_in_batch.max(1)
+            && let Some(place) = self.list.next_in_line()
+        {
+            let fits = self.list.stream(place).is_some_and(|stream| {
+                stream.batch == batch
+                    && stream.phase == Phase::Waiting
+                    && stream.id == 0
+                    && stream.due.is_none()
+                    && !stream.is_forsaken()
+                    && self.list.stream(first).is_some_and(|head| are_alike(&head.key, &stream.key))
+                    && self.asked(place) == asked
+            });
+            // Those behind count against the service's window before they are asked for.
+            let ready = self.services.readiness_of_more(
+                service,
+                domain,
+                self.settings.obeys_open_window,
+                places.len(),
+            );
+            if !fits || ready != Readiness::Ready(service_id) {
+                self.list.put_back(place);
+                break;
+            }
+            places.push(place);
+        }
+        let Some(batch_id) = self.list.ids.row(places.len() + 1) else {
+            // Ids are so scattered that no row of them is free: one by one, then.
+            return self.split_batch(&places);
+        };
+        let sent = self.list.stream(first).map(|head| {
+            let names: Vec<&[u8]> = places
+                .iter()
+                .filter_map(|place| self.list.stream(*place))
+                .map(|stream| &*stream.key.name)
+                .collect();
+            send_batch(&head.key, batch_id, service_id, &asked, &names, out)
+        });
+        match sent {
+            Some(Ok(Sent::Queued)) => {}
+            Some(Ok(Sent::Full)) => {
+                for place in places.iter().skip(1).rev() {
+                    self.list.put_back(*place);
+                }
+                return Done::Full;
+            }
+            _ => return self.split_batch(&places),
+        }
+        let count = u32::try_from(places.len()).unwrap_or(u32::MAX);
+        self.list.ids.take_in_row(batch_id, Owner::Batch(count));
+        let due = self.after(self.settings.request_timeout);
+        self.set_timer(due, Timer::Batch(batch_id));
+        for (place, id) in places.into_iter().zip(batch_id.saturating_add(1)..) {
+            self.list.ids.take_in_row(id, Owner::Stream(place));
+            if let Some(stream) = self.list.stream_mut(place) {
+                stream.id = id;
+            }
+            self.is_asked(place, service_id, asked.clone());
+        }
+        Done::Yes
+    }
+
+    /// Those that were to be a batch are not one.
+    fn split_batch(&mut self, places: &[u32]) -> Done {
+        for place in places.iter().rev() {
+            if let Some(stream) = self.list.stream_mut(*place) {
+                stream.batch = 0;
+            }
+            self.list.put_back(*place);
+        }
+        Done::Yes
+    }
+
+    /// Tells the provider of an open stream what has changed, if anything has.
+    fn reissue_stream(&mut self, place: u32, out: &mut dyn Outbox) -> Done {
+        let asked = self.asked(place);
+        let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        // An image that is on its way belongs to those who asked for it: who came later asks when it is there.
+        let is_image_wanted = asked.is_image_wanted && !stream.is_in_parts;
+        let is_view_new = asked.view != stream.view;
+        let resumes = stream.is_paused && !asked.is_paused;
+        let is_changed = is_view_new || asked.is_paused != stream.is_paused || stream.is_reissued;
+        if !is_image_wanted && !is_changed && !stream.wants_image {
+            return Done::Yes;
+        }
+        let is_for_all = stream.wants_image || is_view_new || resumes;
+        let wants_image = is_image_wanted || is_for_all;
+        let mut flags = if wants_image { Flags::NONE } else { flags::request::NO_REFRESH };
+        if asked.is_paused {
+            flags |= flags::request::PAUSE;
+        }
+        let sent = send_request(&stream.key, stream.id, stream.service_id, &asked, flags, out);
+        if sent == Ok(Sent::Full) {
+            return Done::Full;
+        }
+        let due = self.after(self.settings.request_timeout);
+        if let Some(stream) = self.list.stream_mut(place) {
+            (stream.priority, stream.view, stream.is_paused) = (asked.priority, asked.view, asked.is_paused);
+            (stream.is_reissued, stream.wants_image) = (false, false);
+            stream.image_is_for_all |= is_for_all;
+        }
+        if is_image_wanted {
+            self.list.change_items(place, |_, item| {
+                if item.image == Image::Wanted {
+                    item.image = Image::Asked;
+                }
+            });
+            self.set_due(place, due);
+        }
+        Done::Yes
+    }
+
+    /// What all items of a stream together want of it, as far as the provider can give it.
+    fn asked(&self, place: u32) -> Asked {
+        let features = self.connection.features;
+        let mut priority = Priority { class: 0, count: 0 };
+        let (mut all_paused, mut is_image_wanted) = (true, false);
+        let mut views = Vec::new();
+        for (_, item) in self.list.items(place) {
+            // The highest class counts, and in it all that are of it.
+            match item.priority.class.cmp(&priority.class) {
+                std::cmp::Ordering::Greater => priority = item.priority,
+                std::cmp::Ordering::Equal => {
+                    priority.count = priority.count.saturating_add(item.priority.count);
+                }
+                std::cmp::Ordering::Less => {}
+            }
+            all_paused &= item.is_paused;
+            is_image_wanted |= item.image == Image::Wanted;
+            views.push(item.view.as_deref());
+        }
+        Asked {
+            priority,
+            view: if features.views { union(&views) } else { None },
+            is_paused: all_paused && features.pauses_items,
+            is_image_wanted,
+        }
+    }
+}
+
+/// Whether it has more than a batch can say.
+const fn is_special(key: &StreamKey) -> bool {
+    key.is_private || key.more.is_some()
+}
+
+/// Whether two requests differ in their names alone.
+fn are_alike(a: &StreamKey, b: &StreamKey) -> bool {
+    let of = |key: &StreamKey| {
+        (key.service, key.domain, key.name_type, key.is_streaming, key.key_in_updates, key.qos, key.worst_qos)
+    };
+    of(a) == of(b) && !is_special(b)
+}
+
+/// All fields of all views; none, that is every field, if one has none or they are of different kinds.
+fn union(views: &[Option<&ViewOf>]) -> Option<Box<ViewOf>> {
+    let (first, others) = views.split_first()?;
+    let mut all = (*first)?.clone();
+    for view in others {
+        match (&mut all, (*view)?) {
+            (ViewOf::Fids(all), ViewOf::Fids(more)) => *all = joined(all, more),
+            (ViewOf::Names(all), ViewOf::Names(more)) => *all = joined(all, more),
+            _ => return None,
+        }
+    }
+    Some(Box::new(all))
+}
+
+/// Those of `more` that are new behind all.
+fn joined<T: Clone + Ord>(all: &[T], more: &[T]) -> Box<[T]> {
+    let seen: std::collections::BTreeSet<_> = all.iter().collect();
+    let new = more.iter().filter(|one| !seen.contains(one));
+    all.iter().chain(new).cloned().collect()
+}
+
+fn header<'a>(
+    key: &'a StreamKey,
+    id: i32,
+    service_id: u16,
+    asked: &Asked,
+    flags: Flags,
+) -> RequestHeader<'a> {
+    let more = key.more.as_deref();
+    let attributes = more.and_then(|more| more.attributes.as_ref());
+    let wire_key = Key {
+        service_id: Some(service_id),
+        name: Some(&*key.name),
+        name_type: key.name_type,
+        filter: more.and_then(|more| more.filter),
+        identifier: more.and_then(|more| more.identifier),
+        attributes: attributes.map(|(container, data)| Attributes { container: *container, data }),
+    };
+    let mut header = RequestHeader::new(key.domain, id, wire_key);
+    header.flags = flags;
+    for (flag, is_set) in [
+        (flags::request::STREAMING, key.is_streaming),
+        (flags::request::PRIVATE_STREAM, key.is_private),
+        (flags::request::MSG_KEY_IN_UPDATES, key.key_in_updates),
+    ] {
+        if is_set {
+            header.flags |= flag;
+        }
+    }
+    // As the vendor's library does, whose providers know it no otherwise: a private stream shares with nobody, so there is
+    // nobody to go before.
+    header.priority = (!key.is_private).then_some(asked.priority);
+    (header.qos, header.worst_qos) = (key.qos, key.worst_qos);
+    header
+}
+
+fn send_request(
+    key: &StreamKey,
+    id: i32,
+    service_id: u16,
+    asked: &Asked,
+    flags: Flags,
+    out: &mut dyn Outbox,
+) -> Result<Sent, Refused> {
+    send_with(header(key, id, service_id, asked, flags), asked, None, out)
+}
+
+fn send_batch(
+    key: &StreamKey,
+    id: i32,
+    service_id: u16,
+    asked: &Asked,
+    names: &[&[u8]],
+    out: &mut dyn Outbox,
+) -> Result<Sent, Refused> {
+    let mut header = header(key, id, service_id, asked, Flags::NONE);
+    header.key.name = None;
+    send_with(header, asked, Some(names), out)
+}
+
+fn send_with(
+    mut header: RequestHeader<'_>,
+    asked: &Asked,
+    names: Option<&[&[u8]]>,
+    out: &mut dyn Outbox,
+) -> Result<Sent, Refused> {
+    let view_names: Vec<&[u8]> = match asked.view.as_deref() {
+        Some(ViewOf::Names(names)) => names.iter().map(|name| &**name).collect(),
+        _ => Vec::new(),
+    };
+    let view = asked.view.as_deref().map(|view| match view {
+        ViewOf::Fids(fids) => View::Fids(List::Given(fids)),
+        ViewOf::Names(_) => View::Names(List::Given(&view_names)),
+    });
+    if view.is_none() && names.is_none() {
+        return out.encode(&mut |room| header.encode(room));
+    }
+    let payload = RequestPayload { items: names.map(List::Given), view, ..RequestPayload::default() };
+    payload.mark(&mut header);
+    out.encode(&mut |room| header.encode_with(room, |room| payload.encode(room)))
+}

@@ -1,0 +1,213 @@
+//! The services that an application asks for, as the directory has them.
+
+use std::collections::VecDeque;
+
+use crate::domain::Directory;
+use crate::domain::directory::{ServiceEntry, ServiceState};
+use crate::rwf::Domain;
+
+/// How an application names a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceName<'a> {
+    /// As the directory calls it. Its number may change from connection to connection.
+    Name(&'a str),
+    /// By its number.
+    Id(u16),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    Name(Box<str>),
+    Id(u16),
+}
+
+/// Whether a request can go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readiness {
+    /// To the service of this number.
+    Ready(u16),
+    /// There is no such service, it is down, or does not serve this; with what to tell the items.
+    NotYet(&'static [u8]),
+    /// It would be, were fewer requests unanswered.
+    WindowFull,
+}
+
+/// A service that was asked for.
+#[derive(Debug)]
+pub(super) struct Service {
+    wanted: Wanted,
+    /// Its number, while the directory has it.
+    id: Option<u16>,
+    accepts: bool,
+    /// A bit for each domain that it serves.
+    capabilities: [u64; 4],
+    window: Option<u64>,
+    /// Requests that are unanswered.
+    asked: u64,
+    /// Streams that wait for it, with their turns.
+    blocked: VecDeque<(u32, u32)>,
+    /// It is not as it was when it was last looked at.
+    has_changed: bool,
+}
+
+/// Services by place: an application names few, so finding one is a walk.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    list: Vec<Service>,
+}
+
+impl Services {
+    /// The place of a service, which it keeps for good.
+    pub(super) fn place(&mut self, name: ServiceName<'_>, directory: &Directory) -> u32 {
+        let place = self.list.iter().position(|service| match (&service.wanted, name) {
+            (Wanted::Name(wanted), ServiceName::Name(name)) => **wanted == *name,
+            (Wanted::Id(wanted), ServiceName::Id(id)) => *wanted == id,
+            _ => false,
+        });
+        let place = place.unwrap_or_else(|| {
+            let wanted = match name {
+                ServiceName::Name(name) => Wanted::Name(name.into()),
+                ServiceName::Id(id) => Wanted::Id(id),
+            };
+            let mut service = Service {
+                wanted,
+                id: None,
+                accepts: false,
+                capabilities: [0; 4],
+                window: None,
+                asked: 0,
+                blocked: VecDeque::new(),
+                has_changed: false,
+            };
+            service.look_up(directory);
+            self.list.push(service);
+            self.list.len() - 1
+        });
+        u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    /// One that has changed since it was last named here.
+    pub(super) fn changed(&mut self) -> Option<u32> {
+        let place = self.list.iter().position(|service| service.has_changed)?;
+        self.list.get_mut(place)?.has_changed = false;
+        u32::try_from(place).ok()
+    }
+
+    /// Reads the directory again, for every service. Puts the numbers of those that are gone, or have another number now,
+    /// into `gone`.
+    pub(super) fn look_up(&mut self, directory: &Directory, gone: &mut Vec<u16>) {
+        for service in &mut self.list {
+            let before = service.id;
+            service.look_up(directory);
+            gone.extend(before.filter(|_| service.id != before));
+        }
+    }
+
+    /// There is no directory.
+    pub(super) fn forget(&mut self) {
+        for service in &mut self.list {
+            (service.id, service.accepts, service.asked) = (None, false, 0);
+        }
+    }
+
+    /// Whether a request of this domain can go out.
+    pub(super) fn readiness(&self, place: u32, domain: Domain, obeys_window: bool) -> Readiness {
+        self.readiness_of_more(place, domain, obeys_window, 0)
+    }
+
+    /// Whether one more can, after so many that will.
+    pub(super) fn readiness_of_more(
+        &self,
+        place: u32,
+        domain: Domain,
+        obeys_window: bool,
+        before: usize,
+    ) -> Readiness {
+        let Some(service) = self.list.get(place as usize) else {
+            return Readiness::NotYet(b"No such service.");
+        };
+        let Some(id) = service.id else { return Readiness::NotYet(b"The service is not in the directory.") };
+        if !service.accepts {
+            return Readiness::NotYet(b"The service is down or takes no requests.");
+        }
+        let (word, bit) = (usize::from(domain.0 / 64), domain.0 % 64);
+        if service.capabilities.get(word).is_none_or(|bits| bits >> bit & 1 == 0) {
+            return Readiness::NotYet(b"The service does not serve this domain.");
+        }
+        match service.window {
+            Some(0) => Readiness::WindowFull,
+            Some(window) if obeys_window && service.asked + before as u64 >= window => Readiness::WindowFull,
+            _ => Readiness::Ready(id),
+        }
+    }
+
+    /// A request went out.
+    pub(super) fn count_request(&mut self, place: u32) {
+        if let Some(service) = self.list.get_mut(place as usize) {
+            service.asked += 1;
+        }
+    }
+
+    /// A request was answered, or is given up.
+    pub(super) fn count_answer(&mut self, place: u32) {
+        if let Some(service) = self.list.get_mut(place as usize) {
+            service.asked = service.asked.saturating_sub(1);
+        }
+    }
+
+    /// A stream waits for the service. `is_current` tells streams that are there from those that were; `most` is how many
+    /// there are.
+    pub(super) fn block(
+        &mut self,
+        place: u32,
+        stream: (u32, u32),
+        most: usize,
+        is_current: impl Fn(u32, u32) -> bool,
+    ) {
+        let Some(service) = self.list.get_mut(place as usize) else { return };
+        if service.blocked.len() >= 2 * most + SPARE {
+            service.blocked.retain(|(place, turn)| is_current(*place, *turn));
+        }
+        service.blocked.push_back(stream);
+    }
+
+    /// A stream that waits for the service, and waits no more.
+    pub(super) fn unblock(&mut self, place: u32) -> Option<(u32, u32)> {
+        self.list.get_mut(place as usize)?.blocked.pop_front()
+    }
+
+    /// Whether one request more could go out, and a stream waits for that.
+    pub(super) fn has_room(&self, place: u32) -> bool {
+        self.list.get(place as usize).is_some_and(|service| {
+            service.accepts
+                && !service.blocked.is_empty()
+                && service.window.is_none_or(|window| service.asked < window)
+        })
+    }
+}
+
+/// Streams that may wait twice before the line is swept.
+const SPARE: usize = 64;
+
+impl Service {
+    fn look_up(&mut self, directory: &Directory) {
+        let before = (self.id, self.accepts, self.window, self.capabilities);
+        let entry = match &self.wanted {
+            Wanted::Name(name) => directory.named(name),
+            Wanted::Id(id) => directory.service(*id),
+        };
+        // A service without a name is not one that can be asked, even by its number.
+        let entry = entry.filter(|entry| entry.name().is_some());
+        self.id = entry.map(|entry| entry.id);
+        self.accepts = entry.and_then(ServiceEntry::state).is_some_and(ServiceState::accepts_requests);
+        self.window = entry.and_then(ServiceEntry::load).and_then(|load| load.open_window);
+        self.capabilities = [0; 4];
+        let domains = entry.and_then(ServiceEntry::info).and_then(|info| info.capabilities.as_deref());
+        for domain in domains.unwrap_or_default() {
+            if let Some(word) = self.capabilities.get_mut(usize::from(domain.0 / 64)) {
+                *word |= 1 << (domain.0 % 64);
+            }
+        }
+        self.has_changed |= before != (self.id, self.accepts, self.window, self.capabilities);
+    }
+}

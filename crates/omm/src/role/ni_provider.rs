@@ -1,0 +1,480 @@
+//! The non-interactive (NI) provider: connects to a distribution hub, logs in as a provider, and publishes unasked.
+//!
+//! Nobody requests anything: after the login comes the directory of what is published, then an image of each item, then
+//! its updates, all on negative stream ids. An [`NiProvider`] outlives its connections, as a consumer does: it says when it
+//! wants one, and after each login sends the directory and asks its application for the image of every item
+//! ([`Event::ImageWanted`]), as there is room. It keeps no images itself: the application has them.
+//!
+//! Memory: about a hundred bytes and its name for each item, up to [`Settings::most_items`]. Updating an item is two looks
+//! into a table and no allocation.
+
+mod event;
+mod items;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+
+use super::consumer::Backoff;
+use super::loading::{Loaded, Loading};
+use super::watchlist::{Slots, StreamIds};
+use super::{Outbox, Queue, Sent};
+use crate::domain::directory::{ServiceEntry, filter};
+use crate::domain::login::ROLE_PROVIDER;
+use crate::domain::{Directory, LOGIN_STREAM, LoginRefresh, LoginRequest, directory};
+use crate::rwf::{
+    CloseHeader, DataState, DataType, Domain, Header, Key, MessageView, RefreshHeader, StreamState, flags,
+};
+use crate::{Dictionary, Refused, State};
+pub use event::{Application, Event};
+use items::Item;
+pub use items::{NotAdded, Publish};
+
+/// The stream of the directory: nobody asked for it.
+const DIRECTORY_STREAM: i32 = 0;
+/// The streams of the dictionaries, which alone are asked for.
+const DICTIONARY_STREAMS: [i32; 2] = [3, 4];
+/// Bytes of closes that wait for room.
+const MOST_OWED: usize = 4 << 10;
+
+/// How patient an NI provider is, and how much it takes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Between connections: 1 s, doubling up to 5 s, as the vendor's library.
+    pub reconnect: Backoff,
+    /// Connections to be tried one after the other without one that is logged in; without end if there is none.
+    pub reconnect_attempts: Option<u32>,
+    /// Until the login must be accepted: 45 s.
+    pub login_timeout: Duration,
+    /// Before a login that was closed to recover is tried again on the same connection: 1 s.
+    pub login_again: Duration,
+    /// Items that are published at most.
+    pub most_items: usize,
+    /// Whether the hub's dictionaries are asked for, where it offers them (`SupportProviderDictionaryDownload`).
+    pub downloads_dictionary: bool,
+    /// What of the services is published: what they are and how they are.
+    pub directory_filter: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let consumer = super::consumer::Settings::default();
+        Self {
+            reconnect: consumer.reconnect,
+            reconnect_attempts: None,
+            login_timeout: consumer.login_timeout,
+            login_again: consumer.login_again,
+            most_items: 1_000_000,
+            downloads_dictionary: false,
+            directory_filter: filter::INFO | filter::STATE,
+        }
+    }
+}
+
+/// How far the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Link {
+    #[default]
+    Down,
+    Connecting,
+    Login,
+    /// The directory is to be sent.
+    Directory,
+    Ready,
+    Ended,
+}
+
+/// An NI provider: see the [module](self).
+#[derive(Debug)]
+pub struct NiProvider {
+    settings: Settings,
+    login: Box<[u8]>,
+    directory: Directory,
+    link: Link,
+    attempts: u32,
+    /// When to connect, or to log in, again.
+    again: Option<Nanos>,
+    give_up: Option<Nanos>,
+    owes_login: bool,
+    loading: Option<Box<Loading>>,
+    dictionary: Option<Arc<Dictionary>>,
+    items: Slots<Item>,
+    ids: StreamIds,
+    /// Items whose image is to be asked for, with their turns.
+    unpublished: VecDeque<(u32, u32)>,
+    /// An image had no room.
+    was_full: bool,
+    owed: Queue,
+    now: Nanos,
+}
+
+impl NiProvider {
+    /// A provider of these services, which logs in with `login`; its role is made that of a provider. It wants to connect at
+    /// its first `tick`.
+    ///
+    /// # Errors
+    ///
+    /// A login that no message can hold.
+    pub fn new(
+        settings: Settings,
+        login: &LoginRequest<'_>,
+        services: &[ServiceEntry],
+    ) -> Result<Self, Refused> {
+        let mut provider = Self {
+            settings,
+            login: Box::default(),
+            directory: Directory::new(),
+            link: Link::Down,
+            attempts: 0,
+            again: None,
+            give_up: None,
+            owes_login: false,
+            loading: None,
+            dictionary: None,
+            items: Slots::default(),
+            ids: StreamIds::new(1),
+            unpublished: VecDeque::new(),
+            was_full: false,
+            owed: Queue::new(MOST_OWED),
+            now: Nanos(0),
+        };
+        for service in services {
+            provider.directory.apply(service);
+        }
+        provider.take_login(login)?;
+        Ok(provider)
+    }
+
+    /// Whether items can be published.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.link == Link::Ready
+    }
+
+    /// Whether it is over for good: the login was refused or closed, by either side.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.link == Link::Ended
+    }
+
+    /// Items that are published, or are to be.
+    #[must_use]
+    pub const fn items(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The hub's dictionary, as it was downloaded last.
+    #[must_use]
+    pub const fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        self.dictionary.as_ref()
+    }
+
+    /// The services that are published.
+    #[must_use]
+    pub const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The connection is there: logs in.
+    pub fn connected(&mut self, now: Nanos, out: &mut dyn Outbox) {
+        self.now = now;
+        if self.link == Link::Ended {
+            return;
+        }
+        (self.link, self.again, self.owes_login) = (Link::Login, None, true);
+        self.give_up = Some(self.after(self.settings.login_timeout));
+        self.send_login(out);
+    }
+
+    /// The connection is lost, or could not be had; another one is wanted after a while.
+    pub fn disconnected(&mut self, now: Nanos, application: &mut dyn Application) {
+        self.now = now;
+        if !matches!(self.link, Link::Down | Link::Ended) {
+            self.lose(application);
+        }
+    }
+
+    /// Takes one message of the hub's.
+    pub fn message(
+        &mut self,
+        now: Nanos,
+        bytes: &[u8],
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) {
+        self.now = now;
+        if self.link < Link::Login || self.link == Link::Ended {
+            return;
+        }
+        match MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?))) {
+            Ok((message, header)) => self.take(&message, &header, out, application),
+            Err(fault) => application.event(self, Event::Malformed(fault), out),
+        }
+        self.send_all(out, application);
+    }
+
+    /// Does what is due at `now`, and sends what there is room for. Returns when it wants to be called again, if nothing
+    /// happens before.
+    pub fn tick(
+        &mut self,
+        now: Nanos,
+        out: &mut dyn Outbox,
+        application: &mut dyn Application,
+    ) -> Option<Nanos> {
+        self.now = now;
+        let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
+        if is_due(&mut self.give_up) {
+            application.event(self, Event::TimedOut, out);
+            self.drop_connection(out, application);
+        }
+        let begins = self.link == Link::Down && self.again.is_none();
+        if is_due(&mut self.again) || begins {
+            match self.link {
+                Link::Down => {
+                    self.link = Link::Connecting;
+                    let attempt = self.attempts;
+                    self.attempts += 1;
+                    application.event(self, Event::Connect { attempt }, out);
+                }
+                Link::Login => self.owes_login = true,
+                _ => {}
+            }
+        }
+        self.send_all(out, application);
+        [self.again, self.give_up].into_iter().flatten().min()
+    }
+
+    /// Gives the login other attributes, a new token say, and sends it if there is a login.
+    ///
+    /// # Errors
+    ///
+    /// A login that no message can hold: the old one stays.
+    pub fn renew_login(&mut self, login: &LoginRequest<'_>, out: &mut dyn Outbox) -> Result<(), Refused> {
+        self.take_login(login)?;
+        if self.link >= Link::Login && self.link != Link::Ended {
+            self.owes_login = true;
+            self.send_login(out);
+        }
+        Ok(())
+    }
+
+    /// Says how a service is from now on, or that there is a new one, or none. [`Sent::Full`]: not now; later connections
+    /// hear of it in any case.
+    ///
+    /// # Errors
+    ///
+    /// A service that no message can hold.
+    pub fn change_service(&mut self, change: &ServiceEntry, out: &mut dyn Outbox) -> Result<Sent, Refused> {
+        if self.link == Link::Ready {
+            let all = filter::ALL;
+            let sent =
+                out.encode(&mut |room| directory::encode_update(DIRECTORY_STREAM, all, [change], room))?;
+            if sent == Sent::Queued {
+                self.directory.apply(change);
+            }
+            return Ok(sent);
+        }
+        self.directory.apply(change);
+        Ok(Sent::NotOpen)
+    }
+
+    /// Logs out: the hub makes the items suspect. The connection is to be closed when that is sent
+    /// ([`Event::Disconnect`]), and the provider has ended.
+    pub fn log_out(&mut self, out: &mut dyn Outbox, application: &mut dyn Application) {
+        if self.link >= Link::Login && self.link != Link::Ended {
+            let close = CloseHeader::new(Domain::LOGIN, LOGIN_STREAM);
+            let mut bytes = [0; 16];
+            let len = close.encode(&mut bytes).unwrap_or(0);
+            self.owe(bytes.get(..len).unwrap_or_default(), out);
+            application.event(self, Event::Disconnect, out);
+        }
+        let state = State {
+            stream: StreamState::CLOSED,
+            data: DataState::SUSPECT,
+            text: b"Logged out.",
+            ..State::OPEN_OK
+        };
+        self.end(&state, out, application);
+    }
+
+    fn after(&self, wait: Duration) -> Nanos {
+        Nanos(self.now.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    fn take_login(&mut self, login: &LoginRequest<'_>) -> Result<(), Refused> {
+        let mut login = login.clone();
+        login.attributes.role = Some(ROLE_PROVIDER);
+        let mut bytes = vec![0; 0xFFFF];
+        let len = login.encode(&mut bytes)?;
+        bytes.truncate(len);
+        self.login = bytes.into();
+        Ok(())
+    }
+
+    fn send_login(&mut self, out: &mut dyn Outbox) {
+        if self.owes_login && out.send(&self.login) != Sent::Full {
+            self.owes_login = false;
+        }
+    }
+
+    fn owe(&mut self, message: &[u8], out: &mut dyn Outbox) {
+        if !self.owed.send_on(out) || out.send(message) == Sent::Full {
+            // A hub that reads nothing, for so long that nothing more can wait, is not told either.
+            let _ = self.owed.send(message);
+        }
+    }
+
+    fn lose(&mut self, app: &mut dyn Application) {
+        (self.link, self.give_up, self.owes_login, self.loading) = (Link::Down, None, false, None);
+        self.again = Some(self.after(self.settings.reconnect.after(self.attempts)));
+        self.owed = Queue::new(MOST_OWED);
+        self.unpublish();
+        let nowhere = &mut Queue::new(0);
+        app.event(self, Event::Lost, nowhere);
+        if self.settings.reconnect_attempts.is_some_and(|most| self.attempts >= most) {
+            let text = b"No connection could be had.";
+            let state =
+                State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text, ..State::OPEN_OK };
+            self.end(&state, nowhere, app);
+        }
+    }
+
+    fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        app.event(self, Event::Disconnect, out);
+        self.lose(app);
+    }
+
+    fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
+        (self.link, self.again, self.give_up, self.loading) = (Link::Ended, None, None, None);
+        self.unpublish();
+        app.event(self, Event::Ended { state: *state }, out);
+    }
+
+    fn take(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        let id = message.stream_id();
+        match header {
+            Header::Refresh(_) | Header::Status(_) if id == LOGIN_STREAM => {
+                self.login_message(message, header, out, app);
+            }
+            Header::Refresh(_) | Header::Status(_) if DICTIONARY_STREAMS.contains(&id) => {
+                self.dictionary_message(message, header, out, app);
+            }
+            _ => {
+                let item = self.item_of(id);
+                app.event(self, Event::Message { item, message }, out);
+            }
+        }
+    }
+
+    fn login_message(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        let Some(state) = header.state() else { return };
+        app.event(self, Event::Login { message, state }, out);
+        match state.stream {
+            StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
+                app.event(self, Event::Disconnect, out);
+                return self.end(&state, out, app);
+            }
+            StreamState::CLOSED_RECOVER if self.link == Link::Login => {
+                self.again = Some(self.after(self.settings.login_again));
+                return;
+            }
+            StreamState::CLOSED_RECOVER => return self.drop_connection(out, app),
+            _ => {}
+        }
+        let Header::Refresh(refresh) = header else { return };
+        let is_accepted = state.stream == StreamState::OPEN && state.data == DataState::OK;
+        if self.link != Link::Login || !is_accepted {
+            return;
+        }
+        let has_dictionary = match LoginRefresh::read(refresh) {
+            Ok(refresh) => refresh.features.support_provider_dictionary_download == Some(1),
+            Err(fault) => {
+                app.event(self, Event::Malformed(fault), out);
+                false
+            }
+        };
+        (self.link, self.attempts, self.again, self.give_up) = (Link::Directory, 0, None, None);
+        if self.settings.downloads_dictionary && has_dictionary {
+            self.loading = Some(Box::default());
+        }
+    }
+
+    fn dictionary_message(
+        &mut self,
+        message: &MessageView<'_>,
+        header: &Header<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        let Some(loading) = self.loading.as_mut() else { return };
+        match loading.message(message, header) {
+            Ok(Loaded::More) => {}
+            Ok(Loaded::All) => {
+                if let Some(loading) = self.loading.take() {
+                    let dictionary = Arc::new(loading.finish());
+                    self.dictionary = Some(dictionary.clone());
+                    app.event(self, Event::Dictionary(&dictionary), out);
+                }
+            }
+            // Publishing does not wait for it, so neither is there a hurry: the next connection asks again.
+            Ok(Loaded::Again) => self.loading = None,
+            Err(failed) => {
+                self.loading = None;
+                app.event(self, Event::DictionaryFailed(&failed), out);
+            }
+        }
+    }
+
+    fn send_all(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        self.send_login(out);
+        if !self.owed.is_empty() && !self.owed.send_on(out) {
+            return;
+        }
+        if self.link == Link::Directory && self.send_directory(out) {
+            self.link = Link::Ready;
+            app.event(self, Event::Ready, out);
+        }
+        if self.link != Link::Ready {
+            return;
+        }
+        let service = self.directory.services().next().map(|service| service.id);
+        if let (Some(loading), Some(service)) = (self.loading.as_mut(), service) {
+            loading.ask(DICTIONARY_STREAMS, service, out);
+        }
+        self.ask_for_images(out, app);
+    }
+
+    /// Whether there was room.
+    fn send_directory(&mut self, out: &mut dyn Outbox) -> bool {
+        use flags::refresh as flag;
+        let header = RefreshHeader {
+            flags: flag::REFRESH_COMPLETE | flag::CLEAR_CACHE,
+            key: Some(Key { filter: Some(self.settings.directory_filter), ..Key::default() }),
+            ..RefreshHeader::new(
+                Domain::SOURCE,
+                DIRECTORY_STREAM,
+                State { text: b"Source Directory Refresh Completed", ..State::OPEN_OK },
+                DataType::MAP,
+            )
+        };
+        let (services, filter) = (&self.directory, self.settings.directory_filter);
+        let sent = out.encode(&mut |room| {
+            header.encode_with(room, |room| directory::encode_services(services.services(), filter, room))
+        });
+        sent != Ok(Sent::Full)
+    }
+}

@@ -1,0 +1,256 @@
+//! Items that are published.
+
+use super::{Application, Event, Link, NiProvider};
+use crate::Refused;
+use crate::domain::LOGIN_STREAM;
+use crate::role::watchlist::{Handle, Owner};
+use crate::role::{Outbox, Sent};
+use crate::rwf::{
+    AckHeader, DataState, Domain, GenericHeader, Header, Key, NameType, RefreshHeader, StatusHeader,
+    StreamState, UpdateHeader,
+};
+
+/// An item.
+#[derive(Debug)]
+pub(super) struct Item {
+    domain: Domain,
+    service_id: u16,
+    name_type: Option<NameType>,
+    name: Box<[u8]>,
+    /// Its stream's, which it keeps.
+    id: i32,
+    /// Its image went out on this connection.
+    is_published: bool,
+    closure: u64,
+}
+
+impl Item {
+    fn key(&self) -> Key<'_> {
+        Key { name_type: self.name_type, ..Key::item(self.service_id, &self.name) }
+    }
+}
+
+/// Why an item was not added: the caller's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAdded {
+    /// [`Settings::most_items`](super::Settings::most_items) are.
+    #[error("{0} items are published, and no more may be")]
+    TooMany(usize),
+    /// A name has 255 bytes at most.
+    #[error("the name has {0} bytes: no key holds more than 255")]
+    LongName(usize),
+}
+
+/// What is published of an item. Stream id, domain and key are put in; the rest is as given.
+#[derive(Debug, Clone, Copy)]
+pub enum Publish<'a> {
+    /// An image. Its flags say whether it is complete; the vendor's library has its quality of service with it.
+    Refresh(RefreshHeader<'a>),
+    /// A change.
+    Update(UpdateHeader<'a>),
+    /// A state. A stream state of CLOSED withdraws the item: see [`NiProvider::withdraw`] for the short way.
+    Status(StatusHeader<'a>),
+    /// A generic message.
+    Generic(GenericHeader<'a>),
+}
+
+impl NiProvider {
+    /// Adds an item. Its image is asked for when there is a connection, with the next `message` or `tick` at the earliest.
+    ///
+    /// # Errors
+    ///
+    /// See [`NotAdded`].
+    pub fn add(
+        &mut self,
+        service_id: u16,
+        domain: Domain,
+        name: &[u8],
+        closure: u64,
+    ) -> Result<Handle, NotAdded> {
+        if self.items.len() >= self.settings.most_items {
+            return Err(NotAdded::TooMany(self.items.len()));
+        }
+        if name.len() > usize::from(u8::MAX) {
+            return Err(NotAdded::LongName(name.len()));
+        }
+        let item = Item {
+            domain,
+            service_id,
+            name_type: None,
+            name: name.into(),
+            id: 0,
+            is_published: false,
+            closure,
+        };
+        let place = self.items.insert(item);
+        let id = self.ids.take(Owner::Stream(place));
+        if let Some(item) = self.items.get_mut(place) {
+            item.id = -id;
+        }
+        let turn = self.items.turn(place);
+        self.unpublished.push_back((place, turn));
+        if self.unpublished.len() > 2 * self.items.len() + 64 {
+            let items = &self.items;
+            self.unpublished.retain(|(place, turn)| items.is_current(*place, *turn));
+        }
+        Ok(Handle::of(place, turn))
+    }
+
+    /// Whether the item's image went out on this connection.
+    #[must_use]
+    pub fn is_published(&self, item: Handle) -> bool {
+        self.item(item).is_some_and(|item| item.is_published)
+    }
+
+    /// Sends something of an item. The image comes first: until it went out on this connection, others are
+    /// [not taken](Sent::NotOpen). A status that closes the stream takes the item away.
+    ///
+    /// # Errors
+    ///
+    /// A member that is too long.
+    pub fn publish(
+        &mut self,
+        item: Handle,
+        what: &Publish<'_>,
+        payload: &[u8],
+        out: &mut dyn Outbox,
+    ) -> Result<Sent, Refused> {
+        let is_ready = self.link == Link::Ready;
+        let Some(entry) = self.item(item).filter(|_| is_ready) else { return Ok(Sent::NotOpen) };
+        let is_image = matches!(what, Publish::Refresh(_));
+        if !is_image && !entry.is_published {
+            return Ok(Sent::NotOpen);
+        }
+        let (domain, stream_id, key) = (entry.domain, entry.id, Some(entry.key()));
+        let header = match *what {
+            Publish::Refresh(header) => Header::Refresh(RefreshHeader { domain, stream_id, key, ..header }),
+            Publish::Update(header) => Header::Update(UpdateHeader { domain, stream_id, key, ..header }),
+            Publish::Status(header) => Header::Status(StatusHeader { domain, stream_id, key, ..header }),
+            Publish::Generic(header) => Header::Generic(GenericHeader { domain, stream_id, ..header }),
+        };
+        let sent = out.encode(&mut |room| {
+            header.encode_with(room, |room| {
+                room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+                Ok(payload.len())
+            })
+        })?;
+        let is_withdrawn = header.state().is_some_and(|state| state.stream == StreamState::CLOSED);
+        self.was_full |= is_image && sent == Sent::Full;
+        if sent == Sent::Queued {
+            if is_withdrawn {
+                self.forget(item);
+            } else if let Some(entry) = self.item_mut(item) {
+                entry.is_published |= is_image;
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Takes an item away, with a status of CLOSED and SUSPECT and this text if it is published. [`Sent::Full`]: it is there
+    /// still.
+    ///
+    /// # Errors
+    ///
+    /// A text that is too long.
+    pub fn withdraw(&mut self, item: Handle, text: &[u8], out: &mut dyn Outbox) -> Result<Sent, Refused> {
+        if self.link == Link::Ready && self.is_published(item) {
+            let state = crate::State {
+                stream: StreamState::CLOSED,
+                data: DataState::SUSPECT,
+                text,
+                ..crate::State::OPEN_OK
+            };
+            let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+            return self.publish(item, &Publish::Status(status), &[], out);
+        }
+        self.forget(item);
+        Ok(Sent::NotOpen)
+    }
+
+    /// Acknowledges a post of the hub's: see [`post::ack`](crate::domain::post::ack).
+    ///
+    /// # Errors
+    ///
+    /// A member that is too long.
+    pub fn ack(&mut self, ack: &AckHeader<'_>, out: &mut dyn Outbox) -> Result<Sent, Refused> {
+        if self.link != Link::Ready {
+            return Ok(Sent::NotOpen);
+        }
+        out.encode(&mut |room| ack.encode(room))
+    }
+
+    /// Sends a generic message on the login stream; the stream id is put in.
+    ///
+    /// # Errors
+    ///
+    /// A member that is too long.
+    pub fn login_generic(
+        &mut self,
+        generic: &GenericHeader<'_>,
+        payload: &[u8],
+        out: &mut dyn Outbox,
+    ) -> Result<Sent, Refused> {
+        if self.link != Link::Ready {
+            return Ok(Sent::NotOpen);
+        }
+        let header = GenericHeader { stream_id: LOGIN_STREAM, ..*generic };
+        out.encode(&mut |room| {
+            header.encode_with(room, |room| {
+                room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+                Ok(payload.len())
+            })
+        })
+    }
+
+    fn item(&self, item: Handle) -> Option<&Item> {
+        self.items.get(item.place).filter(|_| self.items.is_current(item.place, item.turn))
+    }
+
+    fn item_mut(&mut self, item: Handle) -> Option<&mut Item> {
+        if self.items.is_current(item.place, item.turn) { self.items.get_mut(item.place) } else { None }
+    }
+
+    fn forget(&mut self, item: Handle) {
+        if let Some(entry) = self.item(item) {
+            self.ids.free(entry.id.saturating_neg());
+            self.items.remove(item.place);
+        }
+    }
+
+    /// The item whose stream it is.
+    pub(super) fn item_of(&self, id: i32) -> Option<Handle> {
+        match self.ids.find(id.checked_neg().filter(|id| *id > 0)?)? {
+            Owner::Stream(place) => Some(Handle::of(place, self.items.turn(place))),
+            Owner::Batch(_) => None,
+        }
+    }
+
+    /// Nothing is published: there is no connection. All images are wanted on the next.
+    pub(super) fn unpublish(&mut self) {
+        self.unpublished.clear();
+        for place in 0..self.items.places() {
+            if let Some(item) = self.items.get_mut(place) {
+                item.is_published = false;
+                self.unpublished.push_back((place, self.items.turn(place)));
+            }
+        }
+    }
+
+    /// Asks for the images that are not out, one after the other, until one has no room.
+    pub(super) fn ask_for_images(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
+        while let Some((place, turn)) = self.unpublished.pop_front() {
+            let handle = Handle::of(place, turn);
+            let Some(closure) = self.item(handle).filter(|item| !item.is_published).map(|item| item.closure)
+            else {
+                continue;
+            };
+            self.was_full = false;
+            app.event(self, Event::ImageWanted { item: handle, closure }, out);
+            if std::mem::take(&mut self.was_full) {
+                self.unpublished.push_front((place, turn));
+                return;
+            }
+        }
+    }
+}
