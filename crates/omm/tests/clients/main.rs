@@ -1,0 +1,15 @@
+//! The client's side of a connection, consumer and NI provider, against captured conversations, made-up peers, and
+//! hostile ones.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test")]
+
+#[allow(dead_code, reason = "texts are for other tests")]
+#[path = "../shared_data/mod.rs"]
+mod shared_data;
+
+mod captured;
+mod desk;
+mod publishing;
+mod recovery;
+mod replay;
+mod requests;
