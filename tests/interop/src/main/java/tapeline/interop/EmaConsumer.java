@@ -1,0 +1,103 @@
+package tapeline.interop;
+
+import com.refinitiv.ema.access.EmaFactory;
+import com.refinitiv.ema.access.OmmConsumer;
+import com.refinitiv.ema.access.OmmConsumerConfig;
+import com.refinitiv.ema.access.ReqMsg;
+import com.refinitiv.ema.rdm.EmaRdm;
+import java.util.List;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
+
+/**
+ * A consumer on LSEG's library that goes through steps, one after the other, on one connection.
+ *
+ * <p>Each step ends with a line {@code {"event":"step","step":NAME,"passed":…}}; what it saw comes with it. The exit
+ * code is 0 if all passed, 1 if one did not, 2 for a wrong command line.
+ */
+final class EmaConsumer {
+    private static final List<String> STEPS = List.of(
+            "login", "dictionary", "items", "view", "snapshot", "post", "generic", "book", "big", "reconnect");
+    private static final String USAGE = "EmaConsumer --server HOST:PORT [--transport tcp|tls|ws-rwf|ws-json|…]"
+            + " [--compression none|zlib|lz4] [--service NAME] [--user NAME] [--dictionary FOLDER, else downloaded]"
+            + " [--truststore JKS --password TEXT] [--items N] [--updates N of each item] [--timeout SECONDS of a step]"
+            + " STEP… of " + STEPS;
+
+    private final Options options;
+    private final long timeoutNanos;
+    final String service;
+    final OmmConsumer consumer;
+
+    public static void main(String[] arguments) {
+        Options options = new Options(arguments, USAGE, Set.of(
+                "server", "transport", "compression", "service", "user", "dictionary", "truststore", "password",
+                "items", "updates", "timeout"));
+        if (!STEPS.containsAll(options.words())) {
+            System.err.println("usage: " + USAGE);
+            System.exit(2);
+        }
+        boolean passed;
+        try {
+            passed = new EmaConsumer(options).run();
+        } catch (RuntimeException failure) {
+            Line.event("failed").with("text", failure.toString()).print();
+            passed = false;
+        }
+        // The library's threads would otherwise keep the process.
+        System.exit(passed ? 0 : 1);
+    }
+
+    private EmaConsumer(Options options) {
+        this.options = options;
+        timeoutNanos = options.number("timeout", 30) * 1_000_000_000L;
+        service = options.text("service", "DIRECT_FEED");
+        OmmConsumerConfig config = EmaFactory.createOmmConsumerConfig(EmaConfigFile.consumer(options))
+                .operationModel(OmmConsumerConfig.OperationModel.USER_DISPATCH)
+                .username(options.text("user", "interop"));
+        if (options.has("truststore")) {
+            config.tunnelingKeyStoreFile(options.text("truststore")).tunnelingKeyStorePasswd(options.text("password"))
+                    .tunnelingSecurityProtocol("TLS");
+        }
+        consumer = EmaFactory.createOmmConsumer(config);
+        Line.event("connected").print();
+    }
+
+    private boolean run() {
+        boolean passed = true;
+        for (String step : options.words()) {
+            Line line = Line.event("step").with("step", step);
+            long start = System.nanoTime();
+            boolean good;
+            try {
+                good = new ConsumerSteps(this, line, options.number("items", 100), options.number("updates", 2)).take(step);
+            } catch (RuntimeException failure) {
+                line.with("text", failure.toString());
+                good = false;
+            }
+            line.with("seconds", String.format("%.2f", (System.nanoTime() - start) / 1e9)).with("passed", good).print();
+            passed &= good;
+        }
+        consumer.uninitialize();
+        return passed;
+    }
+
+    ReqMsg request(int domain, String name) {
+        return EmaFactory.createReqMsg().domainType(domain).serviceName(service).name(name);
+    }
+
+    ReqMsg price(String name) {
+        return request(EmaRdm.MMT_MARKET_PRICE, name);
+    }
+
+    /** Handles what arrives until something is the case; false if the time is over before. */
+    boolean await(BooleanSupplier condition) {
+        long end = System.nanoTime() + timeoutNanos;
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() > end) {
+                return false;
+            }
+            consumer.dispatch(50_000);
+        }
+        return true;
+    }
+}
