@@ -98,6 +98,10 @@ final class ConsumerSteps {
     private boolean items() {
         List<Stream> streams = new ArrayList<>();
         for (int number = 0; number < items; number++) {
+            Stream before = number < session.window ? null : streams.get(number - session.window);
+            if (before != null && !session.await(() -> before.refreshes > 0)) {
+                return false;
+            }
             streams.add(open(session.price("ITEM" + number)));
         }
         boolean came = session.await(() -> streams.stream().allMatch(each -> each.refreshes > 0 && each.updates >= updates));

@@ -23,8 +23,13 @@ final class EmaConsumer {
             + " [--truststore JKS --password TEXT] [--items N] [--updates N of each item] [--timeout SECONDS of a step]"
             + " STEP… of " + STEPS;
 
+    /** Over JSON the library fails when its buffers are full, so that no more are asked for at once. */
+    private static final int JSON_WINDOW = 100;
+
     private final Options options;
     private final long timeoutNanos;
+    /** Items that may be without an answer. */
+    final int window;
     final String service;
     final OmmConsumer consumer;
 
@@ -49,7 +54,8 @@ final class EmaConsumer {
 
     private EmaConsumer(Options options) {
         this.options = options;
-        timeoutNanos = options.number("timeout", 30) * 1_000_000_000L;
+        timeoutNanos = options.number("timeout", 60) * 1_000_000_000L;
+        window = options.transport().json() ? JSON_WINDOW : Integer.MAX_VALUE;
         service = options.text("service", "DIRECT_FEED");
         OmmConsumerConfig config = EmaFactory.createOmmConsumerConfig(EmaConfigFile.consumer(options))
                 .operationModel(OmmConsumerConfig.OperationModel.USER_DISPATCH)

@@ -1,10 +1,8 @@
 package tapeline.interop;
 
 import com.refinitiv.eta.codec.Buffer;
-import com.refinitiv.eta.codec.Codec;
 import com.refinitiv.eta.codec.CodecFactory;
 import com.refinitiv.eta.codec.CodecReturnCodes;
-import com.refinitiv.eta.codec.DataStates;
 import com.refinitiv.eta.codec.DataTypes;
 import com.refinitiv.eta.codec.DecodeIterator;
 import com.refinitiv.eta.codec.FieldEntry;
@@ -13,38 +11,20 @@ import com.refinitiv.eta.codec.Map;
 import com.refinitiv.eta.codec.MapEntry;
 import com.refinitiv.eta.codec.Msg;
 import com.refinitiv.eta.codec.MsgClasses;
-import com.refinitiv.eta.codec.StateCodes;
-import com.refinitiv.eta.codec.StreamStates;
 import com.refinitiv.eta.rdm.DomainTypes;
-import com.refinitiv.eta.rdm.Login;
-import com.refinitiv.eta.transport.BindOptions;
-import com.refinitiv.eta.transport.CompressionTypes;
-import com.refinitiv.eta.transport.ConnectionTypes;
-import com.refinitiv.eta.transport.Server;
-import com.refinitiv.eta.transport.Transport;
-import com.refinitiv.eta.transport.TransportFactory;
-import com.refinitiv.eta.valueadd.domainrep.rdm.login.LoginMsgFactory;
-import com.refinitiv.eta.valueadd.domainrep.rdm.login.LoginMsgType;
-import com.refinitiv.eta.valueadd.domainrep.rdm.login.LoginRefresh;
-import com.refinitiv.eta.valueadd.domainrep.rdm.login.LoginStatus;
-import com.refinitiv.eta.valueadd.reactor.ReactorAcceptOptions;
 import com.refinitiv.eta.valueadd.reactor.ReactorCallbackReturnCodes;
 import com.refinitiv.eta.valueadd.reactor.ReactorChannel;
-import com.refinitiv.eta.valueadd.reactor.ReactorFactory;
 import com.refinitiv.eta.valueadd.reactor.ReactorMsgEvent;
 import java.io.IOException;
-import java.nio.channels.SelectionKey;
 import java.util.HashMap;
-import java.util.Set;
 
 /**
- * What non-interactive providers publish to, on LSEG's transport and codec: takes logins (but for the user {@code denied}),
+ * What non-interactive providers publish to, on LSEG's transport and codec: takes logins (but for the user {@link #DENIED}),
  * the directory and every item, and says what it got when the provider leaves.
  */
-final class EtaAcceptor extends EtaSession {
+final class EtaAcceptor extends EtaServer {
     private static final String USAGE = "EtaAcceptor --port N --dictionary FOLDER [--compression none|zlib|lz4]"
             + " [--keystore JKS --password TEXT]";
-    private static final String DENIED = "denied";
 
     /** One provider. */
     private static final class Publisher {
@@ -61,52 +41,15 @@ final class EtaAcceptor extends EtaSession {
         boolean said;
     }
 
-    private final Server server;
     private final java.util.Map<ReactorChannel, Publisher> publishers = new HashMap<>();
     private final DecodeIterator iterator = CodecFactory.createDecodeIterator();
 
     public static void main(String[] arguments) throws IOException {
-        Options options = new Options(arguments, USAGE, Set.of("port", "dictionary", "compression", "keystore", "password"));
-        EtaAcceptor acceptor = new EtaAcceptor(options);
-        Line.event("listening").with("port", options.text("port")).print();
-        while (true) {
-            acceptor.turn(1000);
-        }
+        new EtaAcceptor(new Options(arguments, USAGE, OPTIONS)).serve();
     }
 
     private EtaAcceptor(Options options) throws IOException {
-        super(options, 1);
-        BindOptions bind = TransportFactory.createBindOptions();
-        bind.serviceName(options.text("port"));
-        bind.majorVersion(RWF_MAJOR);
-        bind.minorVersion(RWF_MINOR);
-        bind.protocolType(Codec.protocolType());
-        bind.guaranteedOutputBuffers(500);
-        bind.wSocketOpts().protocols("rssl.rwf, tr_json2, rssl.json.v2");
-        bind.compressionType(switch (options.text("compression", "none")) {
-            case "zlib" -> CompressionTypes.ZLIB;
-            case "lz4" -> CompressionTypes.LZ4;
-            default -> CompressionTypes.NONE;
-        });
-        if (options.has("keystore")) {
-            bind.connectionType(ConnectionTypes.ENCRYPTED);
-            bind.encryptionOptions().keystoreFile(options.text("keystore"));
-            bind.encryptionOptions().keystorePasswd(options.text("password"));
-        }
-        server = Transport.bind(bind, error.error());
-        if (server == null) {
-            throw new IllegalStateException(error.error().text());
-        }
-        server.selectableChannel().register(selector, SelectionKey.OP_ACCEPT, server);
-    }
-
-    @Override
-    void onAcceptable(SelectionKey key) {
-        ReactorAcceptOptions accept = ReactorFactory.createReactorAcceptOptions();
-        accept.websocketAcceptOptions().sendPingMessage(true);
-        if (reactor.accept(server, accept, called(ReactorFactory.createProviderRole()), error) < 0) {
-            Line.event("refused").with("text", error.toString()).print();
-        }
+        super(options);
     }
 
     @Override
@@ -142,7 +85,7 @@ final class EtaAcceptor extends EtaSession {
             case MsgClasses.REQUEST -> {
                 if (message.domainType() == DomainTypes.LOGIN) {
                     publisher.user = message.msgKey().name().toString();
-                    answer(channel, message.streamId(), publisher.user);
+                    answerLogin(channel, message.streamId(), publisher.user);
                 }
             }
             case MsgClasses.CLOSE -> {
@@ -162,39 +105,6 @@ final class EtaAcceptor extends EtaSession {
             default -> { }
         }
         return ReactorCallbackReturnCodes.SUCCESS;
-    }
-
-    private void answer(ReactorChannel channel, int stream, String user) {
-        var message = LoginMsgFactory.createMsg();
-        boolean denied = user.equals(DENIED);
-        Buffer text = CodecFactory.createBuffer();
-        text.data(denied ? "not you" : "Welcome");
-        if (denied) {
-            message.rdmMsgType(LoginMsgType.STATUS);
-            LoginStatus status = (LoginStatus) message;
-            status.applyHasState();
-            status.state().streamState(StreamStates.CLOSED);
-            status.state().dataState(DataStates.SUSPECT);
-            status.state().code(StateCodes.NOT_ENTITLED);
-            status.state().text(text);
-        } else {
-            message.rdmMsgType(LoginMsgType.REFRESH);
-            LoginRefresh refresh = (LoginRefresh) message;
-            refresh.applySolicited();
-            refresh.applyHasUserName();
-            refresh.userName().data(user);
-            refresh.applyHasUserNameType();
-            refresh.userNameType(Login.UserIdTypes.NAME);
-            refresh.state().streamState(StreamStates.OPEN);
-            refresh.state().dataState(DataStates.OK);
-            refresh.state().text(text);
-            refresh.applyHasFeatures();
-            refresh.features().applyHasSupportPost();
-            refresh.features().supportOMMPost(1);
-        }
-        message.streamId(stream);
-        must(channel.submit(message, ReactorFactory.createReactorSubmitOptions(), error));
-        Line.event("login").with("user", user).with("accepted", !denied).print();
     }
 
     private void take(ReactorChannel channel, Publisher publisher, Msg message) {

@@ -40,9 +40,11 @@ import java.util.stream.IntStream;
 final class EtaConsumer extends EtaSession {
     private static final List<String> STEPS = List.of("batch", "reissue", "pause");
     private static final String USAGE = "EtaConsumer --server HOST:PORT --dictionary FOLDER [--transport …]"
-            + " [--compression none|zlib|lz4] [--truststore JKS --password TEXT] [--items N] [--timeout SECONDS] STEP… of " + STEPS;
+            + " [--compression none|zlib|lz4] [--truststore JKS --password TEXT] [--items N] [--updates N of each item] [--timeout SECONDS] STEP… of " + STEPS;
     /** Logins, directories and dictionaries have the ids before. */
     private static final int FIRST_STREAM = 10;
+    /** Their names fit into a message that need not be fragmented. */
+    private static final int LARGEST_BATCH = 500;
 
     /** What came on one stream. */
     private static final class Seen {
@@ -61,7 +63,7 @@ final class EtaConsumer extends EtaSession {
 
     public static void main(String[] arguments) throws IOException {
         Options options = new Options(arguments, USAGE, Set.of(
-                "server", "dictionary", "transport", "compression", "truststore", "password", "items", "timeout"));
+                "server", "dictionary", "transport", "compression", "truststore", "password", "items", "updates", "timeout"));
         if (!STEPS.containsAll(options.words())) {
             System.err.println("usage: " + USAGE);
             System.exit(2);
@@ -125,7 +127,8 @@ final class EtaConsumer extends EtaSession {
     }
 
     private boolean batch(Line line) throws IOException {
-        int items = options.number("items", 100);
+        int items = Math.min(options.number("items", 100), LARGEST_BATCH);
+        int updates = options.number("updates", 1);
         int stream = next;
         next += items + 1;
         RequestMsg request = request(stream, null);
@@ -134,7 +137,7 @@ final class EtaConsumer extends EtaSession {
         request.encodedDataBody(itemList(items));
         submit(request);
         List<Integer> ids = IntStream.rangeClosed(stream + 1, stream + items).boxed().toList();
-        boolean came = await(() -> seen(stream).closed && ids.stream().allMatch(id -> seen(id).refreshes > 0 && seen(id).updates > 0));
+        boolean came = await(() -> seen(stream).closed && ids.stream().allMatch(id -> seen(id).refreshes > 0 && seen(id).updates >= updates));
         ids.forEach(this::close);
         line.with("answer", seen(stream).text).with("refreshes", ids.stream().filter(id -> seen(id).refreshes > 0).count());
         return came;
@@ -232,7 +235,7 @@ final class EtaConsumer extends EtaSession {
     }
 
     private boolean await(BooleanSupplier condition) throws IOException {
-        long end = System.nanoTime() + options.number("timeout", 30) * 1_000_000_000L;
+        long end = System.nanoTime() + options.number("timeout", 60) * 1_000_000_000L;
         while (!condition.getAsBoolean()) {
             if (failure != null || System.nanoTime() > end) {
                 return false;

@@ -1,0 +1,118 @@
+//! Consumers and interactive providers.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::column::{Column, Outcome, Scenario};
+use crate::program::{Place, Program, free_port};
+use crate::way::Way;
+
+/// What every consumer goes through, in this order; the last kills the provider.
+const SCENARIOS: [Scenario; 13] = [
+    ("login", "login and directory"),
+    ("dictionary", "dictionary downloaded"),
+    ("items", "items requested, refreshed, updated, closed; one unknown"),
+    ("view", "view"),
+    ("snapshot", "snapshot"),
+    ("post", "posts on and off stream, ack and nak"),
+    ("generic", "generic messages both ways"),
+    ("book", "MarketByOrder"),
+    ("big", "refresh of a megabyte"),
+    ("batch", "batch of up to 500 in one message"),
+    ("reissue", "reissue"),
+    ("pause", "pause and resume"),
+    ("reconnect", "provider killed and back"),
+];
+/// Those of them that EMA cannot send: ETA does.
+const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
+
+/// The library against itself.
+pub(crate) fn control() -> Column {
+    Column {
+        title: "EMA and ETA consumers, EMA and ETA providers",
+        scenarios: &SCENARIOS,
+        explained: lost_by_ema,
+        session: |place, way| {
+            let mut seen = Vec::new();
+            let port = free_port();
+            let ema = || server(place, "EmaProvider", way, port);
+            match ema() {
+                Ok(provider) => {
+                    eta_consumer(place, way, port, &["reissue", "pause"], &mut seen);
+                    ema_consumer(place, way, port, provider, &ema, &mut seen);
+                }
+                Err(why) => seen.push(("login", Outcome::Failed(why))),
+            }
+            // EMA hands a batch to its application as one request and has no way to open the items of it.
+            let port = free_port();
+            match server(place, "EtaProvider", way, port) {
+                Ok(_provider) => eta_consumer(place, way, port, &["batch"], &mut seen),
+                Err(why) => seen.push(("batch", Outcome::Failed(why))),
+            }
+            seen
+        },
+        cells: BTreeMap::new(),
+    }
+}
+
+/// What EMA's clients cannot do, whoever the server is.
+pub(crate) fn lost_by_ema(scenario: &'static str, way: Way) -> Option<&'static str> {
+    (scenario == "reconnect" && way.transport.ends_with("ws-rwf")).then_some(
+        "EMA's clients come back over this transport, but what they send after that is lost or cannot be read, \
+         by EMA's servers too; not always",
+    )
+}
+
+fn server(place: &Place, class: &str, way: Way, port: u16) -> Result<Program, String> {
+    let mut server = place.start(place.java_server(class, way, port), &format!("{class}.log"));
+    server.wait_for("listening")?;
+    Ok(server)
+}
+
+fn eta_consumer(place: &Place, way: Way, port: u16, steps: &[&str], seen: &mut Vec<(&'static str, Outcome)>) {
+    let mut command = place.java_client("EtaConsumer", way, port);
+    command.args(["--dictionary", &place.dictionary()]).args(steps);
+    let mut consumer = place.start(command, "EtaConsumer.log");
+    while let Some(event) = consumer.event() {
+        note(seen, &event);
+    }
+}
+
+/// Through all that EMA can, against a provider that can be started again.
+fn ema_consumer(
+    place: &Place,
+    way: Way,
+    port: u16,
+    mut provider: Program,
+    again: &dyn Fn() -> Result<Program, String>,
+    seen: &mut Vec<(&'static str, Outcome)>,
+) {
+    let mut command = place.java_client("EmaConsumer", way, port);
+    let steps = SCENARIOS.iter().map(|(name, _)| *name).filter(|name| !OF_ETA.contains(name));
+    command.args(steps.filter(|name| lost_by_ema(name, way).is_none()));
+    let mut consumer = place.start(command, "EmaConsumer.log");
+    while let Some(event) = consumer.event() {
+        if event["event"] == "ready" {
+            provider.kill();
+            match again() {
+                Ok(running) => provider = running,
+                Err(why) => {
+                    seen.push(("reconnect", Outcome::Failed(why)));
+                    break;
+                }
+            }
+        }
+        note(seen, &event);
+        if event["event"] == "failed" {
+            seen.push(("login", Outcome::Failed(event["text"].to_string())));
+        }
+    }
+}
+
+/// A step of a consumer is a scenario here.
+fn note(seen: &mut Vec<(&'static str, Outcome)>, event: &Value) {
+    if let Some((name, _)) = SCENARIOS.iter().find(|(name, _)| event["step"] == *name) {
+        seen.push((name, Outcome::of(event["passed"] == true, event)));
+    }
+}

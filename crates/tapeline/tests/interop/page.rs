@@ -1,0 +1,51 @@
+//! The tables of `docs/interop.md`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::column::{Column, Outcome};
+use crate::way::WAYS;
+
+/// Between these two lines of the page everything is ours.
+const BEGIN: &str = "<!-- tables: `make interop DOC=1` -->";
+const END: &str = "<!-- end of the tables -->";
+
+/// A table for each pair, scenarios down and ways across, and the notes that its cells refer to.
+pub(crate) fn tables(columns: &[Column]) -> String {
+    let mut notes: Vec<&str> = Vec::new();
+    let mut text = String::new();
+    for column in columns {
+        let _ = writeln!(text, "### {}\n", column.title);
+        let titles: Vec<String> = WAYS.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "| | {} |\n|---|{}", titles.join(" | "), "---|".repeat(WAYS.len()));
+        for (name, title) in column.scenarios {
+            let cells = WAYS.map(|way| match &column.cells[&(*name, way)] {
+                Outcome::Passed => "✓".to_owned(),
+                Outcome::Failed(_) => "**fails**".to_owned(),
+                Outcome::Explained(why) => {
+                    let number = notes.iter().position(|note| note == why).unwrap_or_else(|| {
+                        notes.push(why);
+                        notes.len() - 1
+                    });
+                    format!("({})", number + 1)
+                }
+            });
+            let _ = writeln!(text, "| {title} | {} |", cells.join(" | "));
+        }
+        text.push('\n');
+    }
+    for (number, note) in notes.iter().enumerate() {
+        let _ = writeln!(text, "({}) {note}.\n", number + 1);
+    }
+    text
+}
+
+/// Puts them into the page.
+pub(crate) fn write(tables: &str, items: u32) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interop.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("where the tables begin");
+    let (_, after) = rest.split_once(END).expect("where the tables end");
+    let page = format!("{before}{BEGIN}\n\nWith {items} items.\n\n{}\n{END}{after}", tables.trim_end());
+    std::fs::write(&path, page).unwrap();
+}

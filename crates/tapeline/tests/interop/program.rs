@@ -1,0 +1,138 @@
+//! Programs that say things as lines of JSON, Tapeline's and the Java ones.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::way::Way;
+
+/// The folder that `make interop` filled, and how much is asked of each pair.
+pub(crate) struct Place {
+    pub(crate) built: PathBuf,
+    pub(crate) items: u32,
+    pub(crate) updates: u32,
+}
+
+impl Place {
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.built.join("logs")
+    }
+
+    fn path(&self, inside: &str) -> String {
+        self.built.join(inside).to_str().unwrap().to_owned()
+    }
+
+    /// One of the programs of `tests/interop`. Short runs: the quick compiler, the plain collector.
+    pub(crate) fn java(&self, class: &str) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp"]);
+        command.arg(format!("{}:{}", self.path("classes"), self.path("lib/*")));
+        command.arg(format!("tapeline.interop.{class}"));
+        command
+    }
+
+    /// A Java server of a way on a port, with the dictionary.
+    pub(crate) fn java_server(&self, class: &str, way: Way, port: u16) -> Command {
+        let mut command = self.java(class);
+        command.args(["--port", &port.to_string(), "--compression", way.compression]);
+        command.args(["--dictionary", &self.path("dictionary")]);
+        if way.is_encrypted() {
+            command.args(["--keystore", &self.path("certificates/server.jks"), "--password", "interop"]);
+        }
+        command
+    }
+
+    /// A Java client of a way.
+    pub(crate) fn java_client(&self, class: &str, way: Way, port: u16) -> Command {
+        let mut command = self.java(class);
+        // By name: the certificate is checked against it.
+        command.args(["--server", &format!("localhost:{port}")]);
+        command.args(["--transport", way.transport, "--compression", way.compression]);
+        if way.is_encrypted() {
+            command.args(["--truststore", &self.path("certificates/trust.jks"), "--password", "interop"]);
+        }
+        command.args(["--items", &self.items.to_string(), "--updates", &self.updates.to_string()]);
+        command
+    }
+
+    pub(crate) fn dictionary(&self) -> String {
+        self.path("dictionary")
+    }
+
+    /// Starts a program; what it says besides goes to a log of that name.
+    pub(crate) fn start(&self, mut command: Command, log: &str) -> Program {
+        let log = File::options().create(true).append(true).open(self.logs().join(log)).unwrap();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap_or_else(|error| {
+                panic!("{:?}: {error}", command.get_program());
+            });
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Program { child, output, last: String::new() }
+    }
+}
+
+/// A port that nobody listened on a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A running program. Ends with the session, whatever becomes of that.
+pub(crate) struct Program {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    last: String,
+}
+
+impl Program {
+    /// The next event, waited for; none when the program has ended.
+    pub(crate) fn event(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            self.last.clone_from(&line);
+            // The library prints a line of its own now and then.
+            if let Ok(value @ Value::Object(_)) = serde_json::from_str(&line) {
+                return Some(value);
+            }
+        }
+    }
+
+    /// Waits for an event of this name; what was said last if the program ends before.
+    pub(crate) fn wait_for(&mut self, name: &str) -> Result<Value, String> {
+        loop {
+            match self.event() {
+                Some(event) if event["event"] == name => return Ok(event),
+                Some(_) => {}
+                None => return Err(format!("ended without {name}: {}", self.last.trim_end())),
+            }
+        }
+    }
+
+    pub(crate) fn last(&self) -> &str {
+        self.last.trim_end()
+    }
+
+    /// Whether it ended well, once it has.
+    pub(crate) fn ended_well(&mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+
+    /// At once, without a word to its peers.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
