@@ -53,9 +53,6 @@ final class EtaAcceptor extends EtaServer {
     }
 
     @Override
-    void onUp(ReactorChannel channel) {}
-
-    @Override
     void onDown(ReactorChannel channel, String text) {
         leave(channel, text);
     }

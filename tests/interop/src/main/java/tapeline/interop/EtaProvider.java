@@ -56,9 +56,6 @@ final class EtaProvider extends EtaServer {
     }
 
     @Override
-    void onUp(ReactorChannel channel) {}
-
-    @Override
     void onDown(ReactorChannel channel, String text) {
         Line.event("gone").with("text", text).print();
     }

@@ -78,7 +78,7 @@ abstract class EtaSession implements ReactorChannelEventCallback, DefaultMsgCall
 
     void onAcceptable(SelectionKey key) {}
 
-    abstract void onUp(ReactorChannel channel);
+    void onUp(ReactorChannel channel) {}
 
     abstract void onDown(ReactorChannel channel, String text);
 
