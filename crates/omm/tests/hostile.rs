@@ -44,7 +44,7 @@ fn the_seeds_are_whole() {
 }
 
 /// A corpus of conversations, for both roles that are logged in to: a consumer's messages and an NI provider's.
-fn conversations() -> std::path::PathBuf {
+fn conversations() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/peers")
 }
 

@@ -268,7 +268,7 @@ impl Consumer {
 
     fn tell_malformed(&mut self, fault: crate::Malformed, out: &mut dyn Outbox, app: &mut dyn Application) {
         self.counters.malformed += 1;
-        app.event(self, Event::Malformed(fault), out);
+        app.event(self, out, Event::Malformed(fault));
     }
 
     /// What the consumer owes its peer goes out now or later; a peer that does not read gets no more than what waits.

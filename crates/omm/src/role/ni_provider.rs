@@ -210,7 +210,7 @@ impl NiProvider {
         }
         match MessageView::parse(bytes).and_then(|message| Ok((message, message.header()?))) {
             Ok((message, header)) => self.take(&message, &header, out, application),
-            Err(fault) => application.event(self, Event::Malformed(fault), out),
+            Err(fault) => application.event(self, out, Event::Malformed(fault)),
         }
         self.send_all(out, application);
     }
@@ -226,7 +226,7 @@ impl NiProvider {
         self.now = now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.give_up) {
-            application.event(self, Event::TimedOut, out);
+            application.event(self, out, Event::TimedOut);
             self.drop_connection(out, application);
         }
         let begins = self.link == Link::Down && self.again.is_none();
@@ -236,7 +236,7 @@ impl NiProvider {
                     self.link = Link::Connecting;
                     let attempt = self.attempts;
                     self.attempts += 1;
-                    application.event(self, Event::Connect { attempt }, out);
+                    application.event(self, out, Event::Connect { attempt });
                 }
                 Link::Login => self.owes_login = true,
                 _ => {}
@@ -251,7 +251,7 @@ impl NiProvider {
     /// # Errors
     ///
     /// A login that no message can hold: the old one stays.
-    pub fn renew_login(&mut self, login: &LoginRequest<'_>, out: &mut dyn Outbox) -> Result<(), Refused> {
+    pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.link >= Link::Login && self.link != Link::Ended {
             self.owes_login = true;
@@ -266,7 +266,7 @@ impl NiProvider {
     /// # Errors
     ///
     /// A service that no message can hold.
-    pub fn change_service(&mut self, change: &ServiceEntry, out: &mut dyn Outbox) -> Result<Sent, Refused> {
+    pub fn change_service(&mut self, out: &mut dyn Outbox, change: &ServiceEntry) -> Result<Sent, Refused> {
         if self.link == Link::Ready {
             let all = filter::ALL;
             let sent =
@@ -288,7 +288,7 @@ impl NiProvider {
             let mut bytes = [0; 16];
             let len = close.encode(&mut bytes).unwrap_or(0);
             self.owe(bytes.get(..len).unwrap_or_default(), out);
-            application.event(self, Event::Disconnect, out);
+            application.event(self, out, Event::Disconnect);
         }
         let state = State {
             stream: StreamState::CLOSED,
@@ -332,7 +332,7 @@ impl NiProvider {
         self.owed = Queue::new(MOST_OWED);
         self.unpublish();
         let nowhere = &mut Queue::new(0);
-        app.event(self, Event::Lost, nowhere);
+        app.event(self, nowhere, Event::Lost);
         if self.settings.reconnect_attempts.is_some_and(|most| self.attempts >= most) {
             let text = b"No connection could be had.";
             let state =
@@ -342,14 +342,14 @@ impl NiProvider {
     }
 
     fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
-        app.event(self, Event::Disconnect, out);
+        app.event(self, out, Event::Disconnect);
         self.lose(app);
     }
 
     fn end(&mut self, state: &State<'_>, out: &mut dyn Outbox, app: &mut dyn Application) {
         (self.link, self.again, self.give_up, self.loading) = (Link::Ended, None, None, None);
         self.unpublish();
-        app.event(self, Event::Ended { state: *state }, out);
+        app.event(self, out, Event::Ended { state: *state });
     }
 
     fn take(
@@ -369,7 +369,7 @@ impl NiProvider {
             }
             _ => {
                 let item = self.item_of(id);
-                app.event(self, Event::Message { item, message }, out);
+                app.event(self, out, Event::Message { item, message });
             }
         }
     }
@@ -382,10 +382,10 @@ impl NiProvider {
         app: &mut dyn Application,
     ) {
         let Some(state) = header.state() else { return };
-        app.event(self, Event::Login { message, state }, out);
+        app.event(self, out, Event::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, Event::Disconnect, out);
+                app.event(self, out, Event::Disconnect);
                 return self.end(&state, out, app);
             }
             StreamState::CLOSED_RECOVER if self.link == Link::Login => {
@@ -403,7 +403,7 @@ impl NiProvider {
         let has_dictionary = match LoginRefresh::read(refresh) {
             Ok(refresh) => refresh.features.support_provider_dictionary_download == Some(1),
             Err(fault) => {
-                app.event(self, Event::Malformed(fault), out);
+                app.event(self, out, Event::Malformed(fault));
                 false
             }
         };
@@ -427,14 +427,14 @@ impl NiProvider {
                 if let Some(loading) = self.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.dictionary = Some(dictionary.clone());
-                    app.event(self, Event::Dictionary(&dictionary), out);
+                    app.event(self, out, Event::Dictionary(&dictionary));
                 }
             }
             // Publishing does not wait for it, so neither is there a hurry: the next connection asks again.
             Ok(Loaded::Again) => self.loading = None,
             Err(failed) => {
                 self.loading = None;
-                app.event(self, Event::DictionaryFailed(&failed), out);
+                app.event(self, out, Event::DictionaryFailed(&failed));
             }
         }
     }
@@ -446,7 +446,7 @@ impl NiProvider {
         }
         if self.link == Link::Directory && self.send_directory(out) {
             self.link = Link::Ready;
-            app.event(self, Event::Ready, out);
+            app.event(self, out, Event::Ready);
         }
         if self.link != Link::Ready {
             return;

@@ -27,7 +27,7 @@ pub(crate) struct Told {
 }
 
 impl Application for Told {
-    fn event(&mut self, _: &mut Consumer, event: Event<'_>, _: &mut dyn Outbox) {
+    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>) {
         let line = match event {
             Event::Connect { attempt } => {
                 self.connects += 1;

@@ -35,11 +35,11 @@ fn update() -> Publish<'static> {
 }
 
 impl Application for Publisher {
-    fn event(&mut self, provider: &mut NiProvider, event: Event<'_>, out: &mut dyn Outbox) {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
         self.lines.push(match event {
             Event::ImageWanted { item, closure } => {
                 if self.publishes {
-                    let sent = provider.publish(item, &image(), &[], out).unwrap();
+                    let sent = provider.publish(out, item, &image(), &[]).unwrap();
                     format!("image of {closure}: {sent:?}")
                 } else {
                     format!("image of {closure}")
@@ -140,10 +140,10 @@ fn replay(name: &str, messages: &[Captured]) -> (usize, usize) {
                 (Some(what), Some(item)) => {
                     if !matches!(what, Publish::Refresh(_)) && !desk.provider.is_published(item) {
                         // Its image is too long for the file.
-                        let _ = desk.provider.publish(item, &image(), &[], &mut desk.out).unwrap();
+                        let _ = desk.provider.publish(&mut desk.out, item, &image(), &[]).unwrap();
                         desk.sent();
                     }
-                    let done = desk.provider.publish(item, &what, view.payload(), &mut desk.out).unwrap();
+                    let done = desk.provider.publish(&mut desk.out, item, &what, view.payload()).unwrap();
                     assert_eq!(done, Sent::Queued, "{name}, record {}", message.record);
                 }
                 _ => desk.provider.log_out(&mut desk.out, &mut desk.app),
@@ -182,17 +182,17 @@ fn everything_is_published_again_on_the_next_connection() {
         .map(|name| desk.provider.add(2, Domain::MARKET_PRICE, name, u64::from(name[0])).unwrap());
     desk.connect();
     assert_eq!(desk.sent(), ["REQUEST 1 publisher"]);
-    assert_eq!(desk.provider.publish(a, &image(), &[], &mut desk.out), Ok(Sent::NotOpen));
+    assert_eq!(desk.provider.publish(&mut desk.out, a, &image(), &[]), Ok(Sent::NotOpen));
     desk.feed(&login_refresh(State::OPEN_OK, &[]));
     assert_eq!(desk.sent(), ["REFRESH 0", "REFRESH -1 A", "REFRESH -2 B"]);
     desk.heard();
 
     desk.provider.disconnected(desk.now, &mut desk.app);
     assert!(!desk.provider.is_published(a));
-    assert_eq!(desk.provider.publish(a, &update(), &[], &mut desk.out), Ok(Sent::NotOpen));
+    assert_eq!(desk.provider.publish(&mut desk.out, a, &update(), &[]), Ok(Sent::NotOpen));
     let change = ServicePart::State(ServiceState { service_state: Some(0), ..ServiceState::default() });
     assert_eq!(
-        desk.provider.change_service(&ServiceEntry::change(2, change), &mut desk.out),
+        desk.provider.change_service(&mut desk.out, &ServiceEntry::change(2, change)),
         Ok(Sent::NotOpen)
     );
     desk.connect();
@@ -205,17 +205,17 @@ fn everything_is_published_again_on_the_next_connection() {
     assert_eq!(published[0].state().unwrap().service_state, Some(0), "changes are remembered");
     assert_eq!(desk.sent(), ["REFRESH -1 A", "REFRESH -2 B"]);
 
-    assert_eq!(desk.provider.withdraw(a, b"gone", &mut desk.out), Ok(Sent::Queued));
-    assert_eq!(desk.provider.publish(a, &update(), &[], &mut desk.out), Ok(Sent::NotOpen), "nobody's handle");
-    assert_eq!(desk.provider.publish(b, &update(), &[], &mut desk.out), Ok(Sent::Queued));
+    assert_eq!(desk.provider.withdraw(&mut desk.out, a, b"gone"), Ok(Sent::Queued));
+    assert_eq!(desk.provider.publish(&mut desk.out, a, &update(), &[]), Ok(Sent::NotOpen), "nobody's handle");
+    assert_eq!(desk.provider.publish(&mut desk.out, b, &update(), &[]), Ok(Sent::Queued));
     assert_eq!(desk.sent(), ["STATUS -1 A", "UPDATE -2 B"]);
     let status = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, ..State::OPEN_OK };
     let status = StatusHeader { state: Some(status), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-    assert_eq!(desk.provider.publish(b, &Publish::Status(status), &[], &mut desk.out), Ok(Sent::Queued));
+    assert_eq!(desk.provider.publish(&mut desk.out, b, &Publish::Status(status), &[]), Ok(Sent::Queued));
     assert_eq!(desk.provider.items(), 0);
     let status = OwnedState::from(State::OPEN_OK);
     let up = ServicePart::State(ServiceState { status: Some(status), ..ServiceState::UP });
-    assert_eq!(desk.provider.change_service(&ServiceEntry::change(2, up), &mut desk.out), Ok(Sent::Queued));
+    assert_eq!(desk.provider.change_service(&mut desk.out, &ServiceEntry::change(2, up)), Ok(Sent::Queued));
     assert_eq!(desk.sent(), ["STATUS -2 B", "UPDATE 0"]);
     desk.provider.log_out(&mut desk.out, &mut desk.app);
     assert_eq!((desk.sent(), desk.provider.is_ended()), (vec!["CLOSE 1".into()], true));
@@ -306,7 +306,7 @@ fn what_the_hub_sends_reaches_the_application() {
     }
     assert_eq!(desk.heard(), ["POST of true", "POST of false", "POST of false", "POST of false"]);
     assert_eq!(
-        desk.provider.ack(&AckHeader::new(Domain::MARKET_PRICE, -1, 7), &mut desk.out),
+        desk.provider.ack(&mut desk.out, &AckHeader::new(Domain::MARKET_PRICE, -1, 7)),
         Ok(Sent::Queued)
     );
 }

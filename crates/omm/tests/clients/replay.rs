@@ -72,11 +72,11 @@ impl Replay {
             Header::Close(_) if id == 1 => desk.consumer.log_out(&mut desk.out, &mut desk.told),
             Header::Close(_) => assert!(desk.consumer.close(self.streams[&id])),
             Header::Post(post) => {
-                let sent = desk.consumer.post(target, &post, message.payload(), &mut desk.out);
+                let sent = desk.consumer.post(&mut desk.out, target, &post, message.payload());
                 assert!(sent.unwrap().is_queued());
             }
             Header::Generic(generic) => {
-                let sent = desk.consumer.generic(target, &generic, message.payload(), &mut desk.out);
+                let sent = desk.consumer.generic(&mut desk.out, target, &generic, message.payload());
                 assert!(sent.unwrap().is_queued());
             }
             other => panic!("a consumer does not send {other:?}"),

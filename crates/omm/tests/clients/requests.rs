@@ -281,7 +281,7 @@ fn posts_are_acknowledged_in_time_or_not() {
         ..PostHeader::new(Domain::MARKET_PRICE, 0, PostUserInfo::default(), DataType::OPAQUE)
     };
     let send =
-        |desk: &mut Desk, target, id| desk.consumer.post(target, &post(id), b"data", &mut desk.out).unwrap();
+        |desk: &mut Desk, target, id| desk.consumer.post(&mut desk.out, target, &post(id), b"data").unwrap();
     assert_eq!(send(&mut desk, Target::Item(item), 1), Sent::NotOpen, "no image, no post");
     desk.feed(&answer(3));
     desk.sent();
@@ -301,7 +301,7 @@ fn posts_are_acknowledged_in_time_or_not() {
     assert_eq!(desk.heard(), ["ack 1 Some(6)"]);
     // One that is not to be acknowledged is not awaited; those that were when the connection is lost never will be.
     let silent = PostHeader { flags: flags::post::POST_COMPLETE, ..post(9) };
-    assert_eq!(desk.consumer.post(Target::Item(item), &silent, b"", &mut desk.out), Ok(Sent::Queued));
+    assert_eq!(desk.consumer.post(&mut desk.out, Target::Item(item), &silent, b""), Ok(Sent::Queued));
     assert_eq!(send(&mut desk, Target::Login, 4), Sent::Queued);
     desk.lose_connection();
     assert_eq!(desk.heard()[1..], ["ack 4 Some(6) off-stream"]);
@@ -321,11 +321,11 @@ fn generic_messages_go_both_ways() {
         flags: flags::generic::MESSAGE_COMPLETE,
         ..GenericHeader::new(Domain::LOGIN, 0, DataType::OPAQUE)
     };
-    assert_eq!(desk.consumer.generic(Target::Item(item), &generic, b"x", &mut desk.out), Ok(Sent::NotOpen));
+    assert_eq!(desk.consumer.generic(&mut desk.out, Target::Item(item), &generic, b"x"), Ok(Sent::NotOpen));
     desk.feed(&answer(3));
     desk.heard();
-    assert_eq!(desk.consumer.generic(Target::Item(item), &generic, b"x", &mut desk.out), Ok(Sent::Queued));
-    assert_eq!(desk.consumer.generic(Target::Login, &generic, b"x", &mut desk.out), Ok(Sent::Queued));
+    assert_eq!(desk.consumer.generic(&mut desk.out, Target::Item(item), &generic, b"x"), Ok(Sent::Queued));
+    assert_eq!(desk.consumer.generic(&mut desk.out, Target::Login, &generic, b"x"), Ok(Sent::Queued));
     let lines = desk.sent();
     assert_eq!(lines, ["REQUEST 3 A", "GENERIC 3", "GENERIC 1"]);
     for id in [3, 1] {
@@ -375,7 +375,7 @@ fn a_token_is_renewed_before_its_time() {
     assert_eq!(desk.heard(), ["token due"]);
     let mut login = LoginRequest::new(b"other");
     login.flags |= flags::request::NO_REFRESH;
-    desk.consumer.renew_login(&login, &mut desk.out).unwrap();
+    desk.consumer.renew_login(&mut desk.out, &login).unwrap();
     assert_eq!(desk.sent(), ["REQUEST 1 other no-refresh"]);
     desk.lose_connection();
     desk.connect();
@@ -403,7 +403,7 @@ fn an_application_can_act_while_it_is_told() {
     desk.sent();
     let mut told = 0;
     let mut application =
-        |consumer: &mut Consumer, event: tapeline_omm::role::consumer::Event<'_>, _: &mut dyn Outbox| {
+        |consumer: &mut Consumer, _: &mut dyn Outbox, event: tapeline_omm::role::consumer::Event<'_>| {
             if let tapeline_omm::role::consumer::Event::Message { .. } = event {
                 told += 1;
                 for item in &items {

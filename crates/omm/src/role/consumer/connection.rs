@@ -124,7 +124,7 @@ impl Consumer {
 
     /// The connection is to be closed, and another one made.
     fn drop_connection(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
-        app.event(self, Event::Disconnect, out);
+        app.event(self, out, Event::Disconnect);
         self.lose(app);
     }
 
@@ -134,7 +134,7 @@ impl Consumer {
         self.connection = Connection { link: Link::Ended, dictionary, ..Connection::default() };
         self.timers.clear();
         self.close_items(state, out, app);
-        app.event(self, Event::Ended { state: *state }, out);
+        app.event(self, out, Event::Ended { state: *state });
     }
 
     /// Does what is due.
@@ -142,7 +142,7 @@ impl Consumer {
         let now = self.now;
         let is_due = |time: &mut Option<Nanos>| time.take_if(|time| *time <= now).is_some();
         if is_due(&mut self.connection.token_due) {
-            app.event(self, Event::TokenDue, out);
+            app.event(self, out, Event::TokenDue);
         }
         if is_due(&mut self.connection.give_up) {
             let wait = match self.connection.link {
@@ -150,7 +150,7 @@ impl Consumer {
                 Link::Directory => Wait::Directory,
                 _ => Wait::Dictionary,
             };
-            app.event(self, Event::TimedOut(wait), out);
+            app.event(self, out, Event::TimedOut(wait));
             self.drop_connection(out, app);
         }
         if is_due(&mut self.connection.directory_again) {
@@ -163,7 +163,7 @@ impl Consumer {
                     self.connection.link = Link::Connecting;
                     let attempt = self.connection.attempts;
                     self.connection.attempts += 1;
-                    app.event(self, Event::Connect { attempt }, out);
+                    app.event(self, out, Event::Connect { attempt });
                 }
                 Link::Login => self.connection.owes_login = true,
                 Link::Directory => {
@@ -205,17 +205,17 @@ impl Consumer {
                 Ok(Some(trip)) if self.answers_round_trips => {
                     // The same bytes, at once: whatever waits to be sent has waited for its own reasons.
                     self.owe(bytes, out);
-                    app.event(self, Event::RoundTrip(trip), out);
+                    app.event(self, out, Event::RoundTrip(trip));
                 }
-                Ok(_) => app.event(self, Event::LoginGeneric(message), out),
+                Ok(_) => app.event(self, out, Event::LoginGeneric(message)),
                 Err(fault) => self.tell_malformed(fault, out, app),
             };
         }
         let Some(state) = header.state() else { return };
-        app.event(self, Event::Login { message, state }, out);
+        app.event(self, out, Event::Login { message, state });
         match state.stream {
             StreamState::CLOSED | StreamState::REDIRECTED | StreamState::NON_STREAMING => {
-                app.event(self, Event::Disconnect, out);
+                app.event(self, out, Event::Disconnect);
                 return self.end(&State { stream: StreamState::CLOSED, ..state }, out, app);
             }
             StreamState::CLOSED_RECOVER if self.connection.link == Link::Login => {
@@ -307,7 +307,7 @@ impl Consumer {
                 self.tell_malformed(fault, out, app);
             }
         }
-        app.event(self, Event::Directory(message), out);
+        app.event(self, out, Event::Directory(message));
         if message.is_refresh_complete() && self.connection.link == Link::Directory {
             (self.connection.again, self.connection.give_up) = (None, None);
             if self.settings.downloads_dictionary {
@@ -382,7 +382,7 @@ impl Consumer {
     fn be_ready(&mut self, out: &mut dyn Outbox, app: &mut dyn Application) {
         (self.connection.again, self.connection.give_up) = (None, None);
         self.connection.link = Link::Ready;
-        app.event(self, Event::Ready, out);
+        app.event(self, out, Event::Ready);
     }
 
     /// Asks the first service that has both dictionaries.
@@ -426,7 +426,7 @@ impl Consumer {
                 if let Some(loading) = self.connection.loading.take() {
                     let dictionary = Arc::new(loading.finish());
                     self.connection.dictionary = Some(dictionary.clone());
-                    app.event(self, Event::Dictionary(&dictionary), out);
+                    app.event(self, out, Event::Dictionary(&dictionary));
                 }
                 self.be_ready(out, app);
             }
@@ -444,7 +444,7 @@ impl Consumer {
         for id in DICTIONARY_STREAMS {
             self.close_stream(Domain::DICTIONARY, id, out);
         }
-        app.event(self, Event::DictionaryFailed(failed), out);
+        app.event(self, out, Event::DictionaryFailed(failed));
         self.be_ready(out, app);
     }
 }

@@ -96,11 +96,11 @@ pub enum Event<'a> {
 /// Who is told.
 pub trait Application {
     /// Something happened. What `consumer` sends goes to `out`; it may be sent, opened and closed here as well as later.
-    fn event(&mut self, consumer: &mut Consumer, event: Event<'_>, out: &mut dyn Outbox);
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>);
 }
 
-impl<F: FnMut(&mut Consumer, Event<'_>, &mut dyn Outbox)> Application for F {
-    fn event(&mut self, consumer: &mut Consumer, event: Event<'_>, out: &mut dyn Outbox) {
-        self(consumer, event, out);
+impl<F: FnMut(&mut Consumer, &mut dyn Outbox, Event<'_>)> Application for F {
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>) {
+        self(consumer, out, event);
     }
 }

@@ -74,7 +74,7 @@ impl Consumer {
         for (handle, closure) in told.drain(..) {
             // The application may have closed it at the word before.
             if self.list.interest(handle).is_some() {
-                app.event(self, event(handle, closure), out);
+                app.event(self, out, event(handle, closure));
             }
         }
         self.told = told;
@@ -93,7 +93,7 @@ impl Consumer {
         self.answered(place);
         self.list.remove(place);
         for (handle, closure) in told.drain(..) {
-            app.event(self, event(handle, closure), out);
+            app.event(self, out, event(handle, closure));
         }
         self.told = told;
     }
@@ -280,7 +280,7 @@ impl Consumer {
         let id = ack.ack_id;
         if ack.stream_id == crate::domain::LOGIN_STREAM {
             if self.posts.answer((None, id)).is_some() {
-                app.event(self, Event::Ack { item: None, ack: *ack }, out);
+                app.event(self, out, Event::Ack { item: None, ack: *ack });
                 return;
             }
         } else if let Some(Owner::Stream(place)) = self.owner(ack.stream_id) {
@@ -291,7 +291,7 @@ impl Consumer {
                 .find(|item| self.posts.is_awaited((Some(*item), id)));
             if let Some(item) = posted {
                 self.posts.answer((Some(item), id));
-                app.event(self, Event::Ack { item: Some(item), ack: *ack }, out);
+                app.event(self, out, Event::Ack { item: Some(item), ack: *ack });
                 return;
             }
         }
@@ -314,7 +314,7 @@ impl Consumer {
                 sequence: awaited.sequence,
                 ..post::receipt(awaited.domain, 0, id)
             };
-            app.event(self, Event::Ack { item, ack }, out);
+            app.event(self, out, Event::Ack { item, ack });
         }
     }
 

@@ -217,10 +217,10 @@ impl Consumer {
     /// A member that is too long.
     pub fn post(
         &mut self,
+        out: &mut dyn Outbox,
         target: Target,
         post: &PostHeader<'_>,
         payload: &[u8],
-        out: &mut dyn Outbox,
     ) -> Result<Sent, Refused> {
         let Some((stream_id, domain)) = self.target(target, post.domain) else { return Ok(Sent::NotOpen) };
         if !self.connection.features.posts {
@@ -251,10 +251,10 @@ impl Consumer {
     /// A member that is too long.
     pub fn generic(
         &mut self,
+        out: &mut dyn Outbox,
         target: Target,
         generic: &GenericHeader<'_>,
         payload: &[u8],
-        out: &mut dyn Outbox,
     ) -> Result<Sent, Refused> {
         let Some((stream_id, domain)) = self.target(target, generic.domain) else { return Ok(Sent::NotOpen) };
         let header = GenericHeader { stream_id, domain, ..*generic };
@@ -296,7 +296,7 @@ impl Consumer {
     /// # Errors
     ///
     /// A login that no message can hold: the old one stays.
-    pub fn renew_login(&mut self, login: &LoginRequest<'_>, out: &mut dyn Outbox) -> Result<(), Refused> {
+    pub fn renew_login(&mut self, out: &mut dyn Outbox, login: &LoginRequest<'_>) -> Result<(), Refused> {
         self.take_login(login)?;
         if self.connection.link >= Link::Login && self.connection.link != Link::Ended {
             self.connection.owes_login = true;
@@ -314,7 +314,7 @@ impl Consumer {
                 self.owe(close.get(..len).unwrap_or_default(), out);
             }
             self.connection.link = Link::Ended;
-            application.event(self, Event::Disconnect, out);
+            application.event(self, out, Event::Disconnect);
         }
         let state = crate::State { text: b"Logged out.", ..super::items::CLOSED };
         self.end(&state, out, application);

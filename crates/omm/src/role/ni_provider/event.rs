@@ -63,11 +63,11 @@ pub enum Event<'a> {
 /// Who is told.
 pub trait Application {
     /// Something happened. What `provider` sends goes to `out`.
-    fn event(&mut self, provider: &mut NiProvider, event: Event<'_>, out: &mut dyn Outbox);
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>);
 }
 
-impl<F: FnMut(&mut NiProvider, Event<'_>, &mut dyn Outbox)> Application for F {
-    fn event(&mut self, provider: &mut NiProvider, event: Event<'_>, out: &mut dyn Outbox) {
-        self(provider, event, out);
+impl<F: FnMut(&mut NiProvider, &mut dyn Outbox, Event<'_>)> Application for F {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+        self(provider, out, event);
     }
 }

@@ -111,10 +111,10 @@ impl NiProvider {
     /// A member that is too long.
     pub fn publish(
         &mut self,
+        out: &mut dyn Outbox,
         item: Handle,
         what: &Publish<'_>,
         payload: &[u8],
-        out: &mut dyn Outbox,
     ) -> Result<Sent, Refused> {
         let is_ready = self.link == Link::Ready;
         let Some(entry) = self.item(item).filter(|_| is_ready) else { return Ok(Sent::NotOpen) };
@@ -153,7 +153,7 @@ impl NiProvider {
     /// # Errors
     ///
     /// A text that is too long.
-    pub fn withdraw(&mut self, item: Handle, text: &[u8], out: &mut dyn Outbox) -> Result<Sent, Refused> {
+    pub fn withdraw(&mut self, out: &mut dyn Outbox, item: Handle, text: &[u8]) -> Result<Sent, Refused> {
         if self.link == Link::Ready && self.is_published(item) {
             let state = crate::State {
                 stream: StreamState::CLOSED,
@@ -162,7 +162,7 @@ impl NiProvider {
                 ..crate::State::OPEN_OK
             };
             let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
-            return self.publish(item, &Publish::Status(status), &[], out);
+            return self.publish(out, item, &Publish::Status(status), &[]);
         }
         self.forget(item);
         Ok(Sent::NotOpen)
@@ -173,7 +173,7 @@ impl NiProvider {
     /// # Errors
     ///
     /// A member that is too long.
-    pub fn ack(&mut self, ack: &AckHeader<'_>, out: &mut dyn Outbox) -> Result<Sent, Refused> {
+    pub fn ack(&mut self, out: &mut dyn Outbox, ack: &AckHeader<'_>) -> Result<Sent, Refused> {
         if self.link != Link::Ready {
             return Ok(Sent::NotOpen);
         }
@@ -187,9 +187,9 @@ impl NiProvider {
     /// A member that is too long.
     pub fn login_generic(
         &mut self,
+        out: &mut dyn Outbox,
         generic: &GenericHeader<'_>,
         payload: &[u8],
-        out: &mut dyn Outbox,
     ) -> Result<Sent, Refused> {
         if self.link != Link::Ready {
             return Ok(Sent::NotOpen);
@@ -246,7 +246,7 @@ impl NiProvider {
                 continue;
             };
             self.was_full = false;
-            app.event(self, Event::ImageWanted { item: handle, closure }, out);
+            app.event(self, out, Event::ImageWanted { item: handle, closure });
             if std::mem::take(&mut self.was_full) {
                 self.unpublished.push_front((place, turn));
                 return;
