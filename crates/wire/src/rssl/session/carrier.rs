@@ -189,7 +189,8 @@ impl Session {
                 What::Joined => Span { place: Place::Joined, start: 0, end: wrapped.unwrap.joined().len() },
             };
             let text = if message.place == Place::Joined { wrapped.unwrap.joined() } else { &*input };
-            if !self.is_life(&text[message.start..message.end]) {
+            let text = &text[message.start..message.end];
+            if !text.is_empty() && !self.is_life(text) {
                 return Ok((at, Some(Found::Message(message))));
             }
         }
