@@ -162,7 +162,7 @@ fn nobody_is_waited_for_longer_than_the_time_to_open() {
     world.until(|world| world.reactor.len() == 2);
     world.now = world.now + 10 * SECOND;
     world.until(|world| world.closed.len() == 2);
-    assert!(world.closed[&id].contains("10000 ms, while waiting for the answer"), "{:?}", world.closed);
+    assert!(world.closed[&id].contains("10000 ms, while waiting for the answer to"), "{:?}", world.closed);
 }
 
 #[test]
@@ -298,4 +298,32 @@ fn an_http_request_that_is_no_websocket_is_told_so() {
         answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("not a WebSocket opening request\r\n"),
         "{answer}"
     );
+}
+
+#[test]
+fn many_connections_have_their_turn() {
+    const MANY: usize = 200;
+    let mut world = World::new();
+    world.reactor = Reactor::new(2 * MANY).unwrap();
+    let common = settings(|settings| settings.guaranteed_output_buffers = 4);
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &common).unwrap();
+    let near: Vec<_> =
+        (0..MANY).map(|_| world.reactor.connect(address, &common, world.now).unwrap()).collect();
+    world.until(|world| world.connected.len() == 2 * MANY);
+    // One says more than all others together, and keeps none of them waiting.
+    let (loud, others) = near.split_first().unwrap();
+    let long = bytes(4_000_000, 1);
+    assert_eq!(world.reactor.sender(*loud).unwrap().send(&long), Sent::Queued);
+    for id in others {
+        assert_eq!(world.reactor.sender(*id).unwrap().send(b"here too"), Sent::Queued);
+    }
+    world.until(|world| world.messages.len() == MANY);
+    let all: Vec<&Vec<u8>> = world.messages.values().flatten().collect();
+    assert_eq!(all.iter().filter(|message| ***message == b"here too").count(), MANY - 1);
+    assert_eq!(all.iter().filter(|message| ***message == long).count(), 1);
+    for id in near {
+        world.reactor.close(id);
+    }
+    world.until(|world| world.reactor.is_empty());
+    assert_eq!(world.closed.len(), MANY);
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use super::fault::Fault;
 
 /// What is reserved for a message when its first fragment arrives, at most: the length that it states costs the peer nothing.
-const FIRST_BYTES: usize = 64 << 10;
+const FIRST_BYTES: usize = 8 << 10;
 
-/// Messages begun and not completed, one for each id. What they hold together never exceeds the limit.
+/// Messages begun and not completed, one for each id. Their bytes together never exceed the limit, and their memory is at
+/// most twice that and what their first fragments reserve.
 pub(super) struct Assemblies {
     open: Vec<Assembly>,
     /// Bytes of all that are open.

@@ -113,10 +113,24 @@ impl Connection {
 
     /// Pings and time-outs.
     pub(super) fn turn(&mut self, now: Nanos) {
-        if self.reason.is_none()
-            && let Err(reason) = self.session.turn(now)
-        {
-            self.end(reason);
+        if self.reason.is_some() {
+            return;
+        }
+        match self.session.turn(now) {
+            Ok(()) => {}
+            // What a session waits for cannot come yet.
+            Err(Reason::Timeout { milliseconds, during }) => {
+                let during = match (self.transport.socket().is_connecting(), self.transport.is_established())
+                {
+                    (true, _) => "connecting",
+                    (_, false) => "agreeing on TLS",
+                    _ => during,
+                };
+                self.end(Reason::Timeout { milliseconds, during });
+            }
+            Err(reason) => {
+                self.end(reason);
+            }
         }
     }
 

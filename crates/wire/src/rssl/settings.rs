@@ -98,8 +98,8 @@ pub struct Settings {
     /// `initializationTimeout`, milliseconds: TCP, TLS, WebSocket and the handshake together must be done by then. 10,000 as
     /// for EMA's consumers.
     pub initialization_timeout_ms: u64,
-    /// The longest message that this side sends or takes, bytes. What a peer has begun in fragments and not completed
-    /// never takes more memory than this either. 16 MiB.
+    /// The longest message that this side sends or takes, bytes; also the most that may have arrived of messages which are
+    /// not complete. 16 MiB.
     pub max_message_bytes: u32,
     /// How many messages a peer may have begun in fragments and not completed. 64.
     pub max_open_messages: u32,
