@@ -38,12 +38,13 @@ fn messages(name: &str, json: &Json) -> Vec<Recorded> {
     for record in json["records"].as_array().unwrap() {
         for message in record["messages"].as_array().into_iter().flatten() {
             let own = message["hex"].as_str();
-            let hex = own.unwrap_or_else(|| record["hex"].as_str().unwrap());
+            // What is neither is a ping in JSON.
+            let Some(hex) = own.or_else(|| record["hex"].as_str()) else { continue };
             let front = hex.split_once("...").map(|(front, _)| &front[..front.len() & !1]);
             let bytes = unhex(front.unwrap_or(hex)).split_off(if own.is_some() { 0 } else { FRAME_HEADER });
             all.push(Recorded {
                 place: format!("{name}, record {}", record["n"]),
-                connection: record["conn"].as_u64().unwrap(),
+                connection: record["conn"].as_u64().unwrap_or(0),
                 is_from_client: record["dir"] == "client>server",
                 bytes,
                 is_cut: front.is_some(),

@@ -2,6 +2,7 @@
 
 use tapeline_measure::Nanos;
 
+use super::streams::DEFAULT_GROUP;
 use super::{Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
 use crate::domain::directory::{self, Group, ServiceEntry, ServicePart};
 use crate::domain::post::{self, Nak};
@@ -240,21 +241,21 @@ impl Provider {
         if !self.peer.settle(out) {
             return Ok(Sent::Full);
         }
-        let header = open.refresh(header);
-        let sent = out.encode(&mut |room| header.encode_with(room, &mut *write))?;
+        let filled = open.refresh(header);
+        let sent = out.encode(&mut |room| filled.encode_with(room, &mut *write))?;
         if !sent.is_queued() {
             return Ok(sent);
         }
-        let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        let is_complete = filled.flags.has(flags::refresh::REFRESH_COMPLETE);
         let is_over =
-            is_final(&header.state) || is_complete && header.state.stream == StreamState::NON_STREAMING;
-        let group: Box<[u8]> = header.group_id.into();
+            is_final(&filled.state) || is_complete && filled.state.stream == StreamState::NON_STREAMING;
+        let group = if header.group_id.is_empty() { DEFAULT_GROUP } else { header.group_id };
         if is_over {
             self.streams.close(stream);
         } else if let Some(open) = self.streams.get_mut(stream) {
             open.has_image = true;
             open.is_awaited &= !is_complete;
-            open.set_group(if group.is_empty() { &[0, 0] } else { &group });
+            open.set_group(group);
         }
         Ok(sent)
     }
@@ -292,6 +293,7 @@ impl Provider {
         let sent = out.encode(&mut |room| header.encode(room))?;
         if sent.is_queued() {
             if state.is_some_and(|state| is_final(&state)) {
+                self.downloads.cancel(header.stream_id);
                 self.streams.close(stream);
             } else if let (Some(open), Some(group)) = (self.streams.get_mut(stream), header.group_id) {
                 open.set_group(group);
