@@ -55,6 +55,7 @@ pub mod history;
 pub mod iex;
 pub mod itch;
 pub mod line;
+mod memory;
 pub mod moldudp64;
 pub mod nbbo;
 pub mod normalise;

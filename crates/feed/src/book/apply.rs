@@ -4,7 +4,7 @@ use std::hint::select_unpredictable as select;
 
 use super::Books;
 use super::books::Book;
-use super::ladder::{self, Best, ORDER};
+use super::ladder::{self, Best, Ladder, ORDER, Rank};
 use super::matches::Part;
 use super::orders::{Added, Order};
 use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
@@ -156,7 +156,7 @@ impl Books {
 
     /// Has everything brought near that messages are about which will be applied next: those of a datagram that has come.
     #[inline]
-    pub fn prefetch(&mut self, records: &[Record]) {
+    pub fn prefetch(&self, records: &[Record]) {
         for record in records {
             self.orders.prefetch(record.reference);
             if record.kind == MessageType::OrderReplace as u8 {
@@ -173,19 +173,42 @@ impl Books {
                 self.prefetch_level(record);
             }
         }
+        if let (Some(queues), Some(rows)) = (&self.queues, &self.means.rows) {
+            for record in records {
+                let Some((order, ladder, rank, adds)) = self.about(record) else { continue };
+                if !adds {
+                    queues.prefetch_beside(order.node);
+                } else if let Some(queue) = ladder.queue_near(rank, rows) {
+                    queues.prefetch_last(queue);
+                }
+            }
+        }
+    }
+
+    /// The order at the place of a message's reference, the side and rank it is about, and whether it adds.
+    #[inline(always)]
+    fn about(&self, record: &Record) -> Option<(Order, &Ladder, Rank, bool)> {
+        let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
+        let order = self.orders.near(record.reference)?;
+        let side =
+            if select(adds, record.code == b'S', order.side() == Side::Ask) { Side::Ask } else { Side::Bid };
+        let book = self.books.get(usize::from(record.locate))?;
+        let rank = ladder::rank(select(adds, record.price, order.price), side);
+        Some((order, &book.sides[side as usize], rank, adds))
     }
 
     /// Has the level brought near that a message is about.
-    #[inline]
-    fn prefetch_level(&mut self, record: &Record) {
-        let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
-        let Some(place) = self.orders.place(record.reference) else { return };
-        let side = if adds { Code(record.code).side().unwrap_or(Side::Bid) } else { place.order.side() };
-        let price = select(adds, record.price, place.order.price);
-        let Some(book) = self.books.get(usize::from(record.locate)) else { return };
-        book.sides[side as usize].prefetch(ladder::rank(price, side));
-        if let Some(queues) = self.queues.as_ref().filter(|_| !adds) {
-            queues.prefetch(place.order.node);
+    #[inline(always)]
+    fn prefetch_level(&self, record: &Record) {
+        let Some((order, ladder, rank, adds)) = self.about(record) else { return };
+        ladder.prefetch(rank);
+        if let (Some(queues), Some(rows)) = (&self.queues, &self.means.rows) {
+            if let Some(queue) = ladder.queue_near(rank, rows) {
+                prefetch(queue);
+            }
+            if !adds {
+                queues.prefetch(order.node);
+            }
         }
     }
 
@@ -231,12 +254,11 @@ impl Books {
             self.counters.refused.count(record.kind);
             return Change::none(Locate(record.locate));
         }
-        if let Some(queues) = &mut self.queues {
-            let queue = ladder.queue(rank);
-            match queue {
-                Some(queue) if adds => new.node = queues.push(queue, record.reference, left),
-                queue if goes => queues.unlink(queue, old.node),
-                _ => queues.reduce(old.node, left),
+        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows) {
+            if goes {
+                queues.unlink(ladder.queue_mut(rank, rows), old.node);
+            } else if adds && let Some(queue) = ladder.queue_mut(rank, rows) {
+                new.node = queues.push(queue, record.reference);
             }
         }
         *place.order = new;
@@ -306,10 +328,10 @@ impl Books {
             self.counters.refused.count(kind);
             return false;
         }
-        if let Some(queues) = &mut self.queues
-            && let Some(queue) = ladder.queue(rank)
+        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows)
+            && let Some(queue) = ladder.queue_mut(rank, rows)
         {
-            order.node = queues.push(queue, reference, order.shares);
+            order.node = queues.push(queue, reference);
         }
         let added = self.orders.add(reference, order);
         debug_assert_eq!(added, Added::New, "there was room, and none of that reference");
@@ -351,10 +373,8 @@ impl Books {
         let Some(book) = self.books.get_mut(usize::from(order.locate)) else { return };
         let ladder = &mut book.sides[side as usize];
         let _ = ladder.change(side, rank, by, false, &mut self.means);
-        match &mut self.queues {
-            Some(queues) if gone => queues.unlink(ladder.queue(rank), order.node),
-            Some(queues) => queues.reduce(order.node, order.shares - shares),
-            None => {}
+        if let (true, Some(queues), Some(rows)) = (gone, &mut self.queues, &mut self.means.rows) {
+            queues.unlink(ladder.queue_mut(rank, rows), order.node);
         }
     }
 

@@ -10,8 +10,8 @@ use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol,
 /// Bounds of the books, and what they keep.
 ///
 /// Memory, taken as it is needed. An order: 16 bytes among its neighbours, in pages of 16 KiB with room for four times
-/// `max_orders` at most (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 24 more with
-/// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.3 KiB, 16.4 with queues, for `max_ladders` of them),
+/// `max_orders` at most (so 64 bytes for each of those), and 53 to 107 bytes in the table of stragglers; 16 more with
+/// queues. A level: 8 bytes among the 1,024 of a side with rungs (8.2 KiB, 16.2 with queues, for `max_ladders` of them),
 /// 24 to 96 elsewhere. A stock: 256 bytes, for at most 65,536 of them. Trades that may be broken: 2 MB.
 /// [`Books::bytes`] tells what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +82,11 @@ pub struct Books {
     /// Apart: 18 KiB, of which the usual message touches a line.
     pub(super) counters: Box<Counters>,
     pub(super) decoder: Decoder,
-    max_ladders: usize,
+    settings: Settings,
 }
 
 /// The book of one stock.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(C)]
 pub struct Book {
     /// Bids and asks: a cache line each.
@@ -137,15 +137,11 @@ impl Books {
             books: Vec::new(),
             orders: Orders::new(max_orders, reserve),
             queues: settings.queues.then(|| Queues::new(reserve)),
-            means: Means {
-                rungs_left: settings.max_ladders,
-                most_apart: settings.max_far_levels,
-                queues: settings.queues,
-            },
+            means: Means::new(settings.max_ladders, settings.max_far_levels, settings.queues),
             matches: Matches::new(),
             counters: Box::default(),
             decoder: Decoder::new(),
-            max_ladders: settings.max_ladders,
+            settings,
         }
     }
 
@@ -192,11 +188,9 @@ impl Books {
         price: Price4,
     ) -> impl Iterator<Item = (OrderRef, u32)> + '_ {
         let rank = ladder::rank(price.0, side);
-        let first = self.book(locate).and_then(|book| book.sides[side as usize].first(rank));
-        self.queues
-            .iter()
-            .flat_map(move |queues| queues.iter(first))
-            .map(|(reference, shares)| (OrderRef(reference), shares))
+        let queue = self.book(locate).zip(self.means.rows.as_ref());
+        let queue = queue.and_then(|(book, rows)| book.sides[side as usize].queue(rank, rows));
+        self.queues.iter().flat_map(move |queues| queues.iter(queue)).map(|reference| self.in_line(reference))
     }
 
     /// What is before an order in its line; `None` for an unknown order, or without [`Settings::queues`]. Walks along
@@ -204,10 +198,15 @@ impl Books {
     #[must_use]
     pub fn ahead(&self, reference: OrderRef) -> Option<Ahead> {
         let node = self.orders.order(reference.0)?.node;
-        Some(self.queues.as_ref()?.before(node).fold(Ahead::default(), |ahead, (_, shares)| Ahead {
+        let before = self.queues.as_ref()?.before(node).map(|reference| self.in_line(reference));
+        Some(before.fold(Ahead::default(), |ahead, (_, shares)| Ahead {
             orders: ahead.orders + 1,
             shares: ahead.shares + u64::from(shares),
         }))
+    }
+
+    fn in_line(&self, reference: u64) -> (OrderRef, u32) {
+        (OrderRef(reference), self.orders.order(reference).map_or(0, |order| order.shares))
     }
 
     /// Bytes that the books take now: what [`Settings`] bounds. Looks at every side.
@@ -216,6 +215,7 @@ impl Books {
         let sides = self.books.iter().flat_map(|book| &book.sides);
         self.books.capacity() * size_of::<Book>()
             + sides.map(Ladder::bytes).sum::<usize>()
+            + self.means.bytes()
             + self.orders.bytes()
             + self.queues.as_ref().map_or(0, Queues::bytes)
             + self.matches.bytes()
@@ -226,7 +226,8 @@ impl Books {
         self.books.clear();
         self.orders.clear();
         self.queues.iter_mut().for_each(Queues::clear);
-        self.means.rungs_left = self.max_ladders;
+        let Settings { max_ladders, max_far_levels, queues, .. } = self.settings;
+        self.means = Means::new(max_ladders, max_far_levels, queues);
         self.matches = Matches::new();
     }
 

@@ -12,10 +12,12 @@ use std::hint::select_unpredictable as select;
 use rungs::Rungs;
 
 use super::Quote;
+use super::queues::{Queue, Rows};
 use crate::itch::{Price4, Side};
+use crate::memory::{Piece, Pieces};
 use crate::processor::prefetch;
 
-pub(super) use rungs::Queue;
+pub(super) use rungs::COUNT as RUNGS;
 
 /// The orders of one price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,9 @@ const FEW: usize = 8;
 /// The list may have room for so many levels more than it needs before it gives some back.
 const SPARE: usize = 16;
 
+/// No row of queues.
+const NO_ROW: u32 = u32::MAX;
+
 /// The best level of a side; an amount of 0 and rank 0 where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Best {
@@ -105,45 +110,59 @@ impl Best {
 }
 
 /// What all ladders of a feed share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Means {
     /// Sides that may still get rungs.
     pub(super) rungs_left: usize,
     /// Levels that a side may have apart from its rungs.
     pub(super) most_apart: usize,
-    /// Whether levels have queues of orders.
-    pub(super) queues: bool,
+    /// Where rungs come from.
+    pub(super) pieces: Pieces<Rungs>,
+    /// The queues of levels on rungs, where there are queues.
+    pub(super) rows: Option<Rows>,
 }
 
-/// All levels of a side. 64 bytes, the list's room, and 8.3 KiB where it has rungs (16.4 with queues).
-#[derive(Clone, Debug)]
+impl Means {
+    pub(super) const fn new(max_ladders: usize, most_apart: usize, queues: bool) -> Self {
+        let rows = if queues { Some(Rows::new()) } else { None };
+        Self { rungs_left: max_ladders, most_apart, pieces: Pieces::new(), rows }
+    }
+
+    /// Bytes that no ladder counts as its own.
+    pub(super) fn bytes(&self) -> usize {
+        self.pieces.spare_bytes() + self.rows.as_ref().map_or(0, Rows::bytes)
+    }
+}
+
+/// All levels of a side. 64 bytes, the list's room, and 8.3 KiB where it has rungs (16.3 with queues).
+#[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Ladder {
-    best: Best,
+    /// The best level's amount and rank.
+    amount: Amount,
+    rank: Rank,
     /// Rank of the lowest rung.
     lowest: Rank,
-    /// From the lowest rung to one behind the highest; 0 where there are none.
-    span: u32,
-    /// 2^31 / tick, rounded up.
-    per_tick: u32,
+    /// Number of the rungs' row of queues.
+    row: u32,
+    /// From one rung to the next; 0 where there are none.
+    tick: u16,
     /// Which words of the bitmap have bits.
     summary: u16,
-    /// Messages about levels outside the span since the rungs were laid out.
-    strays: u16,
-    rungs: Option<Box<Rungs>>,
-    /// In ascending rank, so that the best is at the back.
+    rungs: Option<Piece<Rungs>>,
+    /// Levels that have no rung, in ascending rank, so that the best is at the back.
     apart: Vec<Apart>,
 }
 
 impl Ladder {
     pub(super) const fn new() -> Self {
         Self {
-            best: Best { amount: 0, rank: 0 },
+            amount: 0,
+            rank: 0,
             lowest: 0,
-            span: 0,
-            per_tick: 0,
+            row: NO_ROW,
+            tick: 0,
             summary: 0,
-            strays: 0,
             rungs: None,
             apart: Vec::new(),
         }
@@ -151,13 +170,19 @@ impl Ladder {
 
     #[inline(always)]
     pub(super) const fn best(&self) -> Best {
-        self.best
+        Best { amount: self.amount, rank: self.rank }
     }
 
     #[inline(always)]
     pub(super) fn quote(&self, side: Side) -> Option<Quote> {
-        (self.best.amount != 0)
-            .then(|| Quote { price: Price4(rank(self.best.rank, side)), shares: shares(self.best.amount) })
+        (self.amount != 0)
+            .then(|| Quote { price: Price4(rank(self.rank, side)), shares: shares(self.amount) })
+    }
+
+    /// From the lowest rung to one behind the highest; 0 where there are none.
+    #[inline(always)]
+    const fn span(&self) -> u32 {
+        (self.tick as u32) << rungs::BITS
     }
 
     /// The rung of a rank.
@@ -165,10 +190,10 @@ impl Ladder {
     fn rung(&self, rank: Rank) -> Option<usize> {
         let above = rank.wrapping_sub(self.lowest);
         // Exact for every distance within the span: it is less than 2^17, and `per_tick` too large by less than 1.
-        let rung = (u64::from(above) * u64::from(self.per_tick)) >> 31;
-        let tick = self.span >> rungs::BITS;
+        let rung = (u64::from(above) * u64::from(rungs::per_tick(self.tick))) >> 31;
         // No rungs: the span is 0, and nothing is below it.
-        (above < self.span && (rung as u32).wrapping_mul(tick) == above).then_some(rung as usize)
+        (above < self.span() && (rung as u32).wrapping_mul(u32::from(self.tick)) == above)
+            .then_some(rung as usize)
     }
 
     /// Brings the lines near that a change at a rank would touch.
@@ -176,6 +201,7 @@ impl Ladder {
     pub(super) fn prefetch(&self, rank: Rank) {
         if let (Some(rung), Some(rungs)) = (self.rung(rank), &self.rungs) {
             prefetch(&rungs.amounts[rung % rungs::COUNT]);
+            prefetch(&rungs.words[rung / 64 % rungs::WORDS]);
         }
     }
 
@@ -206,11 +232,11 @@ impl Ladder {
         *word = (*word & !(1 << (rung % 64))) | is_level << (rung % 64);
         let is_word = u16::from(*word != 0);
         self.summary = (self.summary & !(1 << at)) | is_word << at;
-        let is_best = rank >= self.best.rank;
+        let is_best = rank >= self.rank;
         // About every third message is about the best level: too often, and too seldom, for a jump.
-        self.best.rank = select(is_best, rank, self.best.rank);
-        self.best.amount = select(is_best, now, self.best.amount);
-        if self.best.amount == 0 {
+        self.rank = select(is_best, rank, self.rank);
+        self.amount = select(is_best, now, self.amount);
+        if self.amount == 0 {
             self.find_best();
         }
         true
@@ -225,12 +251,12 @@ impl Ladder {
             .map_or(Best::default(), |level| Best { amount: level.amount, rank: level.rank });
         if let Some(rungs) = self.rungs.as_ref().filter(|_| self.summary != 0) {
             let rung = rungs.highest(self.summary);
-            let rank = self.lowest + rung as u32 * (self.span >> rungs::BITS);
+            let rank = self.lowest + rung as u32 * u32::from(self.tick);
             if best.amount == 0 || rank > best.rank {
                 best = Best { amount: rungs.amounts[rung], rank };
             }
         }
-        self.best = best;
+        (self.amount, self.rank) = (best.amount, best.rank);
     }
 
     /// Where the level of a rank is in the list, or where it would have to be.
@@ -272,54 +298,57 @@ impl Ladder {
             }
         }
         self.find_best();
-        if self.rungs.is_none() {
-            if self.apart.len() > FEW && means.rungs_left > 0 {
-                means.rungs_left -= 1;
-                self.rungs = Some(Rungs::new(means.queues));
-                self.lay_out(side, means);
-            }
-        } else if rank.wrapping_sub(self.lowest) >= self.span {
-            self.strays = self.strays.saturating_add(1);
+        let outside = rank.wrapping_sub(self.lowest) >= self.span();
+        if let Some(rungs) = &mut self.rungs {
+            rungs.strays = rungs.strays.saturating_add(u16::from(outside));
             // Laying out costs as much as there are levels, so that many messages have to have come for it.
-            if usize::from(self.strays) > FEW + (self.apart.len() / 8).min(1 << 12) {
-                self.strays = 0;
+            if outside && usize::from(rungs.strays) > FEW + (self.apart.len() / 8).min(1 << 12) {
+                rungs.strays = 0;
                 if !self.is_well_placed() {
                     self.lay_out(side, means);
                 }
             }
+        } else if self.apart.len() > FEW && means.rungs_left > 0 {
+            means.rungs_left -= 1;
+            self.rungs = Some(means.pieces.take(Rungs::BLANK));
+            self.row = means.rows.as_mut().map_or(NO_ROW, Rows::add);
+            self.lay_out(side, means);
         }
         true
     }
 
     /// Whether the best level has room below it, and some above.
     fn is_well_placed(&self) -> bool {
-        let above = self.best.rank.wrapping_sub(self.lowest);
-        self.best.amount == 0 || (self.span / 4..self.span).contains(&above)
+        let above = self.rank.wrapping_sub(self.lowest);
+        self.amount == 0 || (self.span() / 4..self.span()).contains(&above)
     }
 
     /// Puts the rungs around the best level, three quarters of them below it.
     #[cold]
-    fn lay_out(&mut self, side: Side, means: &Means) {
+    fn lay_out(&mut self, side: Side, means: &mut Means) {
         let Some(mut rungs) = self.rungs.take() else { return };
+        let mut row = means.rows.as_mut().and_then(|rows| rows.row_mut(self.row));
         let mut levels = std::mem::take(&mut self.apart);
-        let tick = self.span >> rungs::BITS;
-        rungs.drain(|rung, amount, queue| {
-            levels.push(Apart { amount, rank: self.lowest + rung as u32 * tick, queue });
+        rungs.drain(|rung, amount| {
+            let queue = row.as_mut().map(|row| std::mem::replace(&mut row[rung], Queue::EMPTY));
+            let rank = self.lowest + rung as u32 * u32::from(self.tick);
+            levels.push(Apart { amount, rank, queue: queue.unwrap_or(Queue::EMPTY) });
         });
         levels.sort_unstable_by_key(|level| level.rank);
 
-        let before = (self.lowest, self.span, self.per_tick);
-        (self.lowest, self.span) = rungs::around(self.best.rank, side);
-        let tick = self.span >> rungs::BITS;
-        self.per_tick = (1_u32 << 31).div_ceil(tick);
+        let before = (self.lowest, self.tick);
+        (self.lowest, self.tick) = rungs::around(self.rank, side);
         // What falls out may be more than a side may have apart: then all stays as it was.
         if levels.iter().filter(|level| self.rung(level.rank).is_none()).count() > means.most_apart {
-            (self.lowest, self.span, self.per_tick) = before;
+            (self.lowest, self.tick) = before;
         }
         self.summary = 0;
         levels.retain(|level| {
             let Some(rung) = self.rung(level.rank) else { return true };
-            rungs.put(rung, level.amount, level.queue);
+            rungs.put(rung, level.amount);
+            if let Some(row) = &mut row {
+                row[rung] = level.queue;
+            }
             self.summary |= 1 << (rung / 64);
             false
         });
@@ -331,22 +360,32 @@ impl Ladder {
     }
 
     /// The queue of a level that is there, where queues are kept.
-    #[inline]
-    pub(super) fn queue(&mut self, rank: Rank) -> Option<&mut Queue> {
-        let Some(rung) = self.rung(rank) else {
-            let at = self.find_apart(rank).ok()?;
-            return Some(&mut self.apart[at].queue);
-        };
-        self.rungs.as_mut()?.queues.as_mut().map(|queues| &mut queues[rung % rungs::COUNT])
+    #[inline(always)]
+    pub(super) fn queue_mut<'a>(&'a mut self, rank: Rank, rows: &'a mut Rows) -> Option<&'a mut Queue> {
+        match self.rung(rank) {
+            Some(rung) => rows.row_mut(self.row).map(|row| &mut row[rung % rungs::COUNT]),
+            None => self.queue_apart(rank),
+        }
     }
 
-    /// The first order in line at a level, as a node's number.
-    pub(super) fn first(&self, rank: Rank) -> Option<u32> {
-        let queue = match self.rung(rank) {
-            Some(rung) => self.rungs.as_ref()?.queues.as_ref()?[rung % rungs::COUNT],
-            None => self.apart[self.find_apart(rank).ok()?].queue,
-        };
-        queue.first()
+    #[inline(never)]
+    fn queue_apart(&mut self, rank: Rank) -> Option<&mut Queue> {
+        let at = self.find_apart(rank).ok()?;
+        Some(&mut self.apart[at].queue)
+    }
+
+    /// The queue of a level with a rung.
+    #[inline(always)]
+    pub(super) fn queue_near<'a>(&self, rank: Rank, rows: &'a Rows) -> Option<&'a Queue> {
+        rows.row(self.row).zip(self.rung(rank)).map(|(row, rung)| &row[rung % rungs::COUNT])
+    }
+
+    /// The queue of a level, a level that is not there having none.
+    pub(super) fn queue(&self, rank: Rank, rows: &Rows) -> Option<Queue> {
+        match self.rung(rank) {
+            Some(_) => self.queue_near(rank, rows).copied(),
+            None => Some(self.apart[self.find_apart(rank).ok()?].queue),
+        }
     }
 
     /// The levels, best first.
@@ -364,7 +403,7 @@ impl Ladder {
 
     /// Bytes outside the ladder itself.
     pub(super) fn bytes(&self) -> usize {
-        self.apart.capacity() * size_of::<Apart>() + self.rungs.as_ref().map_or(0, |rungs| rungs.bytes())
+        self.apart.capacity() * size_of::<Apart>() + self.rungs.as_ref().map_or(0, |_| size_of::<Rungs>())
     }
 }
 
@@ -390,7 +429,7 @@ impl Iterator for Levels<'_> {
             shares: shares(amount),
             orders: orders(amount),
         };
-        let tick = ladder.span >> rungs::BITS;
+        let tick = u32::from(ladder.tick);
         let on_rung = self.rung.zip(ladder.rungs.as_deref());
         let on_rung = on_rung.map(|(rung, rungs)| (ladder.lowest + rung as u32 * tick, rung, rungs));
         let apart = self.apart.checked_sub(1).map(|at| (at, &ladder.apart[at]));
@@ -424,13 +463,18 @@ mod tests {
 
     use super::*;
 
-    const MEANS: Means = Means { rungs_left: 2, most_apart: 2_000, queues: false };
+    fn means(most_apart: usize) -> Means {
+        Means::new(2, most_apart, true)
+    }
 
     #[test]
     fn a_ladder_has_the_size_that_is_stated() {
         assert_eq!(size_of::<Ladder>(), 64);
         assert_eq!(size_of::<Apart>(), 24);
-        assert!(Rungs::new(false).bytes() < 8_500 && Rungs::new(true).bytes() < 16_800);
+        assert!(
+            size_of::<Rungs>() < 8_500
+                && size_of::<Rungs>() + size_of::<super::super::queues::Row>() < 16_800
+        );
     }
 
     /// A walk of the market with stray prices, off-tick prices, and prices below a dollar.
@@ -465,7 +509,7 @@ mod tests {
         #[test]
         fn levels_are_those_of_a_sorted_map(prices in prices(), side in 0..2, seed in any::<u64>(), most_apart in 5_usize..200) {
             let side = if side == 0 { Side::Bid } else { Side::Ask };
-            let mut means = Means { most_apart, ..MEANS };
+            let mut means = means(most_apart);
             let mut ladder = Ladder::new();
             let mut model: BTreeMap<Rank, (u64, u32)> = BTreeMap::new();
             let mut live: Vec<(Rank, u32)> = Vec::new();
@@ -511,7 +555,7 @@ mod tests {
     #[test]
     fn the_rungs_follow_the_market() {
         for side in [Side::Bid, Side::Ask] {
-            let mut means = MEANS;
+            let mut means = means(2_000);
             let mut ladder = Ladder::new();
             let mut live = std::collections::VecDeque::new();
             let (mut apart, mut laid_out) = (0, 0);
@@ -524,7 +568,11 @@ mod tests {
                     assert!(ladder.change(side, oldest, (ORDER + 1).wrapping_neg(), false, &mut means));
                 }
                 apart += usize::from(count > 50 && ladder.rung(rank(ticks * 100, side)).is_none());
-                laid_out += usize::from(count > 50 && ladder.strays == 0 && !ladder.apart.is_empty());
+                laid_out += usize::from(
+                    count > 50
+                        && ladder.rungs.as_ref().is_some_and(|rungs| rungs.strays == 0)
+                        && !ladder.apart.is_empty(),
+                );
             }
             assert!(ladder.rungs.is_some());
             assert!(apart < 43_000 / 20, "{apart} of 43,000 levels had no rung, {side:?}");
@@ -534,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_level_is_full_before_its_shares_overflow() {
-        let mut means = MEANS;
+        let mut means = means(2_000);
         let mut ladder = Ladder::new();
         let mut taken = 0_u64;
         while ladder.change(Side::Bid, 5, ORDER + u64::from(u32::MAX), true, &mut means) {

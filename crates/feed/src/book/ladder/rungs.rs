@@ -4,7 +4,7 @@ use super::{Amount, Rank};
 
 /// How many rungs there are: a book shows most of its orders within five dollars of the best price, and on busy days
 /// stocks stay within that for minutes. 8 KiB.
-pub(super) const COUNT: usize = 1 << BITS;
+pub(in super::super) const COUNT: usize = 1 << BITS;
 pub(super) const BITS: u32 = 10;
 
 /// Words of the bitmap: one summary word of 16 bits has a bit for each.
@@ -17,40 +17,18 @@ const BELOW: u32 = COUNT as u32 / 4 * 3;
 const DOLLAR: u32 = 10_000;
 const CENT: u32 = 100;
 
-/// The orders of a level in the order of their coming, by their nodes' numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Queue {
-    pub(in super::super) first: u32,
-    pub(in super::super) last: u32,
-}
-
-impl Queue {
-    /// No node.
-    pub(in super::super) const NOBODY: u32 = u32::MAX;
-    pub(in super::super) const EMPTY: Self = Self { first: Self::NOBODY, last: Self::NOBODY };
-
-    pub(super) fn first(self) -> Option<u32> {
-        (self.first != Self::NOBODY).then_some(self.first)
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Rungs {
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(in super::super) struct Rungs {
     /// A bit for each rung with orders.
     pub(super) words: [u64; WORDS],
     pub(super) amounts: [Amount; COUNT],
-    pub(super) queues: Option<Box<[Queue; COUNT]>>,
+    /// Messages about levels outside the span since the rungs were laid out.
+    pub(super) strays: u16,
 }
 
 impl Rungs {
-    pub(super) fn new(queues: bool) -> Box<Self> {
-        let queues = queues.then(|| Box::new([Queue::EMPTY; COUNT]));
-        Box::new(Self { words: [0; WORDS], amounts: [0; COUNT], queues })
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.queues.as_ref().map_or(0, |queues| size_of_val(&**queues))
-    }
+    pub(super) const BLANK: Self = Self { words: [0; WORDS], amounts: [0; COUNT], strays: 0 };
 
     pub(super) fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
@@ -75,30 +53,30 @@ impl Rungs {
     }
 
     /// Takes every level out.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(usize, Amount, Queue)) {
+    pub(super) fn drain(&mut self, mut each: impl FnMut(usize, Amount)) {
         let mut next = self.below(COUNT);
         while let Some(rung) = next {
             next = self.below(rung);
-            let queue = self
-                .queues
-                .as_mut()
-                .map_or(Queue::EMPTY, |queues| std::mem::replace(&mut queues[rung], Queue::EMPTY));
-            each(rung, std::mem::take(&mut self.amounts[rung]), queue);
+            each(rung, std::mem::take(&mut self.amounts[rung]));
         }
         self.words = [0; WORDS];
     }
 
-    pub(super) fn put(&mut self, rung: usize, amount: Amount, queue: Queue) {
+    pub(super) fn put(&mut self, rung: usize, amount: Amount) {
         self.amounts[rung] = amount;
         self.words[rung / 64] |= 1 << (rung % 64);
-        if let Some(queues) = &mut self.queues {
-            queues[rung] = queue;
-        }
     }
 }
 
-/// The lowest rung's rank and the span of rungs that have a best price of this rank among them.
-pub(super) fn around(best: Rank, side: super::Side) -> (Rank, u32) {
+/// 2^31 / tick, rounded up.
+#[inline(always)]
+pub(super) const fn per_tick(tick: u16) -> u32 {
+    // There are two ticks, and dividing takes a dozen cycles.
+    if tick as u32 == CENT { (1_u32 << 31).div_ceil(CENT) } else { 1 << 31 }
+}
+
+/// The lowest rung's rank and the tick of rungs that have a best price of this rank among them.
+pub(super) fn around(best: Rank, side: super::Side) -> (Rank, u16) {
     let price = super::rank(best, side);
     let tick = if price < DOLLAR { 1 } else { CENT };
     let (best, tick) = (i64::from(price - price % tick), i64::from(tick));
@@ -113,5 +91,5 @@ pub(super) fn around(best: Rank, side: super::Side) -> (Rank, u32) {
             super::rank(price as u32, side)
         }
     };
-    (lowest, span as u32)
+    (lowest, tick as u16)
 }

@@ -107,6 +107,12 @@ impl Orders {
         self.pages.place(reference)
     }
 
+    /// What is at the place of a reference, be it another's or nothing: to know what to bring near.
+    #[inline(always)]
+    pub(super) fn near(&self, reference: u64) -> Option<Order> {
+        self.pages.near(reference)
+    }
+
     /// Says how many orders there are after one came or went by its place.
     #[inline(always)]
     pub(super) const fn changed(&mut self, came: bool, went: bool) {

@@ -2,6 +2,7 @@
 
 use super::Order;
 use super::table::Table;
+use crate::memory::{Piece, Pieces};
 use crate::processor::prefetch;
 
 /// Orders of a page: 16 KiB. Small enough to be looked through in half a microsecond when its survivors move out.
@@ -42,19 +43,21 @@ pub(super) struct Pages {
     /// The highest reference that was put into the table since it was last empty.
     highest_left: Option<u64>,
     /// Emptied pages, all of them blank.
-    blank: Vec<Box<Page>>,
+    blank: Vec<Piece<Page>>,
+    pieces: Pieces<Page>,
     seen: Seen,
     strikes: u32,
     most_entries: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 struct Page([Order; PAGE]);
 
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    page: Option<Box<Page>>,
+    page: Option<Piece<Page>>,
     /// Orders there are now, in the lower half, and that ever came.
     orders: u32,
     mixed: bool,
@@ -132,6 +135,7 @@ impl Pages {
             front: 0,
             highest_left: None,
             blank: Vec::new(),
+            pieces: Pieces::new(),
             seen: Seen::default(),
             strikes: 0,
             most_entries: Self::most_entries(limit),
@@ -145,12 +149,12 @@ impl Pages {
     /// The most that they take.
     #[cfg(test)]
     pub(super) fn most_bytes(limit: usize) -> usize {
-        Self::most_entries(limit) * (size_of::<Entry>() + size_of::<Page>())
+        Self::most_entries(limit) * (size_of::<Entry>() + 2 * size_of::<Page>())
     }
 
     pub(super) fn bytes(&self) -> usize {
         let pages = self.entries.iter().filter(|entry| entry.page.is_some()).count() + self.blank.len();
-        self.entries.len() * size_of::<Entry>() + pages * size_of::<Page>()
+        self.entries.len() * size_of::<Entry>() + pages * size_of::<Page>() + self.pieces.spare_bytes()
     }
 
     pub(super) fn clear(&mut self) {
@@ -179,6 +183,15 @@ impl Pages {
         }
         let order = &mut entry.page.as_mut()?.0[(reference >> self.shared) as usize % PAGE];
         Some(Place { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
+    }
+
+    /// What is at the place of a reference.
+    #[inline(always)]
+    pub(super) fn near(&self, reference: u64) -> Option<Order> {
+        let number = reference >> self.shift;
+        let entry = &self.entries[self.at(number)];
+        let page = entry.page.as_ref().filter(|_| entry.number == number)?;
+        Some(page.0[(reference >> self.shared) as usize % PAGE])
     }
 
     /// The order, or whether it may be in the table.
@@ -257,7 +270,7 @@ impl Pages {
         let at = self.at(number);
         self.move_out(at, table);
         let highest_left = self.highest_left.filter(|_| table.len() > 0);
-        let page = self.blank.pop().unwrap_or_else(|| Box::new(Page([Order::default(); PAGE])));
+        let page = self.blank.pop().unwrap_or_else(|| self.pieces.take(Page([Order::default(); PAGE])));
         self.entries[at] = Entry {
             number,
             page: Some(page),
