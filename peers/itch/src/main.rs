@@ -4,6 +4,7 @@
 
 #[path = "../../../crates/feed/benches/itch/books.rs"]
 mod books;
+mod cpp;
 #[path = "../../../crates/feed/benches/itch/fields.rs"]
 mod fields;
 #[path = "../../../crates/feed/benches/itch/input.rs"]
@@ -22,6 +23,7 @@ use tapeline_feed::itch::Decoder;
 use tapeline_feed::itch::framing::{Frames, Framing};
 use tapeline_measure::{Clock, Environment, Recorder, cores, pin, ticks_ordered};
 
+use crate::cpp::{Files, Program};
 use crate::input::Input;
 
 /// Tapeline's ITCH decoding and books beside other libraries
@@ -37,6 +39,9 @@ struct Arguments {
     /// Only one input: small or day
     #[arg(long)]
     size: Option<String>,
+    /// Books only, no decoding by itself
+    #[arg(long)]
+    books: bool,
     /// The simulated exchange's seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -92,9 +97,14 @@ fn main() -> anyhow::Result<()> {
     let clock = Clock::calibrate();
     let environment = Environment::read(&clock);
     let wanted = |size: &&Size| arguments.size.as_deref().is_none_or(|wanted| wanted == size.name);
-    let figures: Vec<_> = SIZES.iter().filter(wanted).map(|size| measure(size, &arguments, &clock)).collect();
+    let programs = cpp::programs()?;
+    let figures: Vec<_> = SIZES
+        .iter()
+        .filter(wanted)
+        .map(|size| measure(size, &arguments, &clock, &programs))
+        .collect::<anyhow::Result<_>>()?;
     anyhow::ensure!(!figures.is_empty(), "--size is small or day");
-    let page = page::page(&figures, arguments.runs, &environment.summary());
+    let page = page::page(&figures, arguments.runs, &environment.summary(), &programs);
     match arguments.to {
         Some(file) => std::fs::write(file, page)?,
         None => print!("{page}"),
@@ -102,7 +112,12 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(size: &'static Size, arguments: &Arguments, clock: &Clock) -> Figures {
+fn measure(
+    size: &'static Size,
+    arguments: &Arguments,
+    clock: &Clock,
+    programs: &[Program],
+) -> anyhow::Result<Figures> {
     let mut input = Input::simulated(arguments.seed, size.symbols, size.live, arguments.messages);
     for file in [&mut input.before, &mut input.file] {
         let kept = Frames::with(file, Framing::Length).filter(|message| !LEFT_OUT.contains(&message[0]));
@@ -114,37 +129,19 @@ fn measure(size: &'static Size, arguments: &Arguments, clock: &Clock) -> Figures
     }
     let file = &input.file[..];
     let messages = Frames::with(file, Framing::Length).count() as u64;
-    let mut rows: Vec<Row> = Vec::new();
-    let mut time = |what: &'static str, work: &mut dyn FnMut() -> u64| {
-        let start = ticks_ordered();
-        let sum = black_box(work());
-        let rate = messages as f64 * 1e3 / clock.ns_between(start, ticks_ordered()) as f64;
-        match rows.iter_mut().find(|row| row.what == what) {
-            Some(row) => {
-                assert_eq!(row.sum, sum, "{what} is not the same each time");
-                row.rates.push(rate);
-                row.rates.sort_by(f64::total_cmp);
-            }
-            None => rows.push(Row { what, rates: vec![rate], sum }),
-        }
-    };
+    let files = if programs.is_empty() { None } else { Some(Files::write(&input, size)?) };
+    let mut turns = Turns { clock, messages, rows: Vec::new() };
     for _ in 0..arguments.runs {
-        time("memory", &mut || switch::memory(file));
-        time("framing", &mut || switch::framing(file));
-        time("switch", &mut || switch::switch(file));
-        time("views", &mut || fields::decode_all(file));
-        time("portable", &mut || fields::portable(file));
-        time("permuted", &mut || fields::permuted(file));
-        for (what, work) in others::DECODERS {
-            time(what, &mut || work(file));
+        if !arguments.books {
+            decode(file, &mut turns);
         }
         let mut plain = plain::Books::new(size.symbols);
         plain.apply_all(&input.before);
-        time("plain book", &mut || plain.apply_all(file));
+        turns.time("plain book", &mut || plain.apply_all(file));
         assert_eq!((plain.checksum(), plain.live_orders()), (input.checksum, input.live_orders));
         drop(plain);
         let mut state = books::opened(&input, false);
-        time("books", &mut || books::one_by_one(file, &mut state));
+        turns.time("books", &mut || books::one_by_one(file, &mut state));
         books::check(&state, &input, size.symbols);
         for (what, queues, decoder) in [
             ("batched", false, Decoder::new()),
@@ -152,28 +149,71 @@ fn measure(size: &'static Size, arguments: &Arguments, clock: &Clock) -> Figures
             ("queues", true, Decoder::new()),
         ] {
             let mut state = books::opened(&input, queues);
-            time(what, &mut || books::batched(file, &mut state, decoder));
+            turns.time(what, &mut || books::batched(file, &mut state, decoder));
             books::check(&state, &input, size.symbols);
         }
+        for (program, files) in programs.iter().zip(files.iter().cycle()) {
+            turns.took(program.name, 0, program.time(files)?);
+        }
     }
-    let sum = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.sum);
+    let sum = |what: &str| turns.rows.iter().find(|row| row.what == what).map(|row| row.sum);
     assert_eq!(sum("switch"), sum("views"));
     assert!(sum("lunary views").is_none_or(|lunary| Some(lunary) == sum("switch")), "the same fields");
-    assert_eq!(sum("switch"), Some(fields::sum_of_records(file, Decoder::new())));
+    assert!(sum("switch").is_none_or(|sum| sum == fields::sum_of_records(file, Decoder::new())));
     for what in ["books", "portable batched", "queues", "plain book"] {
         assert_eq!(sum("batched"), sum(what), "as many events: {what}");
     }
     let mut state = books::opened(&input, false);
     let (alone, two_stamps) = books::alone(file, &mut state, clock);
-    Figures {
+    Ok(Figures {
         size,
         bytes: file.len(),
         messages,
         live_orders: input.live_orders,
         levels: input.levels,
-        rows,
+        rows: turns.rows,
         alone,
         two_stamps,
         books_bytes: state.bytes(),
+    })
+}
+
+/// All that read messages and do no more, once.
+fn decode(file: &[u8], turns: &mut Turns<'_>) {
+    turns.time("memory", &mut || switch::memory(file));
+    turns.time("framing", &mut || switch::framing(file));
+    turns.time("switch", &mut || switch::switch(file));
+    turns.time("views", &mut || fields::decode_all(file));
+    turns.time("portable", &mut || fields::portable(file));
+    turns.time("permuted", &mut || fields::permuted(file));
+    for (what, work) in others::DECODERS {
+        turns.time(what, &mut || work(file));
+    }
+}
+
+/// Rows that grow by a figure each turn.
+struct Turns<'a> {
+    clock: &'a Clock,
+    messages: u64,
+    rows: Vec<Row>,
+}
+
+impl Turns<'_> {
+    fn time(&mut self, what: &'static str, work: &mut dyn FnMut() -> u64) {
+        let start = ticks_ordered();
+        let sum = black_box(work());
+        self.took(what, sum, self.clock.ns_between(start, ticks_ordered()));
+    }
+
+    fn took(&mut self, what: &'static str, sum: u64, ns: i64) {
+        let rate = self.messages as f64 * 1e3 / ns as f64;
+        match self.rows.iter_mut().find(|row| row.what == what) {
+            Some(row) => {
+                assert_eq!(row.sum, sum, "{what} is not the same each time");
+                row.rates.push(rate);
+                row.rates.sort_by(f64::total_cmp);
+            }
+            None => self.rows.push(Row { what, rates: vec![rate], sum }),
+        }
     }
 }

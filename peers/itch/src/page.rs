@@ -4,7 +4,14 @@ use std::fmt::Write;
 
 use tapeline_feed::itch::Decoder;
 
+use crate::cpp::Program;
 use crate::{Figures, Row};
+
+/// Ours, the best open peer of the kind in C++, and how many times as quick we want to be on the input of each size.
+const AIMS: &[(&str, &str, [(&str, f64); 2])] = &[
+    ("batched", "itch-order-book", [("small", 1.37), ("day", 1.58)]),
+    ("queues", "book-project", [("small", 2.2), ("day", 2.2)]),
+];
 
 /// Whose a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,21 +38,33 @@ const ROWS: &[(&str, &str, Whose, &str)] = &[
     ("books", "ours: permuted records, books, one message after another", Ours, "plain book"),
     ("batched", "ours: the same, 32 messages at a time", Ours, "plain book"),
     ("portable batched", "ours: the same, portable records", Ours, "plain book"),
+    ("itch-order-book", "charles-cooper/itch-order-book (C++), levels only, no events", Theirs, "plain book"),
     ("queues", "ours: as batched, with the orders of each level in line", Ours, "plain book"),
+    ("book-project", "book-project `OrderBook` (C++), orders in line, no events", Theirs, "plain book"),
 ];
+
+fn row_of<'a>(figures: &'a Figures, name: &str) -> Option<&'a Row> {
+    figures.rows.iter().find(|row| row.what == name)
+}
 
 fn median(row: &Row) -> f64 {
     row.rates[row.rates.len() / 2]
 }
 
-pub(crate) fn page(figures: &[Figures], runs: u16, environment: &str) -> String {
+pub(crate) fn page(figures: &[Figures], runs: u16, environment: &str, programs: &[Program]) -> String {
     let mut page = String::new();
     // Writing to a String does not fail.
-    let _ = write_page(&mut page, figures, runs, environment);
+    let _ = write_page(&mut page, figures, runs, environment, programs);
     page
 }
 
-fn write_page(page: &mut String, figures: &[Figures], runs: u16, environment: &str) -> std::fmt::Result {
+fn write_page(
+    page: &mut String,
+    figures: &[Figures],
+    runs: u16,
+    environment: &str,
+    programs: &[Program],
+) -> std::fmt::Result {
     writeln!(page, "# ITCH: decoding and books beside other libraries\n")?;
     writeln!(
         page,
@@ -59,6 +78,9 @@ fn write_page(page: &mut String, figures: &[Figures], runs: u16, environment: &s
         writeln!(page, "This processor has no AVX-512 VBMI: *permuted* is as *portable* here.\n")?;
     }
     writeln!(page, "```text\n{}\n```", environment.trim_end())?;
+    for Program { sources, .. } in programs {
+        writeln!(page, "\nIn C++: {sources}.")?;
+    }
     for figures in figures {
         let Figures { size, bytes, messages, live_orders, levels, books_bytes, .. } = figures;
         writeln!(page, "\n## Input `{}`\n", size.name)?;
@@ -74,8 +96,8 @@ fn write_page(page: &mut String, figures: &[Figures], runs: u16, environment: &s
             "| what | whose | min | median | max | ns | ratio |\n|---|---|---:|---:|---:|---:|---:|"
         )?;
         for (name, does, whose, base) in ROWS {
-            let Some(row) = figures.rows.iter().find(|row| row.what == *name) else { continue };
-            let Some(base) = figures.rows.iter().find(|row| row.what == *base) else { continue };
+            let Some(row) = row_of(figures, name) else { continue };
+            let Some(base) = row_of(figures, base) else { continue };
             let whose = match whose {
                 Floor => "yardstick",
                 Ours => "Tapeline",
@@ -92,6 +114,18 @@ fn write_page(page: &mut String, figures: &[Figures], runs: u16, environment: &s
             )?;
         }
         writeln!(page, "\nRatios are to the `match` above, and for books to the plain book.\n")?;
+        for (ours, theirs, aims) in AIMS {
+            let (Some(our_row), Some(their_row)) = (row_of(figures, ours), row_of(figures, theirs)) else {
+                continue;
+            };
+            let aim = aims.iter().find(|(name, _)| *name == size.name).map_or(0.0, |(_, aim)| *aim);
+            let ratio = median(our_row) / median(their_row);
+            let verdict = if ratio >= aim { "reached" } else { "missed" };
+            writeln!(
+                page,
+                "*{ours}* beside {theirs}: **{ratio:.2}** times as many messages; the aim, {aim}, is {verdict}.\n"
+            )?;
+        }
         let of = |times: &tapeline_measure::Recorder| {
             [0.5, 0.9, 0.99, 0.999].map(|share| times.value_at(share).unwrap_or_default())
         };
