@@ -31,11 +31,11 @@ impl Events {
 
     #[inline(always)]
     fn event(&mut self, books: &Books, change: &Change) {
-        if change.is_quote() {
-            let top = books.book(change.locate).map(Book::top).unwrap_or_default();
-            self.ring[(self.count % 256) as usize] = (change.locate, top);
-            self.count += 1;
-        }
+        // Written in any case, and overwritten by the next one where there is none: every third message changes a best price,
+        // too many and too few for a jump.
+        let top = books.book(change.locate).map(Book::top).unwrap_or_default();
+        self.ring[(self.count % 256) as usize] = (change.locate, top);
+        self.count += u64::from(change.is_quote());
     }
 
     fn finish(self) -> u64 {

@@ -7,6 +7,7 @@ use super::books::Book;
 use super::ladder::{self, Best, Ladder, ORDER, Rank};
 use super::matches::Part;
 use super::orders::{Added, Order};
+use super::queues::Pair;
 use crate::itch::{Code, Locate, MatchNumber, Message, MessageType, Price4, Record, Side, Text};
 use crate::processor::prefetch;
 
@@ -114,6 +115,9 @@ static ACTIONS: [Action; 256] = {
     actions
 };
 
+/// Messages that are looked at together.
+const BATCH: usize = 32;
+
 /// Live orders from which on they are too many for the second-level cache, so that it pays to look at each order of a
 /// batch twice: once to have its price level brought near.
 const MANY: usize = 500_000;
@@ -157,10 +161,19 @@ impl Books {
     /// Has everything brought near that messages are about which will be applied next: those of a datagram that has come.
     #[inline]
     pub fn prefetch(&self, records: &[Record]) {
-        for record in records {
-            self.orders.prefetch(record.reference);
+        for records in records.chunks(BATCH) {
+            self.prefetch_batch(records);
+        }
+    }
+
+    /// First orders and sides; then, where there is much of either, what those lead to: levels, and lines; then neighbours in line.
+    #[inline(always)]
+    fn prefetch_batch(&self, records: &[Record]) {
+        let mut orders = [&Order::NONE; BATCH];
+        for (record, order) in records.iter().zip(&mut orders) {
+            *order = self.orders.near(record.reference);
             if record.kind == MessageType::OrderReplace as u8 {
-                self.orders.prefetch(record.other);
+                self.orders.near(record.other);
             }
             if let Some(book) = self.books.get(usize::from(record.locate)) {
                 prefetch(&book.sides[0]);
@@ -168,48 +181,37 @@ impl Books {
                 prefetch(&book.symbol);
             }
         }
-        if self.orders.len() > MANY || self.queues.is_some() {
-            for record in records {
-                self.prefetch_level(record);
-            }
-        }
         if let (Some(queues), Some(rows)) = (&self.queues, &self.means.rows) {
-            for record in records {
-                let Some((order, ladder, rank, adds)) = self.about(record) else { continue };
-                if !adds {
-                    queues.prefetch_beside(order.node);
-                } else if let Some(queue) = ladder.queue_near(rank, rows) {
-                    queues.prefetch_last(queue);
+            let mut beside = [&Pair::EMPTY; BATCH];
+            for ((record, order), beside) in records.iter().zip(orders).zip(&mut beside) {
+                let Some((ladder, rank, adds)) = self.about(record, order) else { continue };
+                ladder.prefetch(rank);
+                let queue = ladder.queue_near(rank, rows).unwrap_or(&Pair::EMPTY);
+                *beside = select(adds, queue, queues.beside(order.node));
+                prefetch(queue);
+                prefetch(*beside);
+            }
+            for pair in beside {
+                queues.prefetch(pair);
+            }
+        } else if self.orders.len() > MANY {
+            for (record, order) in records.iter().zip(orders) {
+                if let Some((ladder, rank, _)) = self.about(record, order) {
+                    ladder.prefetch(rank);
                 }
             }
         }
     }
 
-    /// The order at the place of a message's reference, the side and rank it is about, and whether it adds.
+    /// The side and rank that a message is about, and whether it adds, if the order at its place is its own.
     #[inline(always)]
-    fn about(&self, record: &Record) -> Option<(Order, &Ladder, Rank, bool)> {
+    fn about(&self, record: &Record, order: &Order) -> Option<(&Ladder, Rank, bool)> {
         let adds = ACTIONS[usize::from(record.kind)] & ADDS != 0;
-        let order = self.orders.near(record.reference)?;
-        let side =
-            if select(adds, record.code == b'S', order.side() == Side::Ask) { Side::Ask } else { Side::Bid };
+        let is_ask = select(adds, record.code == b'S', order.side() == Side::Ask);
+        let side = if is_ask { Side::Ask } else { Side::Bid };
         let book = self.books.get(usize::from(record.locate))?;
         let rank = ladder::rank(select(adds, record.price, order.price), side);
-        Some((order, &book.sides[side as usize], rank, adds))
-    }
-
-    /// Has the level brought near that a message is about.
-    #[inline(always)]
-    fn prefetch_level(&self, record: &Record) {
-        let Some((order, ladder, rank, adds)) = self.about(record) else { return };
-        ladder.prefetch(rank);
-        if let (Some(queues), Some(rows)) = (&self.queues, &self.means.rows) {
-            if let Some(queue) = ladder.queue_near(rank, rows) {
-                prefetch(queue);
-            }
-            if !adds {
-                queues.prefetch(order.node);
-            }
-        }
+        Some((&book.sides[side as usize], rank, adds))
     }
 
     /// A message about an order whose place is known, on a listed stock's book, with nothing odd about it: nearly all.
@@ -254,29 +256,27 @@ impl Books {
             self.counters.refused.count(record.kind);
             return Change::none(Locate(record.locate));
         }
-        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows) {
-            if goes {
-                queues.unlink(ladder.queue_mut(rank, rows), old.node);
-            } else if adds && let Some(queue) = ladder.queue_mut(rank, rows) {
-                new.node = queues.push(queue, record.reference);
-            }
+        if let (true, Some(queues), Some(rows)) = (adds | goes, &mut self.queues, &mut self.means.rows) {
+            new.node = queues.level_changed(ladder, rank, rows, (adds, old.node), record.reference);
         }
         *place.order = new;
         let is_empty = place.changed(adds, goes);
         self.orders.changed(adds, goes);
         self.counters.max_live_orders = self.counters.max_live_orders.max(self.orders.len());
-        let mut change = Change::of(Locate(record.locate), side, before, ladder.best());
-        book.quoted_ts_ns = select(change.is_quote(), record.ts_ns, book.quoted_ts_ns);
+        let (after, locate) = (ladder.best(), Locate(record.locate));
+        let is_quote = before.price_differs(after) | before.shares_differ(after);
+        book.quoted_ts_ns = select(is_quote, record.ts_ns, book.quoted_ts_ns);
+        let mut print = None;
         if action & EXECUTES != 0 {
-            change.print = book.executed(record, action, price, taken);
-            if let Some(print) = &change.print {
-                self.matches.remember(change.locate, print, Part::Displayed);
+            print = book.executed(record, action, price, taken);
+            if let Some(print) = &print {
+                self.matches.remember(locate, print, Part::Displayed);
             }
         }
         if is_empty & goes {
             self.orders.emptied(record.reference);
         }
-        change
+        Change { print, ..Change::of(locate, side, before, after) }
     }
 
     /// A message about an order, one step after another.
@@ -328,10 +328,8 @@ impl Books {
             self.counters.refused.count(kind);
             return false;
         }
-        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows)
-            && let Some(queue) = ladder.queue_mut(rank, rows)
-        {
-            order.node = queues.push(queue, reference);
+        if let (Some(queues), Some(rows)) = (&mut self.queues, &mut self.means.rows) {
+            order.node = queues.level_changed(ladder, rank, rows, (true, 0), reference);
         }
         let added = self.orders.add(reference, order);
         debug_assert_eq!(added, Added::New, "there was room, and none of that reference");
@@ -374,7 +372,7 @@ impl Books {
         let ladder = &mut book.sides[side as usize];
         let _ = ladder.change(side, rank, by, false, &mut self.means);
         if let (true, Some(queues), Some(rows)) = (gone, &mut self.queues, &mut self.means.rows) {
-            queues.unlink(ladder.queue_mut(rank, rows), order.node);
+            queues.level_changed(ladder, rank, rows, (false, order.node), 0);
         }
     }
 

@@ -1,24 +1,30 @@
 //! Orders in the order of their coming, at each level.
 
+use std::hint::select_unpredictable as select;
+
+use super::ladder::{Ladder, RUNGS, Rank};
 use crate::memory::{Piece, Pieces, ask_for_huge_pages};
 use crate::processor::prefetch;
 
 /// No node.
 const NOBODY: u32 = u32::MAX;
 
-/// The orders of a level in the order of their coming, by their nodes' numbers.
+/// Two orders by their nodes' numbers: the first and the last of a queue, or those before and behind another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Queue {
-    first: u32,
-    last: u32,
+pub(super) struct Pair {
+    before: u32,
+    behind: u32,
 }
 
-impl Queue {
-    pub(super) const EMPTY: Self = Self { first: NOBODY, last: NOBODY };
+/// The first and the last order of a level, in the order of their coming.
+pub(super) type Queue = Pair;
+
+impl Pair {
+    pub(super) const EMPTY: Self = Self { before: NOBODY, behind: NOBODY };
 }
 
 /// The queues of a side's rungs.
-pub(super) type Row = [Queue; super::ladder::RUNGS];
+pub(super) type Row = [Queue; RUNGS];
 
 /// The queues of all sides with rungs, apart from their shares: a message that takes an order out of the middle of its line
 /// touches none of them.
@@ -35,7 +41,7 @@ impl Rows {
 
     /// Makes queues for a side; gives their number. Sides are 131,072 at most.
     pub(super) fn add(&mut self) -> u32 {
-        self.rows.push(self.pieces.take([Queue::EMPTY; super::ladder::RUNGS]));
+        self.rows.push(self.pieces.take([Queue::EMPTY; RUNGS]));
         self.rows.len() as u32 - 1
     }
 
@@ -61,8 +67,7 @@ impl Rows {
 #[repr(C)]
 struct Node {
     reference: u64,
-    previous: u32,
-    next: u32,
+    beside: Pair,
 }
 
 /// All orders as nodes of the lists of their levels. A node's number stays while its order lives; nodes that came free
@@ -70,7 +75,7 @@ struct Node {
 #[derive(Debug)]
 pub(super) struct Queues {
     nodes: Vec<Node>,
-    /// The first of the free ones, which are a list by `next`.
+    /// The first of the free ones, which are a list by `behind`.
     free: u32,
 }
 
@@ -98,84 +103,89 @@ impl Queues {
         self.nodes = nodes;
     }
 
-    /// Puts an order last in line, and gives its node. There are as many nodes as there were ever orders at once.
-    #[inline]
-    pub(super) fn push(&mut self, queue: &mut Queue, reference: u64) -> u32 {
-        let node = Node { reference, previous: queue.last, next: NOBODY };
-        let at = match self.nodes.get_mut(self.free as usize) {
-            Some(free) => {
-                let at = self.free;
-                self.free = free.next;
-                *free = node;
-                at
-            }
-            None => {
-                if self.nodes.len() == self.nodes.capacity() {
-                    self.make_room((2 * self.nodes.len()).max(64));
-                }
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        };
-        match self.nodes.get_mut(queue.last as usize) {
-            Some(last) => last.next = at,
-            None => queue.first = at,
+    /// Changes the line of a side's level: see [`change`](Self::change).
+    #[inline(always)]
+    pub(super) fn level_changed(
+        &mut self,
+        ladder: &mut Ladder,
+        rank: Rank,
+        rows: &mut Rows,
+        (adds, at): (bool, u32),
+        reference: u64,
+    ) -> u32 {
+        match ladder.queue_near_mut(rank, rows) {
+            Some(queue) => self.change(queue, adds, at, reference),
+            // Where the level is gone, it was the last in its line.
+            None => match ladder.queue_apart(rank) {
+                Some(queue) => self.change(queue, adds, at, reference),
+                None => self.change(&mut { Queue::EMPTY }, adds, at, reference),
+            },
         }
-        queue.last = at;
+    }
+
+    /// Puts an order last in line or takes one out, which is that of node `at` then; gives the node of the one that came.
+    /// There are as many nodes as there were ever orders at once.
+    ///
+    /// Both are one: two links are set, to the order or past it. Which of the two it is comes at random, as does whether it stood
+    /// at an end, so that nothing here jumps.
+    #[inline(always)]
+    fn change(&mut self, queue: &mut Queue, adds: bool, at: u32, reference: u64) -> u32 {
+        if adds & (self.free == NOBODY) {
+            self.blank();
+        }
+        let at = select(adds, self.free, at);
+        let Some(node) = self.nodes.get_mut(at as usize) else { return at };
+        let old = node.beside;
+        let before = select(adds, queue.behind, old.before);
+        let behind = select(adds, NOBODY, old.behind);
+        *node = Node { reference, beside: Pair { before, behind: select(adds, NOBODY, self.free) } };
+        self.free = select(adds, old.behind, at);
+        let link = match self.nodes.get_mut(before as usize) {
+            Some(node) => &mut node.beside.behind,
+            None => &mut queue.before,
+        };
+        *link = select(adds, at, behind);
+        let link = match self.nodes.get_mut(behind as usize) {
+            Some(node) => &mut node.beside.before,
+            None => &mut queue.behind,
+        };
+        *link = select(adds, at, before);
         at
     }
 
-    /// Takes an order out of its line. Without a queue it was the last of its level, which is gone.
-    #[inline]
-    pub(super) fn unlink(&mut self, queue: Option<&mut Queue>, at: u32) {
-        let Some(node) = self.nodes.get_mut(at as usize) else { return };
-        let Node { previous, next, .. } = *node;
-        node.next = self.free;
-        self.free = at;
-        let Some(queue) = queue else { return };
-        match self.nodes.get_mut(previous as usize) {
-            Some(before) => before.next = next,
-            None => queue.first = next,
+    /// Makes a free node.
+    #[inline(never)]
+    fn blank(&mut self) {
+        if self.nodes.len() == self.nodes.capacity() {
+            self.make_room((2 * self.nodes.len()).max(64));
         }
-        match self.nodes.get_mut(next as usize) {
-            Some(behind) => behind.previous = previous,
-            None => queue.last = previous,
-        }
+        self.free = self.nodes.len() as u32;
+        self.nodes.push(Node { reference: 0, beside: Pair::EMPTY });
     }
 
-    /// Asks for the line of an order's node.
+    /// Those beside an order: an address to be prefetched first, and read later.
     #[inline(always)]
-    pub(super) fn prefetch(&self, node: u32) {
-        if let Some(node) = self.nodes.get(node as usize) {
-            prefetch(node);
-        }
+    pub(super) fn beside(&self, node: u32) -> &Pair {
+        self.nodes.get(node as usize).map_or(&Pair::EMPTY, |node| &node.beside)
     }
 
-    /// Asks for the lines of those before and behind an order.
+    /// Asks for the lines of two nodes.
     #[inline(always)]
-    pub(super) fn prefetch_beside(&self, node: u32) {
-        if let Some(node) = self.nodes.get(node as usize) {
-            self.prefetch(node.previous);
-            self.prefetch(node.next);
-        }
-    }
-
-    /// Asks for the line of the one that is last in line.
-    #[inline(always)]
-    pub(super) fn prefetch_last(&self, queue: &Queue) {
-        self.prefetch(queue.last);
+    pub(super) fn prefetch(&self, nodes: &Pair) {
+        prefetch(self.beside(nodes.before));
+        prefetch(self.beside(nodes.behind));
     }
 
     /// The references of a line, first in line first.
     pub(super) fn iter(&self, queue: Option<Queue>) -> impl Iterator<Item = u64> + '_ {
-        let first = queue.map_or(NOBODY, |queue| queue.first);
-        std::iter::successors(self.at(first), |node| self.at(node.next)).map(|node| node.reference)
+        let first = queue.map_or(NOBODY, |queue| queue.before);
+        std::iter::successors(self.at(first), |node| self.at(node.beside.behind)).map(|node| node.reference)
     }
 
     /// The references before a node, nearest first.
     pub(super) fn before(&self, node: u32) -> impl Iterator<Item = u64> + '_ {
-        let previous = self.at(node).map_or(NOBODY, |node| node.previous);
-        std::iter::successors(self.at(previous), |node| self.at(node.previous)).map(|node| node.reference)
+        let before = self.at(node).map_or(NOBODY, |node| node.beside.before);
+        std::iter::successors(self.at(before), |node| self.at(node.beside.before)).map(|node| node.reference)
     }
 
     fn at(&self, node: u32) -> Option<&Node> {

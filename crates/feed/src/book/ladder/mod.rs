@@ -221,7 +221,8 @@ impl Ladder {
             return self.change_apart(side, rank, by, adds, means);
         };
         let amount = &mut rungs.amounts[rung % rungs::COUNT];
-        if adds && shares(*amount) > FULL {
+        // Not `&&`: whether it adds comes at random, a full level never.
+        if adds & (shares(*amount) > FULL) {
             return false;
         }
         *amount = amount.wrapping_add(by);
@@ -359,25 +360,23 @@ impl Ladder {
         self.rungs = Some(rungs);
     }
 
-    /// The queue of a level that is there, where queues are kept.
-    #[inline(always)]
-    pub(super) fn queue_mut<'a>(&'a mut self, rank: Rank, rows: &'a mut Rows) -> Option<&'a mut Queue> {
-        match self.rung(rank) {
-            Some(rung) => rows.row_mut(self.row).map(|row| &mut row[rung % rungs::COUNT]),
-            None => self.queue_apart(rank),
-        }
-    }
-
-    #[inline(never)]
-    fn queue_apart(&mut self, rank: Rank) -> Option<&mut Queue> {
-        let at = self.find_apart(rank).ok()?;
-        Some(&mut self.apart[at].queue)
-    }
-
-    /// The queue of a level with a rung.
+    /// The queue of a level with a rung, where queues are kept.
     #[inline(always)]
     pub(super) fn queue_near<'a>(&self, rank: Rank, rows: &'a Rows) -> Option<&'a Queue> {
         rows.row(self.row).zip(self.rung(rank)).map(|(row, rung)| &row[rung % rungs::COUNT])
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(super) fn queue_near_mut<'a>(&self, rank: Rank, rows: &'a mut Rows) -> Option<&'a mut Queue> {
+        rows.row_mut(self.row).zip(self.rung(rank)).map(|(row, rung)| &mut row[rung % rungs::COUNT])
+    }
+
+    /// The queue of a level that has no rung; `None` where the level is not there.
+    #[inline(never)]
+    pub(super) fn queue_apart(&mut self, rank: Rank) -> Option<&mut Queue> {
+        let at = self.find_apart(rank).ok()?;
+        Some(&mut self.apart[at].queue)
     }
 
     /// The queue of a level, a level that is not there having none.

@@ -35,6 +35,9 @@ pub(super) struct Order {
 const _: () = assert!(size_of::<Order>() == 16);
 
 impl Order {
+    /// No order.
+    pub(super) const NONE: Self = Self { price: 0, shares: 0, node: u32::MAX, locate: 0, mark: 0 };
+
     #[inline(always)]
     pub(super) const fn side(&self) -> Side {
         if self.mark & 1 == 0 { Side::Bid } else { Side::Ask }
@@ -107,12 +110,6 @@ impl Orders {
         self.pages.place(reference)
     }
 
-    /// What is at the place of a reference, be it another's or nothing: to know what to bring near.
-    #[inline(always)]
-    pub(super) fn near(&self, reference: u64) -> Option<Order> {
-        self.pages.near(reference)
-    }
-
     /// Says how many orders there are after one came or went by its place.
     #[inline(always)]
     pub(super) const fn changed(&mut self, came: bool, went: bool) {
@@ -125,12 +122,13 @@ impl Orders {
         self.pages.emptied(reference);
     }
 
-    /// Brings the line near in which an order would be.
+    /// Brings the line near in which an order would be, and says where on a page it is, be it another's there or none.
     #[inline(always)]
-    pub(super) fn prefetch(&self, reference: u64) {
-        if !self.pages.prefetch(reference) {
+    pub(super) fn near(&self, reference: u64) -> &Order {
+        self.pages.near(reference).unwrap_or_else(|| {
             self.table.prefetch(reference);
-        }
+            &Order::NONE
+        })
     }
 
     /// The order of a reference.

@@ -185,15 +185,6 @@ impl Pages {
         Some(Place { order, tag, orders: &mut entry.orders, mixed: &mut entry.mixed })
     }
 
-    /// What is at the place of a reference.
-    #[inline(always)]
-    pub(super) fn near(&self, reference: u64) -> Option<Order> {
-        let number = reference >> self.shift;
-        let entry = &self.entries[self.at(number)];
-        let page = entry.page.as_ref().filter(|_| entry.number == number)?;
-        Some(page.0[(reference >> self.shared) as usize % PAGE])
-    }
-
     /// The order, or whether it may be in the table.
     #[inline]
     pub(super) fn order(&self, reference: u64) -> Result<Order, bool> {
@@ -204,14 +195,15 @@ impl Pages {
         if order.shares != 0 && order.mark >> 1 == self.tag(reference) { Ok(order) } else { Err(entry.mixed) }
     }
 
-    /// False where the reference has no page.
+    /// Brings a reference's place near, and gives it, where its page is there.
     #[inline(always)]
-    pub(super) fn prefetch(&self, reference: u64) -> bool {
+    pub(super) fn near(&self, reference: u64) -> Option<&Order> {
         let number = reference >> self.shift;
         let entry = &self.entries[self.at(number)];
-        let Some(page) = entry.page.as_ref().filter(|_| entry.number == number) else { return false };
-        prefetch(&page.0[(reference >> self.shared) as usize % PAGE]);
-        true
+        let page = entry.page.as_ref().filter(|_| entry.number == number)?;
+        let order = &page.0[(reference >> self.shared) as usize % PAGE];
+        prefetch(order);
+        Some(order)
     }
 
     /// Remembers that an order is about to be put into the table.
