@@ -42,6 +42,9 @@ pub struct Change {
     pub print: Option<Print>,
     /// A trade was broken and is in no sum any more.
     pub correction: bool,
+    /// Any of the first four. Whoever is given a change asks at once, and the processor cannot read four bytes together
+    /// before each that was written by itself has left for the cache.
+    quote: bool,
 }
 
 impl Change {
@@ -55,6 +58,7 @@ impl Change {
             status: false,
             print: None,
             correction: false,
+            quote: false,
         }
     }
 
@@ -68,6 +72,7 @@ impl Change {
             bid_size: shares & !is_ask,
             ask: price & is_ask,
             ask_size: shares & is_ask,
+            quote: price | shares,
             ..Self::none(locate)
         }
     }
@@ -76,7 +81,7 @@ impl Change {
     #[inline]
     #[must_use]
     pub const fn is_quote(&self) -> bool {
-        self.bid | self.bid_size | self.ask | self.ask_size
+        self.quote
     }
 
     /// Whether anything changed that is worth an update.

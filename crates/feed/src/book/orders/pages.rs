@@ -54,7 +54,9 @@ pub(super) struct Pages {
 #[repr(C, align(64))]
 struct Page([Order; PAGE]);
 
+/// 32 bytes, on one cache line.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Entry {
     number: u64,
     page: Option<Piece<Page>>,
@@ -119,6 +121,8 @@ impl Place<'_> {
         *self.mixed = true;
     }
 }
+
+const _: () = assert!(size_of::<Entry>() == 32);
 
 const fn entry() -> Entry {
     Entry { number: NOBODY, page: None, orders: 0, mixed: false }
