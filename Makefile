@@ -78,9 +78,9 @@ burst: ## the burst's measurements, two minutes; DOC=1 puts them into docs/burst
 	scripts/burst $(if $(DOC),--page docs/burst.md)
 .PHONY: burst
 
-bench-peers-itch: ## ITCH decoding and books beside other libraries; DOC=1 writes docs/benchmarks/itch.md
+bench-peers-itch: ## ITCH decoding and books beside other libraries (PEERS_SRC=FOLDER: those in C++ too); DOC=1 writes docs/benchmarks/itch.md
 	@scripts/setup bench-peers
-	$(CARGO) run --release --manifest-path peers/itch/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/itch.md) $(ARGS)
+	$(if $(PEERS_SRC),PEERS_SRC=$(PEERS_SRC) )$(CARGO) run --release --manifest-path peers/itch/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/itch.md) $(ARGS)
 .PHONY: bench-peers-itch
 
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)

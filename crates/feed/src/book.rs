@@ -22,7 +22,7 @@ mod queues;
 mod volume;
 
 pub use apply::{Change, Print};
-pub use books::{Ahead, Book, Books, Counters, Resting, Settings};
+pub use books::{Ahead, Book, Books, Counters, Memory, Resting, Settings};
 pub use ladder::Level;
 pub use volume::{LastTrade, Volume};
 

@@ -1,7 +1,7 @@
 //! Exchange feeds: datagrams and files in, drafts of market-data updates out.
 //!
-//! This crate does no I/O of its own and reads no clock; `unsafe` code is in one small file only (byte permutations and
-//! prefetching, see `scripts/unsafe-files`). Bytes come in as borrowed slices with the time at which they were received;
+//! This crate does no I/O of its own and reads no clock; `unsafe` code is in two small files only (byte permutations and
+//! prefetching, and pieces of huge pages, see `scripts/unsafe-files`). Bytes come in as borrowed slices with the time at which they were received;
 //! what is found in them goes out through values and small traits.
 //!
 //! * [`moldudp64`]: the datagrams that NASDAQ's feeds travel in, read and written,

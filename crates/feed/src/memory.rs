@@ -138,7 +138,11 @@ impl<T: Copy> Pieces<T> {
 
     /// None so far.
     pub(crate) const fn new() -> Self {
-        const { assert!(size_of::<T>() % LINE == 0 && align_of::<T>() <= LINE && Self::MOST >= Self::FEWEST) };
+        const {
+            assert!(
+                size_of::<T>().is_multiple_of(LINE) && align_of::<T>() <= LINE && Self::MOST >= Self::FEWEST
+            )
+        };
         Self { block: None, fits: 0, taken: 0, _of: PhantomData }
     }
 

@@ -1,6 +1,6 @@
 //! Instructions of the processor that Rust has no safe word for: bytes permuted by a table, and prefetching.
 //!
-//! The only file of this crate with `unsafe`. What keeps it sound: a [`Permutation`] exists only where the processor was
+//! One of the two files of this crate with `unsafe`. What keeps it sound: a [`Permutation`] exists only where the processor was
 //! asked and has the instructions; a load from a message is masked by the message's length, and a masked byte is never
 //! touched; and a prefetch is a hint that reads nothing.
 #![allow(unsafe_code)]

@@ -19,6 +19,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use clap::Parser;
+use tapeline_feed::book::Memory;
 use tapeline_feed::itch::Decoder;
 use tapeline_feed::itch::framing::{Frames, Framing};
 use tapeline_measure::{Clock, Environment, Recorder, cores, pin, ticks_ordered};
@@ -86,7 +87,8 @@ struct Figures {
     rows: Vec<Row>,
     alone: Recorder,
     two_stamps: Recorder,
-    books_bytes: usize,
+    /// Of our books at the end, with lines.
+    memory: Memory,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -131,6 +133,7 @@ fn measure(
     let messages = Frames::with(file, Framing::Length).count() as u64;
     let files = if programs.is_empty() { None } else { Some(Files::write(&input, size)?) };
     let mut turns = Turns { clock, messages, rows: Vec::new() };
+    let mut memory = Memory::default();
     for _ in 0..arguments.runs {
         if !arguments.books {
             decode(file, &mut turns);
@@ -151,6 +154,7 @@ fn measure(
             let mut state = books::opened(&input, queues);
             turns.time(what, &mut || books::batched(file, &mut state, decoder));
             books::check(&state, &input, size.symbols);
+            memory = state.memory();
         }
         for (program, files) in programs.iter().zip(files.iter().cycle()) {
             turns.took(program.name, 0, program.time(files)?);
@@ -174,7 +178,7 @@ fn measure(
         rows: turns.rows,
         alone,
         two_stamps,
-        books_bytes: state.bytes(),
+        memory,
     })
 }
 

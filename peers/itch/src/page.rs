@@ -82,14 +82,33 @@ fn write_page(
         writeln!(page, "\nIn C++: {sources}.")?;
     }
     for figures in figures {
-        let Figures { size, bytes, messages, live_orders, levels, books_bytes, .. } = figures;
+        let Figures { size, bytes, messages, live_orders, levels, memory, .. } = figures;
         writeln!(page, "\n## Input `{}`\n", size.name)?;
         writeln!(
             page,
             "{messages} messages, {bytes} bytes, {} symbols; {live_orders} orders and {levels} levels on the books at the \
-             end, for which ours take {} MB.\n",
+             end.\n",
             size.symbols,
-            books_bytes / 1_000_000
+        )?;
+        if let Some(books) = row_of(figures, "batched") {
+            let events = books.sum;
+            writeln!(
+                page,
+                "{events} times a best price or size changes, by every book of ours and by the plain one.\n"
+            )?;
+        }
+        let megabytes = |bytes: usize| bytes as f64 / 1e6;
+        writeln!(
+            page,
+            "Ours take {:.1} MB for orders ({} bytes for each on the books), {:.1} for levels ({} bytes each), {:.1} for stocks, \
+             and {:.1} more with orders in line ({} bytes each).\n",
+            megabytes(memory.orders),
+            memory.orders / live_orders.max(&1),
+            megabytes(memory.levels),
+            memory.levels / levels.max(&1),
+            megabytes(memory.stocks),
+            megabytes(memory.queues),
+            memory.queues / live_orders.max(&1),
         )?;
         writeln!(
             page,

@@ -3,7 +3,7 @@
 use super::ladder::{self, Ladder, MOST_ORDERS, Means};
 use super::matches::Matches;
 use super::orders::Orders;
-use super::queues::Queues;
+use super::queues::{Queues, Rows};
 use super::{Level, Top, Volume};
 use crate::itch::{ByType, Code, Decoder, Locate, OrderRef, Price4, Side, Symbol, Text};
 
@@ -69,6 +69,21 @@ pub struct Counters {
     pub unknown_match: u64,
     /// The most orders that were on the books at once.
     pub max_live_orders: usize,
+}
+
+/// Bytes by what they are for, with what is kept for later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Stocks: names, states, volumes, and the best of each side.
+    pub stocks: usize,
+    /// Price levels.
+    pub levels: usize,
+    /// Orders by their references.
+    pub orders: usize,
+    /// Lines of orders, with [`Settings::queues`].
+    pub queues: usize,
+    /// Trades that may yet be broken.
+    pub trades: usize,
 }
 
 /// All books of a feed.
@@ -212,13 +227,22 @@ impl Books {
     /// Bytes that the books take now: what [`Settings`] bounds. Looks at every side.
     #[must_use]
     pub fn bytes(&self) -> usize {
+        let Memory { stocks, levels, orders, queues, trades } = self.memory();
+        stocks + levels + orders + queues + trades
+    }
+
+    /// The same by what it is for.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
         let sides = self.books.iter().flat_map(|book| &book.sides);
-        self.books.capacity() * size_of::<Book>()
-            + sides.map(Ladder::bytes).sum::<usize>()
-            + self.means.bytes()
-            + self.orders.bytes()
-            + self.queues.as_ref().map_or(0, Queues::bytes)
-            + self.matches.bytes()
+        let rows = self.means.rows.as_ref().map_or(0, Rows::bytes);
+        Memory {
+            stocks: self.books.capacity() * size_of::<Book>(),
+            levels: sides.map(Ladder::bytes).sum::<usize>() + self.means.pieces.spare_bytes(),
+            orders: self.orders.bytes(),
+            queues: self.queues.as_ref().map_or(0, Queues::bytes) + rows,
+            trades: self.matches.bytes(),
+        }
     }
 
     /// Forgets all orders, names and volumes; the counters stay.

@@ -127,11 +127,6 @@ impl Means {
         let rows = if queues { Some(Rows::new()) } else { None };
         Self { rungs_left: max_ladders, most_apart, pieces: Pieces::new(), rows }
     }
-
-    /// Bytes that no ladder counts as its own.
-    pub(super) fn bytes(&self) -> usize {
-        self.pieces.spare_bytes() + self.rows.as_ref().map_or(0, Rows::bytes)
-    }
 }
 
 /// All levels of a side. 64 bytes, the list's room, and 8.3 KiB where it has rungs (16.3 with queues).
