@@ -139,10 +139,9 @@ impl<T: Copy> Pieces<T> {
     /// None so far.
     pub(crate) const fn new() -> Self {
         const {
-            assert!(
-                size_of::<T>().is_multiple_of(LINE) && align_of::<T>() <= LINE && Self::MOST >= Self::FEWEST
-            )
-        };
+            assert!(size_of::<T>().is_multiple_of(LINE), "its neighbour begins a line too");
+            assert!(align_of::<T>() <= LINE && Self::MOST >= Self::FEWEST);
+        }
         Self { block: None, fits: 0, taken: 0, _of: PhantomData }
     }
 
