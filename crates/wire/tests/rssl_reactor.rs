@@ -102,14 +102,7 @@ fn silence_ends_a_connection_and_pings_keep_it() {
     let (mut world, near, far) = World::pair(&short, &short);
     assert!(world.connected.iter().all(|(_, negotiated)| negotiated.ping_timeout == 3));
     // Both ends ping each second of the given time, and nothing else happens.
-    for _ in 0..9 {
-        world.now = world.now + SECOND;
-        let mut turns = 0;
-        world.until(|_| {
-            turns += 1;
-            turns > 3
-        });
-    }
+    world.pass(9);
     assert!(world.closed.is_empty(), "{:?}", world.closed);
     // All at once it is four seconds later.
     world.now = world.now + 4 * SECOND;
@@ -241,24 +234,9 @@ fn websockets_of_every_kind_share_the_port() {
                 _ => Compression::Zlib,
             };
             assert_eq!(*compression, agreed, "{protocol:?} {asked:?} {has:?}");
-            // Lengths around each step of a header's length and of a frame.
-            let sent: Vec<Vec<u8>> =
-                [2, 120, 125, 126, 6141, 6142, 6147, 6148, 65_535, 65_536, 70_000, 1_000_000]
-                    .map(|count| bytes(count, 3))
-                    .into();
-            for (index, message) in sent.iter().enumerate() {
-                assert_eq!(world.reactor.sender(near).unwrap().send(message), Sent::Queued);
-                world.until(|world| world.received(far).len() > index);
-            }
-            world.until(|world| world.received(near).len() == sent.len());
-            assert!(
-                world.received(far) == sent && world.received(near) == sent,
-                "{protocol:?} {asked:?} {has:?}"
-            );
-            // A goodbye, not a broken connection.
-            world.reactor.close(near);
-            world.until(|world| world.closed.contains_key(&far));
-            assert_eq!(world.closed[&far], "the peer closed the connection");
+            // Around each step of a header's length and of a frame.
+            let lengths = [2, 120, 125, 126, 6141, 6142, 6147, 6148, 65_535, 65_536, 70_000, 1_000_000];
+            world.echo(near, far, &lengths);
         }
     }
 }
@@ -274,14 +252,7 @@ fn json_is_kept_alive_by_pings_that_nobody_sees() {
         settings.ws_protocols = vec![SubProtocol::TrJson2];
     });
     let (mut world, ..) = World::pair(&settings(short), &client);
-    for _ in 0..9 {
-        world.now = world.now + SECOND;
-        let mut turns = 0;
-        world.until(|_| {
-            turns += 1;
-            turns > 3
-        });
-    }
+    world.pass(9);
     assert!(world.closed.is_empty() && world.messages.is_empty(), "{:?} {:?}", world.closed, world.messages);
 }
 
@@ -326,4 +297,23 @@ fn many_connections_have_their_turn() {
     }
     world.until(|world| world.reactor.is_empty());
     assert_eq!(world.closed.len(), MANY);
+}
+
+#[test]
+fn settings_out_of_their_range_are_brought_into_it() {
+    let wild = settings(|settings| {
+        (settings.num_input_buffers, settings.guaranteed_output_buffers) = (u32::MAX, u32::MAX);
+        (settings.max_fragment_size, settings.connection_ping_timeout) = (0, 0);
+        settings.connection_min_ping_timeout = 200;
+        settings.compression_level = 99;
+        settings.component_version = "\u{e4}".repeat(300);
+        settings.host_name = "n".repeat(300);
+    });
+    let (mut world, near, far) = World::pair(&wild, &wild);
+    assert!(world.connected.iter().all(|(_, negotiated)| negotiated.ping_timeout == 1));
+    assert!(world.connected.iter().all(|(_, negotiated)| negotiated.max_fragment_size == 256));
+    assert!(world.connected.iter().all(|(_, negotiated)| negotiated.peer_version.len() == 252));
+    let message = bytes(1000, 1);
+    assert_eq!(world.reactor.sender(near).unwrap().send(&message), Sent::Queued);
+    world.until(|world| world.received(far) == [message.clone()]);
 }

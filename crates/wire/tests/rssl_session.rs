@@ -211,7 +211,7 @@ fn handshakes_that_are_broken_are_named() {
         match take(&mut server, &hex(bytes)) {
             Ok(_) => assert!(said.is_empty(), "{bytes}"),
             Err(reason) => {
-                assert!(!said.is_empty() && reason.to_string().starts_with(said), "{bytes}: {reason}")
+                assert!(!said.is_empty() && reason.to_string().starts_with(said), "{bytes}: {reason}");
             }
         }
     }

@@ -68,23 +68,10 @@ fn everything_goes_through_tls() {
                 settings.ws_protocols = vec![protocol];
             });
             let (mut world, near, far) = World::pair(&server, &client);
-            world.echoing = Some(far);
             assert_eq!(world.reactor.tls_version(near), Some("TLSv1_3"));
             assert_eq!(world.reactor.tls_version(far), Some("TLSv1_3"));
             // More than TLS or the socket take at once, both ways.
-            let sent: Vec<Vec<u8>> = [5, 16_384, 100_000, 3_000_000].map(|count| bytes(count, 9)).into();
-            for (index, message) in sent.iter().enumerate() {
-                assert_eq!(world.reactor.sender(near).unwrap().send(message), Sent::Queued);
-                world.until(|world| world.received(far).len() > index);
-            }
-            world.until(|world| world.received(near).len() == sent.len());
-            assert!(
-                world.received(far) == sent && world.received(near) == sent,
-                "{kind:?} {protocol:?} {compression:?}"
-            );
-            world.reactor.close(near);
-            world.until(|world| world.closed.contains_key(&far));
-            assert_eq!(world.closed[&far], "the peer closed the connection");
+            world.echo(near, far, &[5, 16_384, 100_000, 3_000_000]);
         }
     }
 }

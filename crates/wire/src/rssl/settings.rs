@@ -65,7 +65,7 @@ pub struct Settings {
     pub max_fragment_size: u16,
     /// `guaranteedOutputBuffers`: how many frames of the largest size can wait to be sent; smaller ones share their
     /// place, so it bounds bytes (× `max_fragment_size`) and not messages. At least 2; 50 as in ETA (EMA: 100). All of it is
-    /// reserved when the connection is made; pages that are never used cost nothing.
+    /// reserved when the connection is made, 1 GiB at most; pages that are never used cost nothing.
     pub guaranteed_output_buffers: u32,
     /// `numInputBuffers`: room for so many frames of the largest size that were received and not taken. At least as much as
     /// the longest frame that the protocol knows (64 KiB); 10 as in ETA.
@@ -167,6 +167,9 @@ pub(super) const LARGEST_FRAGMENT: u16 = 65_000;
 /// The longest frame, with the header of a WebSocket message around it.
 pub(super) const LONGEST_FRAME: usize = 65_535 + 14;
 
+/// The largest block for either direction: what was asked for beyond that, a machine would rather refuse.
+const LARGEST_BLOCK: usize = 1 << 30;
+
 impl Settings {
     /// Every value in its range.
     pub(super) fn sound(mut self) -> Self {
@@ -185,13 +188,13 @@ impl Settings {
     /// Bytes that can be received and not taken.
     pub(super) fn input_bytes(&self) -> usize {
         let frames = usize::try_from(self.num_input_buffers).unwrap_or(usize::MAX);
-        frames.saturating_mul(usize::from(self.max_fragment_size) + 17).max(LONGEST_FRAME)
+        frames.saturating_mul(usize::from(self.max_fragment_size) + 17).clamp(LONGEST_FRAME, LARGEST_BLOCK)
     }
 
     /// Bytes that can wait to be sent.
     pub(super) fn output_bytes(&self) -> usize {
         let frames = usize::try_from(self.guaranteed_output_buffers).unwrap_or(usize::MAX);
-        frames.saturating_mul(usize::from(self.max_fragment_size) + 17)
+        frames.saturating_mul(usize::from(self.max_fragment_size) + 17).min(LARGEST_BLOCK)
     }
 
     /// Payloads shorter than this are not worth compressing.

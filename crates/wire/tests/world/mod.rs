@@ -83,6 +83,34 @@ impl World {
         }
     }
 
+    /// Sends messages of these lengths to the far end and has them sent back, then says goodbye.
+    pub(crate) fn echo(&mut self, near: ConnectionId, far: ConnectionId, lengths: &[usize]) {
+        self.echoing = Some(far);
+        let sent: Vec<Vec<u8>> = lengths.iter().map(|length| bytes(*length, 3)).collect();
+        for (index, message) in sent.iter().enumerate() {
+            assert_eq!(self.reactor.sender(near).unwrap().send(message), Sent::Queued);
+            self.until(|world| world.received(far).len() > index);
+        }
+        self.until(|world| world.received(near).len() == sent.len());
+        assert!(self.received(far) == sent && self.received(near) == sent);
+        self.reactor.close(near);
+        self.until(|world| world.closed.contains_key(&far));
+        // Not a broken connection.
+        assert_eq!(self.closed[&far], "the peer closed the connection");
+    }
+
+    /// Lets so many seconds of the given time pass, one after the other.
+    pub(crate) fn pass(&mut self, seconds: u32) {
+        for _ in 0..seconds {
+            self.now = self.now + SECOND;
+            let mut turns = 0;
+            self.until(|_| {
+                turns += 1;
+                turns > 3
+            });
+        }
+    }
+
     pub(crate) fn received(&self, id: ConnectionId) -> &[Vec<u8>] {
         self.messages.get(&id).map_or(&[], Vec::as_slice)
     }
