@@ -41,7 +41,7 @@ pub use super::watchlist::Handle;
 use super::watchlist::{Timers, Watchlist};
 use super::{Outbox, Queue, Sent};
 use crate::domain::{Directory, LOGIN_STREAM, LoginRequest};
-use crate::rwf::{Domain, Header, MessageClass, MessageView};
+use crate::rwf::{Header, MessageClass, MessageView};
 use crate::{Dictionary, Refused};
 use connection::{Connection, Link};
 pub use event::{Application, Event, Wait};
@@ -279,15 +279,13 @@ impl Consumer {
         }
     }
 
-    /// A message on a stream that was never opened: the provider is told that nobody wants it. One that was open before may
-    /// be on its way still.
-    fn close_unknown(&mut self, id: i32, domain: Domain, out: &mut dyn Outbox) {
+    /// A message on a stream that is not open. The provider is told that nobody wants it: of one that was never opened; and
+    /// where an image comes, which is of a stream that the provider holds open: a request may have crossed the loss of its
+    /// service, with which it ended here. What else comes on one that was open before has crossed its close.
+    fn close_unknown(&mut self, message: &MessageView<'_>, is_image: bool, out: &mut dyn Outbox) {
         self.counters.misplaced += 1;
-        if !self.list.ids.was_open(id) {
-            let mut close = [0; 16];
-            if let Ok(len) = crate::rwf::CloseHeader::new(domain, id).encode(&mut close) {
-                self.owe(close.get(..len).unwrap_or_default(), out);
-            }
+        if is_image || !self.list.ids.was_open(message.stream_id()) {
+            self.close_stream(message.domain(), message.stream_id(), out);
         }
     }
 }

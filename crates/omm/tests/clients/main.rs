@@ -13,3 +13,4 @@ mod publishing;
 mod recovery;
 mod replay;
 mod requests;
+mod simulation;

@@ -9,7 +9,7 @@ use super::event::Wait;
 use super::items::{CLOSED, SUSPECT};
 use super::{Application, Consumer, DICTIONARY_STREAMS, DIRECTORY_STREAM, Event};
 use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
-use crate::domain::directory::{self, ServiceEntry};
+use crate::domain::directory::{self, ServiceEntry, ServicePart};
 use crate::domain::login::BATCH_REQUESTS;
 use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
 use crate::role::loading::{DownloadFailed, Loaded, Loading};
@@ -362,18 +362,20 @@ impl Consumer {
         for id in gone {
             self.service_lost(id, out, app);
         }
-        if entry.action != MapAction::DELETE {
-            if let Some(status) = entry.state().and_then(|state| state.status.as_ref()) {
-                self.service_status(entry.id, None, &status.view(), out, app);
+        let parts = if entry.action == MapAction::DELETE { &[][..] } else { &entry.parts };
+        for (_, part) in parts {
+            let (group, status) = match part {
+                ServicePart::State(state) => (None, &state.status),
+                ServicePart::Group(group) if group.group.is_some() => (group.group.as_deref(), &group.status),
+                _ => continue,
+            };
+            if let Some(status) = status {
+                self.service_status(entry.id, group, &status.view(), out, app);
             }
-            for group in entry.groups() {
-                let Some(id) = &group.group else { continue };
-                if let Some(status) = &group.status {
-                    self.service_status(entry.id, Some(id), &status.view(), out, app);
-                }
-                if let Some(merged) = &group.merged_to_group {
-                    self.merge_group(entry.id, id, merged);
-                }
+            if let (ServicePart::Group(change), Some(group)) = (part, group)
+                && let Some(merged) = &change.merged_to_group
+            {
+                self.merge_group(entry.id, group, merged);
             }
         }
         self.unblock_changed();

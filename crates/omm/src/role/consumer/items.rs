@@ -105,6 +105,9 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
+        if let Some(stream) = self.list.stream_mut(place) {
+            stream.note(state.data);
+        }
         let event = |item, closure| Event::State { item, closure, state: *state, is_final: false };
         self.tell(place, |_| true, event, out, app);
     }
@@ -145,7 +148,7 @@ impl Consumer {
                 self.tell(place, |item| item.image >= Image::Coming, event, out, app);
             }
             Some(Owner::Batch(_)) => self.counters.misplaced += 1,
-            None => self.close_unknown(message.stream_id(), message.domain(), out),
+            None => self.close_unknown(message, false, out),
         }
     }
 
@@ -160,7 +163,11 @@ impl Consumer {
         let place = match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => place,
             Some(Owner::Batch(count)) => return self.batch_message(message.stream_id(), count, header),
-            None => return self.close_unknown(message.stream_id(), message.domain(), out),
+            None => {
+                let is_image =
+                    matches!(header, Header::Refresh(refresh) if refresh.state.stream == StreamState::OPEN);
+                return self.close_unknown(message, is_image, out);
+            }
         };
         if let (Some(group), Some(stream)) = (header.group_id(), self.list.stream_mut(place))
             && *stream.group != *group
@@ -213,7 +220,10 @@ impl Consumer {
         }
         self.answered(place);
         let Some(stream) = self.list.stream_mut(place) else { return };
-        let is_everybodys = stream.image_is_for_all || !is_solicited;
+        // Where one asks, and learns that the data of all is good again, all learn it.
+        let is_news = stream.note(refresh.state.data);
+        stream.image_is_for_all |= !is_solicited || is_news;
+        let is_everybodys = stream.image_is_for_all;
         stream.is_in_parts = !is_complete;
         if is_complete {
             (stream.phase, stream.opened, stream.due) = (Phase::Open, self.now, None);
@@ -267,10 +277,11 @@ impl Consumer {
             return self.finish(place, event, out, app);
         }
         // The provider has heard, and will answer when it can: asking again would change nothing.
-        if let Some(stream) = self.list.stream_mut(place)
-            && !stream.is_in_parts
-        {
-            stream.due = None;
+        if let Some(stream) = self.list.stream_mut(place) {
+            stream.note(state.data);
+            if !stream.is_in_parts {
+                stream.due = None;
+            }
         }
         self.tell(place, |_| true, event, out, app);
     }

@@ -204,8 +204,10 @@ impl Provider {
             if stream.kind != Kind::Item || stream.service_id != Some(change.id) || stream.refusal.is_some() {
                 return true;
             }
+            // An item is of a group from its first image or status on: a consumer knows of none before.
+            let is_grouped = stream.has_image || stream.group.is_some();
             for group in &groups {
-                if group.group.as_deref() != Some(stream.group()) {
+                if !is_grouped || group.group.as_deref() != Some(stream.group()) {
                     continue;
                 }
                 if group.status.as_ref().is_some_and(|status| is_final(&status.view())) {

@@ -4,7 +4,7 @@ use tapeline_measure::Nanos;
 
 use super::StreamKey;
 use super::slots::NOWHERE;
-use crate::rwf::Priority;
+use crate::rwf::{DataState, Priority};
 
 /// How far a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(crate) struct Stream {
     pub(crate) wants_image: bool,
     /// The next solicited image is for all items on it.
     pub(crate) image_is_for_all: bool,
+    /// Its items were told last that their data is suspect.
+    pub(crate) is_suspect: bool,
     /// The service's number under which it was asked for.
     pub(crate) service_id: u16,
     /// As it was last sent.
@@ -88,11 +90,22 @@ impl Stream {
             wants_image: false,
             image_is_for_all: false,
             opened: Nanos(0),
+            is_suspect: false,
             service_id: 0,
             priority: Priority { class: 1, count: 1 },
             view: None,
             group: Box::default(),
         }
+    }
+
+    /// Takes note of a state that its items are told. Whether their data can be trusted again, or no longer.
+    pub(crate) fn note(&mut self, data: DataState) -> bool {
+        let is_suspect = match data {
+            DataState::OK => false,
+            DataState::SUSPECT => true,
+            _ => return false,
+        };
+        std::mem::replace(&mut self.is_suspect, is_suspect) != is_suspect
     }
 
     /// Whether nobody wants it any more.
