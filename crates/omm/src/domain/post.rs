@@ -1,6 +1,6 @@
 //! Receipts of posts, and how posts belong to streams.
 
-use crate::rwf::{AckHeader, DataType, Domain, Flags, NakCode, PostHeader, flags};
+use crate::rwf::{AckHeader, NakCode, PostHeader, flags};
 
 /// Why a post is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,23 +24,6 @@ pub fn ack<'a>(post: &PostHeader<'_>, nak: Option<Nak<'a>>) -> AckHeader<'a> {
         nak_code: nak.map(|nak| nak.code),
         text: nak.map(|nak| nak.text).filter(|text| !text.is_empty()),
         sequence: post.sequence,
-        ..receipt(post.domain, post.stream_id, post.post_id.unwrap_or(0))
-    }
-}
-
-/// A receipt with an id and nothing else.
-#[must_use]
-pub const fn receipt(domain: Domain, stream_id: i32, ack_id: u32) -> AckHeader<'static> {
-    AckHeader {
-        domain,
-        stream_id,
-        flags: Flags::NONE,
-        container: DataType::NO_DATA,
-        ack_id,
-        nak_code: None,
-        text: None,
-        sequence: None,
-        key: None,
-        extended_header: None,
+        ..AckHeader::new(post.domain, post.stream_id, post.post_id.unwrap_or(0))
     }
 }

@@ -44,16 +44,8 @@ impl RoundTrip {
     /// [`Refused::Full`].
     pub fn encode(&self, stream_id: i32, out: &mut [u8]) -> Result<usize, Refused> {
         let header = GenericHeader {
-            domain: Domain::LOGIN,
-            stream_id,
             flags: flags::generic::PROVIDER_DRIVEN,
-            container: DataType::ELEMENT_LIST,
-            sequence: None,
-            secondary_sequence: None,
-            permission_data: None,
-            key: None,
-            extended_header: None,
-            part: None,
+            ..GenericHeader::new(Domain::LOGIN, stream_id, DataType::ELEMENT_LIST)
         };
         header.encode_with(out, |room| encode_list(room, |list| self.write(list)))
     }

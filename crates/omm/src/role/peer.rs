@@ -3,7 +3,7 @@
 use tapeline_measure::Nanos;
 
 use super::{Outbox, Over, Queue, Sent};
-use crate::domain::{LoginRefresh, LoginRequest, post};
+use crate::domain::{LoginRefresh, LoginRequest};
 use crate::rwf::{
     AckHeader, CloseHeader, DataState, Domain, RequestHeader, StateCode, StatusHeader, StreamState, flags,
 };
@@ -194,7 +194,7 @@ impl Peer {
         if close.flags.has(flags::close::ACK) {
             // What is received has no id of its own but the stream's.
             let id = close.stream_id.unsigned_abs();
-            self.owe_ack(out, &post::receipt(close.domain, close.stream_id, id));
+            self.owe_ack(out, &AckHeader::new(close.domain, close.stream_id, id));
         }
     }
 

@@ -2,9 +2,9 @@
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::{
-    DictionaryRequest, LoginRefresh, LoginRequest, RequestPayload, RoundTrip, ServiceEntry, directory, post,
+    DictionaryRequest, LoginRefresh, LoginRequest, RequestPayload, RoundTrip, ServiceEntry, directory,
 };
-use tapeline_omm::rwf::{Domain, Header, MessageView, flags};
+use tapeline_omm::rwf::{AckHeader, Domain, Header, MessageView, flags};
 
 use super::capture::captures;
 use super::compare::same;
@@ -55,13 +55,12 @@ fn again(message: &MessageView<'_>, tally: &mut Tally) -> Option<Vec<u8>> {
         }
         Header::Ack(ack) => {
             tally.acks += 1;
-            let receipt = post::receipt(ack.domain, ack.stream_id, ack.ack_id);
-            tapeline_omm::rwf::AckHeader {
+            AckHeader {
                 flags: ack.flags,
                 nak_code: ack.nak_code,
                 text: ack.text,
                 sequence: ack.sequence,
-                ..receipt
+                ..AckHeader::new(ack.domain, ack.stream_id, ack.ack_id)
             }
             .encode(&mut out)
         }

@@ -3,7 +3,7 @@
 use tapeline_omm::domain::{DictionaryKind, DictionaryRequest, LoginRequest};
 use tapeline_omm::role::Queue;
 use tapeline_omm::rwf::{
-    CloseHeader, DataType, Domain, Flags, Key, MessageClass, MessageView, RequestHeader, StreamState, flags,
+    CloseHeader, Domain, Flags, Key, MessageClass, MessageView, RequestHeader, StreamState, flags,
 };
 use tapeline_omm::{FieldListEncoder, Real, Refused, fid};
 
@@ -32,8 +32,7 @@ pub(crate) fn dictionary(id: i32) -> Vec<u8> {
 }
 
 pub(crate) fn close(domain: Domain, id: i32, flags: Flags) -> Vec<u8> {
-    let header =
-        CloseHeader { domain, stream_id: id, flags, container: DataType::NO_DATA, extended_header: None };
+    let header = CloseHeader { flags, ..CloseHeader::new(domain, id) };
     message(|room| header.encode(room))
 }
 

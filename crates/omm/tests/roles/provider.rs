@@ -148,13 +148,7 @@ fn a_batch_takes_the_ids_behind_its_own() {
     desk.take(&batch(20, &streams)).unwrap();
     assert_eq!(desk.heard(), ["again 11 false true", "again 13 false true"]);
     assert_eq!(sent(&mut desk.out), [(MessageClass::STATUS, 20, CLOSED)]);
-    let header = CloseHeader {
-        domain: Domain::MARKET_PRICE,
-        stream_id: 11,
-        flags: flags::close::ACK,
-        container: DataType::NO_DATA,
-        extended_header: None,
-    };
+    let header = CloseHeader { flags: flags::close::ACK, ..CloseHeader::new(Domain::MARKET_PRICE, 11) };
     desk.take(&message(|room| encode_batch_close(&header, &[11, 13, 99], room))).unwrap();
     assert_eq!(desk.heard(), ["closed", "closed"]);
     assert_eq!(sent(&mut desk.out), [(MessageClass::STATUS, 11, CLOSED), (MessageClass::ACK, 11, None)]);

@@ -4,7 +4,6 @@ use tapeline_measure::Nanos;
 
 use super::{Application, Consumer, Event, Handle};
 use crate::State;
-use crate::domain::post;
 use crate::role::Outbox;
 use crate::role::watchlist::{Image, Interest, Owner, Phase};
 use crate::rwf::{
@@ -323,7 +322,7 @@ impl Consumer {
                 nak_code: Some(NakCode::NO_RESPONSE),
                 text: Some(text),
                 sequence: awaited.sequence,
-                ..post::receipt(awaited.domain, 0, id)
+                ..AckHeader::new(awaited.domain, 0, id)
             };
             app.event(self, out, Event::Ack { item, ack });
         }

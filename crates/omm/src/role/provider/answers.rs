@@ -10,8 +10,8 @@ use crate::domain::{Directory, LoginFeatures, LoginRefresh, LoginRequest, RoundT
 use crate::role::Sent;
 use crate::role::peer::is_final;
 use crate::rwf::{
-    DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass, MessageView, NakCode,
-    PostHeader, RefreshHeader, StatusHeader, StreamState, flags,
+    AckHeader, DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass, MessageView,
+    NakCode, PostHeader, RefreshHeader, StatusHeader, StreamState, flags,
 };
 use crate::{Refused, State};
 
@@ -370,12 +370,12 @@ impl Provider {
         let handle = self.streams.find(receipt.stream_id);
         let is_private =
             handle.and_then(|handle| self.streams.get(handle)).is_some_and(|stream| stream.is_private);
-        let ack = crate::rwf::AckHeader {
+        let ack = AckHeader {
             flags: with(Flags::NONE, flags::ack::PRIVATE_STREAM, is_private),
             nak_code: nak.map(|nak| nak.code),
             text: nak.map(|nak| nak.text).filter(|text| !text.is_empty()),
             sequence: receipt.sequence,
-            ..post::receipt(receipt.domain, receipt.stream_id, receipt.post_id)
+            ..AckHeader::new(receipt.domain, receipt.stream_id, receipt.post_id)
         };
         out.encode(&mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
     }
@@ -390,11 +390,11 @@ impl Provider {
     ) {
         self.peer.counters.refused += 1;
         let Some(receipt) = receipt else { return };
-        let ack = crate::rwf::AckHeader {
+        let ack = AckHeader {
             nak_code: Some(code),
             text: Some(text.as_bytes()),
             sequence: receipt.sequence,
-            ..post::receipt(receipt.domain, receipt.stream_id, receipt.post_id)
+            ..AckHeader::new(receipt.domain, receipt.stream_id, receipt.post_id)
         };
         self.peer.owe_ack(out, &ack);
     }
