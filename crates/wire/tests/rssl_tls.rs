@@ -12,8 +12,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{Compression, ConnectionType, Sent, Settings, SubProtocol, Tls};
-use world::{World, bytes, settings};
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
+use world::{World, settings};
 
 /// Somebody to trust, and a server's certificate and key by them; all PEM.
 struct Trust {
