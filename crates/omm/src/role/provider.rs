@@ -140,7 +140,8 @@ impl ItemRequest<'_> {
 #[non_exhaustive]
 pub enum Event<'a> {
     /// It logs in, or renews its login. Answer: [`Provider::accept_login`] or [`Provider::login_status`]; a renewed
-    /// login with NO_REFRESH needs none if it is accepted.
+    /// login with NO_REFRESH needs none if it is accepted. One with PAUSE among its flags holds the updates of all items
+    /// back until it is renewed without; then their images should be sent again.
     Login {
         /// Who.
         request: LoginRequest<'a>,

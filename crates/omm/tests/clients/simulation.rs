@@ -331,7 +331,7 @@ impl World {
             of_item.dedup();
             of_item.sort_unstable_by_key(|stream| provider.stream_id(*stream));
             of_item.dedup();
-            assert_eq!(provider.publish(&mut out, of_item, &update[..len]), 0);
+            assert_eq!(provider.publish(&mut out, &of_item, &update[..len]), of_item.len());
         }
         if is_bad && self.chance.one_in(40) {
             let change = self.misfortune();

@@ -7,7 +7,8 @@ use tapeline_omm::dictionary::Download;
 use tapeline_omm::domain::directory::{Group, Info, Load, ServiceState, filter};
 use tapeline_omm::domain::item::encode_batch_close;
 use tapeline_omm::domain::{
-    Directory, List, LoginFeatures, OwnedState, RequestPayload, ServiceEntry, ServicePart, directory,
+    Directory, List, LoginFeatures, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart,
+    directory,
 };
 use tapeline_omm::role::provider::{Event, Provider, Settings, StreamHandle};
 use tapeline_omm::role::{Outbox, Over, Queue, Sent};
@@ -283,11 +284,13 @@ fn one_update_goes_to_many_streams() {
         desk.take(&request(Domain::MARKET_PRICE, id, flags, Key::item(1, b"A"))).unwrap();
     }
     let update = update();
-    assert_eq!(desk.provider.publish(&mut desk.out, desk.streams.clone(), &update), 0);
+    assert_eq!(desk.provider.publish(&mut desk.out, &desk.streams, &update), 3);
     assert!(desk.out.is_empty(), "before an image nobody can make sense of it");
     (0..3).for_each(|at| assert_eq!(desk.refresh(at), Sent::Queued));
     sent(&mut desk.out);
-    assert_eq!(desk.provider.publish(&mut desk.out, desk.streams.clone(), &update), 0);
+    let mut small = Queue::new(2 * (update.len() + 32));
+    assert_eq!(desk.provider.publish(&mut small, &desk.streams, &update), 2, "the third has no room");
+    assert_eq!(desk.provider.publish(&mut desk.out, &desk.streams, &update), 3);
     for id in [3, 4] {
         let mut expected = update.clone();
         tapeline_omm::rwf::patch_stream_id(&mut expected, id).unwrap();
@@ -305,6 +308,11 @@ fn one_update_goes_to_many_streams() {
     assert_eq!(desk.provider.update(&mut desk.out, desk.streams[0], &update), Sent::NotOpen);
     desk.take(&item(3, "A")).unwrap();
     assert_eq!(desk.heard(), ["again 3 false true"]);
+    assert_eq!(desk.provider.update(&mut desk.out, desk.streams[0], &update), Sent::Queued);
+    let paused = LoginRequest { flags: pause, ..LoginRequest::new(b"user") };
+    desk.take(&message(|room| paused.encode(room))).unwrap();
+    assert_eq!(desk.provider.update(&mut desk.out, desk.streams[0], &update), Sent::NotOpen);
+    desk.take(&login()).unwrap();
     assert_eq!(desk.provider.update(&mut desk.out, desk.streams[0], &update), Sent::Queued);
     // Another key on an open stream changes nothing.
     sent(&mut desk.out);

@@ -323,15 +323,11 @@ impl Provider {
         send_as(out, open.id, message)
     }
 
-    /// Sends one update to several streams of an item; how many of them had no room and are to be tried again. Streams that
-    /// take no update now are passed over.
-    pub fn publish(
-        &mut self,
-        out: &mut dyn Outbox,
-        streams: impl IntoIterator<Item = StreamHandle>,
-        message: &[u8],
-    ) -> usize {
-        streams.into_iter().filter(|stream| self.update(out, *stream, message) == Sent::Full).count()
+    /// Sends one update, encoded once, to several streams of an item, one after the other: how many are done with. If they
+    /// are not all, there is no room: go on with the rest when there is. Streams that take no update now are passed over.
+    pub fn publish(&mut self, out: &mut dyn Outbox, streams: &[StreamHandle], message: &[u8]) -> usize {
+        let is_full = |stream: &StreamHandle| self.update(out, *stream, message) == Sent::Full;
+        streams.iter().position(is_full).unwrap_or(streams.len())
     }
 
     /// Sends a generic message on a stream, or on that of the login. Domain (but of the login's stream) and stream are the
