@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p tapeline-omm --bench field_list -- [--core N] [--seconds S] [--repeats N] [--json]
+//!     [--case WHAT/FIELDS/INPUT] [--rounds N]
 //! ```
 //!
 //! | what | does |
@@ -13,14 +14,15 @@
 //! | `quote` | header and five fields by their own methods, as a feed handler writes them |
 //!
 //! `same` is one message over and over, `varied` goes through 1,024 of them whose values differ in length, as they do
-//! in a market. Each figure is min / median / max over the repeats; the checksum is a function of what was read or
-//! written, so that nothing can be left out.
+//! in a market. The harness says what the options and the figures are.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod harness;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use tapeline_measure::{Clock, cores, pin, ticks};
+use harness::{Bench, VARIED};
 use tapeline_omm::rwf::{DataType, Domain, MessageView, Rmtes, UpdateType, update_header};
 use tapeline_omm::{Dictionary, Fid, FieldList, FieldListEncoder, Full, Real, Time, Value, fid};
 
@@ -41,34 +43,6 @@ const TYPES: [DataType; 13] = [
     DataType::ENUM,
 ];
 const SIZES: [usize; 3] = [13, 23, 70];
-const VARIED: usize = 1_024;
-/// Messages between two readings of the clock.
-const BATCH: usize = 4_096;
-
-struct Options {
-    core: Option<usize>,
-    seconds: f64,
-    repeats: usize,
-    json: bool,
-}
-
-fn options() -> Options {
-    let mut options = Options { core: cores().last().copied(), seconds: 0.15, repeats: 5, json: false };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().unwrap_or_default();
-        match argument.as_str() {
-            "--core" => options.core = value().parse().ok(),
-            "--seconds" => options.seconds = value().parse().unwrap_or(options.seconds),
-            "--repeats" => options.repeats = value().parse().unwrap_or(options.repeats).max(1),
-            "--json" => options.json = true,
-            // What cargo passes on.
-            "--bench" => {}
-            other => eprintln!("field_list: {other} is not an option"),
-        }
-    }
-    options
-}
 
 /// A small generator of even spread (xorshift), so that every run sees the same messages.
 struct Random(u64);
@@ -125,6 +99,7 @@ fn dictionary() -> Dictionary {
     Dictionary::parse(&text).unwrap()
 }
 
+#[inline(never)]
 fn encode(fields: &Fields, out: &mut [u8]) -> Result<usize, Full> {
     let header = update_header(out, Domain::MARKET_PRICE, 5, UpdateType::QUOTE, DataType::FIELD_LIST)?;
     let mut list = FieldListEncoder::new(&mut out[header..])?;
@@ -176,6 +151,7 @@ fn fold(value: &Value<'_>) -> u64 {
     }
 }
 
+#[inline(never)]
 fn walk(message: &[u8]) -> u64 {
     let message = MessageView::parse(message).unwrap();
     let mut sum = 0_u64;
@@ -186,6 +162,7 @@ fn walk(message: &[u8]) -> u64 {
     sum
 }
 
+#[inline(never)]
 fn decode(message: &[u8], dictionary: &Dictionary) -> u64 {
     let message = MessageView::parse(message).unwrap();
     let mut sum = message.stream_id() as u64;
@@ -197,54 +174,16 @@ fn decode(message: &[u8], dictionary: &Dictionary) -> u64 {
     sum
 }
 
+#[inline(never)]
 fn find(message: &[u8], fid: Fid) -> u64 {
     let message = MessageView::parse(message).unwrap();
     let field = FieldList::parse(message.payload()).unwrap().find(fid).unwrap().unwrap();
     field.data.len() as u64 ^ u64::from(field.data.first().copied().unwrap_or(0))
 }
 
-struct Row {
-    what: &'static str,
-    fields: usize,
-    input: &'static str,
-    bytes: f64,
-    millions_per_s: Vec<f64>,
-    checksum: u64,
-}
-
-/// Runs `work` on 0, 1, 2 … for each repeat; million calls a second, and the sum of one pass over the messages.
-fn measure(clock: &Clock, options: &Options, mut work: impl FnMut(usize) -> u64) -> (Vec<f64>, u64) {
-    let checksum = (0..VARIED).fold(0_u64, |sum, place| sum.wrapping_mul(31).wrapping_add(work(place)));
-    let limit_ns = (options.seconds * 1e9) as i64;
-    let repeat = |_| {
-        let (start, mut done, mut sum) = (ticks(), 0_usize, 0_u64);
-        loop {
-            for place in 0..BATCH {
-                sum = sum.wrapping_add(work(place));
-            }
-            done += BATCH;
-            let spent_ns = clock.ns_between(start, ticks());
-            if spent_ns >= limit_ns {
-                black_box(sum);
-                return done as f64 * 1e3 / spent_ns as f64;
-            }
-        }
-    };
-    let mut rates: Vec<f64> = (0..options.repeats).map(repeat).collect();
-    rates.sort_by(f64::total_cmp);
-    (rates, checksum)
-}
-
 fn main() {
-    let options = options();
-    if let Some(core) = options.core
-        && let Err(failure) = pin(core)
-    {
-        eprintln!("field_list: runs unpinned: {failure}");
-    }
-    let clock = Clock::calibrate();
+    let mut bench = Bench::new("field_list");
     let dictionary = dictionary();
-    let mut rows = Vec::new();
     for count in SIZES {
         for (input, messages) in [("same", 1), ("varied", VARIED)] {
             let mut random = Random(0x9E37_79B9_7F4A_7C15);
@@ -260,60 +199,22 @@ fn main() {
                 .collect();
             let bytes = encoded.iter().map(Vec::len).sum::<usize>() as f64 / messages as f64;
             let pick = |place: usize| place & (messages - 1);
-            let mut add = |what, (millions_per_s, checksum)| {
-                rows.push(Row { what, fields: count, input, bytes, millions_per_s, checksum });
-            };
-            add("walk", measure(&clock, &options, |place| walk(&encoded[pick(place)])));
-            add("decode", measure(&clock, &options, |place| decode(&encoded[pick(place)], &dictionary)));
             let last = fid_of(count - 1);
-            add("find", measure(&clock, &options, |place| find(&encoded[pick(place)], last)));
+            bench.add(("walk", count, input), bytes, |place| walk(&encoded[pick(place)]));
+            bench.add(("decode", count, input), bytes, |place| decode(&encoded[pick(place)], &dictionary));
+            bench.add(("find", count, input), bytes, |place| find(&encoded[pick(place)], last));
             let mut out = vec![0; 4_096];
-            add(
-                "encode",
-                measure(&clock, &options, |place| {
-                    let len = encode(black_box(&values[pick(place)]), &mut out).unwrap();
-                    len as u64 ^ u64::from(black_box(&out)[len - 1])
-                }),
-            );
+            bench.add(("encode", count, input), bytes, |place| {
+                let len = encode(black_box(&values[pick(place)]), &mut out).unwrap();
+                len as u64 ^ u64::from(black_box(&out)[len - 1])
+            });
         }
     }
     let mut out = vec![0; 256];
     let len = encode_quote(1, &mut out).unwrap();
-    let (millions_per_s, checksum) = measure(&clock, &options, |place| {
+    bench.add(("quote", 5, "varied"), len as f64, |place| {
         let len = encode_quote(black_box(place), &mut out).unwrap();
         len as u64 ^ u64::from(black_box(&out)[len - 1])
     });
-    rows.push(Row { what: "quote", fields: 5, input: "varied", bytes: len as f64, millions_per_s, checksum });
-    print(&rows, &options);
-}
-
-fn print(rows: &[Row], options: &Options) {
-    if !options.json {
-        println!(
-            "{:<7} {:>6} {:<7} {:>6}  {:>8} {:>8} {:>8}  {:>7}  checksum",
-            "what", "fields", "input", "bytes", "min", "median", "max", "ns"
-        );
-    }
-    for row in rows {
-        let rates = &row.millions_per_s;
-        let (min, median, max) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
-        if options.json {
-            println!(
-                "{{\"bench\":\"field_list\",\"what\":\"{}\",\"fields\":{},\"input\":\"{}\",\"bytes\":{:.1},\
-                 \"min\":{min:.3},\"median\":{median:.3},\"max\":{max:.3},\"unit\":\"million/s\",\
-                 \"checksum\":\"{:016x}\"}}",
-                row.what, row.fields, row.input, row.bytes, row.checksum
-            );
-        } else {
-            println!(
-                "{:<7} {:>6} {:<7} {:>6.1}  {min:>8.2} {median:>8.2} {max:>8.2}  {:>7.1}  {:016x}",
-                row.what,
-                row.fields,
-                row.input,
-                row.bytes,
-                1e3 / median,
-                row.checksum
-            );
-        }
-    }
+    bench.print();
 }

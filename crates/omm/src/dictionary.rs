@@ -36,9 +36,9 @@ const NO_FIELD: u16 = u16::MAX;
 pub struct Dictionary {
     fields: Vec<FieldDefinition>,
     /// By id taken as u16: the data type alone, which is what decoding needs.
-    types: Box<[DataType]>,
+    types: Table<DataType>,
     /// By id taken as u16: the place in `fields`.
-    places: Box<[u16]>,
+    places: Table<u16>,
     names: HashMap<Box<str>, Fid>,
     tables: Vec<EnumerationTable>,
     /// By id: the place in `tables`.
@@ -73,8 +73,8 @@ impl Dictionary {
     fn empty() -> Self {
         Self {
             fields: Vec::new(),
-            types: vec![DataType::UNKNOWN; IDS].into_boxed_slice(),
-            places: vec![NO_FIELD; IDS].into_boxed_slice(),
+            types: Table::of(DataType::UNKNOWN),
+            places: Table::of(NO_FIELD),
             names: HashMap::new(),
             tables: Vec::new(),
             enumerated: HashMap::new(),
@@ -116,9 +116,9 @@ impl Dictionary {
     #[inline]
     #[must_use]
     pub fn data_type(&self, fid: Fid) -> Option<DataType> {
-        match self.types.get(usize::from(fid.0 as u16)) {
-            Some(&DataType::UNKNOWN) | None => None,
-            Some(&data_type) => Some(data_type),
+        match self.types.row(fid) {
+            DataType::UNKNOWN => None,
+            data_type => Some(data_type),
         }
     }
 
@@ -126,8 +126,7 @@ impl Dictionary {
     #[inline]
     #[must_use]
     pub fn field(&self, fid: Fid) -> Option<&FieldDefinition> {
-        let place = *self.places.get(usize::from(fid.0 as u16))?;
-        self.fields.get(usize::from(place))
+        self.fields.get(usize::from(self.places.row(fid)))
     }
 
     /// The field of this name.
@@ -186,6 +185,27 @@ impl Dictionary {
     #[must_use]
     pub fn enumeration_tag(&self, name: &str) -> Option<&str> {
         tag(&self.enumeration_tags, name)
+    }
+}
+
+/// A row for each of the 65,536 ids: so many that looking one up needs no check.
+#[derive(Debug, Clone)]
+struct Table<T>(Box<[T; IDS]>);
+
+impl<T: Copy> Table<T> {
+    fn of(row: T) -> Self {
+        let rows = vec![row; IDS].into_boxed_slice();
+        // As many rows as the array has, so this does not fail.
+        Self(rows.try_into().unwrap_or_else(|_| Box::new([row; IDS])))
+    }
+
+    #[inline]
+    const fn row(&self, fid: Fid) -> T {
+        self.0[fid.0 as u16 as usize]
+    }
+
+    fn set(&mut self, fid: Fid, row: T) {
+        self.0[usize::from(fid.0 as u16)] = row;
     }
 }
 

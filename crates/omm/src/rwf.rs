@@ -94,7 +94,7 @@ pub use container::{Container, DEPTH_LIMIT};
 pub use element_list::{Element, ElementList, Elements};
 pub use element_list_encoder::{ElementListEncoder, encode_element_set};
 pub use entries::{Entries, EntryIter, Head};
-pub use field_list::{Field, FieldList, Fields, Info, SetData};
+pub use field_list::{Field, FieldList, Fields, Info, SetData, TypedFields};
 pub use field_list_encoder::{FieldListEncoder, encode_field_set};
 pub use filter_list::{FilterEntries, FilterEntry, FilterList, FilterListEncoder, FilterListHead};
 pub use flags::Flags;

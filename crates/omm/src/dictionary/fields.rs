@@ -211,14 +211,13 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     if let Some(other) = dictionary.names.get(&field.name) {
         return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
     }
-    let row = usize::from(field.fid.0 as u16);
     let place = dictionary.fields.len();
     // All 65,536 ids but one can be in use.
     let most = usize::from(super::NO_FIELD);
-    match (u16::try_from(place), dictionary.types.get_mut(row), dictionary.places.get_mut(row)) {
-        (Ok(place), Some(data_type), Some(row)) if place != super::NO_FIELD => {
-            *data_type = field.data_type;
-            *row = place;
+    match u16::try_from(place) {
+        Ok(place) if place != super::NO_FIELD => {
+            dictionary.types.set(field.fid, field.data_type);
+            dictionary.places.set(field.fid, place);
         }
         _ => return Err(Problem::TooMany(most)),
     }

@@ -29,8 +29,8 @@ pub struct ElementList<'a> {
     number: Option<u16>,
     set_data: Option<SetData<'a>>,
     definition: Option<SetDefinition<'a>>,
-    /// Where the set data begins.
-    set_at: usize,
+    /// Where the set data ends.
+    set_end: usize,
     count: u16,
     entries: &'a [u8],
     /// Length of the whole list: offsets of faults count from its start.
@@ -58,7 +58,7 @@ impl<'a> ElementList<'a> {
             number: None,
             set_data: None,
             definition: None,
-            set_at: 0,
+            set_end: 0,
             count: 0,
             entries: &[],
             end: bytes.len(),
@@ -74,7 +74,7 @@ impl<'a> ElementList<'a> {
         }
         if flags & HAS_SET_DATA != 0 {
             let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
-            list.set_at = cursor.offset() - set.data.len();
+            list.set_end = cursor.offset();
             list.definition = sets.of(set.id, DataType::ELEMENT_LIST);
             list.set_data = Some(set);
         }
@@ -124,7 +124,7 @@ impl<'a> ElementList<'a> {
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
         let set = match (&self.definition, &self.set_data) {
-            (Some(definition), Some(set)) => Some(definition.values(set.data, self.set_at)),
+            (Some(definition), Some(set)) => Some(definition.values(set.data, self.set_end)),
             _ => None,
         };
         Elements { set, rest: self.entries, left: self.count, end: self.end }

@@ -1,7 +1,7 @@
 //! FIELD_LIST, read (RWF chapter 4).
 
 use super::number::{self, enum_ahead, int_ahead, uint_ahead};
-use super::sets::{SetName, SetValues};
+use super::sets::{SetEntries, SetName, SetValues};
 use super::{
     Array, Cursor, DataType, Date, DateTime, Qos, Real, Rendered, Rmtes, SetDefinition, SetDefinitions,
     State, Time, Value,
@@ -55,8 +55,8 @@ pub struct FieldList<'a> {
     info: Option<Info>,
     set_data: Option<SetData<'a>>,
     definition: Option<SetDefinition<'a>>,
-    /// Where the set data begins.
-    set_at: usize,
+    /// Where the set data ends.
+    set_end: usize,
     count: u16,
     entries: &'a [u8],
     /// Length of the whole list: offsets of faults count from its start.
@@ -92,7 +92,7 @@ impl<'a> FieldList<'a> {
     }
 
     const fn empty(end: usize) -> Self {
-        Self { info: None, set_data: None, definition: None, set_at: 0, count: 0, entries: &[], end }
+        Self { info: None, set_data: None, definition: None, set_end: 0, count: 0, entries: &[], end }
     }
 
     /// A list with an info block or set data.
@@ -113,7 +113,7 @@ impl<'a> FieldList<'a> {
         }
         if flags & HAS_SET_DATA != 0 {
             let set = SetData::read(&mut cursor, flags & HAS_SET_ID != 0, flags & HAS_STANDARD_DATA != 0)?;
-            list.set_at = cursor.offset() - set.data.len();
+            list.set_end = cursor.offset();
             list.definition = sets.of(set.id, DataType::FIELD_LIST);
             list.set_data = Some(set);
         }
@@ -164,20 +164,31 @@ impl<'a> FieldList<'a> {
         self.len() == 0
     }
 
-    /// The fields in order: those of a set, then the others.
+    /// The fields in order: those of a set, then the others. A set gives types too, see [`FieldList::typed`].
     #[inline]
     #[must_use]
     pub const fn iter(&self) -> Fields<'a> {
+        let fields = Fields { rest: self.entries, left: self.count, end: self.end, set: None, behind_set: 0 };
         match (&self.definition, &self.set_data) {
             (Some(definition), Some(set)) => Fields {
-                rest: self.entries,
                 left: 0,
-                end: self.end,
-                set: Some(definition.values(set.data, self.set_at)),
+                set: Some(definition.values(set.data, self.set_end)),
                 behind_set: self.count,
+                ..fields
             },
-            _ => Fields { rest: self.entries, left: self.count, end: self.end, set: None, behind_set: 0 },
+            _ => fields,
         }
+    }
+
+    /// The fields in order, each with its type if its set definition gives one: only that is sure to be the form of the
+    /// value. The type of every other field only a dictionary knows.
+    #[must_use]
+    pub const fn typed(&self) -> TypedFields<'a> {
+        let types = match &self.definition {
+            Some(definition) => Some(definition.iter()),
+            None => None,
+        };
+        TypedFields { fields: self.iter(), types }
     }
 
     /// The first field with this id. Passes over the fields before it without looking at their values.
@@ -214,6 +225,8 @@ impl<'a> IntoIterator for FieldList<'a> {
 }
 
 /// The fields of a [`FieldList`] in order. After a fault there are no more.
+///
+/// What is rare is a function of bytes alone, not of this: so the state stays in registers, and a field with it.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -225,78 +238,32 @@ pub struct Fields<'a> {
     behind_set: u16,
 }
 
-impl<'a> Fields<'a> {
-    /// A value of the set data, or what follows it.
-    #[cold]
-    fn of_set(&mut self) -> Option<Result<Field<'a>, Malformed>> {
-        match self.set.as_mut()?.next() {
-            Some(Ok((entry, data))) => {
-                let fid = match entry.name {
-                    SetName::Field(fid) => fid,
-                    // Definitions of field lists have ids.
-                    SetName::Element(_) => Fid(0),
-                };
-                Some(Ok(Field { fid, set_type: entry.data_type, data, ahead: data }))
-            }
-            Some(Err(fault)) => {
-                self.set = None;
-                Some(Err(fault))
-            }
-            None => {
-                self.set = None;
-                self.left = std::mem::take(&mut self.behind_set);
-                self.next()
-            }
-        }
-    }
-
-    /// An entry with a length of three bytes, or one that is cut off.
-    #[cold]
-    fn rare(&mut self) -> Option<Result<Field<'a>, Malformed>> {
-        let start = self.end - self.rest.len();
-        let mut cursor = Cursor::new(self.rest);
-        let field = cursor.i16("field id").and_then(|fid| {
-            let data = cursor.b16("field value")?;
-            Ok((fid, data))
-        });
-        match field {
-            Ok((fid, data)) => {
-                // The value's bytes and whatever follows it, as in the common path.
-                let from = cursor.offset() - data.len();
-                let ahead = self.rest.get(from..).unwrap_or_default();
-                self.rest = cursor.rest();
-                Some(Ok(Field { fid: Fid(fid), set_type: DataType::UNKNOWN, data, ahead }))
-            }
-            Err(fault) => {
-                self.left = 0;
-                Some(Err(fault.within(start)))
-            }
-        }
-    }
-}
-
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Malformed>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(left) = self.left.checked_sub(1) else {
-            return if self.set.is_some() { self.of_set() } else { None };
-        };
-        self.left = left;
-        if let [high, low, len, ahead @ ..] = self.rest
-            && *len < 0xFE
-            && let Some((data, rest)) = ahead.split_at_checked(usize::from(*len))
-        {
-            self.rest = rest;
-            return Some(Ok(Field {
-                fid: Fid(i16::from_be_bytes([*high, *low])),
-                set_type: DataType::UNKNOWN,
-                data,
-                ahead,
-            }));
+        loop {
+            if let Some(left) = self.left.checked_sub(1) {
+                self.left = left;
+                let Some((field, rest)) = split(self.rest) else {
+                    unlikely();
+                    self.left = 0;
+                    return Some(Err(fault(self.rest, self.end)));
+                };
+                self.rest = rest;
+                return Some(Ok(field));
+            }
+            let set = self.set.take()?;
+            unlikely();
+            match of_set(set) {
+                Some((value, set)) => {
+                    self.set = set;
+                    return Some(value);
+                }
+                None => self.left = std::mem::take(&mut self.behind_set),
+            }
         }
-        self.rare()
     }
 
     #[inline]
@@ -304,6 +271,78 @@ impl<'a> Iterator for Fields<'a> {
         let of_set = if self.set.is_some() { usize::from(u8::MAX) } else { 0 };
         (0, Some(usize::from(self.left) + usize::from(self.behind_set) + of_set))
     }
+}
+
+/// The fields of a [`FieldList`] with the types that its set definition gives, from [`FieldList::typed`].
+#[derive(Debug, Clone)]
+pub struct TypedFields<'a> {
+    fields: Fields<'a>,
+    types: Option<SetEntries<'a>>,
+}
+
+impl<'a> Iterator for TypedFields<'a> {
+    type Item = Result<(Field<'a>, Option<DataType>), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Values of a set come first, one for each of its entries.
+        let entry = self.types.as_mut().and_then(Iterator::next);
+        let field = self.fields.next()?;
+        Some(field.map(|field| (field, entry.map(|entry| entry.data_type))))
+    }
+}
+
+/// The entry at the front of `rest`, and what is behind it; `None` if it is cut off.
+#[inline]
+fn split(rest: &[u8]) -> Option<(Field<'_>, &[u8])> {
+    let [high, low, len, ahead @ ..] = rest else { return None };
+    let (len, ahead) = match *len {
+        len @ 0..=0xFD => (usize::from(len), ahead),
+        _ => {
+            unlikely();
+            (long_len(rest)?, ahead.get(2..)?)
+        }
+    };
+    let (data, rest) = ahead.split_at_checked(len)?;
+    let fid = Fid(i16::from_be_bytes([*high, *low]));
+    Some((Field { fid, data, ahead }, rest))
+}
+
+/// Says that what calls it is rare: the compiler lays the rest out, and gives it the registers.
+#[inline]
+#[cold]
+const fn unlikely() {}
+
+/// The length of an entry that has it in three bytes.
+#[cold]
+fn long_len(entry: &[u8]) -> Option<usize> {
+    match entry {
+        [_, _, 0xFE, high, low, ..] => Some(usize::from(u16::from_be_bytes([*high, *low]))),
+        _ => None,
+    }
+}
+
+/// Why there is no entry at the front of `rest`, the last bytes of a list of `end`.
+#[cold]
+fn fault(rest: &[u8], end: usize) -> Malformed {
+    let what = if rest.len() < 2 { "field id" } else { "field value" };
+    let id = if rest.len() < 2 { 0 } else { 2 };
+    Malformed::new(end - rest.len() + id, what)
+}
+
+/// The next value of a set, and what is left of it; `None` at its end.
+#[cold]
+fn of_set(mut set: SetValues<'_>) -> Option<(Result<Field<'_>, Malformed>, Option<SetValues<'_>>)> {
+    Some(match set.next()? {
+        Ok((entry, data)) => {
+            let fid = match entry.name {
+                SetName::Field(fid) => fid,
+                // Definitions of field lists have ids.
+                SetName::Element(_) => Fid(0),
+            };
+            (Ok(Field { fid, data, ahead: data }), Some(set))
+        }
+        Err(fault) => (Err(fault), None),
+    })
 }
 
 /// One field: its id and its value's bytes, whose type only a dictionary knows.
@@ -319,8 +358,6 @@ pub struct Field<'a> {
     /// The same bytes and what follows them in the message: where eight are readable at once, a number of any
     /// length is one load and a shift.
     ahead: &'a [u8],
-    /// The type that a set definition gives the field, or UNKNOWN.
-    set_type: DataType,
 }
 
 impl PartialEq for Field<'_> {
@@ -333,15 +370,7 @@ impl<'a> Field<'a> {
     /// A field as it is.
     #[must_use]
     pub const fn new(fid: Fid, data: &'a [u8]) -> Self {
-        Self { fid, data, ahead: data, set_type: DataType::UNKNOWN }
-    }
-
-    /// The type of a field of set data, perhaps one of fixed size such as [`DataType::UINT_2`]. The type of every other
-    /// field only a dictionary knows.
-    #[inline]
-    #[must_use]
-    pub fn set_type(&self) -> Option<DataType> {
-        if self.set_type == DataType::UNKNOWN { None } else { Some(self.set_type) }
+        Self { fid, data, ahead: data }
     }
 
     /// Whether the value has no bytes, which is the common form of blank.
@@ -487,22 +516,21 @@ impl<'a> Field<'a> {
         Rmtes(self.data)
     }
 
-    /// As a value of the type that a dictionary gives the field, or of that which its set definition gives it.
+    /// As a value of the type that a dictionary or a set definition gives the field.
     ///
     /// # Errors
     ///
     /// Bytes that no value of that type has.
     #[inline]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {
-        let data_type = self.set_type().unwrap_or(data_type);
         // What price records are made of is read in line, the rest by a call.
         Ok(match data_type {
             DataType::REAL => self.real()?.map_or(Value::Blank, Value::Real),
             DataType::UINT => self.uint()?.map_or(Value::Blank, Value::UInt),
             DataType::ENUM => self.enumeration()?.map_or(Value::Blank, Value::Enum),
             DataType::TIME => self.time()?.map_or(Value::Blank, Value::Time),
-            DataType::RMTES_STRING if !self.is_blank() => Value::Rmtes(self.rmtes()),
             DataType::DATE => self.date()?.map_or(Value::Blank, Value::Date),
+            DataType::RMTES_STRING if !self.is_blank() => Value::Rmtes(self.rmtes()),
             _ => return Value::decode(data_type, self.data),
         })
     }

@@ -239,14 +239,14 @@ impl Page<'_, '_, '_> {
             if let (Some(set), None) = (list.set_data(), list.set_definition()) {
                 page.line(format_args!("<{} bytes by set definition {}>", set.data.len(), set.id))?;
             }
-            for field in list.iter() {
-                let field = match field {
+            for field in list.typed() {
+                let (field, set_type) = match field {
                     Ok(field) => field,
                     Err(fault) => return page.fault(fault),
                 };
                 let dictionary = page.dictionary;
                 let name = dictionary.field(field.fid).map_or("?", |definition| &definition.name);
-                match named(&field, dictionary) {
+                match named(&field, set_type, dictionary) {
                     Ok(value) => {
                         page.value(format_args!("{} {name}", field.fid), value.value, value.display)?;
                     }

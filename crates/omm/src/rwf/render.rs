@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DataType, Field, FieldList, Fields, Map, MapEntry, Value};
+use super::{DataType, Field, FieldList, Map, MapEntry, TypedFields, Value};
 use crate::dictionary::{Dictionary, FieldDefinition};
 use crate::{Fid, Malformed};
 
@@ -44,7 +44,7 @@ impl fmt::Display for NamedValue<'_, '_> {
 /// A value that is not of its type is a fault of that field alone; a fault in the list's structure ends it.
 #[derive(Debug, Clone)]
 pub struct NamedValues<'a, 'd> {
-    fields: Fields<'a>,
+    fields: TypedFields<'a>,
     dictionary: &'d Dictionary,
 }
 
@@ -52,17 +52,18 @@ impl<'a, 'd> Iterator for NamedValues<'a, 'd> {
     type Item = Result<NamedValue<'a, 'd>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.fields.next()?.and_then(|field| named(&field, self.dictionary)))
+        Some(self.fields.next()?.and_then(|(field, set_type)| named(&field, set_type, self.dictionary)))
     }
 }
 
 pub(super) fn named<'a, 'd>(
     field: &Field<'a>,
+    set_type: Option<DataType>,
     dictionary: &'d Dictionary,
 ) -> Result<NamedValue<'a, 'd>, Malformed> {
     let definition = dictionary.field(field.fid);
-    let value = match definition {
-        Some(definition) => field.value(definition.data_type)?,
+    let value = match set_type.or(definition.map(|definition| definition.data_type)) {
+        Some(data_type) => field.value(data_type)?,
         None => Value::Unknown(field.data),
     };
     let display = match value {
@@ -88,7 +89,7 @@ impl<'a, 'd> Rendered<'a, 'd> {
     /// The fields one by one.
     #[must_use]
     pub const fn iter(&self) -> NamedValues<'a, 'd> {
-        NamedValues { fields: self.list.iter(), dictionary: self.dictionary }
+        NamedValues { fields: self.list.typed(), dictionary: self.dictionary }
     }
 }
 
@@ -105,14 +106,14 @@ impl fmt::Display for Rendered<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if f.alternate() { "\n" } else { " " };
         let mut before = "";
-        if let Some(set) = self.list.set_data() {
+        if let (Some(set), None) = (self.list.set_data(), self.list.set_definition()) {
             write!(f, "<{} bytes by set definition {}>", set.data.len(), set.id)?;
             before = separator;
         }
-        for field in self.list.iter() {
+        for field in self.list.typed() {
             f.write_str(before)?;
             before = separator;
-            let field = match field {
+            let (field, set_type) = match field {
                 Ok(field) => field,
                 Err(fault) => {
                     write!(f, "<{fault}>")?;
@@ -123,7 +124,7 @@ impl fmt::Display for Rendered<'_, '_> {
                 Some(definition) => write!(f, "{}=", definition.name)?,
                 None => write!(f, "{}=", field.fid)?,
             }
-            match named(&field, self.dictionary) {
+            match named(&field, set_type, self.dictionary) {
                 Ok(field) => fmt::Display::fmt(&field, f)?,
                 Err(fault) => write!(f, "<{fault}>")?,
             }
@@ -152,7 +153,7 @@ impl RenderedMap<'_, '_> {
     fn data(&self, f: &mut fmt::Formatter<'_>, data: &[u8]) -> fmt::Result {
         match self.map.head().container {
             DataType::NO_DATA => Ok(()),
-            DataType::FIELD_LIST => match FieldList::parse(data) {
+            DataType::FIELD_LIST => match FieldList::parse_with(data, &self.map.sets().unwrap_or_default()) {
                 Ok(list) => write!(f, "{}", list.render(self.dictionary)),
                 Err(fault) => write!(f, "<{fault}>"),
             },

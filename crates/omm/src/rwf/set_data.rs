@@ -361,11 +361,9 @@ mod tests {
         let len = list.finish();
         let list = FieldList::parse_with(&out[..len], &sets).unwrap();
         assert_eq!((list.info(), list.len()), (Some(info), 3));
-        let types: Vec<_> = list.iter().map(|field| field.unwrap().set_type()).collect();
+        let types: Vec<_> = list.typed().map(|field| field.unwrap().1).collect();
         assert_eq!(types, [Some(DataType::REAL), Some(DataType::UINT_2), None]);
-        // Whatever a dictionary says of the field, its set has given the type.
-        let size = list.find(Fid(30)).unwrap().unwrap();
-        assert_eq!(size.value(DataType::REAL), Ok(Value::UInt(7)));
+        assert_eq!(list.find(Fid(30)).unwrap().unwrap().uint(), Ok(Some(7)));
         assert_eq!(list.find(Fid(1021)).unwrap().unwrap().uint(), Ok(Some(9)));
         let info = FieldListEncoder::with_info(&mut out, Info { dictionary_id: 3, list_number: 61 }).unwrap();
         let len = info.finish();

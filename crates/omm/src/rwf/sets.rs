@@ -101,12 +101,12 @@ impl<'a> SetDefinition<'a> {
     /// What each value is.
     #[must_use]
     pub const fn iter(&self) -> SetEntries<'a> {
-        SetEntries { entries: Cursor::new(self.entries), container: self.container }
+        SetEntries { entries: self.entries, container: self.container }
     }
 
-    /// The values in `data`, of which the first is `at` bytes behind the start of the list.
-    pub(super) const fn values(&self, data: &'a [u8], at: usize) -> SetValues<'a> {
-        SetValues { entries: self.iter(), data: Cursor::new(data), at }
+    /// The values in `data`, which ends `end` bytes behind the start of the list.
+    pub(super) const fn values(&self, data: &'a [u8], end: usize) -> SetValues<'a> {
+        SetValues { entries: self.iter(), data, end }
     }
 }
 
@@ -142,7 +142,7 @@ impl<'a> SetEntry<'a> {
 /// The entries of a [`SetDefinition`] in order.
 #[derive(Debug, Clone)]
 pub struct SetEntries<'a> {
-    entries: Cursor<'a>,
+    entries: &'a [u8],
     container: DataType,
 }
 
@@ -153,8 +153,11 @@ impl<'a> Iterator for SetEntries<'a> {
         if self.entries.is_empty() {
             return None;
         }
+        let mut cursor = Cursor::new(self.entries);
         // The definition was read when it was found, so this does not fail.
-        SetEntry::read(&mut self.entries, self.container).ok()
+        let entry = SetEntry::read(&mut cursor, self.container).ok()?;
+        self.entries = cursor.rest();
+        Some(entry)
     }
 }
 
@@ -162,8 +165,8 @@ impl<'a> Iterator for SetEntries<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct SetValues<'a> {
     entries: SetEntries<'a>,
-    data: Cursor<'a>,
-    at: usize,
+    data: &'a [u8],
+    end: usize,
 }
 
 impl<'a> Iterator for SetValues<'a> {
@@ -171,11 +174,15 @@ impl<'a> Iterator for SetValues<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.entries.next()?;
-        match read_value(&mut self.data, entry.data_type) {
-            Ok(data) => Some(Ok((entry, data))),
+        let mut cursor = Cursor::new(self.data);
+        match read_value(&mut cursor, entry.data_type) {
+            Ok(data) => {
+                self.data = cursor.rest();
+                Some(Ok((entry, data)))
+            }
             Err(fault) => {
-                self.entries.entries = Cursor::new(&[]);
-                Some(Err(fault.within(self.at)))
+                self.entries.entries = &[];
+                Some(Err(fault.within(self.end - self.data.len())))
             }
         }
     }

@@ -168,9 +168,9 @@ impl Again<'_> {
     fn field_list(&self, list: &FieldList<'_>, out: &mut [u8]) -> Result<usize, Refused> {
         let of_set = list.set_definition().map_or(0, |set| set.len());
         let write_set = |set: &mut SetDataEncoder<'_, '_, '_>| {
-            list.iter().take(of_set).try_for_each(|field| {
-                let field = field.unwrap();
-                self.set_value(set, field.value(field.set_type().unwrap()).unwrap())
+            list.typed().take(of_set).try_for_each(|field| {
+                let (field, set_type) = field.unwrap();
+                self.set_value(set, field.value(set_type.unwrap()).unwrap())
             })
         };
         let mut encoder = match (list.set_definition(), list.info()) {

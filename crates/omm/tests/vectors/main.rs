@@ -278,8 +278,8 @@ fn check_reals_of_sets(record: &Record) {
         .iter()
         .map(|entry| {
             let list = FieldList::parse_with(entry.unwrap().data, &sets).unwrap();
-            let field = list.iter().next().unwrap();
-            field.and_then(|field| field.value(DataType::UNKNOWN)).map(|value| value.to_string())
+            let field = list.typed().next().unwrap();
+            field.and_then(|(field, set_type)| field.value(set_type.unwrap())).map(|value| value.to_string())
         })
         .collect();
     let read: Vec<_> = values.iter().map(|value| value.as_deref().unwrap_or("unreadable")).collect();

@@ -102,19 +102,20 @@ impl<'d> Check<'d> {
         let info = list.info().map(|info| (i64::from(info.dictionary_id), i64::from(info.list_number)));
         assert_eq!(info, said["dictionaryId"].as_i64().zip(said["fieldListNum"].as_i64()), "{place}");
         assert_eq!(list.set_data().map(|set| u64::from(set.id)), set_id(said), "{place}");
-        let fields: Vec<_> = list.iter().map(Result::unwrap).collect();
+        let fields: Vec<_> = list.typed().map(Result::unwrap).collect();
+        assert!(list.iter().map(Result::unwrap).eq(fields.iter().map(|(field, _)| *field)), "{place}");
         self.tally.fields += fields.len();
         let said = all(said, "fields");
         assert_eq!(fields.len(), said.len(), "{place}");
-        for (field, said) in fields.iter().zip(said) {
+        for ((field, set_type), said) in fields.iter().zip(said) {
             assert_eq!(i64::from(field.fid.0), said["fid"].as_i64().unwrap(), "{}", self.place);
             // A field of a set has a type even where the dictionary does not know it.
             let definition = self.dictionary.field(field.fid);
             let name = definition.map(|definition| definition.name.as_ref());
             assert_eq!(name, said["name"].as_str(), "{}", self.place);
             let by_dictionary = definition.map_or(DataType::UNKNOWN, |definition| definition.data_type);
-            let data_type = field.set_type().map_or(by_dictionary, DataType::base);
-            self.value(data_type, field.data, field.value(by_dictionary).unwrap(), said);
+            let data_type = set_type.unwrap_or(by_dictionary);
+            self.value(data_type.base(), field.data, field.value(data_type).unwrap(), said);
             assert_eq!(list.find(field.fid).unwrap().unwrap().fid, field.fid);
         }
     }
