@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Ring(crate::ring::Ring),
     /// Hold datagrams back under a live feed, cut them loose, and time the recovery
     Burst(crate::burst::Burst),
+    /// Consume, provide and decode Open Message Model data, over RSSL
+    Omm(crate::omm::Omm),
     /// Measure the noise floor of this machine's cores
     Jitter(crate::jitter::Jitter),
 }
@@ -38,6 +40,7 @@ impl Command {
             Self::Feed(command) => command.run(),
             Self::Ring(command) => command.run(),
             Self::Burst(command) => command.run(),
+            Self::Omm(command) => command.run(),
             Self::Jitter(command) => command.run(),
         }
     }

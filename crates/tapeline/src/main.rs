@@ -13,6 +13,7 @@ mod failure;
 mod feed;
 mod jitter;
 mod near;
+mod omm;
 mod output;
 mod part;
 mod password;

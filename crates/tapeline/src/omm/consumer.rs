@@ -1,0 +1,238 @@
+//! `tapeline omm consumer`: opens items and shows what comes.
+
+mod asking;
+mod watching;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::role::consumer::{Consumer, Settings};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+
+use self::asking::Asked;
+use self::watching::Watching;
+use super::dictionaries::DictionaryArgs;
+use super::lines::{LineFormat, Lines};
+use super::login::LoginArgs;
+use super::out::{Nowhere, Room};
+use super::transport::ClientArgs;
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::stop::Stop;
+
+/// Open items of a provider and show what comes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm consumer IBM.N AAPL.O                    two items of localhost:14002, until Ctrl-C\n  \
+    tapeline omm consumer --server feed:14002 --service ELEKTRON_DD --view BID,ASK IBM.N\n  \
+    tapeline omm consumer --domain MarketByOrder --snapshot IBM.N | jq .entries\n  \
+    tapeline omm consumer IBM.N --post BID=39.91,BIDSIZE=10 --updates 1")]
+pub(crate) struct ConsumerArgs {
+    /// Items to open
+    #[arg(value_name = "ITEM")]
+    items: Vec<String>,
+    /// Items to open, from a file: one a line
+    #[arg(long, value_name = "FILE")]
+    item_file: Option<PathBuf>,
+    /// Name of the items' service
+    #[arg(long, default_value = "DIRECT_FEED")]
+    service: String,
+    /// Domain of the items: its name, or its number
+    #[arg(long, default_value = "MarketPrice", value_parser = asking::domain)]
+    domain: tapeline_omm::rwf::Domain,
+    /// Ask for the images alone, and end when they are there
+    #[arg(long)]
+    snapshot: bool,
+    /// Ask for all items in batches
+    #[arg(long)]
+    batch: bool,
+    /// Fields that are wanted, by name or number
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    view: Vec<String>,
+    /// Open streams of one's own
+    #[arg(long)]
+    private: bool,
+    /// Post these fields to each item once it is there, and want a receipt
+    #[arg(long, value_name = "FIELD=VALUE", value_delimiter = ',')]
+    post: Vec<String>,
+    /// Post on the login's stream, by name, and not on the items' own
+    #[arg(long, requires = "post")]
+    off_stream: bool,
+    /// Send this text to each item as a generic message once it is there
+    #[arg(long, value_name = "TEXT")]
+    generic: Option<String>,
+    /// End when every item has had so many updates, and every post its receipt
+    #[arg(long, value_name = "COUNT")]
+    updates: Option<u64>,
+    /// End after so long
+    #[arg(long = "for", value_name = "DURATION", value_parser = arguments::some_duration)]
+    duration: Option<Duration>,
+    /// Connections to try one after the other before giving up; without end if not said
+    #[arg(long, value_name = "COUNT")]
+    attempts: Option<u32>,
+    #[command(flatten)]
+    server: ClientArgs,
+    #[command(flatten)]
+    login: LoginArgs,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// Download the provider's dictionary
+    #[arg(long, conflicts_with = "dictionary", help_heading = "Dictionary")]
+    download_dictionary: bool,
+    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+    /// Print no messages of items, only what became of them in the end
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+impl ConsumerArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let asked = Asked::new(self)?;
+        let credentials = self.login.credentials()?;
+        let settings = Settings {
+            downloads_dictionary: self.download_dictionary,
+            reconnect_attempts: self.attempts,
+            ..Settings::default()
+        };
+        let consumer = Consumer::new(settings, &credentials.request())?;
+        let watching = Watching::new(asked, self.dictionary.load()?, Lines::new(self.format), self.quiet);
+        let mut program = Program {
+            args: self,
+            transport: self.server.settings()?,
+            consumer,
+            watching,
+            reactor: Reactor::new(1)?,
+            connection: None,
+            room: Room::default(),
+        };
+        let started = clock.now();
+        let deadline = self.duration.map(|duration| started + duration.as_nanos() as u64);
+        program.watching.open(&mut program.consumer)?;
+        loop {
+            let now = clock.now();
+            let next = program.step(now)?;
+            program.watching.lines.flush()?;
+            if stop.requested() || deadline.is_some_and(|deadline| now >= deadline) {
+                break;
+            }
+            if program.watching.is_done() || program.consumer.is_ended() {
+                break;
+            }
+            let due = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
+            program.reactor.wait(due.min(TURN))?;
+        }
+        program.end(clock.now())
+    }
+}
+
+/// All of it.
+struct Program<'a> {
+    args: &'a ConsumerArgs,
+    transport: std::sync::Arc<tapeline_wire::rssl::Settings>,
+    consumer: Consumer,
+    watching: Watching,
+    reactor: Reactor,
+    connection: Option<ConnectionId>,
+    room: Room,
+}
+
+impl Program<'_> {
+    /// Takes what has come, and does what is due; when it is to be called again at the latest.
+    fn step(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            if self.connection != Some(id) {
+                continue;
+            }
+            let mut out = self.room.on(&mut sender);
+            match event {
+                Event::Connected(agreed) => {
+                    self.watching.connected(self.args.server.server(), agreed);
+                    self.consumer.connected(now, &mut out);
+                }
+                Event::Message(message) => {
+                    self.consumer.message(now, message, &mut out, &mut self.watching);
+                    self.watching.send(&mut self.consumer, &mut out)?;
+                }
+                Event::Closed(reason) => {
+                    self.watching.lost(self.args.server.server(), &reason.to_string());
+                    (self.connection, self.room) = (None, Room::default());
+                    self.consumer.disconnected(now, &mut self.watching);
+                }
+                _ => {}
+            }
+            self.disconnect();
+        }
+        let next = self.tick(now)?;
+        self.disconnect();
+        self.connect(now)?;
+        Ok(next)
+    }
+
+    fn tick(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
+        let sender = self.connection.and_then(|id| self.reactor.sender(id));
+        let Some(mut sender) = sender else {
+            return Ok(self.consumer.tick(now, &mut Nowhere, &mut self.watching));
+        };
+        let mut out = self.room.on(&mut sender);
+        let next = self.consumer.tick(now, &mut out, &mut self.watching);
+        self.watching.send(&mut self.consumer, &mut out)?;
+        Ok(next)
+    }
+
+    /// Connects, if the consumer wants it. A server that is not to be found is one that is not there yet.
+    fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
+        if !std::mem::take(&mut self.watching.wants_connection) {
+            return Ok(());
+        }
+        let address = self.args.server.address();
+        let begun = address.and_then(|address| Ok(self.reactor.connect(address, &self.transport, now)?));
+        match begun {
+            Ok(id) => self.connection = Some(id),
+            Err(cause) => {
+                self.watching.lost(self.args.server.server(), &format!("{cause:#}"));
+                self.consumer.disconnected(now, &mut self.watching);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the connection, if the consumer wants it.
+    fn disconnect(&mut self) {
+        if std::mem::take(&mut self.watching.wants_disconnection)
+            && let Some(id) = self.connection.take()
+        {
+            self.reactor.close(id);
+            self.room = Room::default();
+        }
+    }
+
+    /// Logs out, and says what became of the items.
+    fn end(mut self, now: Nanos) -> anyhow::Result<ExitCode> {
+        self.watching.is_ending = true;
+        if let Some(id) = self.connection
+            && let Some(mut sender) = self.reactor.sender(id)
+        {
+            self.consumer.tick(now, &mut self.room.on(&mut sender), &mut self.watching);
+            self.consumer.log_out(&mut self.room.on(&mut sender), &mut self.watching);
+            sender.flush();
+            self.reactor.close(id);
+        }
+        self.watching.report(self.consumer.counters());
+        self.watching.lines.flush()?;
+        if let Some(why) = self.watching.refusal.take() {
+            let hint = "the provider's own words say why; --user names another user";
+            return Err(Hinted::new(format!("the login is over: {why}"), hint).into());
+        }
+        Ok(if self.watching.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}

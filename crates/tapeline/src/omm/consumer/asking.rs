@@ -1,0 +1,221 @@
+//! What is asked for: items, views, posts.
+
+use std::path::Path;
+
+use anyhow::Context;
+use tapeline_omm::rwf::Domain;
+use tapeline_omm::{Date, Dictionary, Fid, FieldListEncoder, Full, Real, Time};
+
+use super::ConsumerArgs;
+use crate::failure::Hinted;
+use crate::near::nearest;
+
+/// What is to be done with the items.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) items: Vec<String>,
+    pub(super) service: String,
+    pub(super) domain: Domain,
+    pub(super) is_snapshot: bool,
+    pub(super) is_batch: bool,
+    pub(super) is_private: bool,
+    /// Ids of the wanted fields.
+    pub(super) view: Vec<i16>,
+    /// A field list to be posted.
+    pub(super) post: Option<Vec<u8>>,
+    pub(super) is_off_stream: bool,
+    pub(super) generic: Option<String>,
+    pub(super) updates: Option<u64>,
+}
+
+/// Names in a file at most, and its size: of a million names of a RIC's usual length.
+const MOST_NAMES: usize = 1_000_000;
+const MOST_BYTES: u64 = 64 << 20;
+/// Longest list of fields that is posted.
+const MOST_POSTED: usize = 60_000;
+
+impl Asked {
+    pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
+        let mut items = args.items.clone();
+        if let Some(path) = &args.item_file {
+            items.extend(names(path)?);
+        }
+        if items.is_empty() {
+            let hint = "name some behind the command, or a file with --item-file";
+            return Err(Hinted::new("there are no items to open", hint).into());
+        }
+        let dictionary = args.dictionary.load()?;
+        let view = args.view.iter().map(|field| Ok(fid(field, &dictionary)?.0)).collect::<anyhow::Result<_>>()?;
+        let post = if args.post.is_empty() { None } else { Some(fields(&args.post, &dictionary)?) };
+        Ok(Self {
+            items,
+            service: args.service.clone(),
+            domain: args.domain,
+            is_snapshot: args.snapshot,
+            is_batch: args.batch,
+            is_private: args.private,
+            view,
+            post,
+            is_off_stream: args.off_stream,
+            generic: args.generic.clone(),
+            updates: args.updates,
+        })
+    }
+}
+
+/// The names in a file, one a line; empty lines and those that begin with `#` are none.
+fn names(path: &Path) -> anyhow::Result<Vec<String>> {
+    let place = path.display();
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {place}"))?.len();
+    if size > MOST_BYTES {
+        anyhow::bail!("{place} has {size} bytes; a list of items has {MOST_BYTES} at most");
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.take(MOST_NAMES).map(str::to_owned).collect())
+}
+
+/// A domain by name or number: a value parser for clap.
+pub(super) fn domain(text: &str) -> Result<Domain, String> {
+    if let Ok(number) = text.parse() {
+        return match number {
+            1 | 4 | 5 => Err(format!("{text} is no domain of items")),
+            _ => Ok(Domain(number)),
+        };
+    }
+    let all = || (6..=127).map(Domain).filter_map(|domain| Some((domain, domain.name()?)));
+    if let Some((domain, _)) = all().find(|(_, name)| name.eq_ignore_ascii_case(text)) {
+        return Ok(domain);
+    }
+    let names: Vec<&str> = all().map(|(_, name)| name).collect();
+    let hint = nearest(text, &names).map(|near| format!("; there is {near}")).unwrap_or_default();
+    Err(format!("'{text}' is no domain, such as MarketPrice or MarketByOrder, nor a number up to 255{hint}"))
+}
+
+/// A field by name or number.
+fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
+    if let Ok(number) = text.parse() {
+        return Ok(Fid(number));
+    }
+    if let Some(field) = dictionary.field_named(text) {
+        return Ok(field.fid);
+    }
+    let names: Vec<&str> = dictionary.fields().map(|field| &*field.name).collect();
+    let hint = match nearest(text, &names) {
+        Some(near) => format!("there is {near}"),
+        None => "give its number, or name the file of a larger dictionary with --dictionary".to_owned(),
+    };
+    Err(Hinted::new(format!("the dictionary has no field {text}"), hint).into())
+}
+
+/// A field list of `NAME=VALUE`s.
+fn fields(pairs: &[String], dictionary: &Dictionary) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = vec![0; MOST_POSTED];
+    let mut list = FieldListEncoder::new(&mut bytes)?;
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            Hinted::new(format!("'{pair}' gives no field a value"), "write NAME=VALUE, such as BID=39.91")
+        })?;
+        let fid = fid(name, dictionary)?;
+        add(&mut list, fid, value, dictionary)?;
+    }
+    let len = list.finish();
+    bytes.truncate(len);
+    Ok(bytes)
+}
+
+/// A field's value as people write it, by the type that the dictionary gives.
+fn add(
+    list: &mut FieldListEncoder<'_>,
+    fid: Fid,
+    value: &str,
+    dictionary: &Dictionary,
+) -> anyhow::Result<()> {
+    use tapeline_omm::rwf::DataType;
+
+    let data_type = dictionary.data_type(fid).unwrap_or(DataType::UNKNOWN);
+    let wrong = || Hinted::new(format!("'{value}' is no value of field {fid}, a {data_type}"), "");
+    let added: Result<(), Full> = match data_type {
+        _ if value.is_empty() => list.blank(fid),
+        DataType::INT => list.int(fid, value.parse().map_err(|_| wrong())?),
+        DataType::UINT => list.uint(fid, value.parse().map_err(|_| wrong())?),
+        DataType::ENUM => list.enumeration(fid, value.parse().map_err(|_| wrong())?),
+        DataType::REAL => list.real(fid, real(value).ok_or_else(wrong)?),
+        DataType::DATE => list.date(fid, date(value).ok_or_else(wrong)?),
+        DataType::TIME => list.time(fid, time(value).ok_or_else(wrong)?),
+        DataType::ASCII_STRING => list.ascii(fid, value.as_bytes()),
+        DataType::UTF8_STRING => list.utf8(fid, value),
+        DataType::RMTES_STRING => list.rmtes(fid, value.as_bytes()),
+        DataType::BUFFER => list.buffer(fid, value.as_bytes()),
+        _ => {
+            let hint = "numbers, texts, dates and times of a field that the dictionary has can be posted";
+            return Err(Hinted::new(format!("field {fid} cannot be posted"), hint).into());
+        }
+    };
+    Ok(added?)
+}
+
+/// A decimal number with up to 14 places.
+fn real(text: &str) -> Option<Real> {
+    let (whole, places) = text.split_once('.').unwrap_or((text, ""));
+    if places.len() > 14 || !places.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(Real::decimal(format!("{whole}{places}").parse().ok()?, places.len() as u8))
+}
+
+/// `2026-11-21`.
+fn date(text: &str) -> Option<Date> {
+    let mut parts = text.splitn(3, '-');
+    let year = parts.next()?.parse().ok()?;
+    let month = parts.next()?.parse().ok().filter(|month| (1..=12).contains(month))?;
+    let day = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    Some(Date { day, month, year })
+}
+
+/// `14:30:15` with up to nine decimals.
+fn time(text: &str) -> Option<Time> {
+    let (clock, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let mut parts = clock.splitn(3, ':');
+    let mut part = |limit: u64| parts.next()?.parse::<u64>().ok().filter(|part| *part < limit);
+    let (hours, minutes, seconds) = (part(24)?, part(60)?, part(60)?);
+    if decimals.len() > 9 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let ns: u64 = format!("{decimals:0<9}").parse().ok()?;
+    Some(Time::from_ns_of_day(((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000 + ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_omm::{FieldList, fid};
+
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_people_write_them() {
+        let pairs = ["BID=39.91", "ASKSIZE=-7", "QUOTIM_NS=14:30:15.5", "BID_SRC=TAPE", "TRD_STATUS=2", "25="];
+        let bytes = fields(&pairs.map(str::to_owned), Dictionary::builtin()).unwrap();
+        let text = FieldList::parse(&bytes).unwrap().render(Dictionary::builtin()).to_string();
+        let expected = "BID=39.91 ASKSIZE=-7 QUOTIM_NS=14:30:15.500000000 BID_SRC=TAPE TRD_STATUS=H ASK=";
+        assert_eq!(text, expected);
+        assert_eq!(FieldList::parse(&bytes).unwrap().find(fid::BID).unwrap().unwrap().real(), Ok(real("39.91")));
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused() {
+        for pair in ["BID", "BID=x", "BID=1.2.3", "BDI=1", "QUOTIM_NS=25:00:00", "TRD_STATUS=N"] {
+            assert!(fields(&[pair.to_owned()], Dictionary::builtin()).is_err(), "{pair}");
+        }
+        let error = fid("ASKSZE", Dictionary::builtin()).unwrap_err();
+        assert_eq!(error.downcast_ref::<Hinted>().unwrap().hint(), "there is ASKSIZE");
+    }
+
+    #[test]
+    fn domains_have_names_and_numbers() {
+        assert_eq!(domain("marketbyorder"), Ok(Domain::MARKET_BY_ORDER));
+        assert_eq!(domain("200"), Ok(Domain(200)));
+        assert!(domain("MarktPrice").unwrap_err().contains("there is MarketPrice"));
+        assert!(domain("1").is_err() && domain("256").is_err());
+    }
+}

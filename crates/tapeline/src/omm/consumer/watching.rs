@@ -1,0 +1,387 @@
+//! What becomes of the items: printed, counted, and answered with posts and generic messages.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use tapeline_omm::domain::{List, View};
+
+use tapeline_omm::role::consumer::{
+    Application, Consumer, Counters, Event, Handle, ItemRequest, ServiceName, Target,
+};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    AckHeader, DataType, ElementListEncoder, GenericHeader, Header, Key, MessageClass, MessageView,
+    NameType, PostHeader, PostUserInfo, StreamState, flags,
+};
+use tapeline_omm::{Dictionary, State};
+use tapeline_wire::rssl::Negotiated;
+
+use super::asking::Asked;
+use crate::omm::lines::Lines;
+use crate::omm::shown;
+
+/// An item that was asked for.
+#[derive(Debug, Default)]
+struct Item {
+    handle: Option<Handle>,
+    has_image: bool,
+    is_closed: bool,
+    updates: u64,
+}
+
+/// What came, counted.
+#[derive(Debug, Default)]
+struct Tally {
+    refreshes: u64,
+    updates: u64,
+    statuses: u64,
+    acks: u64,
+    naks: u64,
+    generics: u64,
+    posts: u64,
+    asked: u64,
+}
+
+/// What is to be sent to an item.
+#[derive(Clone, Copy, Debug)]
+enum Sending {
+    Post(usize),
+    Generic(usize),
+}
+
+/// The application of the consumer.
+pub(super) struct Watching {
+    asked: Asked,
+    dictionary: Arc<Dictionary>,
+    pub(super) lines: Lines,
+    is_quiet: bool,
+    items: Vec<Item>,
+    tally: Tally,
+    to_send: VecDeque<Sending>,
+    message: Vec<u8>,
+    /// Items that have all that was asked for.
+    satisfied: usize,
+    closed: usize,
+    pub(super) wants_connection: bool,
+    pub(super) wants_disconnection: bool,
+    /// It is this side that ends: what is closed now was not closed by the provider.
+    pub(super) is_ending: bool,
+    /// Why the provider does not let in.
+    pub(super) refusal: Option<String>,
+}
+
+impl Watching {
+    pub(super) fn new(asked: Asked, dictionary: Arc<Dictionary>, lines: Lines, is_quiet: bool) -> Self {
+        Self {
+            items: asked.items.iter().map(|_| Item::default()).collect(),
+            asked,
+            dictionary,
+            lines,
+            is_quiet,
+            tally: Tally::default(),
+            to_send: VecDeque::new(),
+            message: Vec::new(),
+            satisfied: 0,
+            closed: 0,
+            wants_connection: false,
+            wants_disconnection: false,
+            is_ending: false,
+            refusal: None,
+        }
+    }
+
+    /// Opens all items; they are asked for as soon as that is possible.
+    pub(super) fn open(&mut self, consumer: &mut Consumer) -> anyhow::Result<()> {
+        let asked = &self.asked;
+        let view = (!asked.view.is_empty()).then(|| View::Fids(List::Given(&asked.view)));
+        let request = ItemRequest {
+            domain: asked.domain,
+            view,
+            is_streaming: !asked.is_snapshot,
+            is_private: asked.is_private,
+            ..ItemRequest::new(ServiceName::Name(&asked.service), b"")
+        };
+        if asked.is_batch {
+            let names: Vec<&[u8]> = asked.items.iter().map(|name| name.as_bytes()).collect();
+            let handles = consumer.open_batch(&request, &names)?;
+            for (item, handle) in self.items.iter_mut().zip(handles) {
+                item.handle = Some(handle);
+            }
+            return Ok(());
+        }
+        for (number, name) in asked.items.iter().enumerate() {
+            let request = ItemRequest { name: name.as_bytes(), closure: number as u64, ..request };
+            self.items[number].handle = Some(consumer.open(&request)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn connected(&mut self, server: &str, agreed: &Negotiated) {
+        let mut members: Vec<(&str, Json)> = vec![
+            ("server", server.into()),
+            ("peer", agreed.peer_version.as_str().into()),
+            ("compression", format!("{:?}", agreed.compression).to_lowercase().into()),
+            ("ping_timeout", agreed.ping_timeout.into()),
+        ];
+        if let Some(websocket) = agreed.websocket {
+            members.push(("websocket", format!("{websocket:?}").into()));
+        }
+        self.lines.event("connected", &members);
+    }
+
+    pub(super) fn lost(&mut self, server: &str, reason: &str) {
+        anstream::eprintln!("note: no connection to {server}: {reason}");
+        self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
+    }
+
+    /// Whether all is there that was to be waited for.
+    pub(super) fn is_done(&self) -> bool {
+        let is_finite = self.asked.is_snapshot || self.asked.updates.is_some();
+        let answered = self.tally.acks + self.tally.naks >= self.tally.posts
+            && (self.asked.generic.is_none() || self.tally.generics >= self.tally.asked);
+        is_finite && self.satisfied + self.closed >= self.items.len() && self.to_send.is_empty() && answered
+            || self.closed == self.items.len()
+    }
+
+    /// Whether something that was asked for never came.
+    pub(super) fn has_failed(&self) -> bool {
+        let is_short = |item: &Item| !item.has_image || item.updates < self.asked.updates.unwrap_or(0);
+        self.items.iter().any(is_short)
+    }
+
+    /// Says what became of it all.
+    pub(super) fn report(&mut self, counters: &Counters) {
+        let images = self.items.iter().filter(|item| item.has_image).count();
+        let tally = &self.tally;
+        let members: [(&str, Json); 12] = [
+            ("items", self.items.len().into()),
+            ("images", images.into()),
+            ("closed", self.closed.into()),
+            ("refreshes", tally.refreshes.into()),
+            ("updates", tally.updates.into()),
+            ("statuses", tally.statuses.into()),
+            ("acks", tally.acks.into()),
+            ("naks", tally.naks.into()),
+            ("generics", tally.generics.into()),
+            ("logins", counters.logins.into()),
+            ("recoveries", counters.recoveries.into()),
+            ("malformed", counters.malformed.into()),
+        ];
+        self.lines.event("end", &members);
+    }
+
+    /// Sends the posts and generic messages that are due, as long as there is room.
+    pub(super) fn send(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) -> anyhow::Result<()> {
+        while let Some(sending) = self.to_send.front().copied() {
+            let sent = match sending {
+                Sending::Post(number) => self.post(consumer, number, out)?,
+                Sending::Generic(number) => self.generic(consumer, number, out)?,
+            };
+            match sent {
+                Sent::Full => return Ok(()),
+                Sent::Queued => {}
+                Sent::NotOpen | Sent::TooLong => {
+                    let name = self.asked.items[number_of(sending)].as_str();
+                    anstream::eprintln!("note: nothing can be sent to {name}: the provider does not take it");
+                    match sending {
+                        Sending::Post(_) => self.tally.posts -= 1,
+                        Sending::Generic(_) => self.tally.asked -= 1,
+                    }
+                }
+            }
+            self.to_send.pop_front();
+        }
+        Ok(())
+    }
+
+    fn post(
+        &mut self,
+        consumer: &mut Consumer,
+        number: usize,
+        out: &mut dyn Outbox,
+    ) -> anyhow::Result<Sent> {
+        let (Some(handle), Some(payload)) = (self.items[number].handle, &self.asked.post) else {
+            return Ok(Sent::NotOpen);
+        };
+        let id = number as u32 + 1;
+        let name = self.asked.items[number].as_bytes();
+        let service = consumer.directory().named(&self.asked.service).map(|service| service.id);
+        let key = Key { service_id: service, name: Some(name), name_type: Some(NameType::RIC), ..Key::default() };
+        let header = PostHeader {
+            domain: self.asked.domain,
+            stream_id: 0,
+            flags: flags::post::POST_COMPLETE | flags::post::ACK,
+            container: DataType::FIELD_LIST,
+            // Who posts: this process, on this machine.
+            post_user_info: PostUserInfo { address: 0x7F00_0001, user_id: std::process::id() },
+            sequence: Some(id),
+            post_id: Some(id),
+            permission_data: None,
+            key: self.asked.is_off_stream.then_some(key),
+            extended_header: None,
+            part: None,
+            post_user_rights: None,
+        };
+        let target = if self.asked.is_off_stream { Target::Login } else { Target::Item(handle) };
+        Ok(consumer.post(target, &header, payload, out)?)
+    }
+
+    fn generic(
+        &mut self,
+        consumer: &mut Consumer,
+        number: usize,
+        out: &mut dyn Outbox,
+    ) -> anyhow::Result<Sent> {
+        let (Some(handle), Some(text)) = (self.items[number].handle, &self.asked.generic) else {
+            return Ok(Sent::NotOpen);
+        };
+        self.message.resize(text.len() + 64, 0);
+        let mut list = ElementListEncoder::new(&mut self.message)?;
+        list.ascii("Text", text)?;
+        let len = list.finish();
+        let header = GenericHeader {
+            domain: self.asked.domain,
+            stream_id: 0,
+            flags: flags::generic::MESSAGE_COMPLETE,
+            container: DataType::ELEMENT_LIST,
+            sequence: Some(number as u32 + 1),
+            secondary_sequence: None,
+            permission_data: None,
+            key: None,
+            extended_header: None,
+            part: None,
+        };
+        Ok(consumer.generic(Target::Item(handle), &header, &self.message[..len], out)?)
+    }
+
+    /// A message of an item's.
+    fn message(&mut self, number: usize, message: &MessageView<'_>, is_final: bool) {
+        let Some(item) = self.items.get_mut(number) else { return };
+        let needed = self.asked.updates.unwrap_or(0);
+        let was_satisfied = item.has_image && item.updates >= needed;
+        let mut is_first = false;
+        match message.class() {
+            MessageClass::REFRESH => {
+                self.tally.refreshes += 1;
+                is_first = message.is_refresh_complete() && !item.has_image;
+                item.has_image |= message.is_refresh_complete();
+            }
+            MessageClass::UPDATE => {
+                self.tally.updates += 1;
+                item.updates += 1;
+            }
+            MessageClass::STATUS => self.tally.statuses += 1,
+            MessageClass::GENERIC => self.tally.generics += 1,
+            _ => {}
+        }
+        let is_satisfied = item.has_image && item.updates >= needed;
+        self.satisfied += usize::from(is_satisfied && !was_satisfied);
+        if is_first {
+            if self.asked.post.is_some() {
+                self.tally.posts += 1;
+                self.to_send.push_back(Sending::Post(number));
+            }
+            if self.asked.generic.is_some() {
+                self.tally.asked += 1;
+                self.to_send.push_back(Sending::Generic(number));
+            }
+        }
+        if is_final {
+            self.closes(number);
+        }
+        if !self.is_quiet {
+            let name = self.asked.items[number].as_str();
+            self.lines.message(name, message, &self.dictionary);
+        }
+    }
+
+    /// An item is closed for good.
+    fn closes(&mut self, number: usize) {
+        let needed = self.asked.updates.unwrap_or(0);
+        let Some(item) = self.items.get_mut(number) else { return };
+        if !std::mem::replace(&mut item.is_closed, true) && (!item.has_image || item.updates < needed) {
+            self.closed += 1;
+        }
+        item.handle = None;
+    }
+
+    fn state(&mut self, number: usize, state: &State<'_>, is_final: bool) {
+        if is_final && !self.is_ending {
+            self.closes(number);
+        }
+        if !self.is_quiet && !self.is_ending {
+            let name = self.asked.items.get(number).map_or("", String::as_str);
+            self.lines.event("state", &[("item", name.into()), ("state", shown::state_json(state))]);
+        }
+    }
+
+    fn ack(&mut self, ack: &AckHeader<'_>) {
+        match ack.nak_code {
+            Some(_) => self.tally.naks += 1,
+            None => self.tally.acks += 1,
+        }
+        let number = (ack.ack_id as usize).wrapping_sub(1);
+        let name = self.asked.items.get(number).map_or("", String::as_str);
+        let mut members: Vec<(&str, Json)> = vec![("item", name.into()), ("post_id", ack.ack_id.into())];
+        if let Some(code) = ack.nak_code {
+            members.push(("nak", code.to_string().into()));
+        }
+        if let Some(text) = ack.text {
+            members.push(("text", shown::lossy(text)));
+        }
+        self.lines.event("ack", &members);
+    }
+}
+
+fn number_of(sending: Sending) -> usize {
+    match sending {
+        Sending::Post(number) | Sending::Generic(number) => number,
+    }
+}
+
+impl Application for Watching {
+    fn event(&mut self, consumer: &mut Consumer, event: Event<'_>, _out: &mut dyn Outbox) {
+        match event {
+            Event::Connect { .. } => self.wants_connection = true,
+            Event::Disconnect => self.wants_disconnection = true,
+            Event::TimedOut(wait) => anstream::eprintln!("note: the provider does not answer: {wait:?}"),
+            Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),
+            Event::Ended { state } => {
+                if !self.is_ending && state.stream != StreamState::OPEN {
+                    self.refusal = Some(state.to_string());
+                }
+            }
+            Event::Directory(_) => {
+                let names = consumer.directory().services().filter_map(|service| service.name());
+                let names: Vec<Json> = names.map(Into::into).collect();
+                self.lines.event("directory", &[("services", names.into())]);
+            }
+            Event::Dictionary(dictionary) => {
+                self.dictionary = Arc::clone(dictionary);
+                let members = [
+                    ("fields", dictionary.len().into()),
+                    ("tables", dictionary.enumerations().len().into()),
+                ];
+                self.lines.event("dictionary", &members);
+            }
+            Event::DictionaryFailed(failed) => {
+                anstream::eprintln!("note: there is no dictionary from the provider: {failed}");
+            }
+            Event::Ready => self.lines.event("ready", &[]),
+            Event::Message { closure, message, is_final, .. } => {
+                self.message(closure as usize, message, is_final && !self.is_ending);
+            }
+            Event::State { closure, state, is_final, .. } => self.state(closure as usize, &state, is_final),
+            Event::Ack { ack, .. } => self.ack(&ack),
+            Event::LoginGeneric(message) => {
+                if let Ok(Header::Generic(_)) = message.header() {
+                    self.lines.message("", message, &self.dictionary);
+                }
+            }
+            Event::RoundTrip(_) => {}
+            Event::Malformed(fault) => anstream::eprintln!("note: a message cannot be read: {fault}"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The dictionary from files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use tapeline_omm::Dictionary;
+
+/// Which dictionary says what fields mean.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Dictionary")]
+pub(crate) struct DictionaryArgs {
+    /// Fields, in the format of RDMFieldDictionary; Tapeline's own small dictionary if not said
+    #[arg(long, value_name = "FILE")]
+    dictionary: Option<PathBuf>,
+    /// Enumerations, in the format of enumtype.def
+    #[arg(long, value_name = "FILE", requires = "dictionary")]
+    enums: Option<PathBuf>,
+}
+
+impl DictionaryArgs {
+    /// The dictionary of the files, or Tapeline's own.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a line of it that is not as it should be.
+    pub(crate) fn load(&self) -> anyhow::Result<Arc<Dictionary>> {
+        let Some(fields) = &self.dictionary else { return Ok(Arc::new(Dictionary::builtin().clone())) };
+        let mut dictionary =
+            Dictionary::parse(&text(fields)?).with_context(|| format!("in {}", fields.display()))?;
+        if let Some(enums) = &self.enums {
+            let text = text(enums)?;
+            dictionary =
+                dictionary.with_enumerations(&text).with_context(|| format!("in {}", enums.display()))?;
+        }
+        Ok(Arc::new(dictionary))
+    }
+}
+
+/// A file's text. Explanations in such files are not always UTF-8, and nobody reads them.
+fn text(path: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,108 @@
+//! What a program says on standard output: one event a line, as text or as JSON.
+
+use std::fmt::{self, Write as _};
+use std::io::{BufWriter, IsTerminal, Write};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde_json::{Map, Value as Json};
+use tapeline_omm::Dictionary;
+use tapeline_omm::rwf::{Container, MessageView};
+
+use super::shown;
+
+/// How events are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Standard output. What goes wrong with it is kept until somebody asks: events come where nobody can.
+pub(crate) struct Lines {
+    is_json: bool,
+    out: BufWriter<std::io::Stdout>,
+    failed: Option<std::io::Error>,
+}
+
+impl Lines {
+    /// In the format that was asked for; else as text on a terminal, and as JSON in a pipe.
+    pub(crate) fn new(format: Option<LineFormat>) -> Self {
+        let is_json = match format {
+            Some(format) => format == LineFormat::Json,
+            None => !std::io::stdout().is_terminal(),
+        };
+        Self { is_json, out: BufWriter::new(std::io::stdout()), failed: None }
+    }
+
+    /// An event with some figures and texts.
+    pub(crate) fn event(&mut self, name: &str, members: &[(&str, Json)]) {
+        if self.is_json {
+            let mut line = Map::new();
+            line.insert("event".into(), name.into());
+            line.extend(members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+            return self.json(&line.into());
+        }
+        let mut text = name.to_owned();
+        for (key, value) in members {
+            let _ = match value {
+                Json::String(value) => write!(text, "  {key} {}", value.escape_debug()),
+                value => write!(text, "  {key} {value}"),
+            };
+        }
+        self.text(&text);
+    }
+
+    /// A message of an item's.
+    pub(crate) fn message(&mut self, item: &str, message: &MessageView<'_>, dictionary: &Dictionary) {
+        if self.is_json {
+            let mut line = Map::new();
+            // In front, as people who read JSON expect them.
+            line.insert("event".into(), Json::Null);
+            line.insert("item".into(), item.into());
+            shown::describe(&mut line, message, dictionary);
+            return self.json(&line.into());
+        }
+        let mut text = format!("{}  {}", item.escape_debug(), message.class());
+        if let Ok(header) = message.header()
+            && let Some(state) = header.state()
+        {
+            let _ = write!(text, "  {state}");
+        }
+        let _ = match message.open() {
+            Ok(Container::NoData) => Ok(()),
+            Ok(Container::FieldList(list)) => write!(text, "  {}", list.render(dictionary)),
+            Ok(Container::Map(map)) => write!(text, "  {}", map.render(dictionary)),
+            Ok(container) => {
+                write!(text, "  {}", container.outline(dictionary).to_string().replace('\n', " "))
+            }
+            Err(fault) => write!(text, "  <{fault}>"),
+        };
+        self.text(&text);
+    }
+
+    /// Writes out what waits: before each wait, so that whoever reads sees all there is.
+    ///
+    /// # Errors
+    /// Of any line since the last time.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        let flushed = self.out.flush();
+        match self.failed.take() {
+            Some(cause) => Err(cause),
+            None => flushed,
+        }
+        .context("cannot write to standard output")
+    }
+
+    fn json(&mut self, line: &Json) {
+        self.text(line);
+    }
+
+    fn text(&mut self, line: impl fmt::Display) {
+        if self.failed.is_none() {
+            self.failed = writeln!(self.out, "{line}").err();
+        }
+    }
+}

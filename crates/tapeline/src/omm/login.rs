@@ -1,0 +1,88 @@
+//! Who logs in.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use tapeline_omm::domain::login::{LoginAttributes, ROUND_TRIP_WANTED};
+use tapeline_omm::domain::{LoginRequest, login};
+
+use crate::failure::Hinted;
+
+/// Where a password is looked for when no file is named.
+const VARIABLE: &str = "TAPELINE_OMM_PASSWORD";
+/// The longest name that a key holds, bytes.
+const LONGEST_NAME: usize = 255;
+
+/// Who logs in.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct LoginArgs {
+    /// Name of the user; yours on this machine if not said
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// File whose first line is the password; else the variable TAPELINE_OMM_PASSWORD, if it is set
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Number of the application, as permissioning systems know it
+    #[arg(long, value_name = "NUMBER", default_value_t = 256)]
+    application_id: u16,
+    /// Where the user sits: an address and a network or host
+    #[arg(long, value_name = "TEXT", default_value = "127.0.0.1/net")]
+    position: String,
+}
+
+/// What a login says.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    user: String,
+    password: Option<String>,
+    application_id: String,
+    position: String,
+}
+
+impl LoginArgs {
+    /// What the login will say.
+    ///
+    /// # Errors
+    /// No name, or a password that cannot be read. The error does not show it.
+    pub(crate) fn credentials(&self) -> anyhow::Result<Credentials> {
+        let user = match &self.user {
+            Some(user) => user.clone(),
+            None => std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default(),
+        };
+        if user.is_empty() || user.len() > LONGEST_NAME {
+            let what = format!("a user's name has 1 to {LONGEST_NAME} bytes, this one {}", user.len());
+            return Err(Hinted::new(what, "name the user with --user").into());
+        }
+        let password = match &self.password_file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                Some(text.lines().next().unwrap_or_default().to_owned())
+            }
+            None => std::env::var(VARIABLE).ok(),
+        };
+        let application_id = self.application_id.to_string();
+        Ok(Credentials { user, password, application_id, position: self.position.clone() })
+    }
+}
+
+impl Credentials {
+    /// The login request.
+    pub(crate) fn request(&self) -> LoginRequest<'_> {
+        let request = LoginRequest::new(self.user.as_bytes());
+        LoginRequest {
+            name_type: login::USER_NAME,
+            attributes: LoginAttributes {
+                application_id: Some(self.application_id.as_bytes()),
+                application_name: Some(b"tapeline"),
+                position: Some(self.position.as_bytes()),
+                password: self.password.as_ref().map(String::as_bytes),
+                round_trip_latency: Some(ROUND_TRIP_WANTED),
+                ..request.attributes
+            },
+            ..request
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a provider says of its items: quotes and trades, and books of orders.
+//!
+//! All of it follows from an item's name and from how often it changed, so that every consumer sees the same, and a test
+//! knows what to expect.
+
+use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
+use tapeline_omm::{Fid, FieldListEncoder, Full, Real, Refused, Time, fid};
+
+/// An item whose book has more than a megabyte.
+pub(crate) const BIG: &[u8] = b"BIG";
+/// An item whose posts are refused.
+pub(crate) const NAK: &[u8] = b"NAK";
+/// An item that is not there.
+pub(crate) const UNKNOWN: &[u8] = b"UNKNOWN";
+/// An item that is closed after its first update.
+pub(crate) const GONE: &[u8] = b"GONE";
+
+/// Orders of a usual book.
+const ORDERS: u64 = 20;
+/// Orders of the big one: of 65 bytes each.
+const BIG_ORDERS: u64 = 20_000;
+/// US dollars (ISO 4217), and prices of two decimals.
+const USD: u16 = 840;
+const TWO_DECIMALS: u16 = 2;
+
+/// Ids of the fields that are wanted; all if there is none.
+pub(crate) type View = Option<Box<[i16]>>;
+
+/// An item's state after so many changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment<'a> {
+    pub(crate) name: &'a [u8],
+    /// Changes since it was opened first.
+    pub(crate) turn: u64,
+    /// Nanoseconds since 1970.
+    pub(crate) now_ns: u64,
+}
+
+/// A field list of which only the fields of a view are written.
+struct Viewed<'a, 'v> {
+    list: FieldListEncoder<'a>,
+    view: Option<&'v [i16]>,
+}
+
+impl Viewed<'_, '_> {
+    fn add(
+        &mut self,
+        fid: Fid,
+        write: impl FnOnce(&mut FieldListEncoder<'_>, Fid) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        if self.view.is_none_or(|view| view.contains(&fid.0)) { write(&mut self.list, fid) } else { Ok(()) }
+    }
+
+    fn price(&mut self, fid: Fid, cents: u64) -> Result<(), Full> {
+        self.add(fid, |list, fid| list.real(fid, Real::decimal(cents as i64, 2)))
+    }
+
+    fn count(&mut self, fid: Fid, count: u64) -> Result<(), Full> {
+        self.add(fid, |list, fid| list.real(fid, Real::integer(count as i64)))
+    }
+
+    fn code(&mut self, fid: Fid, code: u16) -> Result<(), Full> {
+        self.add(fid, |list, fid| list.enumeration(fid, code))
+    }
+
+    fn text(&mut self, fid: Fid, text: &[u8]) -> Result<(), Full> {
+        self.add(fid, |list, fid| list.rmtes(fid, text))
+    }
+
+    fn time(&mut self, fid: Fid, now_ns: u64) -> Result<(), Full> {
+        self.add(fid, |list, fid| list.time(fid, Time::from_ns_of_day(now_ns)))
+    }
+}
+
+impl Moment<'_> {
+    /// Every field of a quoted item.
+    pub(crate) fn prices(&self, view: Option<&[i16]>, room: &mut [u8]) -> Result<usize, Refused> {
+        let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
+        self.trade(&mut fields)?;
+        fields.code(fid::CURRENCY, USD)?;
+        self.quote(&mut fields)?;
+        fields.code(fid::TRD_UNITS, TWO_DECIMALS)?;
+        fields.text(fid::BID_SRC, b"TAPE")?;
+        fields.text(fid::ASK_SRC, b"TAPE")?;
+        fields.code(fid::BOOK_STATE, 1)?;
+        fields.code(fid::TRD_STATUS, 1)?;
+        Ok(fields.list.finish())
+    }
+
+    /// What kind of change this turn is: three quotes, then a trade.
+    pub(crate) fn update_type(&self) -> UpdateType {
+        if self.turn.is_multiple_of(4) { UpdateType::TRADE } else { UpdateType::QUOTE }
+    }
+
+    /// What changes with this turn, in so far as the view has it: bytes written, and whether there is anything in them.
+    pub(crate) fn price_change(
+        &self,
+        view: Option<&[i16]>,
+        room: &mut [u8],
+    ) -> Result<(usize, bool), Refused> {
+        let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
+        if self.update_type() == UpdateType::TRADE {
+            self.trade(&mut fields)?;
+        } else {
+            self.quote(&mut fields)?;
+        }
+        let is_something = !fields.list.is_empty();
+        Ok((fields.list.finish(), is_something))
+    }
+
+    fn quote(&self, fields: &mut Viewed<'_, '_>) -> Result<(), Full> {
+        let middle = self.middle();
+        fields.price(fid::BID, middle - 1)?;
+        fields.price(fid::ASK, middle + 1)?;
+        fields.count(fid::BIDSIZE, 1 + mix(middle, self.turn) % 99)?;
+        fields.count(fid::ASKSIZE, 1 + mix(middle, self.turn + 1) % 99)?;
+        fields.time(fid::QUOTIM_NS, self.now_ns)
+    }
+
+    fn trade(&self, fields: &mut Viewed<'_, '_>) -> Result<(), Full> {
+        let trades = self.turn / 4 + 1;
+        fields.price(fid::TRDPRC_1, self.middle())?;
+        fields.count(fid::TRDVOL_1, 100)?;
+        fields.count(fid::ACVOL_1, 100 * trades)?;
+        fields.count(fid::NUM_MOVES, trades)?;
+        fields.time(fid::SALTIM_NS, self.now_ns)
+    }
+
+    /// Between bid and ask, in cents: within a dollar of where the name puts it.
+    fn middle(&self) -> u64 {
+        let seed = self.seed();
+        1_000 + seed % 50_000 + mix(seed, self.turn) % 100
+    }
+
+    fn seed(&self) -> u64 {
+        self.name.iter().fold(0, |seed, byte| mix(seed, u64::from(*byte)))
+    }
+
+    /// A whole book of orders.
+    pub(crate) fn book(&self, room: &mut [u8]) -> Result<usize, Refused> {
+        let orders = if self.name == BIG { BIG_ORDERS } else { ORDERS };
+        let head = MapHead { count_hint: u32::try_from(orders).ok(), ..head() };
+        let mut map = MapEncoder::with_summary(room, &head, |room| {
+            let mut list = FieldListEncoder::new(room)?;
+            list.enumeration(fid::CURRENCY, USD)?;
+            list.enumeration(fid::TRD_UNITS, TWO_DECIMALS)?;
+            Ok(list.finish())
+        })?;
+        for number in 0..orders {
+            self.order(&mut map, MapAction::ADD, number)?;
+        }
+        Ok(map.finish())
+    }
+
+    /// What changes with this turn: an order comes, one changes, the first one goes again.
+    pub(crate) fn book_change(&self, room: &mut [u8]) -> Result<usize, Refused> {
+        let mut map = MapEncoder::new(room, &head())?;
+        let round = self.turn / 3;
+        match self.turn % 3 {
+            0 => self.order(&mut map, MapAction::ADD, BIG_ORDERS + round)?,
+            1 => self.order(&mut map, MapAction::UPDATE, round % ORDERS)?,
+            _ => map.delete(key(BIG_ORDERS + round).as_bytes())?,
+        }
+        Ok(map.finish())
+    }
+
+    fn order(&self, map: &mut MapEncoder<'_>, action: MapAction, number: u64) -> Result<(), Refused> {
+        map.entry_in_place(action, key(number).as_bytes(), None, |room| {
+            let mut fields = Viewed { list: FieldListEncoder::new(room)?, view: None };
+            let (side, depth) = (number % 2, number / 2 % 100);
+            let price = if side == 0 { self.middle() - 1 - depth } else { self.middle() + 1 + depth };
+            fields.price(fid::ORDER_PRC, price)?;
+            fields.code(fid::ORDER_SIDE, 1 + side as u16)?;
+            fields.count(fid::ORDER_SIZE, 100 + mix(number, self.turn) % 900)?;
+            fields.text(fid::MMID, b"TAPE")?;
+            fields.time(fid::PR_TIM_NS, self.now_ns)?;
+            fields.time(fid::OR_TIM_NS, self.now_ns)?;
+            Ok(fields.list.finish())
+        })
+    }
+}
+
+fn head() -> MapHead<'static> {
+    MapHead { key_fid: Some(fid::ORDER_ID), ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) }
+}
+
+fn key(number: u64) -> String {
+    format!("ORDER{number}")
+}
+
+/// A number that looks like chance (SplitMix64's last steps).
+fn mix(seed: u64, number: u64) -> u64 {
+    let mut value = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_omm::rwf::Map;
+    use tapeline_omm::{Dictionary, FieldList};
+
+    use super::*;
+
+    const MOMENT: Moment<'_> = Moment { name: b"TAPE", turn: 0, now_ns: 52_215_000_000_001 };
+
+    #[test]
+    fn prices_are_all_known_fields_and_a_view_has_its_own() {
+        let mut room = [0; 512];
+        let len = MOMENT.prices(None, &mut room).unwrap();
+        let list = FieldList::parse(&room[..len]).unwrap();
+        assert!(list.len() > 10);
+        for value in list.render(Dictionary::builtin()) {
+            assert!(value.unwrap().name().is_some());
+        }
+        let len = MOMENT.prices(Some(&[fid::BID.0, fid::ASK.0]), &mut room).unwrap();
+        let fids: Vec<_> =
+            FieldList::parse(&room[..len]).unwrap().iter().map(|field| field.unwrap().fid).collect();
+        assert_eq!(fids, [fid::BID, fid::ASK]);
+        // A trade is nothing to a view of quotes.
+        assert!(!MOMENT.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);
+        let quote = Moment { turn: 1, ..MOMENT };
+        assert!(quote.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);
+    }
+
+    #[test]
+    fn the_big_book_has_a_megabyte() {
+        let mut room = vec![0; 4 << 20];
+        let len = Moment { name: BIG, ..MOMENT }.book(&mut room).unwrap();
+        assert!(len > 1 << 20, "{len}");
+        assert_eq!(Map::parse(&room[..len]).unwrap().iter().count(), BIG_ORDERS as usize);
+    }
+
+    #[test]
+    fn what_is_deleted_was_added() {
+        let mut room = vec![0; 4096];
+        let mut keys = |turn| {
+            let len = Moment { turn, ..MOMENT }.book_change(&mut room).unwrap();
+            let map = Map::parse(&room[..len]).unwrap();
+            map.iter().map(|entry| entry.map(|entry| (entry.action, entry.key.to_vec())).unwrap()).next().unwrap()
+        };
+        let (added, deleted) = (keys(6), keys(8));
+        assert_eq!((added.0, deleted.0), (MapAction::ADD, MapAction::DELETE));
+        assert_eq!(added.1, deleted.1);
+    }
+}

@@ -1,0 +1,303 @@
+//! `tapeline omm provider`: an interactive provider for any number of consumers.
+
+mod answers;
+mod board;
+
+use std::collections::{HashMap, VecDeque};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::{Directory, ServiceEntry};
+use tapeline_omm::role::provider::{Provider, Settings, StreamHandle};
+use tapeline_omm::Qos;
+use tapeline_omm::role::{Over, Sent};
+use tapeline_omm::rwf::Domain;
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sender};
+
+use self::answers::{Answers, Tally};
+use self::board::{Board, Change};
+use super::dictionaries::DictionaryArgs;
+use super::lines::{LineFormat, Lines};
+use super::market::View;
+use super::out::Room;
+use super::transport::ServerArgs;
+use crate::arguments;
+use crate::stop::Stop;
+
+/// Serve items to consumers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm provider                         at localhost:14002, where EMA's consumers look for one\n  \
+    tapeline omm provider --bind 0.0.0.0 --service ELEKTRON_DD --update-rate 1000\n  \
+    tapeline omm provider --cert server.pem --key server.key --port 14004    over TLS")]
+pub(crate) struct ProviderArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Name of the service
+    #[arg(long, default_value = "DIRECT_FEED")]
+    service: String,
+    /// Number of the service
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    service_id: u16,
+    /// Updates a second, of all open items together and one after the other
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
+    update_rate: u64,
+    /// A user who is not let in
+    #[arg(long, value_name = "NAME")]
+    deny: Option<String>,
+    /// Connections at most; more are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    max_connections: usize,
+    /// Streams that one connection can have open
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    max_streams: u32,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// How to print who comes and goes; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+}
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+/// Updates that are made up for at most, when the machine was busy.
+const MOST_BEHIND: u64 = 10_000;
+
+impl ProviderArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let mut program = Program::new(self, clock.now())?;
+        let mut reactor = Reactor::new(self.max_connections)?;
+        let address = reactor.listen(self.server.address(), &self.server.settings()?)?;
+        let members = [("address", address.to_string().into()), ("port", address.port().into())];
+        program.market.lines.event("listening", &members);
+        program.market.lines.flush()?;
+        while !stop.requested() {
+            let now = clock.now();
+            let due = program.publish(&mut reactor, now)?;
+            program.market.lines.flush()?;
+            reactor.wait(due.min(TURN))?;
+            program.serve(&mut reactor, clock.now());
+            if let Some(cause) = reactor.accept_error() {
+                anstream::eprintln!("note: nobody can be let in: {cause}");
+            }
+        }
+        program.market.lines.event("end", &program.tally.members());
+        program.market.lines.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A consumer's connection.
+struct Client {
+    provider: Provider,
+    room: Room,
+    user: String,
+    /// Streams whose image had no room.
+    unanswered: VecDeque<StreamHandle>,
+    tally: Tally,
+}
+
+/// What all clients share.
+struct Market {
+    services: Directory,
+    dictionary: Arc<Dictionary>,
+    deny: Option<String>,
+    board: Board,
+    lines: Lines,
+}
+
+impl Market {
+    /// A client has its turn: a message of its, or what is due.
+    fn step(
+        &mut self,
+        client: &mut Client,
+        id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), Over> {
+        let Client { provider, room, user, unanswered, tally } = client;
+        let mut out = room.on(sender);
+        let mut answers = Answers { id, now, market: self, user, unanswered, tally };
+        let done = match message {
+            Some(message) => provider.message(now, message, &mut out, &mut answers),
+            None => provider.tick(now, &mut out, &mut answers).map(|_| ()),
+        };
+        answers.go_on(provider, &mut out);
+        done
+    }
+}
+
+/// All of it but the sockets.
+struct Program {
+    settings: Settings,
+    market: Market,
+    clients: HashMap<ConnectionId, Client>,
+    /// Of those that are gone.
+    tally: Tally,
+    /// Updates a second.
+    rate: u64,
+    started: Nanos,
+    /// Updates since then, sent or with nobody to send them to.
+    updates: u64,
+    /// Where messages are written that go to several.
+    message: Vec<u8>,
+}
+
+impl Program {
+    fn new(args: &ProviderArgs, now: Nanos) -> anyhow::Result<Self> {
+        let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
+        let info = Info {
+            name: Some(args.service.clone()),
+            vendor: Some("Tapeline".to_owned()),
+            is_source: Some(1),
+            capabilities: Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
+            dictionaries_provided: Some(dictionaries()),
+            dictionaries_used: Some(dictionaries()),
+            qos: Some(vec![Qos::REALTIME_TICK]),
+            ..Info::default()
+        };
+        let mut services = Directory::new();
+        services.apply(&ServiceEntry::new(args.service_id, info, ServiceState::UP));
+        Ok(Self {
+            settings: Settings { most_streams: args.max_streams, ..Settings::default() },
+            market: Market {
+                services,
+                dictionary: args.dictionary.load()?,
+                deny: args.deny.clone(),
+                board: Board::default(),
+                lines: Lines::new(args.format),
+            },
+            clients: HashMap::new(),
+            tally: Tally::default(),
+            rate: args.update_rate,
+            started: now,
+            updates: 0,
+            message: Vec::new(),
+        })
+    }
+
+    /// Takes what the connections have.
+    fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
+        let mut over = Vec::new();
+        while let Some((id, event, mut sender)) = reactor.next(now) {
+            let message = match event {
+                Event::Connected(_) => {
+                    let client = Client {
+                        provider: Provider::new(self.settings.clone(), now),
+                        room: Room::default(),
+                        user: String::new(),
+                        unanswered: VecDeque::new(),
+                        tally: Tally::default(),
+                    };
+                    self.clients.insert(id, client);
+                    None
+                }
+                Event::Message(message) => Some(message),
+                Event::Room => None,
+                Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    self.gone(id, &reason);
+                    continue;
+                }
+                _ => continue,
+            };
+            let Some(client) = self.clients.get_mut(&id) else { continue };
+            if let Err(reason) = self.market.step(client, id, &mut sender, message, now) {
+                over.push((id, reason));
+            }
+        }
+        for (id, reason) in over {
+            reactor.close(id);
+            self.gone(id, &reason.to_string());
+        }
+    }
+
+    /// Does what is due: pings of the roles, posts to be passed on, updates. How long until the next update.
+    fn publish(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Duration> {
+        self.tick(reactor, now);
+        while let Some(change) = self.market.board.posted() {
+            self.send(reactor, now, &change)?;
+        }
+        if self.rate == 0 || self.market.board.is_empty() {
+            (self.started, self.updates) = (now, 0);
+            return Ok(TURN);
+        }
+        let elapsed = u128::from(now.0.saturating_sub(self.started.0));
+        let due = u64::try_from(elapsed * u128::from(self.rate) / 1_000_000_000).unwrap_or(u64::MAX);
+        self.updates = self.updates.max(due.saturating_sub(MOST_BEHIND));
+        while self.updates < due {
+            self.updates += 1;
+            if let Some(change) = self.market.board.next() {
+                self.send(reactor, now, &change)?;
+            }
+        }
+        let next = u128::from(self.updates + 1) * 1_000_000_000 / u128::from(self.rate);
+        Ok(Duration::from_nanos(u64::try_from(next.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
+    }
+
+    fn tick(&mut self, reactor: &mut Reactor, now: Nanos) {
+        let mut over = Vec::new();
+        for (id, client) in &mut self.clients {
+            let Some(mut sender) = reactor.sender(*id) else { continue };
+            if let Err(reason) = self.market.step(client, *id, &mut sender, None, now) {
+                over.push((*id, reason));
+            }
+        }
+        for (id, reason) in over {
+            reactor.close(id);
+            self.gone(id, &reason.to_string());
+        }
+    }
+
+    /// A change of an item goes to all who have it open. Who has no room gets a new image later.
+    fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &Change) -> anyhow::Result<()> {
+        if self.message.len() < change.longest() {
+            self.message.resize(change.longest(), 0);
+        }
+        let mut encoded: Option<(&View, Option<usize>)> = None;
+        for open in self.market.board.streams(change.item()) {
+            let Some(client) = self.clients.get_mut(&open.connection) else { continue };
+            let Some(mut sender) = reactor.sender(open.connection) else { continue };
+            let mut out = client.room.on(&mut sender);
+            if let Some(status) = change.status() {
+                let _ = client.provider.status(now, &mut out, open.stream, &status)?;
+                continue;
+            }
+            // Most have the same view, or none.
+            let len = match encoded {
+                Some((view, len)) if *view == open.view => len,
+                _ => change.encode(open.view.as_deref(), now, &mut self.message)?,
+            };
+            encoded = Some((&open.view, len));
+            let Some(message) = len.and_then(|len| self.message.get(..len)) else { continue };
+            match client.provider.update(&mut out, open.stream, message) {
+                Sent::Queued => client.tally.updates += 1,
+                Sent::Full => client.unanswered.push_back(open.stream),
+                _ => {}
+            }
+        }
+        if change.status().is_some() {
+            self.market.board.forget(change.item());
+        }
+        Ok(())
+    }
+
+    fn gone(&mut self, id: ConnectionId, reason: &str) {
+        self.market.board.leave(id);
+        let Some(client) = self.clients.remove(&id) else { return };
+        let mut members = vec![("user", client.user.into())];
+        members.extend(client.tally.members());
+        members.push(("malformed", client.provider.counters().malformed.into()));
+        members.push(("reason", reason.into()));
+        self.market.lines.event("gone", &members);
+        self.tally.add(&client.tally);
+    }
+}

@@ -1,0 +1,293 @@
+//! What the provider answers a consumer.
+
+use std::collections::VecDeque;
+
+use serde_json::Value as Json;
+use tapeline_measure::Nanos;
+use tapeline_omm::domain::login::{self, LoginFeatures};
+use tapeline_omm::domain::post::Nak;
+use tapeline_omm::domain::{LoginRequest, View as Wanted};
+use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, Receipt, StreamHandle};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    Container, DataState, DataType, Domain, Key, MessageView, NakCode, RefreshHeader, StateCode,
+    StatusHeader, StreamState, flags,
+};
+use tapeline_omm::{Qos, Refused, State};
+use tapeline_wire::rssl::ConnectionId;
+
+use super::Market;
+use crate::omm::market::{NAK, UNKNOWN, View};
+
+/// What a consumer did, and what it got.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    requests: u64,
+    closes: u64,
+    posts: u64,
+    generics: u64,
+    refreshes: u64,
+    pub(super) updates: u64,
+}
+
+impl Tally {
+    pub(super) fn members(&self) -> [(&'static str, Json); 6] {
+        [
+            ("requests", self.requests.into()),
+            ("closes", self.closes.into()),
+            ("posts", self.posts.into()),
+            ("generics", self.generics.into()),
+            ("refreshes", self.refreshes.into()),
+            ("updates", self.updates.into()),
+        ]
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.closes += other.closes;
+        self.posts += other.posts;
+        self.generics += other.generics;
+        self.refreshes += other.refreshes;
+        self.updates += other.updates;
+    }
+}
+
+/// A consumer, while something of its is looked at.
+pub(super) struct Answers<'a> {
+    pub(super) id: ConnectionId,
+    pub(super) now: Nanos,
+    pub(super) market: &'a mut Market,
+    pub(super) user: &'a mut String,
+    /// Streams whose image had no room.
+    pub(super) unanswered: &'a mut VecDeque<StreamHandle>,
+    pub(super) tally: &'a mut Tally,
+}
+
+impl Application for Answers<'_> {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+        let answered = match event {
+            Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+            Event::Directory { stream, .. } => {
+                provider.directory(out, stream, &self.market.services).map(|_| ())
+            }
+            Event::Dictionary { stream, .. } => {
+                let _ = provider.dictionary(out, stream, &self.market.dictionary);
+                Ok(())
+            }
+            Event::Open { stream, request } => self.open(provider, out, stream, &request),
+            Event::Reissue { stream, request } => {
+                self.market.board.set_view(self.id, stream, view(&request));
+                if request.wants_refresh() {
+                    self.unanswered.push_back(stream);
+                }
+                Ok(())
+            }
+            Event::Closed { stream } => {
+                self.tally.closes += 1;
+                self.market.board.close(self.id, stream);
+                Ok(())
+            }
+            Event::Post { stream, header, message, receipt } => {
+                let name = self.posted_to(stream, header.key.as_ref(), header.domain);
+                self.post(provider, out, name, &message, receipt);
+                Ok(())
+            }
+            Event::Generic { stream, header, message } => {
+                self.tally.generics += 1;
+                // An echo, as it came.
+                let payload = message.payload();
+                provider.generic(out, stream, &header, &mut |room| copy(payload, room)).map(|_| ())
+            }
+            Event::Malformed(fault) => {
+                anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(refused) = answered {
+            anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+        }
+    }
+}
+
+impl Answers<'_> {
+    fn login(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        is_reissue: bool,
+    ) -> Result<(), Refused> {
+        if !is_reissue {
+            *self.user = String::from_utf8_lossy(request.user).into_owned();
+        }
+        if self.market.deny.as_ref().is_some_and(|denied| denied.as_bytes() == request.user) {
+            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+            let state =
+                State { stream, data, code: StateCode::NOT_ENTITLED, text: b"This user is not let in" };
+            let _ = provider.login_status(out, state);
+            self.market.lines.event("denied", &[("user", self.user.as_str().into())]);
+            return Ok(());
+        }
+        let attributes = &request.attributes;
+        let features = LoginFeatures {
+            application_id: attributes.application_id,
+            application_name: Some(b"tapeline"),
+            position: attributes.position,
+            single_open: attributes.single_open.or(Some(1)),
+            allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
+            support_batch_requests: Some(
+                login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES,
+            ),
+            support_optimized_pause_resume: Some(1),
+            support_pause_resume: Some(1),
+            support_omm_post: Some(1),
+            support_view_requests: Some(1),
+            round_trip_latency: attributes.round_trip_latency,
+            ..LoginFeatures::default()
+        };
+        let _ = provider.accept_login(self.now, out, request, features)?;
+        if !is_reissue {
+            self.market.lines.event("login", &[("user", self.user.as_str().into())]);
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        request: &ItemRequest<'_>,
+    ) -> Result<(), Refused> {
+        self.tally.requests += 1;
+        let name = request.key.name.unwrap_or_default();
+        let service = request.key.service_id.and_then(|id| self.market.services.service(id));
+        let refusal = if service.is_none() {
+            Some((StateCode::SOURCE_UNKNOWN, &b"There is no such service"[..]))
+        } else if !matches!(request.domain, Domain::MARKET_PRICE | Domain::MARKET_BY_ORDER) {
+            Some((StateCode::NOT_FOUND, &b"There is no such domain here"[..]))
+        } else if name.is_empty() || name == UNKNOWN {
+            Some((StateCode::NOT_FOUND, &b"There is no such item"[..]))
+        } else {
+            None
+        };
+        if let Some((code, text)) = refusal {
+            let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, code, text };
+            let status = StatusHeader { state: Some(state), ..StatusHeader::new(request.domain, 0) };
+            return provider.status(self.now, out, stream, &status).map(|_| ());
+        }
+        self.market.board.open(self.id, stream, (request.domain, name.into()), view(request));
+        self.unanswered.push_back(stream);
+        Ok(())
+    }
+
+    /// Sends the images that are owed, as long as there is room.
+    pub(super) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
+        while let Some(stream) = self.unanswered.front().copied() {
+            match self.image(provider, out, stream) {
+                Ok(Sent::Full) => return,
+                Ok(_) => {}
+                Err(refused) => {
+                    anstream::eprintln!("note: an image for {} cannot be written: {refused}", self.user);
+                }
+            }
+            self.unanswered.pop_front();
+        }
+    }
+
+    fn image(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+    ) -> Result<Sent, Refused> {
+        let Some((domain, moment, view)) = self.market.board.of(self.id, stream, self.now) else {
+            return Ok(Sent::NotOpen);
+        };
+        let is_book = domain == Domain::MARKET_BY_ORDER;
+        let container = if is_book { DataType::MAP } else { DataType::FIELD_LIST };
+        let state = State { text: b"All is well", ..State::OPEN_OK };
+        let header = RefreshHeader {
+            flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+            qos: Some(Qos::REALTIME_TICK),
+            ..RefreshHeader::new(domain, 0, state, container)
+        };
+        let sent = provider.refresh(out, stream, &header, &mut |room| {
+            if is_book { moment.book(room) } else { moment.prices(view, room) }
+        })?;
+        if sent.is_queued() {
+            self.tally.refreshes += 1;
+            // A snapshot's stream is done.
+            if provider.stream_id(stream).is_none() {
+                self.market.board.close(self.id, stream);
+            }
+        }
+        Ok(sent)
+    }
+
+    /// What a post is about: the item of its stream, or that of its key.
+    fn posted_to(
+        &self,
+        stream: Option<StreamHandle>,
+        key: Option<&Key<'_>>,
+        domain: Domain,
+    ) -> Option<(Domain, Box<[u8]>)> {
+        match stream {
+            Some(stream) => {
+                let (domain, moment, _) = self.market.board.of(self.id, stream, self.now)?;
+                Some((domain, moment.name.into()))
+            }
+            None => Some((domain, key?.name?.into())),
+        }
+    }
+
+    /// Takes a post and passes it on to all who have the item open, or refuses it.
+    fn post(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        name: Option<(Domain, Box<[u8]>)>,
+        message: &MessageView<'_>,
+        receipt: Option<Receipt>,
+    ) {
+        self.tally.posts += 1;
+        let nak = match &name {
+            None => Some(Nak { code: NakCode::SYMBOL_UNKNOWN, text: b"The post names no item" }),
+            Some((_, name)) if **name == *UNKNOWN => {
+                Some(Nak { code: NakCode::SYMBOL_UNKNOWN, text: b"There is no such item" })
+            }
+            Some((_, name)) if **name == *NAK => {
+                Some(Nak { code: NakCode::DENIED_BY_SRC, text: b"Posts to this item are refused" })
+            }
+            Some(_) => None,
+        };
+        if let (None, Some(name)) = (nak, &name) {
+            // A whole message in the post is what becomes of the item; else its data are.
+            match message.open() {
+                Ok(Container::Message(inner)) => {
+                    self.market.board.post(name, inner.container(), inner.payload());
+                }
+                Ok(Container::NoData) => {}
+                Ok(_) => self.market.board.post(name, message.container(), message.payload()),
+                Err(_) => {}
+            }
+        }
+        if let Some(receipt) = receipt {
+            let _ = provider.ack(out, receipt, nak);
+        }
+    }
+}
+
+/// Field ids of a request's view.
+fn view(request: &ItemRequest<'_>) -> View {
+    match &request.view {
+        Some(Wanted::Fids(fids)) => Some(fids.iter().flatten().collect()),
+        _ => None,
+    }
+}
+
+fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+    room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+    Ok(payload.len())
+}

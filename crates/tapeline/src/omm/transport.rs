@@ -1,0 +1,200 @@
+//! Where and how to connect or listen: options, and the settings that they become.
+
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
+
+use crate::failure::Hinted;
+
+/// How payloads are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompressionArg {
+    /// Not at all
+    #[default]
+    None,
+    /// One zlib stream for each direction; JSON by permessage-deflate
+    Zlib,
+    /// Each payload an LZ4 block of its own
+    Lz4,
+}
+
+/// What is said inside a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WebSocketArg {
+    /// rssl.rwf: RSSL as on TCP
+    Rwf,
+}
+
+/// Settings of one end of a connection, under the names that EMA gives them.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub(crate) struct TransportArgs {
+    /// Compression: a client asks for it; a server that has one takes the client's choice
+    #[arg(long, value_enum, default_value_t, value_name = "TYPE")]
+    compression: CompressionArg,
+    /// Largest payload of a frame in bytes; longer messages go in fragments
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_000))]
+    max_fragment_size: Option<u16>,
+    /// How many frames can wait to be sent
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    guaranteed_output_buffers: Option<u32>,
+    /// How many received frames can wait to be taken
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    num_input_buffers: Option<u32>,
+    /// Flush as soon as more bytes than this wait
+    #[arg(long, value_name = "BYTES")]
+    high_water_mark: Option<u32>,
+    /// SO_SNDBUF in bytes; 0 leaves it to the system
+    #[arg(long, value_name = "BYTES")]
+    sys_send_buf_size: Option<u32>,
+    /// SO_RCVBUF in bytes; 0 leaves it to the system
+    #[arg(long, value_name = "BYTES")]
+    sys_recv_buf_size: Option<u32>,
+    /// TCP_NODELAY: send what is flushed at once [default: true]
+    #[arg(long, value_name = "BOOL")]
+    tcp_nodelay: Option<bool>,
+    /// Close a connection on which nothing was heard for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=255))]
+    connection_ping_timeout: Option<u8>,
+}
+
+impl TransportArgs {
+    /// The settings that these options change.
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        if self.compression != CompressionArg::None {
+            settings.compression_type = match self.compression {
+                CompressionArg::None => Compression::None,
+                CompressionArg::Zlib => Compression::Zlib,
+                CompressionArg::Lz4 => Compression::Lz4,
+            };
+        }
+        let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
+        set(&mut settings.guaranteed_output_buffers, self.guaranteed_output_buffers);
+        set(&mut settings.num_input_buffers, self.num_input_buffers);
+        set(&mut settings.high_water_mark, self.high_water_mark);
+        set(&mut settings.sys_send_buf_size, self.sys_send_buf_size);
+        set(&mut settings.sys_recv_buf_size, self.sys_recv_buf_size);
+        settings.max_fragment_size = self.max_fragment_size.unwrap_or(settings.max_fragment_size);
+        settings.tcp_nodelay = self.tcp_nodelay.unwrap_or(settings.tcp_nodelay);
+        settings.connection_ping_timeout =
+            self.connection_ping_timeout.unwrap_or(settings.connection_ping_timeout);
+    }
+}
+
+/// Whom to connect to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClientArgs {
+    /// Host and port of the server
+    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
+    server: String,
+    /// Speak TLS, and check the server's certificate
+    #[arg(long)]
+    tls: bool,
+    /// Certificates to trust, as PEM, in place of the system's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    ca: Option<PathBuf>,
+    /// Begin with a WebSocket, and say inside it what follows
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    websocket: Option<WebSocketArg>,
+    #[command(flatten)]
+    transport: TransportArgs,
+}
+
+impl ClientArgs {
+    /// The server as the user calls it.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The server's address, looked up now: a server that comes back may have another one.
+    pub(crate) fn address(&self) -> anyhow::Result<SocketAddrV4> {
+        resolve(&self.server)
+    }
+
+    /// Settings for a connection.
+    pub(crate) fn settings(&self) -> anyhow::Result<Arc<Settings>> {
+        let mut settings = Settings { host: self.server.clone(), ..Settings::default() };
+        self.transport.apply(&mut settings);
+        if self.tls {
+            settings.tls = Some(match &self.ca {
+                Some(path) => {
+                    Tls::client(&read(path)?).with_context(|| format!("cannot use {}", path.display()))?
+                }
+                None => Tls::client_of_system()?,
+            });
+        }
+        if let Some(WebSocketArg::Rwf) = self.websocket {
+            settings.connection_type = ConnectionType::WebSocket;
+            settings.ws_protocols = vec![SubProtocol::Rwf];
+        }
+        Ok(Arc::new(settings))
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Port to listen at; 0 takes a free one and says which
+    #[arg(long, default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Address to listen at: this machine's processes alone can reach it unless another one is given
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    bind: std::net::Ipv4Addr,
+    /// Speak TLS with this certificate and those that vouch for it, as PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The certificate's private key, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    #[command(flatten)]
+    transport: TransportArgs,
+}
+
+/// Where EMA's consumers look for a provider.
+const DEFAULT_PORT: u16 = 14_002;
+
+impl ServerArgs {
+    /// Where.
+    pub(crate) fn address(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.bind, self.port)
+    }
+
+    /// Settings for every connection.
+    pub(crate) fn settings(&self) -> anyhow::Result<Arc<Settings>> {
+        // A provider says much to many: as many buffers, and as patient, as EMA's.
+        let mut settings =
+            Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+        self.transport.apply(&mut settings);
+        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
+            let tls = Tls::server(&read(cert)?, &read(key)?);
+            let what = || format!("cannot use {} with {}", cert.display(), key.display());
+            settings.tls = Some(tls.with_context(what)?);
+        }
+        Ok(Arc::new(settings))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The first IPv4 address of a host and a port.
+fn resolve(server: &str) -> anyhow::Result<SocketAddrV4> {
+    let hint = "write it as HOST:PORT, such as localhost:14002";
+    let addresses = server
+        .to_socket_addrs()
+        .map_err(|cause| Hinted::new(format!("cannot find the server {server}: {cause}"), hint))?;
+    let v4 = |address: SocketAddr| match address {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(address) => match address.ip().to_canonical() {
+            IpAddr::V4(ip) => Some(SocketAddrV4::new(ip, address.port())),
+            IpAddr::V6(_) => None,
+        },
+    };
+    let first = addresses.into_iter().find_map(v4);
+    Ok(first.ok_or_else(|| Hinted::new(format!("{server} has no IPv4 address"), hint))?)
+}
