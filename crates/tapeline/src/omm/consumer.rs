@@ -230,8 +230,8 @@ impl Program<'_> {
         self.watching.report(self.consumer.counters());
         self.watching.lines.flush()?;
         if let Some(why) = self.watching.refusal.take() {
-            let hint = "the provider's own words say why; --user names another user";
-            return Err(Hinted::new(format!("the login is over: {why}"), hint).into());
+            let what = format!("the session with {} is over: {why}", self.args.server.server());
+            return Err(Hinted::new(what, "--user names another user, --server another server").into());
         }
         Ok(if self.watching.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }

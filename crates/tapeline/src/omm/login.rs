@@ -11,6 +11,8 @@ use crate::failure::Hinted;
 
 /// Where a password is looked for when no file is named.
 const VARIABLE: &str = "TAPELINE_OMM_PASSWORD";
+/// Who logs in where the machine does not say who the user is.
+const NOBODY: &str = "tapeline";
 /// The longest name that a key holds, bytes.
 const LONGEST_NAME: usize = 255;
 
@@ -18,7 +20,7 @@ const LONGEST_NAME: usize = 255;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct LoginArgs {
-    /// Name of the user; yours on this machine if not said
+    /// Name of the user; yours on this machine ($USER) if not said
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// File whose first line is the password; else the variable TAPELINE_OMM_PASSWORD, if it is set
@@ -49,7 +51,7 @@ impl LoginArgs {
     pub(crate) fn credentials(&self) -> anyhow::Result<Credentials> {
         let user = match &self.user {
             Some(user) => user.clone(),
-            None => std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default(),
+            None => std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or(NOBODY.to_owned()),
         };
         if user.is_empty() || user.len() > LONGEST_NAME {
             let what = format!("a user's name has 1 to {LONGEST_NAME} bytes, this one {}", user.len());

@@ -238,7 +238,10 @@ mod tests {
         let mut keys = |turn| {
             let len = Moment { turn, ..MOMENT }.book_change(&mut room).unwrap();
             let map = Map::parse(&room[..len]).unwrap();
-            map.iter().map(|entry| entry.map(|entry| (entry.action, entry.key.to_vec())).unwrap()).next().unwrap()
+            map.iter()
+                .map(|entry| entry.map(|entry| (entry.action, entry.key.to_vec())).unwrap())
+                .next()
+                .unwrap()
         };
         let (added, deleted) = (keys(6), keys(8));
         assert_eq!((added.0, deleted.0), (MapAction::ADD, MapAction::DELETE));

@@ -11,7 +11,12 @@ pub(crate) fn describe(line: &mut Map<String, Json>, message: &MessageView<'_>, 
     describe_at(line, message, dictionary, 0);
 }
 
-fn describe_at(line: &mut Map<String, Json>, message: &MessageView<'_>, dictionary: &Dictionary, depth: usize) {
+fn describe_at(
+    line: &mut Map<String, Json>,
+    message: &MessageView<'_>,
+    dictionary: &Dictionary,
+    depth: usize,
+) {
     line.insert("event".into(), message.class().to_string().to_lowercase().into());
     line.insert("domain".into(), message.domain().to_string().into());
     match message.header() {
@@ -85,9 +90,10 @@ fn carried(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: 
             line.insert("fields".into(), fields.into());
         }
         Container::ElementList(list) => {
-            let elements = list.iter().map_while(Result::ok).map(|element| {
-                (String::from_utf8_lossy(element.name).into_owned(), element_json(&element))
-            });
+            let elements = list
+                .iter()
+                .map_while(Result::ok)
+                .map(|element| (String::from_utf8_lossy(element.name).into_owned(), element_json(&element)));
             line.insert("elements".into(), elements.collect::<Map<_, _>>().into());
         }
         Container::Map(map) => {

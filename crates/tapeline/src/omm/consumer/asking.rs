@@ -45,7 +45,8 @@ impl Asked {
             return Err(Hinted::new("there are no items to open", hint).into());
         }
         let dictionary = args.dictionary.load()?;
-        let view = args.view.iter().map(|field| Ok(fid(field, &dictionary)?.0)).collect::<anyhow::Result<_>>()?;
+        let view =
+            args.view.iter().map(|field| Ok(fid(field, &dictionary)?.0)).collect::<anyhow::Result<_>>()?;
         let post = if args.post.is_empty() { None } else { Some(fields(&args.post, &dictionary)?) };
         Ok(Self {
             items,
@@ -194,12 +195,16 @@ mod tests {
 
     #[test]
     fn values_are_read_as_people_write_them() {
-        let pairs = ["BID=39.91", "ASKSIZE=-7", "QUOTIM_NS=14:30:15.5", "BID_SRC=TAPE", "TRD_STATUS=2", "25="];
+        let pairs =
+            ["BID=39.91", "ASKSIZE=-7", "QUOTIM_NS=14:30:15.5", "BID_SRC=TAPE", "TRD_STATUS=2", "25="];
         let bytes = fields(&pairs.map(str::to_owned), Dictionary::builtin()).unwrap();
         let text = FieldList::parse(&bytes).unwrap().render(Dictionary::builtin()).to_string();
         let expected = "BID=39.91 ASKSIZE=-7 QUOTIM_NS=14:30:15.500000000 BID_SRC=TAPE TRD_STATUS=H ASK=";
         assert_eq!(text, expected);
-        assert_eq!(FieldList::parse(&bytes).unwrap().find(fid::BID).unwrap().unwrap().real(), Ok(real("39.91")));
+        assert_eq!(
+            FieldList::parse(&bytes).unwrap().find(fid::BID).unwrap().unwrap().real(),
+            Ok(real("39.91"))
+        );
     }
 
     #[test]

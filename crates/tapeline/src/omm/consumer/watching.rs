@@ -11,8 +11,8 @@ use tapeline_omm::role::consumer::{
 };
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
-    AckHeader, DataType, ElementListEncoder, GenericHeader, Header, Key, MessageClass, MessageView,
-    NameType, PostHeader, PostUserInfo, StreamState, flags,
+    AckHeader, DataType, ElementListEncoder, GenericHeader, Header, Key, MessageClass, MessageView, NameType,
+    PostHeader, PostUserInfo, flags,
 };
 use tapeline_omm::{Dictionary, State};
 use tapeline_wire::rssl::Negotiated;
@@ -103,7 +103,7 @@ impl Watching {
             ..ItemRequest::new(ServiceName::Name(&asked.service), b"")
         };
         if asked.is_batch {
-            let names: Vec<&[u8]> = asked.items.iter().map(|name| name.as_bytes()).collect();
+            let names: Vec<&[u8]> = asked.items.iter().map(String::as_bytes).collect();
             let handles = consumer.open_batch(&request, &names)?;
             for (item, handle) in self.items.iter_mut().zip(handles) {
                 item.handle = Some(handle);
@@ -195,19 +195,15 @@ impl Watching {
         Ok(())
     }
 
-    fn post(
-        &mut self,
-        consumer: &mut Consumer,
-        number: usize,
-        out: &mut dyn Outbox,
-    ) -> anyhow::Result<Sent> {
+    fn post(&mut self, consumer: &mut Consumer, number: usize, out: &mut dyn Outbox) -> anyhow::Result<Sent> {
         let (Some(handle), Some(payload)) = (self.items[number].handle, &self.asked.post) else {
             return Ok(Sent::NotOpen);
         };
         let id = number as u32 + 1;
         let name = self.asked.items[number].as_bytes();
         let service = consumer.directory().named(&self.asked.service).map(|service| service.id);
-        let key = Key { service_id: service, name: Some(name), name_type: Some(NameType::RIC), ..Key::default() };
+        let key =
+            Key { service_id: service, name: Some(name), name_type: Some(NameType::RIC), ..Key::default() };
         let header = PostHeader {
             domain: self.asked.domain,
             stream_id: 0,
@@ -224,7 +220,7 @@ impl Watching {
             post_user_rights: None,
         };
         let target = if self.asked.is_off_stream { Target::Login } else { Target::Item(handle) };
-        Ok(consumer.post(target, &header, payload, out)?)
+        Ok(consumer.post(out, target, &header, payload)?)
     }
 
     fn generic(
@@ -252,7 +248,7 @@ impl Watching {
             extended_header: None,
             part: None,
         };
-        Ok(consumer.generic(Target::Item(handle), &header, &self.message[..len], out)?)
+        Ok(consumer.generic(out, Target::Item(handle), &header, &self.message[..len])?)
     }
 
     /// A message of an item's.
@@ -341,17 +337,13 @@ fn number_of(sending: Sending) -> usize {
 }
 
 impl Application for Watching {
-    fn event(&mut self, consumer: &mut Consumer, event: Event<'_>, _out: &mut dyn Outbox) {
+    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
         match event {
             Event::Connect { .. } => self.wants_connection = true,
             Event::Disconnect => self.wants_disconnection = true,
             Event::TimedOut(wait) => anstream::eprintln!("note: the provider does not answer: {wait:?}"),
             Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),
-            Event::Ended { state } => {
-                if !self.is_ending && state.stream != StreamState::OPEN {
-                    self.refusal = Some(state.to_string());
-                }
-            }
+            Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
             Event::Directory(_) => {
                 let names = consumer.directory().services().filter_map(|service| service.name());
                 let names: Vec<Json> = names.map(Into::into).collect();
@@ -359,10 +351,8 @@ impl Application for Watching {
             }
             Event::Dictionary(dictionary) => {
                 self.dictionary = Arc::clone(dictionary);
-                let members = [
-                    ("fields", dictionary.len().into()),
-                    ("tables", dictionary.enumerations().len().into()),
-                ];
+                let members =
+                    [("fields", dictionary.len().into()), ("tables", dictionary.enumerations().len().into())];
                 self.lines.event("dictionary", &members);
             }
             Event::DictionaryFailed(failed) => {

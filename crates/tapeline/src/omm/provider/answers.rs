@@ -136,9 +136,7 @@ impl Answers<'_> {
             position: attributes.position,
             single_open: attributes.single_open.or(Some(1)),
             allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
-            support_batch_requests: Some(
-                login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES,
-            ),
+            support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
             support_optimized_pause_resume: Some(1),
             support_pause_resume: Some(1),
             support_omm_post: Some(1),

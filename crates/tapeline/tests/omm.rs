@@ -1,0 +1,225 @@
+//! `tapeline omm`: Tapeline's consumer and provider against each other, through the real binary.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::collections::BTreeSet;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use stage::{Running, tapeline};
+
+mod stage;
+
+/// A provider on a port of its own.
+struct Provider {
+    running: Running,
+    server: String,
+}
+
+impl Provider {
+    fn start(options: &[&str]) -> Self {
+        let fixed = ["omm", "provider", "--port", "0"];
+        let rate = if options.contains(&"--update-rate") { &[][..] } else { &["--update-rate", "2000"] };
+        let mut running = Running::start(&[&fixed, rate, options].concat());
+        let listening = running.says();
+        assert_eq!(listening["event"], "listening", "{listening}");
+        Self { running, server: format!("localhost:{}", listening["port"]) }
+    }
+
+    /// What a consumer of it says, and how it ends.
+    fn consume(&self, options: &[&str]) -> Consumed {
+        let fixed = ["omm", "consumer", "--server", &self.server, "--user", "tester"];
+        Consumed::of(tapeline(&[&fixed, options].concat()).output().unwrap())
+    }
+}
+
+struct Consumed {
+    events: Vec<Value>,
+    code: i32,
+    talk: String,
+}
+
+impl Consumed {
+    fn of(output: Output) -> Self {
+        let text = String::from_utf8(output.stdout).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        Self { events, code: output.status.code().unwrap(), talk }
+    }
+
+    fn all(&self, event: &str) -> Vec<&Value> {
+        self.events.iter().filter(|value| value["event"] == event).collect()
+    }
+
+    fn one(&self, event: &str) -> &Value {
+        let all = self.all(event);
+        assert_eq!(all.len(), 1, "{event}: {:?}\n{}", self.events, self.talk);
+        all[0]
+    }
+
+    fn end(&self) -> &Value {
+        self.one("end")
+    }
+}
+
+#[test]
+fn items_are_opened_updated_and_closed() {
+    let mut provider = Provider::start(&[]);
+    let seen = provider.consume(&["IBM", "AAPL", "--updates", "3"]);
+    assert_eq!(seen.code, 0, "{}", seen.talk);
+    assert_eq!(seen.one("directory")["services"][0], "DIRECT_FEED");
+    let refreshes = seen.all("refresh");
+    assert_eq!(refreshes.len(), 2);
+    assert_eq!(refreshes[0]["item"], "IBM");
+    assert_eq!(refreshes[0]["state"]["stream"], "OPEN");
+    assert_eq!(refreshes[0]["fields"]["CURRENCY"], "USD");
+    assert!(refreshes[0]["fields"]["BID"].is_number());
+    assert!(seen.end()["updates"].as_u64().unwrap() >= 6);
+
+    assert_eq!(provider.running.says()["event"], "login");
+    let gone = provider.running.says();
+    assert_eq!(
+        (&gone["event"], &gone["requests"], &gone["user"]),
+        (&"gone".into(), &2.into(), &"tester".into())
+    );
+    provider.running.ask_to_end();
+    assert_eq!(provider.running.says()["event"], "end");
+    assert!(provider.running.child.wait().unwrap().success());
+}
+
+#[test]
+fn snapshots_batches_and_views() {
+    let provider = Provider::start(&[]);
+    let seen = provider.consume(&["A", "B", "C", "--snapshot", "--batch"]);
+    assert_eq!((seen.code, seen.all("refresh").len()), (0, 3), "{}", seen.talk);
+    assert!(seen.all("refresh").iter().all(|refresh| refresh["state"]["stream"] == "NON_STREAMING"));
+    assert_eq!(seen.end()["updates"], 0);
+
+    let seen = provider.consume(&["A", "--view", "BID,ASK", "--updates", "5"]);
+    let wanted = BTreeSet::from(["BID", "ASK"]);
+    for event in [seen.all("refresh"), seen.all("update")].concat() {
+        let fields: BTreeSet<_> = event["fields"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, wanted, "{event}");
+    }
+    assert_eq!(seen.code, 0);
+}
+
+#[test]
+fn posts_are_acknowledged_and_reflected_or_refused() {
+    let provider = Provider::start(&["--update-rate", "0"]);
+    // Nothing is updated but by posts.
+    for more in [&[][..], &["--off-stream"]] {
+        let post = ["POSTED", "--post", "BID=1.5,HALT_REASN=", "--updates", "1"];
+        let seen = provider.consume(&[&post, more].concat());
+        assert_eq!(seen.code, 0, "{}", seen.talk);
+        assert_eq!(seen.one("ack")["item"], "POSTED");
+        let update = seen.one("update");
+        assert_eq!((&update["fields"]["BID"], &update["fields"]["HALT_REASN"]), (&1.5.into(), &Value::Null));
+    }
+    let seen = provider.consume(&["NAK", "--post", "BID=2", "--updates", "0"]);
+    assert_eq!((seen.code, &seen.one("ack")["nak"]), (0, &"DENIED_BY_SRC".into()));
+    assert_eq!((&seen.end()["naks"], &seen.end()["updates"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn generic_messages_come_back() {
+    let provider = Provider::start(&[]);
+    let seen = provider.consume(&["A", "--generic", "who is there", "--updates", "0"]);
+    assert_eq!(seen.one("generic")["elements"]["Text"], "who is there");
+    assert_eq!(seen.code, 0);
+}
+
+#[test]
+fn books_of_orders_of_any_size() {
+    let provider = Provider::start(&[]);
+    let book = ["--domain", "MarketByOrder"];
+    let seen = provider.consume(&[&book[..], &["A", "--updates", "4"]].concat());
+    let refresh = seen.one("refresh");
+    assert_eq!(refresh["entries"].as_array().unwrap().len(), 20);
+    assert_eq!(refresh["entries"][0]["fields"]["ORDER_SIDE"], "BID");
+    let actions: BTreeSet<_> = seen
+        .all("update")
+        .iter()
+        .map(|update| update["entries"][0]["action"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(actions, ["add", "delete", "update"].map(str::to_owned).into());
+    // More than a megabyte, in fragments.
+    let seen = provider.consume(&[&book[..], &["BIG", "--snapshot"]].concat());
+    assert_eq!(seen.one("refresh")["entries"].as_array().unwrap().len(), 20_000);
+}
+
+#[test]
+fn a_dictionary_is_downloaded() {
+    let provider = Provider::start(&[]);
+    let seen = provider.consume(&["A", "--snapshot", "--download-dictionary"]);
+    assert_eq!((seen.code, &seen.one("dictionary")["tables"]), (0, &5.into()), "{}", seen.talk);
+    assert_eq!(seen.one("refresh")["fields"]["CURRENCY"], "USD");
+}
+
+#[test]
+fn what_is_not_there_is_a_failure() {
+    let provider = Provider::start(&["--deny", "tester"]);
+    let seen = provider.consume(&["A", "--snapshot"]);
+    assert_eq!(seen.code, 1);
+    assert!(seen.talk.contains("is over: CLOSED/SUSPECT/NOT_ENTITLED"), "{}", seen.talk);
+
+    let provider = Provider::start(&[]);
+    let seen = provider.consume(&["UNKNOWN", "A", "--snapshot"]);
+    assert_eq!((seen.code, &seen.end()["closed"], &seen.end()["images"]), (1, &1.into(), &1.into()));
+    assert_eq!(seen.one("status")["state"]["code"], "NOT_FOUND");
+    let seen = provider.consume(&["GONE", "--updates", "5"]);
+    assert_eq!((seen.code, &seen.one("status")["state"]["stream"]), (1, &"CLOSED".into()));
+}
+
+fn until(running: &mut Running, event: &str) -> Value {
+    loop {
+        let said = running.says();
+        if said["event"] == event {
+            return said;
+        }
+    }
+}
+
+#[test]
+fn an_item_comes_back_with_its_provider() {
+    let mut provider = Provider::start(&[]);
+    let fixed =
+        ["omm", "consumer", "--server", &provider.server, "--user", "tester", "--updates", "1000000000"];
+    let mut consumer = Running::start(&[&fixed[..], &["LASTING"]].concat());
+    let mut until = |event: &str| until(&mut consumer, event);
+    until("refresh");
+    provider.running.child.kill().unwrap();
+    provider.running.child.wait().unwrap();
+    until("disconnected");
+    assert_eq!(until("state")["state"]["data"], "SUSPECT");
+    let port = provider.server.strip_prefix("localhost:").unwrap();
+    let _again = Running::start(&["omm", "provider", "--port", port]);
+    until("refresh");
+    consumer.ask_to_end();
+    assert_eq!(self::until(&mut consumer, "end")["logins"], 2);
+    consumer.child.wait().unwrap();
+}
+
+#[test]
+fn wrong_command_lines_are_explained() {
+    let refused = |arguments: &[&str], expected: &[&str]| {
+        let output =
+            tapeline(&[&["omm", "consumer"], arguments].concat()).stdin(Stdio::null()).output().unwrap();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{talk}");
+        for text in expected {
+            assert!(talk.contains(text), "{text} in {talk}");
+        }
+    };
+    refused(&[], &["there are no items", "--item-file"]);
+    refused(&["A", "--view", "BDI"], &["no field BDI", "there is BID"]);
+    refused(&["A", "--post", "BID=high"], &["'high' is no value of field 22, a REAL"]);
+    refused(&["A", "--domain", "MarketOrder"], &["is no domain"]);
+    refused(&["A", "--password-file", "/nonexistent"], &["cannot read /nonexistent"]);
+    refused(&["A", "--dictionary", "/nonexistent"], &["cannot read /nonexistent"]);
+    refused(&["A", "--ca", "x"], &["--tls"]);
+    let nowhere = ["omm", "consumer", "A", "--server", "nowhere.invalid:1", "--attempts", "1"];
+    let seen = Consumed::of(tapeline(&nowhere).output().unwrap());
+    assert_eq!((seen.code, &seen.one("disconnected")["server"]), (1, &"nowhere.invalid:1".into()));
+    assert!(seen.talk.contains("cannot find the server") && seen.talk.contains("is over"), "{}", seen.talk);
+}
