@@ -103,7 +103,27 @@ pub enum Kind<'a> {
     },
 }
 
-impl Kind<'_> {
+impl<'a> Kind<'a> {
+    /// The same without the messages' bytes, and these: to be kept apart.
+    pub(crate) const fn apart(&self) -> (Kind<'static>, &'a [u8]) {
+        match *self {
+            Self::Data { first, messages } => {
+                (Kind::Data { first, messages: messages.over(&[]) }, messages.blocks())
+            }
+            Self::Heartbeat { next } => (Kind::Heartbeat { next }, &[]),
+            Self::EndOfSession { next } => (Kind::EndOfSession { next }, &[]),
+        }
+    }
+
+    /// What was taken [`apart`](Self::apart), with its bytes or a copy of them.
+    pub(crate) const fn over<'b>(&self, blocks: &'b [u8]) -> Kind<'b> {
+        match *self {
+            Self::Data { first, messages } => Kind::Data { first, messages: messages.over(blocks) },
+            Self::Heartbeat { next } => Kind::Heartbeat { next },
+            Self::EndOfSession { next } => Kind::EndOfSession { next },
+        }
+    }
+
     /// The sequences of the messages, from the first to before the second; a heartbeat and an end carry none before the next.
     #[inline]
     #[must_use]

@@ -18,13 +18,16 @@
 //! | another session, the present one ended or silent | what is held is delivered or declared, then a reset; numbering starts at 1 |
 //! | another session, the present one alive | kept until a second packet of it comes, next on the same line or on another one: then as above; a line that goes back to the present session takes its word back |
 //! | previous session, while the present one is alive | counted as stale and ignored |
+//! | behind, and not what had come ([`Restart::Changed`]) | set aside until a second packet in a row, or another line, says so: then a reset, and what was set aside is delivered |
 //! | sequence 1 again, on a line that had got further | a duplicate, or ([`Restart::Reset`]) kept until the line goes on from there: then a reset |
+//! | late, of the numbering before a reset | counted as stale and ignored, as far as it can be compared |
 //! | from [`Line::RECOVERY`] | fills holes, and nothing else |
 //! | sequence 0 | counted as absurd and ignored |
 //! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 
 mod arbiter;
 mod arrivals;
+mod aside;
 mod doubt;
 mod held;
 mod lane;

@@ -71,11 +71,12 @@ impl Protocol {
         }
     }
 
-    /// What it means when a line goes back to sequence 1 within a session.
+    /// What it means when a line goes back within a session.
     #[must_use]
     pub const fn restart(self) -> Restart {
         match self {
-            Self::ItchMoldUdp64 | Self::Dbn => Restart::Ignore,
+            // Sequences count through the whole session, so what begins again is what has to be seen in the content.
+            Self::ItchMoldUdp64 | Self::Dbn => Restart::Changed,
             // The published sample of DEEP restarts eleven times under one session.
             Self::IexTops | Self::IexDeep => Restart::Reset,
         }

@@ -284,7 +284,7 @@ proptest! {
     fn no_datagrams_at_all_make_it_stumble(
         datagrams in prop::collection::vec((0_usize..8, 0_u64..3, any::<u64>(), 0_u16..5, 0_u64..10_000_000_000), 0..60),
         on_jump in prop_oneof![Just(Jump::Confirm), Just(Jump::Believe), Just(Jump::Ignore)],
-        restart in prop_oneof![Just(Restart::Ignore), Just(Restart::Reset)],
+        restart in prop_oneof![Just(Restart::Ignore), Just(Restart::Changed), Just(Restart::Reset)],
         recovery_age_ns in 0..2 * MS,
     ) {
         let settings = Settings { on_jump, restart, recovery_age_ns, ..settings(32, 64, MS) };

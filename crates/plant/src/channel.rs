@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, MAX_LINES};
+use tapeline_feed::line::{self, Arbiter, Line, LineStatistics, MAX_LINES, Restart};
 use tapeline_feed::normalise::{Instrument, Normaliser};
 use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book, dbn};
@@ -47,7 +47,7 @@ pub struct ChannelSettings {
     pub midnight_before: Option<MidnightBefore>,
     /// Which messages become ticks.
     pub publish: PublishPolicy,
-    /// Bounds and policies of arbitration; framing and restarts are taken from the protocol.
+    /// Bounds and policies of arbitration; the framing is taken from the protocol, and what a restart is too, unless it is ignored.
     pub arbitration: line::Settings,
     /// Bounds of the books.
     pub books: book::Settings,
@@ -100,7 +100,10 @@ impl Channel {
         Self {
             arbiter: Arbiter::new(line::Settings {
                 framing: settings.protocol.framing().unwrap_or_default(),
-                restart: settings.protocol.restart(),
+                restart: match settings.arbitration.restart {
+                    Restart::Ignore => Restart::Ignore,
+                    Restart::Changed | Restart::Reset => settings.protocol.restart(),
+                },
                 ..settings.arbitration
             }),
             stage: Stage {

@@ -105,10 +105,10 @@ fn bad_day(seed: u64, asks: bool) -> Day {
     Day { account, lost: lost(&ledger), recovered, missing }
 }
 
-/// The faults of a day. A server that has the day as it was cannot answer for sessions that only faults have made.
+/// The faults of a day. A server that has the day as it was cannot answer for numbers that only faults have made.
 fn script(seed: u64, asks: bool) -> Vec<String> {
     let mut faults = faults(&mut Dice(seed), MESSAGES);
-    faults.retain(|fault| !(asks && fault.starts_with("roll")));
+    faults.retain(|fault| !(asks && (fault.starts_with("roll") || fault.starts_with("reset"))));
     faults
 }
 
@@ -163,31 +163,49 @@ fn text(tick: &Tick<'_>) -> String {
     String::from_utf8_lossy(status.state.unwrap().text).into_owned()
 }
 
-/// The sessions of a day, as the ledger says where they were rolled.
+/// The sessions and numberings of a day, as the ledger says where they begin.
 fn epochs(day: &Path, ledger: &[Value]) -> Vec<Epoch> {
     let file = std::fs::read(day).unwrap();
     let messages: Vec<Vec<u8>> = Frames::with(&file, Framing::Length).map(<[u8]>::to_vec).collect();
-    let rolled = ledger.iter().filter(|entry| entry["did"] == "rolled" && entry["line"] == "A");
+    let rolled = ledger.iter().filter(|entry| begins(entry) && entry["line"] == "A");
     let mut turns: Vec<(usize, String)> = vec![(1, SESSION.to_owned())];
     turns.extend(rolled.map(|entry| {
         (entry["from"].as_u64().unwrap() as usize, entry["session"].as_str().unwrap().to_owned())
     }));
     let ends = turns.iter().skip(1).map(|(from, _)| *from).chain([messages.len() + 1]);
+    let last = turns.len() - 1;
+    let goes_on: Vec<bool> = (0..turns.len()).map(|at| at < last && turns[at].1 == turns[at + 1].1).collect();
     turns
         .iter()
         .zip(ends)
-        .map(|((from, session), end)| {
+        .zip(goes_on)
+        .map(|(((from, session), end), goes_on)| {
             let mut epoch = Epoch::new(session.clone());
             epoch.messages = messages[from - 1..end - 1].to_vec();
+            epoch.heard_of = true;
             // Known for certain is the end that came on every line without a scratch; the last one's does.
             let scratched = ledger.iter().filter(|entry| {
-                entry["session"] == json!(session) && entry["messages"] == 0 && entry["did"] != "rolled"
+                entry["session"] == json!(session) && entry["messages"] == 0 && !begins(entry)
             });
             let lines: HashSet<&str> = scratched.filter_map(|entry| entry["line"].as_str()).collect();
-            epoch.named_end = if lines.is_empty() || end == messages.len() + 1 { epoch.end() } else { 0 };
+            // Where only the numbers begin again, nobody says that it is.
+            let told = lines.is_empty() && !goes_on;
+            epoch.named_end = if told || end == messages.len() + 1 { epoch.end() } else { 0 };
             epoch
         })
         .collect()
+}
+
+/// Whether numbers begin with what an entry is about.
+fn begins(entry: &Value) -> bool {
+    entry["did"] == "rolled" || entry["did"] == "reset"
+}
+
+/// Which of the numberings a datagram belongs to.
+fn epoch_of(entry: &Value, ledger: &[Value]) -> usize {
+    let number = |entry: &Value| entry["datagram"].as_u64().unwrap();
+    let here = ledger.iter().filter(|other| begins(other) && other["line"] == entry["line"]);
+    here.filter(|other| number(other) <= number(entry)).count()
 }
 
 /// The datagrams that were changed, as they were sent.
@@ -201,7 +219,7 @@ fn damaged(epochs: &[Epoch], ledger: &[Value]) -> Vec<Vec<u8>> {
         if count == 0 {
             datagram = end_of_session(Session::new(session), first).to_vec();
         } else {
-            let epoch = epochs.iter().find(|epoch| epoch.session == session).unwrap();
+            let epoch = &epochs[epoch_of(entry, ledger)];
             let mut packet = PacketBuilder::new(&mut datagram, Session::new(session), first).unwrap();
             for message in first..first + count {
                 packet.push(&epoch.messages[message as usize - 1]).unwrap();
@@ -220,15 +238,15 @@ fn damaged(epochs: &[Epoch], ledger: &[Value]) -> Vec<Vec<u8>> {
 
 /// Messages that never left, or left unreadable, on A, on B and on both.
 fn lost(ledger: &[Value]) -> [usize; 3] {
-    let on = |line: &str| -> HashSet<(String, u64)> {
+    let on = |line: &str| -> HashSet<(usize, u64)> {
         let gone = ledger.iter().filter(|entry| {
             entry["line"] == line && ["lost", "silenced", "truncated"].iter().any(|did| entry["did"] == *did)
         });
         gone.flat_map(|entry| {
-            let session = entry["session"].as_str().unwrap_or("").to_owned();
+            let epoch = epoch_of(entry, ledger);
             let first = entry["sequence"].as_u64().unwrap_or(0);
             let count = entry["messages"].as_u64().unwrap_or(0);
-            (first..first + count).map(move |message| (session.clone(), message))
+            (first..first + count).map(move |message| (epoch, message))
         })
         .collect()
     };
@@ -262,7 +280,8 @@ fn days(asks: bool) -> u64 {
             table.push(format!("       {}", script(seed, asks).join(" ")));
         } else {
             let all = delivered + lied + reported + beyond;
-            assert_eq!(all, MESSAGES, "seed {seed}: every message is accounted for");
+            // What was taken for another in a hole of the numbering before stands in two places.
+            assert!(all == MESSAGES || account.mistaken > 0, "seed {seed}: every message is accounted for");
         }
     }
     println!("{}", table.join("\n"));

@@ -1,6 +1,7 @@
 //! The arbiter itself.
 
 mod ending;
+mod numbering;
 mod recovery;
 mod rollover;
 
@@ -48,6 +49,14 @@ pub struct Arbiter {
     held: Held,
     given_up: GivenUp,
     arrivals: Arrivals,
+    /// Those of the numbering before, in the same session.
+    before: Arrivals,
+    /// Where the one before was to go on.
+    before_end: u64,
+    /// Whether numbers began again in the session, so that there may be packets of the numbering before.
+    renumbered: bool,
+    /// Whether that is so short ago that these may even fit.
+    settling: bool,
     statistics: Statistics,
     lines: [Lane; LANES],
 }
@@ -77,6 +86,10 @@ impl Arbiter {
             held: Held::new(settings.window_messages, settings.window_bytes),
             given_up: GivenUp::default(),
             arrivals: Arrivals::new(),
+            before: Arrivals::new(),
+            before_end: 0,
+            renumbered: false,
+            settling: false,
             statistics: Statistics::default(),
             lines: std::array::from_fn(|_| Lane::new()),
         }
@@ -120,13 +133,15 @@ impl Arbiter {
             Kind::Heartbeat { .. } => statistics.heartbeats += 1,
             Kind::EndOfSession { .. } => statistics.ends_of_session += 1,
         }
-        let (from, to) = packet.kind.sequences();
+        let from = packet.kind.sequences().0;
         if from == 0 {
             statistics.absurd += 1;
             return;
         }
-        let known = self.session == Some(packet.session) && !self.lines[line.number()].is_wary();
-        let goes_on = self.settings.restart == Restart::Ignore || (from > 1 && to >= self.known_end);
+        let lane = &self.lines[line.number()];
+        let known = self.session == Some(packet.session) && !lane.is_wary() && !self.settling;
+        let end = lane.seen.end();
+        let goes_on = from == end || (from > end && from >= self.known_end && !self.renumbered);
         if (known && goes_on && line != Line::RECOVERY) || self.enter(line, packet, received, sink) {
             self.take(line, packet, received, sink);
         }
@@ -135,7 +150,14 @@ impl Arbiter {
     /// Takes a packet of the present session.
     fn take(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let (from, to) = packet.kind.sequences();
-        if self.settings.restart == Restart::Ignore || to >= self.known_end {
+        let lane = &self.lines[line.number()];
+        let fits = match self.settings.restart {
+            Restart::Ignore => true,
+            // What is set aside may be another numbering's, though it is taken.
+            Restart::Changed => lane.aside.is_empty(),
+            Restart::Reset => from == lane.seen.end(),
+        };
+        if fits || to >= self.known_end {
             self.heard = self.heard.max(received);
         }
         if !self.believes(from) {
@@ -194,6 +216,12 @@ impl Arbiter {
 
     /// Declares every gap and delivers everything that is held: nothing more will come.
     pub fn flush(&mut self, sink: &mut impl Sink) {
+        self.settle_aside(sink);
+        self.flush_window(sink);
+    }
+
+    /// Declares every gap and delivers what is held of the present numbering.
+    fn flush_window(&mut self, sink: &mut impl Sink) {
         while self.next < self.known_end {
             self.declare_front(sink);
         }
@@ -311,6 +339,14 @@ impl Arbiter {
                 // All in order: nothing to look up.
                 let run = self.next;
                 let new = to - run;
+                if let Some((_, first)) = { messages }.next() {
+                    self.arrivals.record(run, first, line, received);
+                }
+                if Arrivals::is_beginning(run) {
+                    for (sequence, bytes) in messages.take(new as usize) {
+                        self.arrivals.remember(sequence, bytes);
+                    }
+                }
                 sink.coming(messages);
                 for (sequence, bytes) in messages.take(new as usize) {
                     sink.message(sequence, bytes, received);
@@ -320,7 +356,6 @@ impl Arbiter {
                 self.delivered.mark(run, to);
                 self.statistics.delivered += new;
                 self.lines[line.number()].statistics.first += new;
-                self.arrivals.record(run, line, received);
                 return;
             }
         }
@@ -331,8 +366,11 @@ impl Arbiter {
             }
             if self.place(sequence, bytes, received, sink) {
                 self.lines[line.number()].statistics.first += 1;
+                if Arrivals::is_beginning(sequence) {
+                    self.arrivals.remember(sequence, bytes);
+                }
                 if std::mem::take(&mut first) {
-                    self.arrivals.record(sequence, line, received);
+                    self.arrivals.record(sequence, bytes, line, received);
                 }
             } else {
                 self.lines[line.number()].statistics.duplicates += 1;

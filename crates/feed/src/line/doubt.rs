@@ -2,7 +2,7 @@
 
 use tapeline_measure::Nanos;
 
-use crate::framing::{Kind, Messages, Packet, Session};
+use crate::framing::{Kind, Packet, Session};
 
 /// A copy of one packet that is not believed yet. One for each line; it takes memory when it is first needed, at most a
 /// datagram's.
@@ -38,15 +38,9 @@ impl Doubt {
 
     /// Keeps a copy in place of what was kept before.
     pub(super) fn keep(&mut self, packet: &Packet<'_>, received: Nanos) {
+        let (kind, blocks) = packet.kind.apart();
         self.blocks.clear();
-        let kind = match packet.kind {
-            Kind::Data { first, messages } => {
-                self.blocks.extend_from_slice(messages.blocks());
-                Kind::Data { first, messages: messages.over(&[]) }
-            }
-            Kind::Heartbeat { next } => Kind::Heartbeat { next },
-            Kind::EndOfSession { next } => Kind::EndOfSession { next },
-        };
+        self.blocks.extend_from_slice(blocks);
         self.doubted = Some(Doubted { session: packet.session, kind, received });
     }
 
@@ -72,13 +66,6 @@ pub(super) struct Believed {
 
 impl Believed {
     pub(super) fn packet(&self) -> Packet<'_> {
-        let kind = match self.kind {
-            Kind::Data { first, messages } => {
-                let messages: Messages<'_> = messages.over(&self.blocks);
-                Kind::Data { first, messages }
-            }
-            other => other,
-        };
-        Packet { session: self.session, kind, trailing: 0 }
+        Packet { session: self.session, kind: self.kind.over(&self.blocks), trailing: 0 }
     }
 }

@@ -25,13 +25,17 @@ pub enum Jump {
     Ignore,
 }
 
-/// What it means when a line goes back to sequence 1 within a session.
+/// What it means when a line goes back within a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restart {
-    /// Nothing: sequences count through the whole session, as MoldUDP64's do, and what comes again is a duplicate.
-    #[default]
+    /// Nothing: what comes again is a duplicate, whatever is in it.
     Ignore,
-    /// The sender has started again, as IEX's have been seen to do: a reset, once a second packet agrees.
+    /// Numbers have begun again where what comes is not what had come under them: a reset, once a second packet in a row
+    /// agrees; or where nothing is known of what had come, and the line goes on from there for eight packets, or for as long as
+    /// a session is held for alive while nobody goes on in the old numbering. Copies are duplicates.
+    #[default]
+    Changed,
+    /// As above; also where a line begins with sequence 1 again and goes on from there, as IEX's senders have been seen to do.
     Reset,
 }
 
@@ -78,7 +82,7 @@ impl Default for Settings {
             window_bytes: 512 << 10,
             window_age_ns: 20_000_000,
             recovery_age_ns: 0,
-            restart: Restart::Ignore,
+            restart: Restart::Changed,
             start: Start::First,
             max_jump: 4_096,
             on_jump: Jump::Confirm,

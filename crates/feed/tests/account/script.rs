@@ -32,7 +32,7 @@ pub(crate) fn faults(dice: &mut Dice, messages: u64) -> Vec<String> {
             _ => "",
         };
         let (chance, few) = (percent(dice), dice.within(1, 12));
-        faults.push(match dice.within(0, 8) {
+        faults.push(match dice.within(0, 9) {
             0 => format!("loss={chance}%,burst={few}{line}"),
             1 => format!("duplicate={chance}%,after={few}{line}"),
             2 => format!("reorder={chance}%,by={few}{line}"),
@@ -43,8 +43,17 @@ pub(crate) fn faults(dice: &mut Dice, messages: u64) -> Vec<String> {
                 let from = dice.within(1, messages + 1);
                 format!("silence={from},messages={}{line}", dice.within(1, messages + 1))
             }
+            // Behind the middle: numbers that come again have been used before, or nobody could tell.
+            7 => format!("reset={}", dice.within(messages / 2 + 2, messages + 3)),
             _ => format!("roll={}", dice.within(2, messages + 2)),
         });
     }
+    // One after the other would want more packets between them than can be lost, and a session that rolls is begun anew.
+    let mut resets = 0;
+    let has_roll = faults.iter().any(|fault| fault.starts_with("roll"));
+    faults.retain(|fault| {
+        resets += usize::from(fault.starts_with("reset"));
+        !fault.starts_with("reset") || (resets == 1 && !has_roll)
+    });
     faults
 }

@@ -53,7 +53,8 @@ pub(crate) fn datagrams(bytes: &[u8]) {
         window_age_ns: u64::from(*policy) * 1_000,
         recovery_age_ns: u64::from(*policy & 32) * 1_000,
         start: if policy & 1 == 0 { Start::First } else { Start::FromOne },
-        restart: if policy & 2 == 0 { Restart::Ignore } else { Restart::Reset },
+        restart: [Restart::Ignore, Restart::Changed, Restart::Reset, Restart::Changed]
+            [usize::from((policy & 2) + (policy >> 6 & 1))],
         on_jump: [Jump::Confirm, Jump::Believe, Jump::Ignore, Jump::Confirm][usize::from(policy >> 2 & 3)],
         max_jump: 1_000,
         expire_on_packet: policy & 16 == 0,

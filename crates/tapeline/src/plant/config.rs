@@ -82,6 +82,8 @@ pub(crate) struct Feed {
     pub(crate) stale_after: Duration,
     /// Begin with message 1 and report what was missed before the plant came, or begin with the first that is seen.
     pub(crate) from_one: bool,
+    /// Whether numbers that begin again within a session are a reset, or what comes is taken for copies.
+    pub(crate) restart: bool,
     /// How many messages may wait for a missing one.
     pub(crate) reorder_messages: usize,
     /// How long they may wait.
@@ -170,6 +172,7 @@ struct RawFeed {
     protocol: Spanned<String>,
     date: Option<Spanned<String>>,
     start: Option<Spanned<String>>,
+    restart: Option<Spanned<String>>,
     reorder_messages: Option<Spanned<usize>>,
     reorder_time: Option<Spanned<String>>,
     stale_after: Option<Spanned<String>>,
@@ -530,6 +533,12 @@ impl Source<'_> {
                 })?,
             },
             from_one,
+            restart: self.one_of(
+                "restart",
+                raw.restart.as_ref(),
+                &[("reset", true), ("ignore", false)],
+                "\"ignore\" takes what comes again for copies, whatever is in it",
+            )?,
             recovery,
             reorder_messages,
             reorder_time: match &raw.reorder_time {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tapeline_feed::book;
-use tapeline_feed::line::{self, Start};
+use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
@@ -322,6 +322,7 @@ impl Inlet {
             recovery_age_ns: feed.recovery.as_ref().map_or(0, |recovery| recovery.time.as_nanos() as u64),
             expire_on_packet: false,
             start: if feed.from_one { Start::FromOne } else { Start::First },
+            restart: if feed.restart { defaults.restart } else { Restart::Ignore },
             ..defaults
         };
         let mut channel = Channel::new(ChannelSettings {

@@ -128,7 +128,8 @@ impl Arbiter {
             let lane = &mut self.lines[number];
             lane.ended = false;
             if beyond && let Some((_, (from, to))) = lane.doubt.about() {
-                lane.statistics.after_end -= to - from;
+                // What was doubted before there was an end was not counted.
+                lane.statistics.after_end = lane.statistics.after_end.saturating_sub(to - from);
             }
         }
         self.statistics.false_ends += 1;

@@ -1,14 +1,14 @@
-//! Another session, or the same one from its beginning.
+//! Another session.
 //!
-//! Either clears the books, so one stray packet must not bring it about while the present session is alive: it is kept until
-//! a second packet agrees, and then nothing of it is lost.
+//! It clears the books, so one stray packet must not bring it about while the present session is alive: it is kept until a
+//! second packet agrees, and then nothing of it is lost.
 
 use tapeline_measure::Nanos;
 
 use super::ending::End;
 use super::{Arbiter, Lane, SESSIONS};
 use crate::framing::{Packet, Session};
-use crate::line::{LANES, Line, Restart, Sink, Start};
+use crate::line::{LANES, Line, Sink, Start};
 
 impl Arbiter {
     /// Sees to it that the packet belongs to the present session; `false` where it is ignored, kept, or taken by itself.
@@ -86,73 +86,13 @@ impl Arbiter {
         self.over[0] = Some((session, self.next));
     }
 
-    /// A packet of the present session, on a line whose word is doubted, or that goes back.
-    fn goes_on(&mut self, line: Line, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) -> bool {
-        let (from, to) = packet.kind.sequences();
-        let (silent, beyond) = (self.is_silent(received), self.is_beyond(line.number()));
-        let lane = &mut self.lines[line.number()];
-        let doubted = lane.doubt.about();
-        if to > lane.seen.end() && doubted.is_some_and(|(session, _)| session != packet.session) {
-            // A line that has gone over to another session has nothing new to say in this one.
-            lane.drop_doubt();
-        }
-        if self.settings.restart == Restart::Ignore {
-            return true;
-        }
-        if let Some(old_end) = lane.old_end {
-            let back = from < old_end && (from == 1 || to <= self.known_end);
-            let late = received.since(self.begun) < as_i64(self.settings.session_hold_ns);
-            if !back && late {
-                lane.statistics.stale_session += 1;
-                return false;
-            }
-            lane.old_end = None;
-        }
-        let end = lane.seen.end();
-        if let Some((session, (_, after))) = doubted
-            && session == packet.session
-            && !beyond
-        {
-            // Where both readings fit, the beginning came twice, and the line goes on.
-            if from == after && end != after {
-                self.start_again(packet.session, received, sink);
-                return true;
-            }
-            lane.drop_doubt();
-        }
-        if from == 1 && end > 1 && self.known_end > 1 {
-            if self.agrees(line, packet, received) {
-                self.start_again(packet.session, received, sink);
-                return true;
-            }
-            self.doubt(line, packet, received);
-            return false;
-        }
-        if to < self.known_end && silent {
-            // Nobody has anything new, and this line is far back and goes on.
-            self.start_again(packet.session, received, sink);
-        }
-        true
-    }
-
-    /// Sequences begin again within the session. Lines that have not shown that they did so too are still in what was.
-    fn start_again(&mut self, session: Session, received: Nanos, sink: &mut impl Sink) {
-        self.flush(sink);
-        let ends = self.lines.each_ref().map(|lane| lane.heard.then(|| lane.seen.end()));
-        self.begin(session, 1, received, sink);
-        self.statistics.restarts += 1;
-        for (lane, end) in self.lines.iter_mut().zip(ends) {
-            lane.old_end = end.filter(|_| lane.doubt.is_empty());
-        }
-        self.take_doubted(sink);
-    }
-
-    fn begin(&mut self, session: Session, start: u64, received: Nanos, sink: &mut impl Sink) {
+    pub(super) fn begin(&mut self, session: Session, start: u64, received: Nanos, sink: &mut impl Sink) {
         self.drop_beyond();
         self.session = Some(session);
         (self.start, self.next, self.known_end) = (start, start, start);
         (self.heard, self.begun, self.known_since) = (received, received, received);
         (self.gap_since, self.end, self.far) = (None, End::Open, None);
+        (self.renumbered, self.settling) = (false, false);
         self.given_up.clear();
         self.delivered.restart(start);
         self.arrivals.clear();
@@ -185,7 +125,7 @@ impl Arbiter {
 
     /// Whether the packet and one that is doubted say the same: it follows on its line, or another line brought it; and one
     /// of the lines has a say.
-    fn agrees(&self, line: Line, packet: &Packet<'_>, received: Nanos) -> bool {
+    pub(super) fn agrees(&self, line: Line, packet: &Packet<'_>, received: Nanos) -> bool {
         let sequences = packet.kind.sequences();
         let has_say = |number| self.may_leave(number, received);
         self.lines.iter().enumerate().any(|(number, lane)| {
@@ -201,18 +141,18 @@ impl Arbiter {
         })
     }
 
-    fn doubt(&mut self, line: Line, packet: &Packet<'_>, received: Nanos) {
+    pub(super) fn doubt(&mut self, line: Line, packet: &Packet<'_>, received: Nanos) {
         let lane = &mut self.lines[line.number()];
         lane.drop_doubt();
         lane.doubt.keep(packet, received);
     }
 
     /// Whether the present session has not been heard of for so long that it is gone.
-    fn is_silent(&self, now: Nanos) -> bool {
+    pub(super) fn is_silent(&self, now: Nanos) -> bool {
         now.since(self.heard) >= as_i64(self.settings.session_hold_ns)
     }
 }
 
-fn as_i64(ns: u64) -> i64 {
+pub(super) fn as_i64(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
