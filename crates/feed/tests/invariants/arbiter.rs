@@ -129,6 +129,19 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         (1, 255, packet(5_000, 1)),
         (0, 255, packet(5_001, 1)),
     ];
+    // The next session is believed late, its end first: what else was doubted lies beyond that.
+    let of_next = |mut datagram: Vec<u8>| {
+        datagram[..10].copy_from_slice(&Session::new("NEXT").0);
+        datagram
+    };
+    let ends = [
+        (0, 100, heartbeat(session, 1).to_vec()),
+        (5, 1, of_next(packet(33, 1))),
+        (1, 3, of_next(end_of_session(session, 1).to_vec())),
+        (3, 3, of_next(packet(1, 1))),
+        // Four seconds later.
+        (198, 252, of_next(heartbeat(session, 1).to_vec())),
+    ];
     let (deep, tops) = (Protocol::DEEP_1_0, Protocol::TOPS_1_6);
     let session = |protocol, number| tp::Session { protocol, channel: 1, number };
     let segment = |session, first: u64, count: u64| {
@@ -158,6 +171,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("two-lines", program(1, &two_lines)),
         ("rolls", program(2, &rolls)),
+        ("a-doubt-beyond-an-end", program(1, &ends)),
         ("iex-restarts", program(64 | 2, &restarts)),
         ("iex-lines", program(64 | 1 | 16, &restarts)),
     ]
