@@ -5,7 +5,7 @@ use std::fmt;
 use super::assembly::Assemblies;
 use super::compression::Inflater;
 use super::fault::Fault;
-use super::frame::{Header, Kind, flag};
+use super::frame::{HEADER, Header, Kind, flag};
 use super::handshake::Version;
 use super::settings::{Compression, Settings};
 
@@ -92,7 +92,25 @@ impl Receiver {
 
     /// Takes what is at the front of `input`, up to and with the next message. What is not consumed has to be at the front of
     /// the next call's input, with more behind it.
+    #[inline]
     pub(super) fn take(&mut self, input: &[u8]) -> Result<Taken, Fault> {
+        // The usual case, in a third of the time: the next frame is a message, whole and plain.
+        if let [high, low, flag::DATA, ..] = *input
+            && self.begun == Begun::Nothing
+            && self.half.is_none()
+        {
+            let length = usize::from(u16::from_be_bytes([high, low]));
+            if length > HEADER && length <= input.len() {
+                self.frames += 1;
+                self.position += length as u64;
+                let span = Span { place: Place::Input, start: HEADER, end: length };
+                return Ok(Taken { consumed: length, message: Some(span) });
+            }
+        }
+        self.take_any(input)
+    }
+
+    fn take_any(&mut self, input: &[u8]) -> Result<Taken, Fault> {
         let mut at = 0;
         let message = loop {
             match self.step(input, at) {
@@ -162,13 +180,6 @@ impl Receiver {
         }
         self.frames += 1;
         let payload = at + header.size..at + header.length;
-        // The usual case: a message, whole and plain.
-        if header.flags == flag::DATA && self.half.is_none() {
-            return Ok(message(
-                header.length,
-                Span { place: Place::Input, start: payload.start, end: payload.end },
-            ));
-        }
         if payload.is_empty() && header.kind == Kind::Whole {
             return Ok(Step::On(header.length));
         }
