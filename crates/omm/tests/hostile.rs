@@ -7,6 +7,7 @@
 mod mutations;
 mod peers;
 mod readers;
+mod servers;
 
 use std::path::{Path, PathBuf};
 
@@ -56,4 +57,19 @@ fn a_provider_holds() {
 #[test]
 fn an_acceptor_holds() {
     mutations::each(&conversations(), 10_000, peers::acceptor);
+}
+
+/// A corpus of the other side of conversations: a provider's messages, and a hub's.
+fn answers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/servers")
+}
+
+#[test]
+fn a_consumer_holds() {
+    mutations::each(&answers(), 10_000, servers::consumer);
+}
+
+#[test]
+fn an_ni_provider_holds() {
+    mutations::each(&answers(), 10_000, servers::ni_provider);
 }

@@ -203,6 +203,10 @@ impl Consumer {
     ) {
         self.now = now;
         self.counters.messages += 1;
+        if self.connection.link < Link::Login || self.connection.link == Link::Ended {
+            self.counters.misplaced += 1;
+            return;
+        }
         match MessageView::parse(bytes) {
             Ok(message) => self.take(&message, bytes, out, application),
             Err(fault) => self.tell_malformed(fault, out, application),
@@ -233,10 +237,6 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
-        if self.connection.link < Link::Login || self.connection.link == Link::Ended {
-            self.counters.misplaced += 1;
-            return;
-        }
         // Whatever the key may say, the stream id says whose an answer is.
         let id = message.stream_id();
         let header = match message.class() {
