@@ -27,6 +27,7 @@
 mod connection;
 mod event;
 mod items;
+mod losses;
 mod posts;
 mod request;
 mod sending;
@@ -45,7 +46,7 @@ use crate::rwf::{Header, MessageClass, MessageView};
 use crate::{Dictionary, Refused};
 use connection::{Connection, Link};
 pub use event::{Application, Event, Wait};
-use items::Timer;
+use losses::Timer;
 use posts::Posts;
 pub use request::{ItemRequest, NotOpened, Reissue, Target};
 pub use services::ServiceName;

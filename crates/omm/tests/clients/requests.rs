@@ -204,6 +204,15 @@ fn priorities_and_pauses_of_one_stream_are_put_together() {
 }
 
 #[test]
+fn a_symbol_list_says_how_its_items_are_wanted() {
+    let mut desk = Desk::ready(Settings::default());
+    open(&mut desk, &ItemRequest { data_streams: Some(1), ..request(b"A", 1) });
+    let message = desk.out.pop().unwrap();
+    let message = MessageView::parse(&message).unwrap();
+    assert_eq!(RequestPayload::read(&message).unwrap().data_streams, Some(1));
+}
+
+#[test]
 fn batches_go_out_as_such_where_the_provider_takes_them() {
     let names: [&[u8]; 5] = [b"A", b"B", b"C", b"D", b"E"];
     let mut desk = able(Settings { most_in_batch: 3, ..Settings::default() });

@@ -1,12 +1,13 @@
 //! From no connection to one on which items are asked for: login, directory, dictionary.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
 
 use super::event::Wait;
-use super::items::{CLOSED, SUSPECT};
+use super::losses::{CLOSED, SUSPECT};
 use super::{Application, Consumer, DICTIONARY_STREAMS, DIRECTORY_STREAM, Event};
 use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
 use crate::domain::directory::{self, ServiceEntry, ServicePart};
@@ -328,7 +329,7 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
-        let mut named: Vec<u16> = Vec::new();
+        let mut named = HashSet::new();
         if let Ok(services) = directory::services(message.payload()) {
             named.extend(services.map_while(Result::ok).map(|service| service.id));
         }

@@ -38,6 +38,9 @@ pub struct ItemRequest<'a> {
     pub identifier: Option<i32>,
     /// Further attributes of the key.
     pub attributes: Option<Attributes<'a>>,
+    /// Of a symbol list: how its items are wanted, see [`symbol_list`](crate::domain::symbol_list). The provider is told;
+    /// opening them, as the list comes, is the application's to do.
+    pub data_streams: Option<u64>,
     /// A number of the application's own, which comes with each event. Items of a batch count up from it.
     pub closure: u64,
 }
@@ -61,14 +64,19 @@ impl<'a> ItemRequest<'a> {
             filter: None,
             identifier: None,
             attributes: None,
+            data_streams: None,
             closure: 0,
         }
     }
 
     fn key(&self, service: u32) -> StreamKey {
-        let has_more = self.filter.is_some() || self.identifier.is_some() || self.attributes.is_some();
+        let has_more = self.filter.is_some()
+            || self.identifier.is_some()
+            || self.attributes.is_some()
+            || self.data_streams.is_some();
         let attributes = self.attributes.map(|attributes| (attributes.container, attributes.data.into()));
-        let more = More { filter: self.filter, identifier: self.identifier, attributes };
+        let (filter, identifier, data_streams) = (self.filter, self.identifier, self.data_streams);
+        let more = More { filter, identifier, attributes, data_streams };
         StreamKey {
             service,
             domain: self.domain,
@@ -316,7 +324,7 @@ impl Consumer {
             self.connection.link = Link::Ended;
             application.event(self, out, Event::Disconnect);
         }
-        let state = crate::State { text: b"Logged out.", ..super::items::CLOSED };
+        let state = crate::State { text: b"Logged out.", ..super::losses::CLOSED };
         self.end(&state, out, application);
     }
 

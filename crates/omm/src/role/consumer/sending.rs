@@ -1,6 +1,6 @@
 //! What is sent for items: requests, batches, reissues, closes, each when there is room.
 
-use super::items::{CLOSED, SUSPECT, Timer};
+use super::losses::{CLOSED, SUSPECT, Timer};
 use super::services::Readiness;
 use super::{Application, Consumer, Link};
 use crate::domain::{List, RequestPayload, View};
@@ -376,7 +376,13 @@ fn send_request(
     flags: Flags,
     out: &mut dyn Outbox,
 ) -> Result<Sent, Refused> {
-    send_with(header(key, id, service_id, asked, flags), asked, None, out)
+    let data_streams = key.more.as_deref().and_then(|more| more.data_streams);
+    send_with(
+        header(key, id, service_id, asked, flags),
+        asked,
+        RequestPayload { data_streams, ..RequestPayload::default() },
+        out,
+    )
 }
 
 fn send_batch(
@@ -389,13 +395,14 @@ fn send_batch(
 ) -> Result<Sent, Refused> {
     let mut header = header(key, id, service_id, asked, Flags::NONE);
     header.key.name = None;
-    send_with(header, asked, Some(names), out)
+    let items = Some(List::Given(names));
+    send_with(header, asked, RequestPayload { items, ..RequestPayload::default() }, out)
 }
 
 fn send_with(
     mut header: RequestHeader<'_>,
     asked: &Asked,
-    names: Option<&[&[u8]]>,
+    payload: RequestPayload<'_>,
     out: &mut dyn Outbox,
 ) -> Result<Sent, Refused> {
     let view_names: Vec<&[u8]> = match asked.view.as_deref() {
@@ -406,10 +413,10 @@ fn send_with(
         ViewOf::Fids(fids) => View::Fids(List::Given(fids)),
         ViewOf::Names(_) => View::Names(List::Given(&view_names)),
     });
-    if view.is_none() && names.is_none() {
+    if view.is_none() && payload.items.is_none() && payload.data_streams.is_none() {
         return out.encode(&mut |room| header.encode(room));
     }
-    let payload = RequestPayload { items: names.map(List::Given), view, ..RequestPayload::default() };
+    let payload = RequestPayload { view, ..payload };
     payload.mark(&mut header);
     out.encode(&mut |room| header.encode_with(room, |room| payload.encode(room)))
 }

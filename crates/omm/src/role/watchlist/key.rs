@@ -26,6 +26,8 @@ pub(crate) struct More {
     pub(crate) filter: Option<u32>,
     pub(crate) identifier: Option<i32>,
     pub(crate) attributes: Option<(DataType, Box<[u8]>)>,
+    /// In the payload, but no less a part of what is asked.
+    pub(crate) data_streams: Option<u64>,
 }
 
 impl StreamKey {
