@@ -523,16 +523,39 @@ impl<'a> Field<'a> {
     /// Bytes that no value of that type has.
     #[inline]
     pub fn value(&self, data_type: DataType) -> Result<Value<'a>, Malformed> {
-        // What price records are made of is read in line, the rest by a call.
-        Ok(match data_type {
-            DataType::REAL => self.real()?.map_or(Value::Blank, Value::Real),
-            DataType::UINT => self.uint()?.map_or(Value::Blank, Value::UInt),
-            DataType::ENUM => self.enumeration()?.map_or(Value::Blank, Value::Enum),
-            DataType::TIME => self.time()?.map_or(Value::Blank, Value::Time),
-            DataType::DATE => self.date()?.map_or(Value::Blank, Value::Date),
-            DataType::RMTES_STRING if !self.is_blank() => Value::Rmtes(self.rmtes()),
-            _ => return Value::decode(data_type, self.data),
-        })
+        // What price records are made of is read in line in its common form; all else, blanks and faults too, by a
+        // call. As each arm has one way out, the compiler can join it with what the caller does with that type.
+        let (len, ahead) = (self.data.len(), self.ahead);
+        match data_type {
+            DataType::REAL => {
+                if let Some(value) = Real::ahead(len, ahead) {
+                    return Ok(Value::Real(value));
+                }
+            }
+            DataType::UINT => {
+                if let Some(value) = uint_ahead(len, ahead) {
+                    return Ok(Value::UInt(value));
+                }
+            }
+            DataType::ENUM => {
+                if let Some(value) = enum_ahead(len, ahead) {
+                    return Ok(Value::Enum(value));
+                }
+            }
+            DataType::TIME => {
+                if let Some(value) = Time::ahead(len, ahead) {
+                    return Ok(Value::Time(value));
+                }
+            }
+            DataType::RMTES_STRING if len > 0 => return Ok(Value::Rmtes(self.rmtes())),
+            DataType::DATE => {
+                if let Ok(Some(value)) = Date::decode(self.data) {
+                    return Ok(Value::Date(value));
+                }
+            }
+            _ => {}
+        }
+        Value::decode(data_type, self.data)
     }
 }
 

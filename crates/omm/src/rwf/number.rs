@@ -80,8 +80,14 @@ pub(crate) fn int_ahead(len: usize, ahead: &[u8]) -> Option<i64> {
     {
         return Some(i64::from_be_bytes(*wide) >> (64 - 8 * len));
     }
-    let data = ahead.get(..len)?;
-    Some(((widen(data)? << (64 - 8 * len)) as i64) >> (64 - 8 * len))
+    int_at_end(ahead.get(..len)?)
+}
+
+/// The same near the end of a message, where fewer than eight bytes are readable.
+#[cold]
+fn int_at_end(data: &[u8]) -> Option<i64> {
+    let shift = 64_usize.saturating_sub(8 * data.len());
+    Some(((widen(data)? << shift) as i64) >> shift)
 }
 
 /// One to eight bytes as an unsigned number; see [`int_ahead`].
@@ -92,7 +98,13 @@ pub(crate) fn uint_ahead(len: usize, ahead: &[u8]) -> Option<u64> {
     {
         return Some(u64::from_be_bytes(*wide) >> (64 - 8 * len));
     }
-    widen(ahead.get(..len)?)
+    uint_at_end(ahead.get(..len)?)
+}
+
+/// The same near the end of a message, where fewer than eight bytes are readable.
+#[cold]
+fn uint_at_end(data: &[u8]) -> Option<u64> {
+    widen(data)
 }
 
 /// One or two bytes as an unsigned number; see [`int_ahead`].

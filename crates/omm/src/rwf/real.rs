@@ -106,16 +106,20 @@ impl Real {
     /// As [`Real::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
     #[inline]
     pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
-        if let Some((&hint, behind)) = ahead.split_first()
-            && hint <= Hint::FRACTION_MAX.0
-            && len > 1
-        {
-            return match number::int_ahead(len - 1, behind) {
-                Some(mantissa) => Ok(Some(Self { mantissa, hint: Hint(hint) })),
-                None => Err(Malformed::new(1, "REAL mantissa")),
-            };
+        match Self::ahead(len, ahead) {
+            Some(real) => Ok(Some(real)),
+            None => Self::decode_rare(ahead.get(..len).unwrap_or_default()),
         }
-        Self::decode_rare(ahead.get(..len).unwrap_or_default())
+    }
+
+    /// The common form, a hint and a mantissa; `None` for every other, good or bad.
+    #[inline]
+    pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
+        let (&hint, behind) = ahead.split_first()?;
+        if hint > Hint::FRACTION_MAX.0 || len < 2 {
+            return None;
+        }
+        Some(Self { mantissa: number::int_ahead(len - 1, behind)?, hint: Hint(hint) })
     }
 
     /// Whether a first byte stands without a mantissa.
@@ -142,6 +146,7 @@ impl Real {
             [_] => Ok(None),
             // What a C writer puts into sets; "20 00" is the same blank with a mantissa.
             [0x20, ..] => Ok(None),
+            [hint, ..] if hint <= Hint::FRACTION_MAX.0 => Err(Malformed::new(1, "REAL mantissa")),
             _ => Err(Malformed::new(0, "REAL hint")),
         }
     }

@@ -181,20 +181,27 @@ impl Time {
     /// As [`Time::decode`] for the first `len` bytes of `ahead`: what follows them is loaded with them, not used.
     #[inline]
     pub(crate) fn decode_ahead(len: usize, ahead: &[u8]) -> Result<Option<Self>, Malformed> {
-        let mask = match MASKS.get(len) {
-            Some(&mask) if mask != 0 => mask,
-            _ if len == 0 => return Ok(None),
-            _ => return Err(Malformed::new(len.min(8), "TIME")),
-        };
+        match Self::ahead(len, ahead) {
+            Some(time) => Ok(Some(time)),
+            None if MASKS.get(len).is_some_and(|mask| *mask != 0) || len == 0 => Ok(None),
+            None => Err(Malformed::new(len.min(8), "TIME")),
+        }
+    }
+
+    /// A time of a length that there is, and not blank; `None` for every other.
+    #[inline]
+    pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
+        let mask = *MASKS.get(len)?;
         let wide = match ahead.first_chunk::<8>() {
             Some(wide) => u64::from_be_bytes(*wide),
             None => widen(ahead.get(..len).unwrap_or_default()),
         } & mask;
+        // A length that there is not has a mask of 0, and what it leaves is the blank of that mask.
         if wide == BLANK_WIDE & mask {
-            return Ok(None);
+            return None;
         }
         let micros = (wide >> 8) as u16;
-        Ok(Some(Self {
+        Some(Self {
             hour: (wide >> 56) as u8,
             minute: (wide >> 48) as u8,
             second: (wide >> 40) as u8,
@@ -202,7 +209,7 @@ impl Time {
             microsecond: micros & 0x7FF,
             // Bits 8 to 10 ride in bits 11 to 13 of the microseconds.
             nanosecond: (micros >> 3) & 0x700 | wide as u16 & 0xFF,
-        }))
+        })
     }
 
     /// The shortest form whose missing members are zero: its bytes are the first `len` of the word, from the top.

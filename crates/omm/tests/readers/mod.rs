@@ -6,7 +6,7 @@
 mod containers;
 
 use tapeline_omm::dictionary::Download;
-use tapeline_omm::rwf::{DataType, Map, MessageView, Rmtes, RmtesCache};
+use tapeline_omm::rwf::{DataType, Map, MessageView, Rmtes, RmtesCache, Series};
 use tapeline_omm::{Dictionary, Fid, FieldList, Value};
 
 pub(crate) const PRIMITIVES: [DataType; 16] = [
@@ -77,9 +77,14 @@ pub(crate) fn read_all(bytes: &[u8], data_type: DataType) {
     if let Ok(map) = Map::parse(bytes) {
         let _ = (map.render(dictionary).to_string(), format!("{:#}", map.render(dictionary)));
     }
-    let mut download = Download::new();
-    let _ = (download.fields(bytes), download.enumerations(bytes));
-    let _ = download.finish().len();
+    // A dictionary's tables are large: they are made only for what may fill them.
+    if let Ok(series) = Series::parse(bytes)
+        && series.head().container == DataType::ELEMENT_LIST
+    {
+        let mut download = Download::new();
+        let _ = (download.fields(bytes), download.enumerations(bytes));
+        let _ = download.finish().len();
+    }
     let mut room = [b'.'; 20];
     let mut cache = RmtesCache::with_len(&mut room, 10);
     let is_partial = Rmtes(bytes).is_partial();
