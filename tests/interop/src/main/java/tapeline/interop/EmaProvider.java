@@ -34,13 +34,15 @@ final class EmaProvider implements OmmProviderClient {
     /** An item that somebody has open. */
     private static final class Item {
         final long handle;
+        final String name;
         final int domain;
         final Set<Integer> view;
         int turn;
         boolean closed;
 
-        Item(long handle, int domain, Set<Integer> view) {
+        Item(long handle, String name, int domain, Set<Integer> view) {
             this.handle = handle;
+            this.name = name;
             this.domain = domain;
             this.view = view;
         }
@@ -132,7 +134,7 @@ final class EmaProvider implements OmmProviderClient {
             return;
         }
         boolean streaming = request.interestAfterRefresh();
-        Item item = new Item(event.handle(), request.domainType(), view(request));
+        Item item = new Item(event.handle(), request.name(), request.domainType(), view(request));
         answer(request, event.handle(), item.view, streaming);
         if (streaming) {
             items.put(item.handle, item);
@@ -204,7 +206,10 @@ final class EmaProvider implements OmmProviderClient {
         if (post.hasSeqNum()) {
             ack.seqNum(post.seqNum());
         }
-        if (post.hasName() && post.name().equals(Published.NAK)) {
+        // On an item's own stream a post need not name it.
+        Item item = items.get(event.handle());
+        String name = post.hasName() ? post.name() : item == null ? "" : item.name;
+        if (name.equals(Published.NAK)) {
             ack.nackCode(REFUSED_BY_PERMISSION).text("not to this item");
         }
         provider.submit(ack, event.handle());
