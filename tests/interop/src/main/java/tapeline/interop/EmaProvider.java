@@ -34,17 +34,19 @@ final class EmaProvider implements OmmProviderClient {
     /** An item that somebody has open. */
     private static final class Item {
         final long handle;
+        final long consumer;
         final String name;
         final int domain;
         final Set<Integer> view;
         int turn;
         boolean closed;
 
-        Item(long handle, String name, int domain, Set<Integer> view) {
-            this.handle = handle;
-            this.name = name;
-            this.domain = domain;
-            this.view = view;
+        Item(ReqMsg request, OmmProviderEvent event) {
+            handle = event.handle();
+            consumer = event.clientHandle();
+            name = request.name();
+            domain = request.domainType();
+            view = EmaProvider.view(request);
         }
     }
 
@@ -67,7 +69,13 @@ final class EmaProvider implements OmmProviderClient {
     public static void main(String[] arguments) {
         Options options = new Options(arguments, USAGE, Set.of(
                 "port", "dictionary", "service", "updates", "compression", "keystore", "password"));
-        new EmaProvider(options).run(options);
+        try {
+            new EmaProvider(options).run(options);
+        } catch (RuntimeException failure) {
+            Line.event("failed").with("text", failure.toString()).print();
+            // The library's threads would otherwise keep the process.
+            System.exit(1);
+        }
     }
 
     private EmaProvider(Options options) {
@@ -134,7 +142,7 @@ final class EmaProvider implements OmmProviderClient {
             return;
         }
         boolean streaming = request.interestAfterRefresh();
-        Item item = new Item(event.handle(), request.name(), request.domainType(), view(request));
+        Item item = new Item(request, event);
         answer(request, event.handle(), item.view, streaming);
         if (streaming) {
             items.put(item.handle, item);
@@ -184,6 +192,8 @@ final class EmaProvider implements OmmProviderClient {
     public void onClose(ReqMsg request, OmmProviderEvent event) {
         Consumer consumer = consumers.get(event.clientHandle());
         if (request.domainType() == EmaRdm.MMT_LOGIN) {
+            // Who leaves need not close anything before.
+            items.values().removeIf(item -> item.consumer == event.clientHandle() && (item.closed = true));
             consumers.remove(event.clientHandle());
             Line.event("gone").with("requests", consumer.requests).with("closes", consumer.closes)
                     .with("posts", consumer.posts).with("generics", consumer.generics).print();
