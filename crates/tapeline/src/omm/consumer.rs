@@ -3,7 +3,6 @@
 mod asking;
 mod watching;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,10 +14,11 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 use self::asking::Asked;
 use self::watching::Watching;
 use super::dictionaries::DictionaryArgs;
+use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
 use super::out::{Nowhere, Room};
-use super::transport::ClientArgs;
+use super::transport::{ClientArgs, resolve};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -31,12 +31,8 @@ use crate::stop::Stop;
     tapeline omm consumer --domain MarketByOrder --snapshot IBM.N | jq .entries\n  \
     tapeline omm consumer IBM.N --post BID=39.91,BIDSIZE=10 --updates 1")]
 pub(crate) struct ConsumerArgs {
-    /// Items to open
-    #[arg(value_name = "ITEM")]
-    items: Vec<String>,
-    /// Items to open, from a file: one a line
-    #[arg(long, value_name = "FILE")]
-    item_file: Option<PathBuf>,
+    #[command(flatten)]
+    items: ItemArgs,
     /// Name of the items' service
     #[arg(long, default_value = "DIRECT_FEED")]
     service: String,
@@ -106,9 +102,10 @@ impl ConsumerArgs {
         };
         let consumer = Consumer::new(settings, &credentials.request())?;
         let watching = Watching::new(asked, self.dictionary.load()?, Lines::new(self.format), self.quiet);
+        let server = self.server.server("localhost:14002");
         let mut program = Program {
-            args: self,
-            transport: self.server.settings()?,
+            transport: self.server.settings(&server)?,
+            server,
             consumer,
             watching,
             reactor: Reactor::new(1)?,
@@ -136,8 +133,8 @@ impl ConsumerArgs {
 }
 
 /// All of it.
-struct Program<'a> {
-    args: &'a ConsumerArgs,
+struct Program {
+    server: String,
     transport: std::sync::Arc<tapeline_wire::rssl::Settings>,
     consumer: Consumer,
     watching: Watching,
@@ -146,7 +143,7 @@ struct Program<'a> {
     room: Room,
 }
 
-impl Program<'_> {
+impl Program {
     /// Takes what has come, and does what is due; when it is to be called again at the latest.
     fn step(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
@@ -156,7 +153,7 @@ impl Program<'_> {
             let mut out = self.room.on(&mut sender);
             match event {
                 Event::Connected(agreed) => {
-                    self.watching.connected(self.args.server.server(), agreed);
+                    self.watching.connected(&self.server, agreed);
                     self.consumer.connected(now, &mut out);
                 }
                 Event::Message(message) => {
@@ -164,7 +161,7 @@ impl Program<'_> {
                     self.watching.send(&mut self.consumer, &mut out)?;
                 }
                 Event::Closed(reason) => {
-                    self.watching.lost(self.args.server.server(), &reason.to_string());
+                    self.watching.lost(&self.server, &reason.to_string());
                     (self.connection, self.room) = (None, Room::default());
                     self.consumer.disconnected(now, &mut self.watching);
                 }
@@ -194,12 +191,12 @@ impl Program<'_> {
         if !std::mem::take(&mut self.watching.wants_connection) {
             return Ok(());
         }
-        let address = self.args.server.address();
+        let address = resolve(&self.server);
         let begun = address.and_then(|address| Ok(self.reactor.connect(address, &self.transport, now)?));
         match begun {
             Ok(id) => self.connection = Some(id),
             Err(cause) => {
-                self.watching.lost(self.args.server.server(), &format!("{cause:#}"));
+                self.watching.lost(&self.server, &format!("{cause:#}"));
                 self.consumer.disconnected(now, &mut self.watching);
             }
         }
@@ -230,7 +227,7 @@ impl Program<'_> {
         self.watching.report(self.consumer.counters());
         self.watching.lines.flush()?;
         if let Some(why) = self.watching.refusal.take() {
-            let what = format!("the session with {} is over: {why}", self.args.server.server());
+            let what = format!("the session with {} is over: {why}", self.server);
             return Err(Hinted::new(what, "--user names another user, --server another server").into());
         }
         Ok(if self.watching.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -7,6 +7,10 @@
 //! |---|---|
 //! | `consumer.rs`, `consumer/` | `tapeline omm consumer` |
 //! | `provider.rs`, `provider/` | `tapeline omm provider`: connections, and what they ask of the market |
+//! | `ni_provider.rs` | `tapeline omm ni-provider` |
+//! | `acceptor.rs` | `tapeline omm acceptor`: what NI providers publish to |
+//! | `decode.rs` | `tapeline omm decode` |
+//! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
 //! | `out.rs` | what a role sends, into a connection |
 //! | `transport.rs` | where and how to connect: options, and the settings that they become |
@@ -14,11 +18,15 @@
 //! | `dictionaries.rs` | the dictionary from files |
 //! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
 
+mod acceptor;
 mod consumer;
+mod decode;
 mod dictionaries;
+mod items;
 mod lines;
 mod login;
 mod market;
+mod ni_provider;
 mod out;
 mod provider;
 mod shown;
@@ -47,6 +55,15 @@ enum Command {
     /// Every name is an item. In MarketPrice it has a quote and trades, in MarketByOrder a book of orders. Four names are special: BIG
     /// has a book of more than a megabyte, posts to NAK are refused, UNKNOWN is not there, and GONE is closed after its first update.
     Provider(provider::ProviderArgs),
+    /// Publish items to a hub, unasked
+    ///
+    /// Connects, logs in as a provider, publishes its service, then an image of every item and its updates. What is lost is
+    /// published again on the next connection.
+    NiProvider(ni_provider::NiProviderArgs),
+    /// Take what non-interactive providers publish, and show it
+    Acceptor(acceptor::AcceptorArgs),
+    /// Show messages of bytes: hexadecimal text, or files of them
+    Decode(decode::DecodeArgs),
 }
 
 impl Omm {
@@ -54,6 +71,9 @@ impl Omm {
         match self.command {
             Command::Consumer(command) => command.run(),
             Command::Provider(command) => command.run(),
+            Command::NiProvider(command) => command.run(),
+            Command::Acceptor(command) => command.run(),
+            Command::Decode(command) => command.run(),
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct ProviderArgs {
     format: Option<LineFormat>,
 }
 
+/// Where EMA's consumers look for a provider.
+const USUAL_PORT: u16 = 14_002;
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);
 /// Updates that are made up for at most, when the machine was busy.
@@ -74,7 +76,7 @@ impl ProviderArgs {
         let clock = Clock::calibrate();
         let mut program = Program::new(self, clock.now())?;
         let mut reactor = Reactor::new(self.max_connections)?;
-        let address = reactor.listen(self.server.address(), &self.server.settings()?)?;
+        let address = reactor.listen(self.server.address(USUAL_PORT), &self.server.settings()?)?;
         let members = [("address", address.to_string().into()), ("port", address.port().into())];
         program.market.lines.event("listening", &members);
         program.market.lines.flush()?;

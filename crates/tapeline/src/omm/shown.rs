@@ -31,6 +31,11 @@ fn describe_at(
     }
 }
 
+/// What a container carries, as members of a JSON object.
+pub(crate) fn carry(line: &mut Map<String, Json>, container: &Container<'_>, dictionary: &Dictionary) {
+    carried(line, container, dictionary, 0);
+}
+
 /// The members of a header that matter to whoever watches.
 fn members(line: &mut Map<String, Json>, header: &Header<'_>) {
     if let Some(state) = header.state() {

@@ -88,9 +88,9 @@ impl TransportArgs {
 /// Whom to connect to.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientArgs {
-    /// Host and port of the server
-    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:14002")]
-    server: String,
+    /// Host and port of the server; localhost:14002 if not said, for what NI providers publish localhost:14003
+    #[arg(long, value_name = "HOST:PORT")]
+    server: Option<String>,
     /// Speak TLS, and check the server's certificate
     #[arg(long)]
     tls: bool,
@@ -105,19 +105,14 @@ pub(crate) struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The server as the user calls it.
-    pub(crate) fn server(&self) -> &str {
-        &self.server
+    /// The server as the user calls it, or this one.
+    pub(crate) fn server(&self, usual: &str) -> String {
+        self.server.clone().unwrap_or_else(|| usual.to_owned())
     }
 
-    /// The server's address, looked up now: a server that comes back may have another one.
-    pub(crate) fn address(&self) -> anyhow::Result<SocketAddrV4> {
-        resolve(&self.server)
-    }
-
-    /// Settings for a connection.
-    pub(crate) fn settings(&self) -> anyhow::Result<Arc<Settings>> {
-        let mut settings = Settings { host: self.server.clone(), ..Settings::default() };
+    /// Settings for a connection to such a server.
+    pub(crate) fn settings(&self, server: &str) -> anyhow::Result<Arc<Settings>> {
+        let mut settings = Settings { host: server.to_owned(), ..Settings::default() };
         self.transport.apply(&mut settings);
         if self.tls {
             settings.tls = Some(match &self.ca {
@@ -138,9 +133,9 @@ impl ClientArgs {
 /// Where to listen.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
-    /// Port to listen at; 0 takes a free one and says which
-    #[arg(long, default_value_t = DEFAULT_PORT)]
-    port: u16,
+    /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
+    #[arg(long)]
+    port: Option<u16>,
     /// Address to listen at: this machine's processes alone can reach it unless another one is given
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: std::net::Ipv4Addr,
@@ -154,13 +149,10 @@ pub(crate) struct ServerArgs {
     transport: TransportArgs,
 }
 
-/// Where EMA's consumers look for a provider.
-const DEFAULT_PORT: u16 = 14_002;
-
 impl ServerArgs {
-    /// Where.
-    pub(crate) fn address(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.bind, self.port)
+    /// Where, at this port if none is given.
+    pub(crate) fn address(&self, usual_port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.bind, self.port.unwrap_or(usual_port))
     }
 
     /// Settings for every connection.
@@ -182,8 +174,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The first IPv4 address of a host and a port.
-fn resolve(server: &str) -> anyhow::Result<SocketAddrV4> {
+/// The first IPv4 address of a host and a port, looked up now: a server that comes back may have another one.
+pub(crate) fn resolve(server: &str) -> anyhow::Result<SocketAddrV4> {
     let hint = "write it as HOST:PORT, such as localhost:14002";
     let addresses = server
         .to_socket_addrs()

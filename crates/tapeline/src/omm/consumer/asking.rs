@@ -1,8 +1,5 @@
 //! What is asked for: items, views, posts.
 
-use std::path::Path;
-
-use anyhow::Context;
 use tapeline_omm::rwf::Domain;
 use tapeline_omm::{Date, Dictionary, Fid, FieldListEncoder, Full, Real, Time};
 
@@ -28,22 +25,12 @@ pub(super) struct Asked {
     pub(super) updates: Option<u64>,
 }
 
-/// Names in a file at most, and its size: of a million names of a RIC's usual length.
-const MOST_NAMES: usize = 1_000_000;
-const MOST_BYTES: u64 = 64 << 20;
 /// Longest list of fields that is posted.
 const MOST_POSTED: usize = 60_000;
 
 impl Asked {
     pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
-        let mut items = args.items.clone();
-        if let Some(path) = &args.item_file {
-            items.extend(names(path)?);
-        }
-        if items.is_empty() {
-            let hint = "name some behind the command, or a file with --item-file";
-            return Err(Hinted::new("there are no items to open", hint).into());
-        }
+        let items = args.items.load()?;
         let dictionary = args.dictionary.load()?;
         let view =
             args.view.iter().map(|field| Ok(fid(field, &dictionary)?.0)).collect::<anyhow::Result<_>>()?;
@@ -62,18 +49,6 @@ impl Asked {
             updates: args.updates,
         })
     }
-}
-
-/// The names in a file, one a line; empty lines and those that begin with `#` are none.
-fn names(path: &Path) -> anyhow::Result<Vec<String>> {
-    let place = path.display();
-    let size = std::fs::metadata(path).with_context(|| format!("cannot read {place}"))?.len();
-    if size > MOST_BYTES {
-        anyhow::bail!("{place} has {size} bytes; a list of items has {MOST_BYTES} at most");
-    }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {place}"))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lines.take(MOST_NAMES).map(str::to_owned).collect())
 }
 
 /// A domain by name or number: a value parser for clap.

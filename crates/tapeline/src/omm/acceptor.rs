@@ -1,0 +1,318 @@
+//! `tapeline omm acceptor`: what non-interactive providers publish to.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value as Json;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
+use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item, Settings};
+use tapeline_omm::role::{Outbox, Over};
+use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
+use tapeline_omm::{Dictionary, FieldList, State};
+use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
+
+use super::dictionaries::DictionaryArgs;
+use super::lines::{LineFormat, Lines};
+use super::out::Room;
+use super::transport::ServerArgs;
+use crate::stop::Stop;
+
+/// Take what non-interactive providers publish, and show it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm acceptor                                 at localhost:14003, where EMA's NI providers look for a hub\n  \
+    tapeline omm acceptor --port 0 --quiet                a free port; only who comes and goes, with what was published")]
+pub(crate) struct AcceptorArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// A user who is not let in
+    #[arg(long, value_name = "NAME")]
+    deny: Option<String>,
+    /// Connections at most; more are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    max_connections: usize,
+    /// Items that one connection can publish
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    max_items: u32,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+    /// Print no messages of items, only who comes and goes, and what it published in all
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Where EMA's NI providers look for a hub.
+const USUAL_PORT: u16 = 14_003;
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+impl AcceptorArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let mut reactor = Reactor::new(self.max_connections)?;
+        let mut program = Program {
+            settings: Settings { most_items: self.max_items, ..Settings::default() },
+            hub: Hub {
+                dictionary: self.dictionary.load()?,
+                deny: self.deny.clone(),
+                lines: Lines::new(self.format),
+                is_quiet: self.quiet,
+            },
+            publishers: HashMap::new(),
+        };
+        let address = reactor.listen(self.server.address(USUAL_PORT), &self.server.settings()?)?;
+        let members = [("address", address.to_string().into()), ("port", address.port().into())];
+        program.hub.lines.event("listening", &members);
+        while !stop.requested() {
+            program.hub.lines.flush()?;
+            reactor.wait(TURN)?;
+            program.serve(&mut reactor, clock.now());
+            if let Some(cause) = reactor.accept_error() {
+                anstream::eprintln!("note: nobody can be let in: {cause}");
+            }
+        }
+        let open: Vec<ConnectionId> = program.publishers.keys().copied().collect();
+        for id in open {
+            program.gone(id, "this side ends");
+        }
+        program.hub.lines.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What all connections share.
+struct Hub {
+    dictionary: Arc<Dictionary>,
+    deny: Option<String>,
+    lines: Lines,
+    is_quiet: bool,
+}
+
+/// A connection of a provider.
+struct Publisher {
+    acceptor: Acceptor,
+    room: Room,
+    user: String,
+    tally: Tally,
+}
+
+/// What a provider published, counted.
+#[derive(Debug, Default)]
+struct Tally {
+    refreshes: u64,
+    updates: u64,
+    statuses: u64,
+    /// Entries of maps.
+    orders: u64,
+    fields: u64,
+    /// Bytes of the largest payload.
+    largest: usize,
+    /// Payloads that could not be read to their end.
+    unreadable: u64,
+}
+
+struct Program {
+    settings: Settings,
+    hub: Hub,
+    publishers: HashMap<ConnectionId, Publisher>,
+}
+
+impl Program {
+    fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
+        let mut over = Vec::new();
+        while let Some((id, event, mut sender)) = reactor.next(now) {
+            let message = match event {
+                rssl::Event::Connected(_) => {
+                    let acceptor = Acceptor::new(self.settings.clone(), now);
+                    let publisher = Publisher {
+                        acceptor,
+                        room: Room::default(),
+                        user: String::new(),
+                        tally: Tally::default(),
+                    };
+                    self.publishers.insert(id, publisher);
+                    None
+                }
+                rssl::Event::Message(message) => Some(message),
+                rssl::Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    self.gone(id, &reason);
+                    continue;
+                }
+                _ => None,
+            };
+            let Some(publisher) = self.publishers.get_mut(&id) else { continue };
+            if let Err(reason) = self.hub.step(publisher, &mut sender, message, now) {
+                over.push((id, reason));
+            }
+        }
+        for (id, publisher) in &mut self.publishers {
+            let Some(mut sender) = reactor.sender(*id) else { continue };
+            if let Err(reason) = self.hub.step(publisher, &mut sender, None, now) {
+                over.push((*id, reason));
+            }
+        }
+        for (id, reason) in over {
+            reactor.close(id);
+            self.gone(id, &reason.to_string());
+        }
+    }
+
+    fn gone(&mut self, id: ConnectionId, reason: &str) {
+        let Some(Publisher { acceptor, user, tally, .. }) = self.publishers.remove(&id) else { return };
+        let malformed = acceptor.counters().malformed + tally.unreadable;
+        let members: [(&str, Json); 11] = [
+            ("user", user.into()),
+            ("services", acceptor.directory().services().len().into()),
+            ("items", acceptor.items().len().into()),
+            ("refreshes", tally.refreshes.into()),
+            ("updates", tally.updates.into()),
+            ("statuses", tally.statuses.into()),
+            ("orders", tally.orders.into()),
+            ("fields", tally.fields.into()),
+            ("malformed", malformed.into()),
+            ("largest", tally.largest.into()),
+            ("reason", reason.into()),
+        ];
+        self.hub.lines.event("gone", &members);
+    }
+}
+
+impl Hub {
+    /// A provider has its turn: a message of its, or what is due.
+    fn step(
+        &mut self,
+        publisher: &mut Publisher,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), Over> {
+        let Publisher { acceptor, room, user, tally } = publisher;
+        let mut out = room.on(sender);
+        let mut taking = Taking { hub: self, user, tally };
+        match message {
+            Some(message) => acceptor.message(now, message, &mut out, &mut taking),
+            None => acceptor.tick(now, &mut out, &mut taking).map(|_| ()),
+        }
+    }
+}
+
+/// A provider, while something of its is looked at.
+struct Taking<'a> {
+    hub: &'a mut Hub,
+    user: &'a mut String,
+    tally: &'a mut Tally,
+}
+
+impl Application for Taking<'_> {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::Login { request, is_reissue } => {
+                *self.user = String::from_utf8_lossy(request.user).into_owned();
+                let is_denied = self.hub.deny.as_ref().is_some_and(|denied| denied == self.user);
+                let text: Option<&[u8]> = if is_denied {
+                    Some(b"This user is not let in")
+                } else if request.attributes.role != Some(ROLE_PROVIDER) {
+                    Some(b"Providers alone are let in here: the login's role is another")
+                } else {
+                    None
+                };
+                if let Some(text) = text {
+                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+                    let state = State { stream, data, code: StateCode::NOT_ENTITLED, text };
+                    let _ = acceptor.login_status(out, state);
+                    self.hub.lines.event("denied", &[("user", self.user.as_str().into())]);
+                    return;
+                }
+                let features = LoginFeatures {
+                    application_id: request.attributes.application_id,
+                    application_name: Some(b"tapeline"),
+                    position: request.attributes.position,
+                    single_open: Some(1),
+                    support_provider_dictionary_download: Some(1),
+                    ..LoginFeatures::default()
+                };
+                if let Err(refused) = acceptor.accept_login(out, &request, features) {
+                    anstream::eprintln!("note: the login's answer cannot be written: {refused}");
+                }
+                if !is_reissue {
+                    self.hub.lines.event("login", &[("user", self.user.as_str().into())]);
+                }
+            }
+            Event::Service(service) => {
+                let name = service.name().unwrap_or_default();
+                let members = [("service", service.id.into()), ("name", name.into())];
+                self.hub.lines.event("directory", &members);
+            }
+            Event::Image { item, message, .. } => {
+                self.tally.refreshes += 1;
+                self.take(&item, &message);
+            }
+            Event::Update { item, message, .. } => {
+                self.tally.updates += 1;
+                self.take(&item, &message);
+            }
+            Event::Status { item, message, .. } => {
+                self.tally.statuses += 1;
+                self.take(&item, &message);
+            }
+            Event::Dictionary(request) => {
+                let _ = acceptor.dictionary(out, request.stream_id, &self.hub.dictionary);
+            }
+            Event::Generic { message, .. } => self.hub.lines.message("", &message, &self.hub.dictionary),
+            Event::Malformed(fault) => {
+                anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Taking<'_> {
+    fn take(&mut self, item: &Item<'_>, message: &MessageView<'_>) {
+        self.tally.largest = self.tally.largest.max(message.payload().len());
+        match message.open() {
+            Ok(Container::FieldList(list)) => self.count(&list),
+            Ok(Container::Map(map)) => {
+                for entry in map.iter() {
+                    let Ok(entry) = entry else {
+                        self.tally.unreadable += 1;
+                        break;
+                    };
+                    self.tally.orders += 1;
+                    let sets = map.sets().unwrap_or(tapeline_omm::rwf::SetDefinitions::NONE);
+                    if !entry.data.is_empty() {
+                        match map.open(entry.data, &sets) {
+                            Ok(Container::FieldList(list)) => self.count(&list),
+                            Ok(_) => {}
+                            Err(_) => self.tally.unreadable += 1,
+                        }
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(_) => self.tally.unreadable += 1,
+        }
+        if !self.hub.is_quiet {
+            let name = String::from_utf8_lossy(item.name);
+            self.hub.lines.message(&name, message, &self.hub.dictionary);
+        }
+    }
+
+    fn count(&mut self, list: &FieldList<'_>) {
+        for field in list.iter() {
+            match field {
+                Ok(_) => self.tally.fields += 1,
+                Err(_) => self.tally.unreadable += 1,
+            }
+        }
+    }
+}

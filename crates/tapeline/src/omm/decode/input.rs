@@ -1,0 +1,155 @@
+//! Bytes to decode, from wherever they come.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::failure::Hinted;
+
+/// Bytes of a file at most.
+const MOST: u64 = 1 << 30;
+/// Hexadecimal text of a message at most.
+const MOST_TEXT: usize = 64 << 20;
+
+/// The bytes of one message.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) place: Place,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Where bytes come from.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    source: String,
+    /// Of text: the first line, from 1.
+    line: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.source),
+            None => f.write_str(&self.source),
+        }
+    }
+}
+
+/// Hexadecimal digits from the command line.
+pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
+    let place = Place { source: "the bytes on the command line".to_owned(), line: None };
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    match hex(digits) {
+        Ok(bytes) => Ok(Piece { place, bytes }),
+        Err(fault) => {
+            let shown: String = text.chars().take(40).collect();
+            let hint = "write pairs of hexadecimal digits, or the name of a file that is there";
+            Err(Hinted::new(format!("'{shown}' is no file, and no hexadecimal text: {fault}"), hint).into())
+        }
+    }
+}
+
+/// What a file holds.
+pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Vec<Piece>> {
+    let source = path.display().to_string();
+    let size = std::fs::metadata(path).with_context(|| format!("cannot read {source}"))?.len();
+    if size > MOST {
+        anyhow::bail!("{source} has {size} bytes; {MOST} can be decoded at a time");
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {source}"))?;
+    pieces(source, bytes, lines)
+}
+
+/// What comes in by standard input.
+pub(super) fn standard_input(lines: bool) -> anyhow::Result<Vec<Piece>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().take(MOST).read_to_end(&mut bytes).context("cannot read standard input")?;
+    pieces("standard input".to_owned(), bytes, lines)
+}
+
+/// Text of hexadecimal digits is taken as such: a message begins with its header's length, and two digits of text there would
+/// be a header of twelve thousand bytes.
+fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Piece>> {
+    if bytes.is_empty() {
+        return Err(Hinted::new(format!("{source} is empty"), "").into());
+    }
+    let is_text = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace());
+    let Some(text) = str::from_utf8(&bytes).ok().filter(|_| is_text) else {
+        return Ok(vec![Piece { place: Place { source, line: None }, bytes }]);
+    };
+    let mut pieces = Vec::new();
+    let mut gathered = String::new();
+    let mut first = 1;
+    let ends = text.lines().map(Some).chain([None]);
+    for (index, line) in ends.enumerate() {
+        let is_end = lines || line.is_none_or(|line| line.trim().is_empty());
+        let line = line.unwrap_or_default();
+        if gathered.is_empty() {
+            first = index + 1;
+        }
+        gathered.push_str(line);
+        if gathered.len() > MOST_TEXT {
+            anyhow::bail!("{source}:{first}: more than {MOST_TEXT} digits for one message");
+        }
+        if is_end && !gathered.trim().is_empty() {
+            let place = Place { source: source.clone(), line: Some(first) };
+            let bytes = hex(&gathered).map_err(|fault| anyhow::anyhow!("{place}: {fault}"))?;
+            pieces.push(Piece { place, bytes });
+        }
+        if is_end {
+            gathered.clear();
+        }
+    }
+    Ok(pieces)
+}
+
+/// Pairs of hexadecimal digits, with blanks wherever they are.
+fn hex(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    let mut high = None;
+    for (at, digit) in text.char_indices().filter(|(_, digit)| !digit.is_whitespace()) {
+        let value = digit.to_digit(16).ok_or_else(|| {
+            format!("'{}' at character {} is no hexadecimal digit", digit.escape_debug(), at + 1)
+        })? as u8;
+        match high.take() {
+            None => high = Some(value),
+            Some(high) => bytes.push(high << 4 | value),
+        }
+    }
+    match high {
+        Some(_) => Err("the number of hexadecimal digits is odd".to_owned()),
+        None if bytes.is_empty() => Err("there is nothing".to_owned()),
+        None => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str, lines: bool) -> Vec<(String, Vec<u8>)> {
+        let pieces = pieces("here".to_owned(), text.as_bytes().to_vec(), lines).unwrap();
+        pieces.into_iter().map(|piece| (piece.place.to_string(), piece.bytes)).collect()
+    }
+
+    #[test]
+    fn text_is_one_message_or_several() {
+        let text = "0102\n03 04\n\n05\n";
+        assert_eq!(taken(text, false), [("here:1".into(), vec![1, 2, 3, 4]), ("here:4".into(), vec![5])]);
+        let each = [("here:1".into(), vec![1, 2]), ("here:2".into(), vec![3, 4]), ("here:4".into(), vec![5])];
+        assert_eq!(taken(text, true), each);
+        assert_eq!(taken("\u{1}\u{2}", false), [("here".into(), vec![1, 2])]);
+    }
+
+    #[test]
+    fn what_is_no_text_of_digits_says_where() {
+        assert_eq!(hex("01 0g"), Err("'g' at character 5 is no hexadecimal digit".to_owned()));
+        assert_eq!(hex("012"), Err("the number of hexadecimal digits is odd".to_owned()));
+        assert!(word("nosuchfile").unwrap_err().to_string().contains("is no file"));
+        assert!(
+            pieces("here".to_owned(), b"01\n0".to_vec(), true).unwrap_err().to_string().contains("here:2")
+        );
+    }
+}
