@@ -5,7 +5,7 @@ use tapeline_measure::Nanos;
 use super::{Application, Consumer};
 use crate::State;
 use crate::role::Outbox;
-use crate::role::watchlist::{Image, Owner, Phase};
+use crate::role::watchlist::{Image, Owner, Phase, Stream};
 use crate::rwf::{DataState, StateCode, StreamState};
 
 /// Something that a time was set for.
@@ -42,6 +42,12 @@ impl Consumer {
         });
     }
 
+    /// Whether a stream that is lost is asked for again. Another private stream would not be the same one, and who said that he
+    /// recovers his items himself is left to.
+    const fn recovers(&self, stream: &Stream) -> bool {
+        self.single_open && !stream.key.is_private
+    }
+
     /// A stream was closed by the provider to be asked for again, or is lost: its items become suspect and it waits its
     /// time. What is not to be recovered is over.
     pub(super) fn recover(
@@ -52,7 +58,7 @@ impl Consumer {
         app: &mut dyn Application,
     ) {
         let Some(stream) = self.list.stream(place) else { return };
-        if stream.key.is_private || !self.single_open {
+        if !self.recovers(stream) {
             let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..*state };
             return self.finish_with_state(place, &state, out, app);
         }
@@ -219,7 +225,7 @@ impl Consumer {
         let Some(stream) = self.list.stream(place) else { return };
         if stream.is_forsaken() {
             self.list.remove(place);
-        } else if stream.key.is_private || !self.single_open {
+        } else if !self.recovers(stream) {
             let state = State { stream: StreamState::CLOSED_RECOVER, ..*state };
             self.finish_with_state(place, &state, out, app);
         } else {

@@ -1,0 +1,92 @@
+//! What a consumer costs beside the codec: an update from the wire's bytes to the application that holds the item.
+//!
+//! ```text
+//! cargo bench -p tapeline-omm --bench consumer -- [--core N] [--seconds S] [--repeats N] [--json]
+//! ```
+//!
+//! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod harness;
+
+use harness::Bench;
+use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
+use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::rwf::{DataType, Domain, MessageView, RefreshHeader, UpdateType, flags, update_header};
+
+const NOW: Nanos = Nanos(1);
+
+fn encode(write: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm::Refused>) -> Vec<u8> {
+    let mut out = vec![0; 1024];
+    let len = write(&mut out).unwrap();
+    out.truncate(len);
+    out
+}
+
+/// A consumer with so many items open, each with its image, and the ids of their streams.
+fn ready(count: usize) -> (Consumer, Vec<i32>) {
+    let mut silent = |_: &mut Consumer, _: &mut dyn Outbox, _: Event<'_>| {};
+    let mut out = Queue::new(1 << 28);
+    let login = LoginRequest::new(b"user");
+    let mut consumer = Consumer::new(Settings::default(), &login).unwrap();
+    consumer.tick(NOW, &mut out, &mut silent);
+    consumer.connected(NOW, &mut out);
+    let accepted = encode(|out| LoginRefresh::accepting(&login, LoginFeatures::default()).encode(out));
+    let info =
+        Info { name: Some("FEED".into()), capabilities: Some(vec![Domain::MARKET_PRICE]), ..Info::default() };
+    let services = [ServiceEntry::new(1, info, ServiceState::UP)];
+    let services = encode(|out| directory::encode_refresh(2, directory::SOLICITED, 0x3F, &services, out));
+    for message in [accepted, services] {
+        consumer.message(NOW, &message, &mut out, &mut silent);
+    }
+    for item in 0..count {
+        let name = format!("ITEM{item}");
+        consumer.open(&ItemRequest::new(ServiceName::Name("FEED"), name.as_bytes())).unwrap();
+    }
+    while out.pop().is_some() {}
+    consumer.tick(NOW, &mut out, &mut silent);
+    let mut ids = Vec::new();
+    while let Some(request) = out.pop() {
+        let id = MessageView::parse(&request).unwrap().stream_id();
+        let header = RefreshHeader {
+            flags: flags::refresh::SOLICITED | flags::refresh::REFRESH_COMPLETE,
+            ..RefreshHeader::new(Domain::MARKET_PRICE, id, State::OPEN_OK, DataType::FIELD_LIST)
+        };
+        consumer.message(NOW, &encode(|out| header.encode(out)), &mut out, &mut silent);
+        ids.push(id);
+    }
+    assert_eq!(ids.len(), count);
+    (consumer, ids)
+}
+
+fn main() {
+    let mut bench = Bench::new("consumer");
+    let mut consumers: Vec<_> =
+        [1_usize, 1_000, 100_000].into_iter().map(|count| (count, ready(count))).collect();
+    for (count, (consumer, ids)) in &mut consumers {
+        let count = *count;
+        let mut update = [0; 64];
+        let header =
+            update_header(&mut update, Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST);
+        let len = header.unwrap() + 3;
+        let mut out = Queue::new(1 << 16);
+        bench.add(("update", count, "scattered"), len as f64, move |place| {
+            // A prime near the golden ratio of 2^32: neighbours in time are far apart in the table.
+            let id = ids[(place.wrapping_mul(2_654_435_761)) % count];
+            tapeline_omm::rwf::patch_stream_id(&mut update, id).unwrap();
+            let mut told = 0;
+            let mut application = |_: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>| {
+                if let Event::Message { message, .. } = event {
+                    told += message.payload().len() as u64;
+                }
+            };
+            consumer.message(NOW, &update[..len], &mut out, &mut application);
+            told
+        });
+    }
+    bench.print();
+}
