@@ -28,9 +28,9 @@ struct Library {
 
 const LIBRARIES: &[Library] = &[
     Library {
-        name: "itch-order-book",
-        standard: "c++14",
-        needs: &[(("charles-cooper", "itch-order-book"), "")],
+        name: "CppTrader",
+        standard: "c++20",
+        needs: &[(("chronoxor", "CppTrader"), "include"), (("chronoxor", "CppCommon"), "include")],
     },
     Library {
         name: "book-project",
