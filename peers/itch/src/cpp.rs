@@ -43,6 +43,12 @@ const LIBRARIES: &[Library] = &[
     },
 ];
 
+/// What the libraries are called.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    LIBRARIES.iter().map(|library| library.name)
+}
+
 /// A compiled adapter.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
@@ -51,12 +57,13 @@ pub(crate) struct Program {
     path: PathBuf,
 }
 
-/// Compiles every library that is there; says on standard error how to get those that are not.
+/// Compiles every library that is there; one line on standard error says how to get those that are not.
 pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("cpp");
     let sources = std::env::var_os(SOURCES).map(PathBuf::from);
     let out = folder()?;
     let mut programs = Vec::new();
+    let (mut left_out, mut to_clone) = (Vec::new(), Vec::new());
     for library in LIBRARIES {
         let missing: Vec<_> = library
             .needs
@@ -65,11 +72,8 @@ pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
             .map(|((owner, name), _)| format!("https://github.com/{owner}/{name}"))
             .collect();
         let Some(sources) = sources.as_ref().filter(|_| missing.is_empty()) else {
-            eprintln!(
-                "{}: left out; clone {} into a folder and name it as {SOURCES}=FOLDER",
-                library.name,
-                missing.join(" and ")
-            );
+            left_out.push(library.name);
+            to_clone.extend(missing);
             continue;
         };
         let path = out.join(library.name);
@@ -88,7 +92,11 @@ pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
         }
         compiler.arg(here.join(library.name).with_extension("cpp"));
         let status = compiler.status().context("no C++ compiler: install g++, or name one as CXX")?;
-        ensure!(status.success(), "{}: its adapter does not compile against this checkout", library.name);
+        ensure!(
+            status.success(),
+            "{}: its adapter does not compile; peers/itch/README.md names the commit and the packages that it wants",
+            library.name
+        );
         let named: Vec<_> = library
             .needs
             .iter()
@@ -98,6 +106,13 @@ pub(crate) fn programs() -> anyhow::Result<Vec<Program>> {
             })
             .collect();
         programs.push(Program { name: library.name, sources: named.join(", "), path });
+    }
+    if !left_out.is_empty() {
+        eprintln!(
+            "left out: {}; clone {} into a folder and name it as {SOURCES}=FOLDER",
+            left_out.join(" and "),
+            to_clone.join(", ")
+        );
     }
     Ok(programs)
 }

@@ -193,3 +193,21 @@ fn write_page(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SIZES;
+    use crate::cpp::names;
+
+    /// A row that is measured but not named here, or an aim beside a row that is not, would be left out without a word.
+    #[test]
+    fn every_book_in_cpp_has_a_row_and_every_aim_its_rows() {
+        let is_row = |name: &str| ROWS.iter().any(|(row, ..)| *row == name);
+        assert!(names().all(is_row));
+        for aim in AIMS {
+            assert!(is_row(aim.ours) && names().any(|name| name == aim.theirs), "{}", aim.theirs);
+            assert!(SIZES.iter().any(|size| size.name == aim.size), "{}", aim.size);
+        }
+    }
+}
