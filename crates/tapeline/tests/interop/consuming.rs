@@ -27,6 +27,9 @@ const SCENARIOS: [Scenario; 13] = [
 /// Those of them that EMA cannot send: ETA does.
 const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
 
+/// Of all items together: a round of the most that are open takes a second.
+const UPDATE_RATE: &str = "10000";
+
 /// The library against itself.
 pub(crate) fn control() -> Column {
     Column {
@@ -56,6 +59,39 @@ pub(crate) fn control() -> Column {
     }
 }
 
+/// LSEG's consumers at `tapeline omm provider`.
+pub(crate) fn tapeline_provider() -> Column {
+    Column {
+        title: "EMA and ETA consumers, Tapeline provider",
+        scenarios: &SCENARIOS,
+        explained: |scenario, way| no_json(way).or_else(|| lost_by_ema(scenario, way)),
+        session: |place, way| {
+            let mut seen = Vec::new();
+            let port = free_port();
+            let tapeline = || {
+                let mut command = place.tapeline_server("provider", way, port);
+                command.args(["--update-rate", UPDATE_RATE]);
+                let mut provider = place.start(command, "provider.log");
+                provider.wait_for("listening").map(|_| provider)
+            };
+            match tapeline() {
+                Ok(provider) => {
+                    eta_consumer(place, way, port, &OF_ETA, &mut seen);
+                    ema_consumer(place, way, port, provider, &tapeline, &mut seen);
+                }
+                Err(why) => seen.push(("login", Outcome::Failed(why))),
+            }
+            seen
+        },
+        cells: BTreeMap::new(),
+    }
+}
+
+/// What Tapeline's programs cannot do.
+pub(crate) fn no_json(way: Way) -> Option<&'static str> {
+    way.is_json().then_some("Tapeline's programs speak no JSON yet")
+}
+
 /// What EMA's clients cannot do, whoever the server is.
 pub(crate) fn lost_by_ema(scenario: &'static str, way: Way) -> Option<&'static str> {
     (scenario == "reconnect" && way.transport.ends_with("ws-rwf")).then_some(
@@ -64,7 +100,7 @@ pub(crate) fn lost_by_ema(scenario: &'static str, way: Way) -> Option<&'static s
     )
 }
 
-fn server(place: &Place, class: &str, way: Way, port: u16) -> Result<Program, String> {
+pub(crate) fn server(place: &Place, class: &str, way: Way, port: u16) -> Result<Program, String> {
     let mut server = place.start(place.java_server(class, way, port), &format!("{class}.log"));
     server.wait_for("listening")?;
     Ok(server)

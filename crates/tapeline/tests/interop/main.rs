@@ -2,11 +2,13 @@
 //!
 //! The library's side are the Java programs of `tests/interop` in the root, which `make interop` builds; this test
 //! starts each pair, lets it go through every scenario on one connection, and collects the answers in the tables of
-//! `docs/interop.md`. The library against itself is the control: where that fails too, the fault is not ours.
+//! `docs/interop.md`. The library against itself is the control, run when something failed and for the page: where that
+//! fails too, the fault is not ours.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "it takes minutes: how far it is")]
 
+mod asking;
 mod column;
 mod consuming;
 mod page;
@@ -31,14 +33,18 @@ fn every_pair_over_every_transport() {
     let place = Place { built: PathBuf::from(built), items: number("INTEROP_ITEMS", 10_000), updates: 2 };
     std::fs::create_dir_all(place.logs()).unwrap();
 
-    let mut columns: Vec<Column> = Vec::new();
-    for column in [consuming::control(), publishing::control()] {
-        columns.push(column.run(&place));
+    let writes_page = std::env::var_os("DOC").is_some_and(|text| !text.is_empty());
+    let run = |columns: Vec<Column>| columns.into_iter().map(|column| column.run(&place)).collect::<Vec<_>>();
+    let mut columns = run(vec![consuming::tapeline_provider(), asking::tapeline_consumer()]);
+    let have_failed = |columns: &[Column]| columns.iter().any(|column| !column.failures().is_empty());
+    // The library alone tells nothing of us while all is well.
+    if writes_page || have_failed(&columns) {
+        columns.extend(run(vec![consuming::control(), publishing::control()]));
     }
 
     let tables = page::tables(&columns);
     println!("{tables}");
-    if std::env::var_os("DOC").is_some_and(|text| !text.is_empty()) {
+    if writes_page {
         page::write(&tables, place.items);
     }
     let failures: Vec<String> = columns.iter().flat_map(Column::failures).collect();

@@ -59,6 +59,39 @@ impl Place {
         command
     }
 
+    /// A server of `tapeline omm`.
+    pub(crate) fn tapeline_server(&self, role: &str, way: Way, port: u16) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.args(["omm", role, "--port", &port.to_string(), "--compression", way.compression]);
+        if way.is_encrypted() {
+            command.args(["--cert", &self.path("certificates/server.pem")]);
+            command.args(["--key", &self.path("certificates/server.key")]);
+        }
+        command
+    }
+
+    /// A client of `tapeline omm`.
+    pub(crate) fn tapeline_client(&self, role: &str, way: Way, port: u16) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.args(["omm", role, "--server", &format!("localhost:{port}"), "--user", "interop"]);
+        command.args(["--compression", way.compression, "--format", "json"]);
+        if way.is_encrypted() {
+            command.args(["--tls", "--ca", &self.path("certificates/ca.pem")]);
+        }
+        if way.transport.ends_with("ws-rwf") {
+            command.args(["--websocket", "rwf"]);
+        }
+        command
+    }
+
+    /// A file with the names of as many items as are asked for, for whoever asks on this port.
+    pub(crate) fn item_file(&self, port: u16) -> String {
+        let path = self.path(&format!("logs/items-{port}"));
+        let names: String = (0..self.items).map(|number| format!("ITEM{number}\n")).collect();
+        std::fs::write(&path, names).unwrap();
+        path
+    }
+
     pub(crate) fn dictionary(&self) -> String {
         self.path("dictionary")
     }

@@ -1,0 +1,152 @@
+//! `tapeline omm consumer` at LSEG's providers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::column::{Column, Outcome, Scenario};
+use crate::consuming::{no_json, server};
+use crate::program::{Place, Program, free_port};
+use crate::way::Way;
+
+const SCENARIOS: [Scenario; 11] = [
+    ("login", "login and directory"),
+    ("dictionary", "dictionary downloaded"),
+    ("items", "items requested, refreshed, updated; one unknown"),
+    ("view", "view"),
+    ("snapshot", "snapshot"),
+    ("post", "posts on and off stream, ack and nak"),
+    ("generic", "generic messages both ways"),
+    ("book", "MarketByOrder"),
+    ("big", "refresh of a megabyte"),
+    ("batch", "batch of three in one message"),
+    ("reconnect", "provider killed and back"),
+];
+/// EMA's provider sends this image with so many orders.
+const BIG_ORDERS: usize = 18_000;
+
+/// All that the programs can, a process for each question.
+pub(crate) fn tapeline_consumer() -> Column {
+    Column {
+        title: "Tapeline consumer, EMA and ETA providers",
+        scenarios: &SCENARIOS,
+        explained: |_, way| no_json(way),
+        session: |place, way| ask(place, way).unwrap_or_else(|why| vec![("login", Outcome::Failed(why))]),
+        cells: BTreeMap::new(),
+    }
+}
+
+fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> {
+    let port = free_port();
+    let provider = server(place, "EmaProvider", way, port)?;
+    let run = |arguments: &[&str]| Told::all_of(start(place, way, port, arguments));
+    let mut seen = Vec::new();
+
+    let told = run(&["ONE", "--updates", "1"]);
+    let has_login = told.any("login", |event| event["state"]["stream"] == "OPEN");
+    let has_service = told.any("directory", |event| event["services"][0] == "DIRECT_FEED");
+    seen.push(("login", told.outcome(has_login && has_service && told.well)));
+
+    let told = run(&["ONE", "--updates", "1", "--download-dictionary"]);
+    let is_ours = told.any("dictionary", |event| event["fields"].as_u64() > Some(20) && event["tables"] == 5);
+    seen.push(("dictionary", told.outcome(is_ours && told.well)));
+
+    let list = place.item_file(port);
+    let told = run(&["--item-file", &list, "--updates", &place.updates.to_string(), "--quiet"]);
+    let unknown = run(&["UNKNOWN", "--updates", "1"]);
+    let all = told.at_end("images") == u64::from(place.items)
+        && told.at_end("updates") >= u64::from(place.items * place.updates);
+    seen.push(("items", told.outcome(all && told.well && unknown.at_end("closed") == 1 && !unknown.well)));
+
+    let told = run(&["VIEWED", "--view", "BID", "--view", "ASK", "--updates", "2"]);
+    let wanted = BTreeSet::from(["BID", "ASK"]);
+    let is_view = |event: &Value| event["fields"].as_object().is_some_and(|all| keys(all) == wanted);
+    let only = told.any("refresh", is_view) && !told.any("update", |event| !is_view(event));
+    seen.push(("view", told.outcome(only && told.well)));
+
+    let told = run(&["ONE", "--snapshot"]);
+    let is_snapshot = told.any("refresh", |event| event["state"]["stream"] == "NON_STREAMING");
+    seen.push(("snapshot", told.outcome(is_snapshot && told.at_end("updates") == 0 && told.well)));
+
+    let post = ["--post", "BID=1.5", "--updates", "1"];
+    let taken = run(&[&["POSTED"][..], &post].concat());
+    let refused = run(&[&["NAK"][..], &post].concat());
+    let off = run(&[&["POSTED", "--off-stream"][..], &post].concat());
+    let all = taken.at_end("acks") == 1 && refused.at_end("naks") == 1 && off.at_end("acks") == 1;
+    seen.push(("post", Outcome::of(all, [&taken, &refused, &off].map(Told::last).join(" "))));
+
+    let told = run(&["GENERIC", "--generic", "who is there", "--updates", "1"]);
+    let is_echo = told.any("generic", |event| event.to_string().contains("who is there"));
+    seen.push(("generic", told.outcome(is_echo && told.well)));
+
+    let book = ["--domain", "MarketByOrder", "--updates", "1"];
+    let told = run(&[&["BOOK"][..], &book].concat());
+    let is_order = |event: &Value| event["entries"][0]["fields"]["ORDER_PRC"].is_number();
+    seen.push(("book", told.outcome(told.any("refresh", is_order) && told.well)));
+
+    let told = run(&[&["BIG"][..], &book].concat());
+    let is_whole = |event: &Value| event["entries"].as_array().is_some_and(|all| all.len() == BIG_ORDERS);
+    seen.push(("big", told.outcome(told.any("refresh", is_whole) && told.well)));
+
+    seen.push(("reconnect", reconnect(place, way, port, provider)));
+
+    let port = free_port();
+    let mut provider = server(place, "EtaProvider", way, port)?;
+    let told = Told::all_of(start(place, way, port, &["A", "B", "C", "--batch", "--updates", "1"]));
+    let batch = provider.wait_for("batch")?;
+    seen.push(("batch", told.outcome(told.at_end("images") == 3 && batch["items"] == 3 && told.well)));
+    Ok(seen)
+}
+
+fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outcome {
+    // More updates than there are: it stays until it is killed.
+    let mut consumer = start(place, way, port, &["LASTING", "--updates", "1000000"]);
+    if let Err(why) = consumer.wait_for("refresh") {
+        return Outcome::Failed(why);
+    }
+    provider.kill();
+    let back = server(place, "EmaProvider", way, port);
+    let again = consumer.wait_for("refresh");
+    Outcome::of(back.is_ok() && again.is_ok(), consumer.last())
+}
+
+fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
+    let mut command = place.tapeline_client("consumer", way, port);
+    // Should what it waits for never come.
+    command.args(arguments).args(["--for", "60s"]);
+    place.start(command, "consumer.log")
+}
+
+fn keys(fields: &serde_json::Map<String, Value>) -> BTreeSet<&str> {
+    fields.keys().map(String::as_str).collect()
+}
+
+/// All that a program said, and how it ended.
+struct Told {
+    events: Vec<Value>,
+    well: bool,
+}
+
+impl Told {
+    fn all_of(mut program: Program) -> Self {
+        let events = std::iter::from_fn(|| program.event()).collect();
+        Self { events, well: program.ended_well() }
+    }
+
+    fn any(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> bool {
+        self.events.iter().any(|event| event["event"] == name && is_it(event))
+    }
+
+    fn last(&self) -> String {
+        self.events.last().map_or_else(|| "nothing".to_owned(), Value::to_string)
+    }
+
+    /// A figure of the last event.
+    fn at_end(&self, figure: &str) -> u64 {
+        self.events.last().and_then(|event| event[figure].as_u64()).unwrap_or(u64::MAX)
+    }
+
+    fn outcome(&self, passed: bool) -> Outcome {
+        Outcome::of(passed, self.last())
+    }
+}
