@@ -9,6 +9,7 @@
 //! * [`fid`]: the ids of the fields that Tapeline publishes;
 //! * [`dictionary`]: what a field id means (name, type, enumerated values);
 //! * [`domain`]: login, directory, dictionary and the like as values;
+//! * [`json`]: messages as the JSON that WebSocket clients speak, and back;
 //! * [`role`]: what the two ends of a connection do, without the connection.
 //!
 //! ```
@@ -43,6 +44,7 @@ pub mod dictionary;
 pub mod domain;
 mod error;
 pub mod fid;
+pub mod json;
 pub mod role;
 pub mod rwf;
 

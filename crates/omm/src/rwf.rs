@@ -111,6 +111,7 @@ pub use outline::Outline;
 pub use qos::Qos;
 pub use real::{Hint, Real};
 pub use render::{NamedValue, NamedValues, Rendered, RenderedMap};
+pub(crate) use rmtes::encode as encode_rmtes;
 pub use rmtes::{Rmtes, RmtesCache, Text};
 pub use series::{Series, SeriesEncoder, SeriesEntries, SeriesHead};
 pub use set_data::{SetDataEncoder, SetDefinitionsEncoder};

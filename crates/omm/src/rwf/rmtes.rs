@@ -98,11 +98,19 @@ impl<'a> Rmtes<'a> {
     /// escapes as they are. Escapes that choose one of those character sets are left out.
     #[must_use]
     pub fn to_text(self) -> String {
-        let (plain, utf8) = self.halves();
         let mut text = String::with_capacity(self.0.len());
-        text.extend(Characters(plain));
-        text.push_str(&String::from_utf8_lossy(utf8));
+        text.extend(self.characters());
         text
+    }
+
+    /// The characters of [`Rmtes::to_text`], one by one.
+    pub(crate) fn characters(self) -> impl Iterator<Item = char> + use<'a> {
+        let (plain, utf8) = self.halves();
+        let behind = utf8.utf8_chunks().flat_map(|chunk| {
+            let is_cut = !chunk.invalid().is_empty();
+            chunk.valid().chars().chain(is_cut.then_some(char::REPLACEMENT_CHARACTER))
+        });
+        Characters(plain).chain(behind)
     }
 
     /// What is before the switch to UTF-8, and what is behind it.
@@ -226,6 +234,35 @@ const fn basic_2(byte: u8) -> char {
         0xFD => '\u{FF}',
         0xFE => '\u{21E9}',
         _ => byte as char,
+    }
+}
+
+/// `text` as the bytes of an RMTES string: ASCII and Reuters Basic 2 where that has every character, else UTF-8 behind its
+/// escape. Escapes in the text stay escapes.
+pub(crate) fn encode<'a>(text: &'a str, room: &'a mut Vec<u8>) -> Rmtes<'a> {
+    if text.is_ascii() {
+        return Rmtes(text.as_bytes());
+    }
+    room.clear();
+    // Behind the escape everything is UTF-8 already.
+    let is_switched = text.as_bytes().windows(UTF8.len()).any(|window| window == UTF8);
+    if is_switched
+        || !text.chars().all(|character| basic_2_byte(character).map(|byte| room.push(byte)).is_some())
+    {
+        room.clear();
+        if !is_switched {
+            room.extend_from_slice(UTF8);
+        }
+        room.extend_from_slice(text.as_bytes());
+    }
+    Rmtes(room)
+}
+
+/// The byte whose character this is.
+fn basic_2_byte(character: char) -> Option<u8> {
+    match u8::try_from(character) {
+        Ok(byte) if basic_2(byte) == character => Some(byte),
+        _ => (0x80..=0xFF).find(|byte| basic_2(*byte) == character),
     }
 }
 

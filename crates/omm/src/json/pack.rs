@@ -1,0 +1,117 @@
+//! Several messages in one text: a server always sends an array.
+
+use super::Converter;
+use super::fault::{Fault, WriteError};
+use super::text::Text;
+use crate::rwf::MessageView;
+
+/// Writes an array of messages to the end of the caller's buffer.
+#[derive(Debug)]
+pub struct Pack<'o> {
+    text: Text<'o>,
+    start: usize,
+}
+
+impl<'o> Pack<'o> {
+    /// Begins an array.
+    pub fn new(out: &'o mut Vec<u8>) -> Self {
+        let start = out.len();
+        let mut text = Text::new(out);
+        text.begin(b'[');
+        Self { text, start }
+    }
+
+    /// Bytes of the array so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.text.len() - self.start
+    }
+
+    /// Whether the array has no message yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 1
+    }
+
+    /// Appends a message. Returns how many of its fields were left out because the dictionary does not have them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Converter::write`]; the array stays as it was.
+    pub fn message(
+        &mut self,
+        converter: &Converter<'_>,
+        message: &MessageView<'_>,
+    ) -> Result<usize, WriteError> {
+        let end = self.text.len();
+        self.text.separate();
+        converter.append(message, &mut self.text).inspect_err(|_| self.text.truncate(end))
+    }
+
+    /// Appends a ping.
+    pub fn ping(&mut self) {
+        self.text.separate();
+        self.text.raw(br#"{"Type":"Ping"}"#);
+    }
+
+    /// Appends a pong, the answer to a ping.
+    pub fn pong(&mut self) {
+        self.text.separate();
+        self.text.raw(br#"{"Type":"Pong"}"#);
+    }
+
+    /// Appends the answer to `text`, the peer's, of which a message is at fault. Its `Debug.Line` is the line of the text,
+    /// from 1.
+    pub fn error(&mut self, fault: &Fault, text: &str) {
+        let before = text.as_bytes().get(..fault.offset).unwrap_or(text.as_bytes());
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let out = &mut self.text;
+        out.separate();
+        out.begin(b'{');
+        out.key("ID");
+        out.signed(fault.id.into());
+        out.key("Type");
+        out.utf8(b"Error");
+        out.key("Text");
+        out.utf8(fault.problem.to_string().as_bytes());
+        out.key("Debug");
+        out.begin(b'{');
+        out.key("File");
+        out.utf8(b"tapeline_omm::json");
+        out.key("Line");
+        out.unsigned(line as u64);
+        out.key("Offset");
+        out.unsigned(fault.offset as u64);
+        out.key("Message");
+        out.utf8(text.as_bytes());
+        out.end(b'}');
+        out.end(b'}');
+    }
+
+    /// Ends the array.
+    pub fn finish(mut self) {
+        self.text.end(b']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Problem;
+    use super::*;
+
+    #[test]
+    fn an_array_of_anything() {
+        let mut out = b"before".to_vec();
+        let mut pack = Pack::new(&mut out);
+        assert!(pack.is_empty());
+        pack.ping();
+        pack.pong();
+        let fault = Fault { problem: Problem::Missing("ID"), offset: 3, id: 7 };
+        pack.error(&fault, "\n\"\"");
+        pack.finish();
+        assert_eq!(
+            str::from_utf8(&out).unwrap(),
+            r#"before[{"Type":"Ping"},{"Type":"Pong"},{"ID":7,"Type":"Error","Text":"JSON Missing required key 'ID'","Debug":{"File":"tapeline_omm::json","Line":2,"Offset":3,"Message":"\n\"\""}}]"#
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! REAL from the digits of a text, without a detour over a binary fraction.
+
+use crate::rwf::{Hint, Real};
+
+/// The most decimals that a REAL has.
+const MOST_PLACES: i64 = 14;
+/// The largest power of ten that a REAL has.
+const MOST_TENS: i64 = 7;
+
+/// A number as JSON writes it, digits and places kept; `None` if no REAL has that value.
+pub(super) fn real(text: &str) -> Option<Real> {
+    let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    let (digits, exponent) = match text.split_once(['e', 'E']) {
+        // What does not fit 64 bits is far beyond any REAL, unless it is zero.
+        Some((digits, exponent)) => (digits, exponent.parse::<i64>().unwrap_or(i64::MAX / 2)),
+        None => (text, 0),
+    };
+    let (whole, places) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut exponent = exponent.checked_sub(i64::try_from(places.len()).ok()?)?;
+    let mut mantissa = 0_i128;
+    // Digits beyond what a mantissa holds must be zeros.
+    let mut dropped = 0;
+    for digit in whole.bytes().chain(places.bytes()) {
+        let digit = i128::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        if mantissa > i128::from(u64::MAX) {
+            if digit != 0 {
+                return None;
+            }
+            dropped += 1;
+        } else {
+            mantissa = mantissa * 10 + digit;
+        }
+    }
+    exponent = exponent.checked_add(dropped)?;
+    if mantissa == 0 {
+        exponent = exponent.clamp(-MOST_PLACES, 0);
+    }
+    if is_negative {
+        mantissa = -mantissa;
+    }
+    // Tens into the mantissa while it has room, then trailing zeros out of it while the exponent needs them.
+    while exponent > 0 && i64::try_from(mantissa * 10).is_ok() {
+        mantissa *= 10;
+        exponent -= 1;
+    }
+    while (exponent < -MOST_PLACES || i64::try_from(mantissa).is_err()) && mantissa % 10 == 0 {
+        mantissa /= 10;
+        exponent += 1;
+    }
+    if !(-MOST_PLACES..=MOST_TENS).contains(&exponent) {
+        return None;
+    }
+    let hint = u8::try_from(i64::from(Hint::ONE.0) + exponent).ok()?;
+    Some(Real { mantissa: i64::try_from(mantissa).ok()?, hint: Hint(hint) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_kept() {
+        let decimal = |mantissa, places| Some(Real::decimal(mantissa, places));
+        let tens = |mantissa, tens: u8| Some(Real { mantissa, hint: Hint(14 + tens) });
+        for (text, expected) in [
+            ("0", decimal(0, 0)),
+            ("40.00", decimal(4000, 2)),
+            ("-0.25", decimal(-25, 2)),
+            ("1.5E2", decimal(150, 0)),
+            ("1e10", decimal(10_000_000_000, 0)),
+            ("1e-14", decimal(1, 14)),
+            ("1.000e-14", decimal(1, 14)),
+            ("1e-15", None),
+            ("0e99999999999999999999", decimal(0, 0)),
+            ("0.000000000000000000000", decimal(0, 14)),
+            ("9223372036854775807", decimal(i64::MAX, 0)),
+            ("-9223372036854775808", decimal(i64::MIN, 0)),
+            ("9223372036854775808", None),
+            ("92233720368547758070000000", tens(i64::MAX, 7)),
+            ("922337203685477580700000000", None),
+            ("9223372036854775807e7", tens(i64::MAX, 7)),
+            ("1e25", tens(1_000_000_000_000_000_000, 7)),
+            ("1e26", None),
+            ("92233720368547758.07000000000000000000", decimal(i64::MAX, 2)),
+            ("0.1234567890123456789", None),
+            ("1e99999999999999999999", None),
+            ("1e-99999999999999999999", None),
+        ] {
+            assert_eq!(real(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The members of each kind of object, gathered in one pass whatever their order.
+
+use super::super::fault::Problem;
+use super::super::names;
+use super::super::scan::{Raw, Token};
+use super::Reading;
+use crate::Refused;
+use crate::rwf::DataType;
+
+macro_rules! members {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident = $key:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Default)]
+        pub(super) struct $name<'t> {
+            $(pub(super) $field: Option<Raw<'t>>,)*
+            /// The one container that it may hold.
+            pub(super) payload: Option<(DataType, Raw<'t>)>,
+        }
+
+        impl<'t> $name<'t> {
+            /// Of an object, which a member `key` is. Of two members of one name the last counts; `null` is none, except
+            /// as a container, where it is an empty one.
+            pub(super) fn of(reading: &mut Reading<'_>, key: &str, raw: Raw<'t>) -> Result<Self, Refused> {
+                if raw.token() != Token::Object {
+                    return Err(reading.stop(Problem::kind(key, "OBJECT", raw), raw));
+                }
+                let mut found = Self::default();
+                for (key, value) in raw.members() {
+                    match &*key {
+                        $($key => found.$field = Some(value).filter(|value| !value.is_null()),)*
+                        other => match names::number(names::CONTAINERS, other) {
+                            Some(_) if found.payload.is_some() => {
+                                return Err(reading.stop(Problem::Key(other.to_owned()), value));
+                            }
+                            Some(data_type) => found.payload = Some((DataType(data_type), value)),
+                            None => reading.unknown(other, value)?,
+                        },
+                    }
+                }
+                Ok(found)
+            }
+        }
+    )*};
+}
+
+members! {
+    /// Of a message of any class.
+    MessageMembers {
+        id = "ID",
+        r#type = "Type",
+        domain = "Domain",
+        key = "Key",
+        streaming = "Streaming",
+        refresh = "Refresh",
+        pause = "Pause",
+        key_in_updates = "KeyInUpdates",
+        conf_info_in_updates = "ConfInfoInUpdates",
+        priority = "Priority",
+        qos = "Qos",
+        worst_qos = "WorstQos",
+        view = "View",
+        view_type = "ViewType",
+        private = "Private",
+        qualified = "Qualified",
+        state = "State",
+        solicited = "Solicited",
+        complete = "Complete",
+        clear_cache = "ClearCache",
+        do_not_cache = "DoNotCache",
+        do_not_conflate = "DoNotConflate",
+        do_not_ripple = "DoNotRipple",
+        discardable = "Discardable",
+        update_type = "UpdateType",
+        conflation_info = "ConflationInfo",
+        seq_number = "SeqNumber",
+        sec_seq_number = "SecSeqNumber",
+        part_number = "PartNumber",
+        perm_data = "PermData",
+        ext_hdr = "ExtHdr",
+        post_user_info = "PostUserInfo",
+        post_id = "PostID",
+        post_user_rights = "PostUserRights",
+        ack = "Ack",
+        ack_id = "AckID",
+        nak_code = "NakCode",
+        text = "Text",
+        provider_driven = "ProviderDriven",
+        // As examples of the specification have it.
+        upper_qos = "QOS",
+    }
+
+    /// Of a key, whose attributes are its container.
+    KeyMembers {
+        service = "Service",
+        name = "Name",
+        name_type = "NameType",
+        filter = "Filter",
+        identifier = "Identifier",
+    }
+
+    StateMembers {
+        stream = "Stream",
+        data = "Data",
+        code = "Code",
+        text = "Text",
+    }
+
+    QosMembers {
+        timeliness = "Timeliness",
+        rate = "Rate",
+        dynamic = "Dynamic",
+        time_info = "TimeInfo",
+        rate_info = "RateInfo",
+    }
+
+    PostUserInfoMembers {
+        address = "Address",
+        user_id = "UserID",
+    }
+
+    /// Of an element that is no bare value, and of an array.
+    TypedMembers {
+        r#type = "Type",
+        length = "Length",
+        data = "Data",
+    }
+
+    /// Of a map, a vector, a series and a filter list.
+    EntriesMembers {
+        key_type = "KeyType",
+        key_fid = "KeyFieldID",
+        count_hint = "CountHint",
+        sorting = "SupportSorting",
+        summary = "Summary",
+        entries = "Entries",
+    }
+
+    /// Of an entry of one of these, and of a summary.
+    EntryMembers {
+        action = "Action",
+        key = "Key",
+        index = "Index",
+        id = "ID",
+        perm_data = "PermData",
+        // LSEG's converter takes it in a filter list's entry, and goes by the container.
+        data_type = "Type",
+    }
+}

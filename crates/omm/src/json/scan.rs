@@ -1,0 +1,585 @@
+//! JSON text, taken apart where it lies: one pass says that all of it is well-formed, and then objects and arrays hand out
+//! their parts as slices. No tree is built, so members may stand in any order and nothing is allocated but for texts with
+//! escapes. (Parsers that are to be had know neither the bare `Inf` and `NaN` of LSEG's library nor the place of a fault
+//! within a value.)
+
+use std::borrow::Cow;
+
+use super::fault::{Fault, Problem};
+
+/// How deep a text may nest: enough for containers of [`DEPTH_LIMIT`](crate::rwf::DEPTH_LIMIT) levels, each of which takes
+/// up to four, and for JSON in one of them.
+const DEPTH: u32 = 100;
+/// How deep JSON inside a message may nest.
+const EMBEDDED_DEPTH: u32 = 32;
+
+/// The messages of one text, in order.
+#[derive(Debug, Clone)]
+pub struct Packed<'t> {
+    items: Items<'t>,
+    single: Option<Raw<'t>>,
+}
+
+impl<'t> Packed<'t> {
+    /// Of a text with one message or an array of them; an empty array has none.
+    ///
+    /// # Errors
+    ///
+    /// A text that is no JSON, nests deeper than 100 levels, or has something else at its top.
+    pub fn parse(text: &'t str) -> Result<Self, Fault> {
+        let fault = |offset, what| Fault { problem: Problem::Syntax(what), offset, id: 0 };
+        check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
+        let raw = Raw::at(text, skip_blanks(text.as_bytes(), 0));
+        match raw.token() {
+            Token::Object => Ok(Self { items: Items::NONE, single: Some(raw) }),
+            Token::Array => Ok(Self { items: raw.items(), single: None }),
+            _ => Err(fault(raw.offset, "expected a message or an array of messages")),
+        }
+    }
+}
+
+impl<'t> Iterator for Packed<'t> {
+    type Item = Incoming<'t>;
+
+    fn next(&mut self) -> Option<Incoming<'t>> {
+        self.single.take().or_else(|| self.items.next()).map(|raw| Incoming { raw })
+    }
+}
+
+/// What a message of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// To be answered with a pong.
+    Ping,
+    /// The answer to a ping.
+    Pong,
+    /// The peer could not read a message of ours: [`Incoming::error_text`].
+    Error,
+    /// To be [read](super::Converter::read).
+    Message,
+}
+
+/// One message of a text, not yet read.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming<'t> {
+    raw: Raw<'t>,
+}
+
+impl<'t> Incoming<'t> {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self.raw.member("Type").and_then(Raw::string).as_deref() {
+            Some("Ping") => Kind::Ping,
+            Some("Pong") => Kind::Pong,
+            Some("Error") => Kind::Error,
+            _ => Kind::Message,
+        }
+    }
+
+    /// Its text, one object.
+    #[must_use]
+    pub const fn text(&self) -> &'t str {
+        self.raw.text
+    }
+
+    /// Its stream id; 0 where it cannot be told. Of several the first.
+    #[must_use]
+    pub fn id(&self) -> i32 {
+        let id = self.raw.member("ID");
+        let first = id.and_then(|id| if id.token() == Token::Array { id.items().next() } else { Some(id) });
+        first.and_then(|id| id.text.parse().ok()).unwrap_or(0)
+    }
+
+    /// `Text` of an [error](Kind::Error).
+    #[must_use]
+    pub fn error_text(&self) -> Option<Cow<'t, str>> {
+        self.raw.member("Text").and_then(Raw::string)
+    }
+
+    pub(super) const fn raw(&self) -> Raw<'t> {
+        self.raw
+    }
+}
+
+/// What a value begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Object,
+    Array,
+    String,
+    Null,
+    /// A number, `true`, `false`, or a number that JSON does not have.
+    Primitive,
+}
+
+/// A value of a well-formed text, as it stands there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw<'t> {
+    text: &'t str,
+    /// Where in the whole text.
+    offset: usize,
+}
+
+impl<'t> Raw<'t> {
+    /// The value that begins at `at` in the whole text.
+    fn at(text: &'t str, at: usize) -> Self {
+        Self { text: text.get(at..value_end(text.as_bytes(), at)).unwrap_or_default(), offset: at }
+    }
+
+    pub(super) const fn text(self) -> &'t str {
+        self.text
+    }
+
+    pub(super) const fn offset(self) -> usize {
+        self.offset
+    }
+
+    pub(super) fn token(self) -> Token {
+        match self.text.as_bytes() {
+            [b'{', ..] => Token::Object,
+            [b'[', ..] => Token::Array,
+            [b'"', ..] => Token::String,
+            b"null" => Token::Null,
+            _ => Token::Primitive,
+        }
+    }
+
+    /// As faults name it.
+    pub(super) fn kind_name(self) -> &'static str {
+        match self.token() {
+            Token::Object => "OBJECT",
+            Token::Array => "ARRAY",
+            Token::String => "STRING",
+            Token::Null => "NULL",
+            Token::Primitive => "PRIMITIVE",
+        }
+    }
+
+    pub(super) fn is_null(self) -> bool {
+        self.token() == Token::Null
+    }
+
+    /// The members of an object; none of anything else.
+    pub(super) fn members(self) -> Members<'t> {
+        Members { rest: self.parts(Token::Object) }
+    }
+
+    /// The first member of this name.
+    pub(super) fn member(self, name: &str) -> Option<Self> {
+        self.members().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The items of an array; none of anything else.
+    pub(super) fn items(self) -> Items<'t> {
+        Items { rest: self.parts(Token::Array) }
+    }
+
+    fn parts(self, token: Token) -> Rest<'t> {
+        let inner = if self.token() == token { self.text.get(1..) } else { None };
+        Rest { text: inner.unwrap_or_default(), offset: self.offset + 1 }
+    }
+
+    /// A string without quotes and escapes.
+    pub(super) fn string(self) -> Option<Cow<'t, str>> {
+        Some(unescape(self.text.strip_prefix('"')?.strip_suffix('"')?))
+    }
+}
+
+/// What is left of an object or an array.
+#[derive(Debug, Clone)]
+struct Rest<'t> {
+    text: &'t str,
+    offset: usize,
+}
+
+impl<'t> Rest<'t> {
+    const NONE: Self = Self { text: "", offset: 0 };
+
+    /// The next value, past blanks and what separates it from the one before; `None` at the closing bracket.
+    fn value(&mut self) -> Option<Raw<'t>> {
+        let bytes = self.text.as_bytes();
+        let separators = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
+        let start = bytes.iter().position(separators)?;
+        if matches!(bytes.get(start), Some(b'}' | b']')) {
+            *self = Self::NONE;
+            return None;
+        }
+        let end = value_end(bytes, start);
+        let raw = Raw { text: self.text.get(start..end)?, offset: self.offset + start };
+        self.text = self.text.get(end..)?;
+        self.offset += end;
+        Some(raw)
+    }
+}
+
+/// Members of an object in order.
+#[derive(Debug, Clone)]
+pub(super) struct Members<'t> {
+    rest: Rest<'t>,
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = (Cow<'t, str>, Raw<'t>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = self.rest.value()?.string()?;
+        Some((key, self.rest.value()?))
+    }
+}
+
+/// Items of an array in order.
+#[derive(Debug, Clone)]
+pub(super) struct Items<'t> {
+    rest: Rest<'t>,
+}
+
+impl Items<'_> {
+    const NONE: Self = Self { rest: Rest::NONE };
+}
+
+impl<'t> Iterator for Items<'t> {
+    type Item = Raw<'t>;
+
+    fn next(&mut self) -> Option<Raw<'t>> {
+        self.rest.value()
+    }
+}
+
+/// Whether bytes are JSON that may stand in another text.
+pub(super) fn is_json(bytes: &[u8]) -> bool {
+    str::from_utf8(bytes).is_ok() && check(bytes, EMBEDDED_DEPTH, false).is_ok()
+}
+
+/// Where the value that begins at `at` of a well-formed text ends.
+fn value_end(bytes: &[u8], at: usize) -> usize {
+    let mut depth = 0_u32;
+    let mut at = at;
+    loop {
+        match bytes.get(at) {
+            None => return bytes.len(),
+            Some(b'"') => at = string_end(bytes, at).unwrap_or(bytes.len()),
+            Some(b'{' | b'[') => {
+                depth += 1;
+                at += 1;
+            }
+            Some(b'}' | b']') => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => at += 1,
+            Some(_) => at = word_end(bytes, at),
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+}
+
+/// Where a number or a word ends.
+fn word_end(bytes: &[u8], at: usize) -> usize {
+    let is_end = |byte: &u8| {
+        matches!(byte, b',' | b'}' | b']' | b':' | b'"' | b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'[')
+    };
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(is_end).unwrap_or(rest.len())
+}
+
+/// Behind the closing quote of the string that begins at `at`; `None` without one.
+fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        let rest = bytes.get(at..)?;
+        at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        match bytes.get(at) {
+            Some(b'\\') => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
+}
+
+fn skip_blanks(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).unwrap_or(rest.len())
+}
+
+/// Whether the whole of `bytes` is one JSON value of at most so many levels; where not, and why. With `words` the numbers
+/// that JSON does not have are numbers too.
+fn check(bytes: &[u8], most_depth: u32, words: bool) -> Result<(), (usize, &'static str)> {
+    const CUT: &str = "the text ends before its end";
+    // Bit `n` says that level `n` is an object.
+    let mut objects = 0_u128;
+    let mut depth = 0;
+    let mut at = skip_blanks(bytes, 0);
+    loop {
+        // At a value.
+        match bytes.get(at).copied() {
+            None => return Err((at, CUT)),
+            Some(open @ (b'{' | b'[')) => {
+                if depth == most_depth {
+                    return Err((at, "too deeply nested"));
+                }
+                let is_object = open == b'{';
+                objects = objects << 1 | u128::from(is_object);
+                depth += 1;
+                at = skip_blanks(bytes, at + 1);
+                if bytes.get(at) == Some(&(open + 2)) {
+                    // Closed at once; goes on below as behind any value.
+                    objects >>= 1;
+                    depth -= 1;
+                    at += 1;
+                } else {
+                    if is_object {
+                        at = check_key(bytes, at)?;
+                    }
+                    continue;
+                }
+            }
+            Some(b'"') => at = check_string(bytes, at)?,
+            Some(_) => at = check_primitive(bytes, at, words)?,
+        }
+        // Behind a value.
+        loop {
+            at = skip_blanks(bytes, at);
+            if depth == 0 {
+                return if at == bytes.len() { Ok(()) } else { Err((at, "text behind the end")) };
+            }
+            let is_object = objects & 1 == 1;
+            match bytes.get(at).copied() {
+                None => return Err((at, CUT)),
+                Some(b',') => {
+                    at = skip_blanks(bytes, at + 1);
+                    if is_object {
+                        at = check_key(bytes, at)?;
+                    }
+                    break;
+                }
+                Some(close) if close == (if is_object { b'}' } else { b']' }) => {
+                    objects >>= 1;
+                    depth -= 1;
+                    at += 1;
+                }
+                Some(_) => return Err((at, "expected a comma or a closing bracket")),
+            }
+        }
+    }
+}
+
+/// Behind the colon of a member, at its value.
+fn check_key(bytes: &[u8], at: usize) -> Result<usize, (usize, &'static str)> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err((at, "expected the name of a member"));
+    }
+    let at = skip_blanks(bytes, check_string(bytes, at)?);
+    if bytes.get(at) != Some(&b':') {
+        return Err((at, "expected a colon"));
+    }
+    Ok(skip_blanks(bytes, at + 1))
+}
+
+fn check_string(bytes: &[u8], start: usize) -> Result<usize, (usize, &'static str)> {
+    let mut at = start + 1;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(found) = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) else {
+            return Err((start, "a string without an end"));
+        };
+        at += found;
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (Some(b'"'), _) => return Ok(at + 1),
+            (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
+            (Some(b'\\'), Some(b'u')) if hex4(bytes, at + 2).is_some() => at += 6,
+            (Some(b'\\'), _) => return Err((at, "an escape that there is not")),
+            _ => return Err((at, "a control character in a string")),
+        }
+    }
+}
+
+fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..)?.first_chunk::<4>()?;
+    digits.iter().try_fold(0, |value, byte| Some(value << 4 | char::from(*byte).to_digit(16)?))
+}
+
+fn check_primitive(bytes: &[u8], at: usize, words: bool) -> Result<usize, (usize, &'static str)> {
+    let end = word_end(bytes, at);
+    let is_known = match bytes.get(at..end).unwrap_or_default() {
+        b"true" | b"false" | b"null" => true,
+        b"Inf" | b"-Inf" | b"NaN" => words,
+        number => is_number(number),
+    };
+    if is_known { Ok(end) } else { Err((at, "expected a value")) }
+}
+
+/// Whether this is a number as JSON writes it.
+pub(super) fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(text);
+    if whole == 0 || whole > 1 && text.first() == Some(&b'0') {
+        return false;
+    }
+    let mut rest = text.get(whole..).unwrap_or_default();
+    if let Some(behind) = rest.strip_prefix(b".") {
+        let places = digits(behind);
+        if places == 0 {
+            return false;
+        }
+        rest = behind.get(places..).unwrap_or_default();
+    }
+    if let [b'e' | b'E', behind @ ..] = rest {
+        let behind = behind.strip_prefix(b"+").or_else(|| behind.strip_prefix(b"-")).unwrap_or(behind);
+        return !behind.is_empty() && digits(behind) == behind.len();
+    }
+    rest.is_empty()
+}
+
+/// A string's characters; half a surrogate pair is the replacement character.
+fn unescape(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((plain, behind)) = rest.split_once('\\') {
+        out.push_str(plain);
+        let mut characters = behind.chars();
+        match characters.next() {
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{C}'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('u') => {
+                let unit = hex4(behind.as_bytes(), 1).unwrap_or(0xFFFD);
+                let low = if behind.get(5..7) == Some("\\u") { hex4(behind.as_bytes(), 7) } else { None };
+                let (code, used) = match (unit, low) {
+                    (0xD800..0xDC00, Some(low @ 0xDC00..0xE000)) => {
+                        (0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00), 11)
+                    }
+                    _ => (unit, 5),
+                };
+                out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                characters = behind.get(used..).unwrap_or_default().chars();
+            }
+            Some(other) => out.push(other),
+            None => {}
+        }
+        rest = characters.as_str();
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_well_formed(text: &str) -> bool {
+        check(text.as_bytes(), DEPTH, false).is_ok()
+    }
+
+    /// Another parser says the same of each.
+    #[test]
+    fn what_is_json() {
+        let texts = [
+            "{}",
+            "[]",
+            " { } ",
+            "[1]",
+            "[1,2]",
+            "{\"a\":1}",
+            "{\"a\":{\"b\":[true,false,null]}}",
+            "\"\\u00e9\\n\\/\"",
+            "-0",
+            "0.5",
+            "1e5",
+            "1E+05",
+            "-1.5e-3",
+            "[[],{},[{}]]",
+            "\n[\t1\r]",
+            "\"é\"",
+            "5",
+            "true",
+            "",
+            "{",
+            "[",
+            "[1",
+            "[1,]",
+            "[,1]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{1:1}",
+            "01",
+            "1.",
+            ".5",
+            "-",
+            "1e",
+            "+1",
+            "tru",
+            "nulll",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\n\"",
+            "[1}",
+            "{]",
+            "1 2",
+            "[] []",
+            "{\"a\":1 \"b\":2}",
+            "[1 2]",
+            "Inf",
+            "[NaN]",
+            "{\"a\":-Inf}",
+            "{\"a\"::1}",
+            "{\"a\":1,,\"b\":2}",
+            "]",
+            "}",
+            ":",
+            ",",
+            "[:1]",
+            "[\"a\":1]",
+            "{\"a\",1}",
+        ];
+        let mut counts = [0; 2];
+        for text in texts {
+            let is_json = serde_json::from_str::<serde_json::Value>(text).is_ok();
+            assert_eq!(is_well_formed(text), is_json, "{text}");
+            counts[usize::from(is_json)] += 1;
+        }
+        assert_eq!(counts, [41, 18]);
+        assert!(check(b"[Inf,-Inf,NaN]", DEPTH, true).is_ok());
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(is_well_formed(&nested(100)));
+        assert_eq!(check(nested(101).as_bytes(), DEPTH, true), Err((100, "too deeply nested")));
+        assert!(is_json(nested(32).as_bytes()) && !is_json(nested(33).as_bytes()));
+        assert!(check("[".repeat(1_000_000).as_bytes(), DEPTH, true).is_err());
+    }
+
+    #[test]
+    fn parts_are_where_they_lie() {
+        let text = r#" [ {"ID" : 7, "a":[1,"]\"",{}], "Type":"Ping"} , {"ID":[8,9],"b\u00e9":null},5]"#;
+        let messages: Vec<_> = Packed::parse(text).unwrap().collect();
+        assert_eq!(messages.len(), 3);
+        assert_eq!((messages[0].id(), messages[0].kind()), (7, Kind::Ping));
+        assert_eq!((messages[1].id(), messages[1].kind()), (8, Kind::Message));
+        assert_eq!((messages[2].id(), messages[2].kind()), (0, Kind::Message));
+        let items: Vec<_> = messages[0].raw().member("a").unwrap().items().map(|item| item.text).collect();
+        assert_eq!(items, ["1", r#""]\"""#, "{}"]);
+        let null = messages[1].raw().member("bé").unwrap();
+        assert!(null.is_null() && text[null.offset..].starts_with("null"));
+        assert!(Packed::parse("[]").unwrap().next().is_none());
+    }
+
+    #[test]
+    fn escapes() {
+        let string = |text: &str| Raw::at(text, 0).string().unwrap().into_owned();
+        assert_eq!(string(r#""\ud83d\ude00\u20ac\b\f\n\r\t\/\\\"""#), "😀€\u{8}\u{c}\n\r\t/\\\"");
+        assert_eq!(string(r#""\ud83d\u0041 \ude00 \ud83d""#), "\u{FFFD}A \u{FFFD} \u{FFFD}");
+    }
+}

@@ -1,0 +1,409 @@
+//! RWF to JSON: messages and their members.
+
+mod containers;
+mod values;
+
+use super::Converter;
+use super::fault::WriteError;
+use super::names::{self, Names};
+use super::text::Text;
+use crate::domain::item::{RequestPayload, View};
+use crate::rwf::{
+    AckHeader, CloseHeader, Conflation, Container, Domain, Flags, GenericHeader, Header, Key, MessageView,
+    NameType, PostHeader, PostUserInfo, Qos, RefreshHeader, RequestHeader, SetDefinitions, State, StateCode,
+    StatusHeader, UpdateHeader, flags,
+};
+
+impl Converter<'_> {
+    /// Appends a message's text, one object, to `out`. Returns how many of its fields were left out because the dictionary
+    /// does not have them. Members that are as the protocol assumes them are not written.
+    ///
+    /// Costs no allocation but that of `out`, where it has to grow (bench `json`).
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are not what RWF says, containers nested too deep, more text than the settings allow; `out` is then as it
+    /// was.
+    pub fn write(&self, message: &MessageView<'_>, out: &mut Vec<u8>) -> Result<usize, WriteError> {
+        let mut text = Text::new(out);
+        let start = text.len();
+        self.append(message, &mut text).inspect_err(|_| text.truncate(start))
+    }
+
+    pub(super) fn append(&self, message: &MessageView<'_>, out: &mut Text<'_>) -> Result<usize, WriteError> {
+        let end = out.len().saturating_add(self.settings.most_text);
+        let mut writing = Writing { converter: self, out, end, left_out: 0 };
+        writing.message(message, 0)?;
+        writing.bounded()?;
+        Ok(writing.left_out)
+    }
+}
+
+/// A message on its way to text.
+struct Writing<'w, 'o> {
+    converter: &'w Converter<'w>,
+    out: &'w mut Text<'o>,
+    /// How long the text may become.
+    end: usize,
+    /// Fields that the dictionary does not have.
+    left_out: usize,
+}
+
+impl Writing<'_, '_> {
+    /// Whether there may be more text; asked for each entry, so that no message costs much more than it may.
+    fn bounded(&self) -> Result<(), WriteError> {
+        if self.out.len() > self.end {
+            Err(WriteError::TooLong(self.converter.settings.most_text))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn message(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
+        let header = message.header()?;
+        // The payload of these two is members of their own.
+        let payload = match header {
+            Header::Request(_) | Header::Close(_) => RequestPayload::read(message)?,
+            _ => RequestPayload::default(),
+        };
+        self.out.begin(b'{');
+        match payload.streams {
+            Some(streams) if matches!(header, Header::Close(_)) => {
+                self.numbers("ID", streams.iter().flatten());
+            }
+            _ => {
+                self.out.key("ID");
+                self.out.signed(header.stream_id().into());
+            }
+        }
+        self.out.key("Type");
+        self.out.code(names::CLASSES, header.class().0);
+        if header.domain() != Domain::MARKET_PRICE {
+            self.out.key("Domain");
+            match header.domain().name() {
+                Some(name) => self.out.utf8(name.as_bytes()),
+                None => self.out.unsigned(header.domain().0.into()),
+            }
+        }
+        match &header {
+            Header::Request(header) => self.request(header, &payload, depth)?,
+            Header::Refresh(header) => self.refresh(header, depth)?,
+            Header::Status(header) => self.status(header, depth)?,
+            Header::Update(header) => self.update(header, depth)?,
+            Header::Close(header) => self.close(header),
+            Header::Ack(header) => self.ack(header, depth)?,
+            Header::Generic(header) => self.generic(header, depth)?,
+            Header::Post(header) => self.post(header, depth)?,
+        }
+        if !matches!(header, Header::Request(_) | Header::Close(_)) {
+            let container = Container::parse(message.container(), message.payload(), &SetDefinitions::NONE)?;
+            self.payload(&container, message.container(), depth)?;
+        }
+        self.out.end(b'}');
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        header: &RequestHeader<'_>,
+        payload: &RequestPayload<'_>,
+        depth: usize,
+    ) -> Result<(), WriteError> {
+        use flags::request as flag;
+        if let Some(priority) = header.priority {
+            self.out.key("Priority");
+            self.out.begin(b'{');
+            self.unsigned("Class", Some(priority.class));
+            self.unsigned("Count", Some(priority.count));
+            self.out.end(b'}');
+        }
+        self.flag("Streaming", header.flags.has(flag::STREAMING), true);
+        self.flag("KeyInUpdates", header.flags.has(flag::MSG_KEY_IN_UPDATES), true);
+        self.flag("ConfInfoInUpdates", header.flags.has(flag::CONF_INFO_IN_UPDATES), false);
+        self.flag("Refresh", !header.flags.has(flag::NO_REFRESH), true);
+        self.flag("Pause", header.flags.has(flag::PAUSE), false);
+        self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
+        self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
+        self.bytes("ExtHdr", header.extended_header);
+        self.qos("Qos", header.qos);
+        self.qos("WorstQos", header.worst_qos);
+        self.key(Some(&header.key), header.domain, payload, depth)?;
+        match payload.view {
+            Some(View::Fids(fids)) => {
+                self.word("ViewType", "FidList");
+                self.numbers("View", fids.iter().flatten());
+            }
+            Some(View::Names(names)) => {
+                self.word("ViewType", "NameList");
+                self.texts("View", names.iter().flatten());
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self, header: &RefreshHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::refresh as flag;
+        self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+        self.state(Some(&header.state));
+        self.qos("Qos", header.qos);
+        self.flag("Solicited", header.flags.has(flag::SOLICITED), true);
+        self.flag("Complete", header.flags.has(flag::REFRESH_COMPLETE), true);
+        self.flag("ClearCache", header.flags.has(flag::CLEAR_CACHE), true);
+        self.flag("DoNotCache", header.flags.has(flag::DO_NOT_CACHE), false);
+        self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
+        self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
+        self.unsigned("SeqNumber", header.sequence);
+        self.unsigned("PartNumber", header.part);
+        self.post_user_info(header.post_user_info);
+        self.bytes("PermData", header.permission_data);
+        self.bytes("ExtHdr", header.extended_header);
+        Ok(())
+    }
+
+    fn status(&mut self, header: &StatusHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::status as flag;
+        self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+        self.state(header.state.as_ref());
+        self.flag("ClearCache", header.flags.has(flag::CLEAR_CACHE), false);
+        self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
+        self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
+        self.post_user_info(header.post_user_info);
+        self.bytes("PermData", header.permission_data);
+        self.bytes("ExtHdr", header.extended_header);
+        Ok(())
+    }
+
+    fn update(&mut self, header: &UpdateHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::update as flag;
+        self.code("UpdateType", names::UPDATE_TYPES, header.update_type.0);
+        // What nearly every update has: none of what follows.
+        if header.flags != Flags::NONE {
+            self.flag("DoNotCache", header.flags.has(flag::DO_NOT_CACHE), false);
+            self.flag("DoNotConflate", header.flags.has(flag::DO_NOT_CONFLATE), false);
+            self.flag("DoNotRipple", header.flags.has(flag::DO_NOT_RIPPLE), false);
+            self.flag("Discardable", header.flags.has(flag::DISCARDABLE), false);
+            self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+            self.unsigned("SeqNumber", header.sequence);
+            self.conflation(header.conflation);
+            self.post_user_info(header.post_user_info);
+            self.bytes("PermData", header.permission_data);
+            self.bytes("ExtHdr", header.extended_header);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, header: &CloseHeader<'_>) {
+        self.flag("Ack", header.flags.has(flags::close::ACK), false);
+        self.bytes("ExtHdr", header.extended_header);
+    }
+
+    fn ack(&mut self, header: &AckHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::ack as flag;
+        self.unsigned("AckID", Some(header.ack_id));
+        if let Some(code) = header.nak_code {
+            self.code("NakCode", names::NAK_CODES, code.0);
+        }
+        if let Some(text) = header.text {
+            self.out.key("Text");
+            self.out.utf8(text);
+        }
+        self.flag("Private", header.flags.has(flag::PRIVATE_STREAM), false);
+        self.flag("Qualified", header.flags.has(flag::QUALIFIED_STREAM), false);
+        self.unsigned("SeqNumber", header.sequence);
+        self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+        self.bytes("ExtHdr", header.extended_header);
+        Ok(())
+    }
+
+    fn generic(&mut self, header: &GenericHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::generic as flag;
+        self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+        self.flag("Complete", header.flags.has(flag::MESSAGE_COMPLETE), true);
+        self.flag("ProviderDriven", header.flags.has(flag::PROVIDER_DRIVEN), false);
+        self.unsigned("SeqNumber", header.sequence);
+        self.unsigned("SecSeqNumber", header.secondary_sequence);
+        self.unsigned("PartNumber", header.part);
+        self.bytes("PermData", header.permission_data);
+        self.bytes("ExtHdr", header.extended_header);
+        Ok(())
+    }
+
+    fn post(&mut self, header: &PostHeader<'_>, depth: usize) -> Result<(), WriteError> {
+        use flags::post as flag;
+        self.post_user_info(Some(header.post_user_info));
+        self.unsigned("PostID", header.post_id);
+        self.unsigned("SeqNumber", header.sequence);
+        self.flag("Ack", header.flags.has(flag::ACK), false);
+        self.flag("Complete", header.flags.has(flag::POST_COMPLETE), true);
+        self.unsigned("PartNumber", header.part);
+        self.unsigned("PostUserRights", header.post_user_rights);
+        self.key(header.key.as_ref(), header.domain, &RequestPayload::default(), depth)?;
+        self.bytes("PermData", header.permission_data);
+        self.bytes("ExtHdr", header.extended_header);
+        Ok(())
+    }
+
+    /// The key, with the names of a batch in place of its name.
+    fn key(
+        &mut self,
+        key: Option<&Key<'_>>,
+        domain: Domain,
+        payload: &RequestPayload<'_>,
+        depth: usize,
+    ) -> Result<(), WriteError> {
+        let Some(key) = key else { return Ok(()) };
+        self.out.key("Key");
+        self.out.begin(b'{');
+        if let Some(id) = key.service_id {
+            self.out.key("Service");
+            match self.converter.services.name(id) {
+                Some(name) => self.out.utf8(name.as_bytes()),
+                None => self.out.unsigned(id.into()),
+            }
+        }
+        match (payload.items, key.name) {
+            (Some(items), _) => self.texts("Name", items.iter().flatten()),
+            // How a login with a token says in RWF that it has no name.
+            (None, Some([0])) if key.name_type == Some(AUTHN_TOKEN) && domain == Domain::LOGIN => {}
+            (None, Some(name)) => {
+                self.out.key("Name");
+                self.out.utf8(name);
+            }
+            (None, None) => {}
+        }
+        if let Some(name_type) = key.name_type.filter(|name_type| *name_type != NameType::RIC) {
+            let names = if domain == Domain::LOGIN { names::LOGIN_NAME_TYPES } else { names::NAME_TYPES };
+            self.code("NameType", names, name_type.0);
+        }
+        self.unsigned("Filter", key.filter);
+        if let Some(identifier) = key.identifier {
+            self.out.key("Identifier");
+            self.out.signed(identifier.into());
+        }
+        if let Some(attributes) = key.attributes {
+            self.payload(&attributes.open()?, attributes.container, depth)?;
+        }
+        self.out.end(b'}');
+        Ok(())
+    }
+
+    fn state(&mut self, state: Option<&State<'_>>) {
+        if let Some(state) = state {
+            self.out.key("State");
+            self.state_object(state);
+        }
+    }
+
+    fn state_object(&mut self, state: &State<'_>) {
+        self.out.begin(b'{');
+        self.code("Stream", names::STREAM_STATES, state.stream.0);
+        self.code("Data", names::DATA_STATES, state.data.0);
+        if state.code != StateCode::NONE {
+            self.code("Code", names::STATE_CODES, state.code.0);
+        }
+        self.out.key("Text");
+        self.out.utf8(state.text);
+        self.out.end(b'}');
+    }
+
+    fn qos(&mut self, name: &str, qos: Option<Qos>) {
+        if let Some(qos) = qos {
+            self.out.key(name);
+            self.qos_object(qos);
+        }
+    }
+
+    fn qos_object(&mut self, qos: Qos) {
+        self.out.begin(b'{');
+        self.code("Timeliness", names::TIMELINESS, qos.timeliness.0);
+        self.code("Rate", names::RATES, qos.rate.0);
+        self.flag("Dynamic", qos.dynamic, false);
+        self.unsigned("TimeInfo", (qos.timeliness.0 > 2).then_some(qos.time_info));
+        self.unsigned("RateInfo", (qos.rate.0 > 2).then_some(qos.rate_info));
+        self.out.end(b'}');
+    }
+
+    fn conflation(&mut self, conflation: Option<Conflation>) {
+        if let Some(conflation) = conflation {
+            self.out.key("ConflationInfo");
+            self.out.begin(b'{');
+            self.unsigned("Count", Some(conflation.count));
+            self.unsigned("Time", Some(conflation.time_ms));
+            self.out.end(b'}');
+        }
+    }
+
+    fn post_user_info(&mut self, info: Option<PostUserInfo>) {
+        if let Some(info) = info {
+            self.out.key("PostUserInfo");
+            self.out.begin(b'{');
+            self.out.key("Address");
+            self.out.raw(b"\"");
+            for (n, byte) in info.address.to_be_bytes().into_iter().enumerate() {
+                if n > 0 {
+                    self.out.raw(b".");
+                }
+                self.out.unsigned(byte.into());
+            }
+            self.out.raw(b"\"");
+            self.unsigned("UserID", Some(info.user_id));
+            self.out.end(b'}');
+        }
+    }
+
+    /// A flag that is not as the protocol assumes it.
+    fn flag(&mut self, name: &str, value: bool, assumed: bool) {
+        if value != assumed {
+            self.out.key(name);
+            self.out.boolean(value);
+        }
+    }
+
+    fn unsigned(&mut self, name: &str, value: Option<impl Into<u64>>) {
+        if let Some(value) = value {
+            self.out.key(name);
+            self.out.unsigned(value.into());
+        }
+    }
+
+    fn bytes(&mut self, name: &str, value: Option<&[u8]>) {
+        if let Some(value) = value {
+            self.out.key(name);
+            self.out.base64(value);
+        }
+    }
+
+    fn code(&mut self, name: &str, names: Names, number: u8) {
+        self.out.key(name);
+        self.out.code(names, number);
+    }
+
+    fn word(&mut self, name: &str, word: &str) {
+        self.out.key(name);
+        self.out.utf8(word.as_bytes());
+    }
+
+    fn numbers(&mut self, name: &str, items: impl Iterator<Item = impl Into<i64>>) {
+        self.out.key(name);
+        self.out.begin(b'[');
+        for item in items {
+            self.out.separate();
+            self.out.signed(item.into());
+        }
+        self.out.end(b']');
+    }
+
+    fn texts<'a>(&mut self, name: &str, items: impl Iterator<Item = &'a [u8]>) {
+        self.out.key(name);
+        self.out.begin(b'[');
+        for item in items {
+            self.out.separate();
+            self.out.utf8(item);
+        }
+        self.out.end(b']');
+    }
+}
+
+/// An authentication token, in the login domain.
+pub(super) const AUTHN_TOKEN: NameType = NameType(5);
