@@ -8,6 +8,7 @@ mod mutations;
 mod peers;
 mod readers;
 mod servers;
+mod texts;
 
 use std::path::{Path, PathBuf};
 
@@ -72,4 +73,19 @@ fn a_consumer_holds() {
 #[test]
 fn an_ni_provider_holds() {
     mutations::each(&answers(), 10_000, servers::ni_provider);
+}
+
+/// A corpus of texts, one with every member, container and type.
+fn texts_corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/json")
+}
+
+#[test]
+fn texts_hold() {
+    mutations::each(&texts_corpus(), 20_000, texts::text);
+}
+
+#[test]
+fn messages_hold_as_texts() {
+    mutations::each(&corpus(), 20_000, texts::rwf);
 }
