@@ -25,8 +25,8 @@ use crate::rwf::DataType;
 
 /// One row of the direct table for each of the 65,536 ids.
 const IDS: usize = 1 << 16;
-/// A row of the direct table without a field.
-const NO_FIELD: u16 = u16::MAX;
+/// A row of a direct table without a place.
+const NONE: u16 = u16::MAX;
 
 /// A field dictionary: what every field id means.
 ///
@@ -41,8 +41,8 @@ pub struct Dictionary {
     places: Table<u16>,
     names: HashMap<Box<str>, Fid>,
     tables: Vec<EnumerationTable>,
-    /// By id: the place in `tables`.
-    enumerated: HashMap<Fid, usize>,
+    /// By id taken as u16: the place in `tables`.
+    enumerated: Table<u16>,
     field_tags: Vec<(Box<str>, Box<str>)>,
     enumeration_tags: Vec<(Box<str>, Box<str>)>,
 }
@@ -74,10 +74,10 @@ impl Dictionary {
         Self {
             fields: Vec::new(),
             types: Table::of(DataType::UNKNOWN),
-            places: Table::of(NO_FIELD),
+            places: Table::of(NONE),
             names: HashMap::new(),
             tables: Vec::new(),
-            enumerated: HashMap::new(),
+            enumerated: Table::of(NONE),
             field_tags: Vec::new(),
             enumeration_tags: Vec::new(),
         }
@@ -159,9 +159,10 @@ impl Dictionary {
     }
 
     /// The values of an enumerated field.
+    #[inline]
     #[must_use]
     pub fn enumeration(&self, fid: Fid) -> Option<&EnumerationTable> {
-        self.tables.get(*self.enumerated.get(&fid)?)
+        self.tables.get(usize::from(self.enumerated.row(fid)))
     }
 
     /// Every table of enumerations in the order of the file.
@@ -170,6 +171,7 @@ impl Dictionary {
     }
 
     /// What an enumerated value shows as; `None` if the dictionary does not have it.
+    #[inline]
     #[must_use]
     pub fn display(&self, fid: Fid, value: u16) -> Option<&str> {
         self.enumeration(fid)?.value(value).map(|value| value.display.as_ref())

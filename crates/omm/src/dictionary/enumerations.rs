@@ -15,8 +15,8 @@ use super::lines::{Columns, Line, lines};
 use crate::Fid;
 use crate::rwf::Rmtes;
 
-/// More tables than any file has: each takes at least one field id.
-const MOST_TABLES: usize = 1 << 16;
+/// More tables than any file has, as each takes at least one field id; and as many as a row of [`Dictionary`] can tell apart.
+const MOST_TABLES: usize = super::NONE as usize;
 
 /// The values that one or more enumerated fields can take.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,8 +55,18 @@ impl EnumerationTable {
     }
 
     /// One value.
+    #[inline]
     #[must_use]
     pub fn value(&self, number: u16) -> Option<&EnumeratedValue> {
+        // Most tables begin at 0 and leave nothing out: the number is the place.
+        match self.values.get(usize::from(number)) {
+            Some(value) if value.number == number => Some(value),
+            _ => self.searched(number),
+        }
+    }
+
+    /// A value of a table that has gaps.
+    fn searched(&self, number: u16) -> Option<&EnumeratedValue> {
         let place = self.values.binary_search_by_key(&number, |value| value.number).ok()?;
         self.values.get(place)
     }
@@ -119,13 +129,14 @@ pub(super) fn parse(text: &str, dictionary: &mut Dictionary) -> Result<(), Dicti
 impl Dictionary {
     /// Says that a field of the dictionary has `table`, the next to be added.
     pub(super) fn share(&mut self, fid: Fid, table: &mut EnumerationTable) -> Result<(), Problem> {
-        if self.enumerated.contains_key(&fid) {
+        if self.enumerated.row(fid) != super::NONE {
             return Err(Problem::SecondTable(fid));
         }
-        if self.tables.len() >= MOST_TABLES {
-            return Err(Problem::TooMany(MOST_TABLES));
-        }
-        self.enumerated.insert(fid, self.tables.len());
+        let place = match u16::try_from(self.tables.len()) {
+            Ok(place) if place < super::NONE => place,
+            _ => return Err(Problem::TooMany(MOST_TABLES)),
+        };
+        self.enumerated.set(fid, place);
         table.fids.push(fid);
         Ok(())
     }

@@ -213,9 +213,9 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
     }
     let place = dictionary.fields.len();
     // All 65,536 ids but one can be in use.
-    let most = usize::from(super::NO_FIELD);
+    let most = usize::from(super::NONE);
     match u16::try_from(place) {
-        Ok(place) if place != super::NO_FIELD => {
+        Ok(place) if place != super::NONE => {
             dictionary.types.set(field.fid, field.data_type);
             dictionary.places.set(field.fid, place);
         }
