@@ -58,6 +58,24 @@ impl Hint {
     }
 }
 
+/// By what a mantissa is multiplied and divided, by hint. All of these are exact as doubles.
+const SCALES: [[f64; 2]; Hint::FRACTION_MAX.0 as usize + 1] = {
+    let mut scales = [[1.0; 2]; Hint::FRACTION_MAX.0 as usize + 1];
+    let mut hint = 0;
+    while hint < scales.len() {
+        let (ten, two) = Hint(hint as u8).powers();
+        let mut power = 1_u64;
+        let mut left = ten.unsigned_abs();
+        while left > 0 {
+            power *= 10;
+            left -= 1;
+        }
+        scales[hint] = if ten > 0 { [power as f64, 1.0] } else { [1.0, (power << two) as f64] };
+        hint += 1;
+    }
+    scales
+};
+
 /// A decimal or fractional number that keeps the form in which it was published.
 ///
 /// `==` compares the form: 1.0 and 1 differ. [`Real::compare`] compares the value. Formatting gives exact decimal
@@ -162,19 +180,15 @@ impl Real {
     }
 
     /// The nearest double, within one unit in the last place where the mantissa needs more than 53 bits.
+    #[inline]
     #[must_use]
     pub fn to_f64(self) -> f64 {
-        match self.hint {
-            Hint::INFINITY => f64::INFINITY,
-            Hint::MINUS_INFINITY => f64::NEG_INFINITY,
-            hint if !hint.is_known() || hint == Hint::NAN => f64::NAN,
-            hint => {
-                // Powers of ten up to 10^22 are exact doubles, so one rounding is left.
-                let (ten, two) = hint.powers();
-                let scaled = self.mantissa as f64;
-                let scaled = if ten < 0 { scaled / 10_f64.powi(-ten) } else { scaled * 10_f64.powi(ten) };
-                scaled / f64::from(1_u32 << two)
-            }
+        match (SCALES.get(usize::from(self.hint.0)), self.hint) {
+            // One of the two is 1, so that there is one rounding at most besides the mantissa's own.
+            (Some([times, by]), _) => self.mantissa as f64 * times / by,
+            (None, Hint::INFINITY) => f64::INFINITY,
+            (None, Hint::MINUS_INFINITY) => f64::NEG_INFINITY,
+            (None, _) => f64::NAN,
         }
     }
 
@@ -328,7 +342,12 @@ mod tests {
         assert_eq!(real(12345, 12).to_f64(), 123.45);
         assert_eq!(real(12345, 30).to_f64(), 48.22265625);
         assert_eq!(real(-1, 21).to_f64(), -1e7);
+        for hint in 0..=Hint::FRACTION_MAX.0 {
+            let value = real(3, hint);
+            assert_eq!(value.to_f64(), value.to_string().parse::<f64>().unwrap(), "{hint}");
+        }
         assert!(Real::NAN.to_f64().is_nan());
+        assert!(real(1, 31).to_f64().is_nan());
         assert_eq!(Real::MINUS_INFINITY.to_f64(), f64::NEG_INFINITY);
     }
 }
