@@ -82,6 +82,18 @@ impl Date {
         }
     }
 
+    /// A date of the first `len` bytes of `ahead`, if they are one and not blank.
+    #[inline]
+    pub(crate) fn ahead(len: usize, ahead: &[u8]) -> Option<Self> {
+        match ahead.first_chunk::<4>() {
+            Some(bytes) if len == 4 && *bytes != [0; 4] => {
+                let [day, month, high, low] = *bytes;
+                Some(Self { day, month, year: u16::from_be_bytes([high, low]) })
+            }
+            _ => None,
+        }
+    }
+
     #[inline]
     pub(crate) const fn encode(self) -> [u8; 4] {
         let [high, low] = self.year.to_be_bytes();
