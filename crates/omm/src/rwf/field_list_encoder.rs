@@ -1,11 +1,11 @@
 //! FIELD_LIST, written (RWF chapter 4).
 
 use super::field_list::{HAS_INFO, HAS_STANDARD_DATA};
-use super::number::{encode_int_wide, encode_uint_wide};
+use super::number::{encode_int_wide, encode_uint_wide, widen};
 use super::set_data::{encode_set, write_set};
 use super::{
-    ArrayEncoder, DataType, Date, DateTime, Info, Qos, Real, SetDataEncoder, SetDefinition, State, Time,
-    Value, Writer,
+    ArrayEncoder, DataType, Date, DateTime, Info, Qos, Real, Rmtes, SetDataEncoder, SetDefinition, State,
+    Time, Value, Writer,
 };
 use crate::{Fid, Full, Refused};
 
@@ -125,7 +125,7 @@ impl<'a> FieldListEncoder<'a> {
         let count = self.count.checked_add(1).ok_or(Full)?;
         let Some(slot) = self.slot() else {
             let (bytes, len) = value.encode();
-            return self.raw(fid, bytes.get(..len).unwrap_or_default());
+            return self.long(fid, bytes.get(..len).unwrap_or_default());
         };
         let [fid_high, fid_low] = fid.0.to_be_bytes();
         slot[..4].copy_from_slice(&[fid_high, fid_low, 1 + len as u8, value.hint.0]);
@@ -235,19 +235,23 @@ impl<'a> FieldListEncoder<'a> {
     }
 
     /// A value of any type.
+    #[inline]
     pub fn value(&mut self, fid: Fid, value: &Value<'_>) -> Result<(), Full> {
-        match value {
-            Value::State(state) => self.state(fid, state),
-            Value::Array(array) => self.in_place(fid, |out| {
-                let mut writer = Writer::new(out);
-                array.write(&mut writer)?;
-                Ok(writer.len())
-            }),
-            _ => match (value.text(), value.short()) {
-                (Some(text), _) => self.raw(fid, text),
-                (None, Some((bytes, len))) => self.raw(fid, bytes.get(..len).unwrap_or_default()),
-                (None, None) => Err(Full),
-            },
+        // What price records are made of, in line; all else by a call.
+        match *value {
+            Value::Real(value) => self.real(fid, value),
+            Value::UInt(value) => self.uint(fid, value),
+            Value::Enum(value) => self.enumeration(fid, value),
+            Value::Rmtes(Rmtes(value)) => self.raw(fid, value),
+            Value::Time(value) => self.time(fid, value),
+            Value::Date(value) => self.date(fid, value),
+            Value::Blank => self.blank(fid),
+            _ => {
+                let count = self.count.checked_add(1).ok_or(Full)?;
+                self.at = rarer(self.out, self.at, fid, value)?;
+                self.count = count;
+                Ok(())
+            }
         }
     }
 
@@ -299,7 +303,20 @@ impl<'a> FieldListEncoder<'a> {
     /// A value's bytes as they are.
     #[inline]
     pub fn raw(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
-        self.whole(fid, |w| w.b16(value, "field value"))
+        // Codes and names of a few letters are most of all texts: a word in registers, and no call to copy it.
+        match widen(value) {
+            Some(wide) => self.short(fid, wide << (64 - 8 * value.len()), value.len()),
+            None => self.long(fid, value),
+        }
+    }
+
+    /// As [`FieldListEncoder::raw`] for a value or a place that no [`SLOT`] is for.
+    #[inline]
+    fn long(&mut self, fid: Fid, value: &[u8]) -> Result<(), Full> {
+        let count = self.count.checked_add(1).ok_or(Full)?;
+        self.at = append(self.out, self.at, fid, value)?;
+        self.count = count;
+        Ok(())
     }
 
     /// One field written by `write`, or none.
@@ -330,7 +347,7 @@ impl<'a> FieldListEncoder<'a> {
     fn short(&mut self, fid: Fid, wide: u64, len: usize) -> Result<(), Full> {
         let count = self.count.checked_add(1).ok_or(Full)?;
         let Some(slot) = self.slot() else {
-            return self.raw(fid, wide.to_be_bytes().get(..len).unwrap_or_default());
+            return self.long(fid, wide.to_be_bytes().get(..len).unwrap_or_default());
         };
         slot[..2].copy_from_slice(&fid.0.to_be_bytes());
         slot[2] = len as u8;
@@ -339,6 +356,34 @@ impl<'a> FieldListEncoder<'a> {
         self.count = count;
         Ok(())
     }
+}
+
+// The two below know the buffer and the place, not the encoder: so that one stays in registers around the calls.
+
+/// Writes a field of any length at `at`; returns where it ends.
+fn append(out: &mut [u8], at: usize, fid: Fid, value: &[u8]) -> Result<usize, Full> {
+    let mut list = FieldListEncoder { out, at, count: 0, count_at: at };
+    list.whole(fid, |w| w.b16(value, "field value"))?;
+    Ok(list.at)
+}
+
+/// Writes a field of a type that price records seldom have at `at`; returns where it ends.
+fn rarer(out: &mut [u8], at: usize, fid: Fid, value: &Value<'_>) -> Result<usize, Full> {
+    let mut list = FieldListEncoder { out, at, count: 0, count_at: at };
+    match value {
+        Value::State(state) => list.state(fid, state),
+        Value::Array(array) => list.in_place(fid, |out| {
+            let mut writer = Writer::new(out);
+            array.write(&mut writer)?;
+            Ok(writer.len())
+        }),
+        _ => match (value.text(), value.short()) {
+            (Some(text), _) => list.raw(fid, text),
+            (None, Some((bytes, len))) => list.raw(fid, bytes.get(..len).unwrap_or_default()),
+            (None, None) => Err(Full),
+        },
+    }?;
+    Ok(list.at)
 }
 
 /// Writes a field list of set data alone to the start of `out`, the values by `write`; returns its length.

@@ -54,7 +54,7 @@ pub(crate) const fn encode_enum(value: u16) -> ([u8; 2], usize) {
 /// One to eight bytes as a number with zeros in front. Two loads that may overlap instead of a loop: the length
 /// of a price changes from message to message, and a loop's branches with it.
 #[inline]
-fn widen(data: &[u8]) -> Option<u64> {
+pub(crate) fn widen(data: &[u8]) -> Option<u64> {
     let len = data.len();
     if len > 8 {
         return None;
