@@ -83,6 +83,11 @@ bench-peers-itch: ## ITCH decoding and books beside other libraries (PEERS_SRC=F
 	$(if $(PEERS_SRC),PEERS_SRC=$(PEERS_SRC) )$(CARGO) run --release --manifest-path peers/itch/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/itch.md) $(ARGS)
 .PHONY: bench-peers-itch
 
+bench-peers-rwf: ## the RWF codec beside LSEG's C library, built by you in the folder RTSDK=DIR; DOC=1 writes docs/benchmarks/rwf.md
+	@scripts/setup bench-peers
+	$(if $(RTSDK),RTSDK='$(RTSDK)' )$(CARGO) run --release --manifest-path peers/rwf/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/rwf.md) $(ARGS)
+.PHONY: bench-peers-rwf
+
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
 	@scripts/setup build
 	scripts/pgo
