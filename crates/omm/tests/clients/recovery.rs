@@ -4,7 +4,7 @@ use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Group, Info, Load, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState};
 use tapeline_omm::role::consumer::{ItemRequest, ServiceName, Settings};
-use tapeline_omm::rwf::{DataState, Domain, MapAction, StateCode, StreamState};
+use tapeline_omm::rwf::{DataState, Domain, MapAction, StateCode, StreamState, flags};
 
 use super::desk::{Desk, SECOND, answer, flags_of, image, login_refresh, status, update};
 
@@ -215,6 +215,37 @@ fn a_service_that_goes_takes_its_items_with_it_until_it_is_back() {
         directory::encode_refresh(2, directory::SOLICITED, 3, &[service(8, "OTHER")], &mut out).unwrap();
     desk.feed(&out[..len]);
     assert_eq!(desk.heard()[0], "item 1: OPEN/SUSPECT/NONE \"The service is lost.\"");
+}
+
+#[test]
+fn a_directory_in_parts_takes_away_only_what_no_part_names() {
+    let mut desk = Desk::ready(Settings::default());
+    let part = |of, services: &[ServiceEntry]| {
+        let mut out = vec![0; 1024];
+        let len = directory::encode_refresh(2, of, 3, services, &mut out).unwrap();
+        out.truncate(len);
+        out
+    };
+    let (first, last) = (flags::refresh::CLEAR_CACHE, flags::refresh::REFRESH_COMPLETE);
+    desk.feed(&part(directory::SOLICITED, &[service(1, "FEED"), service(2, "OTHER")]));
+    desk.open("A", 1);
+    desk.open("B", 2);
+    desk.feed(&answer(3));
+    desk.feed(&answer(4));
+    desk.sent();
+    desk.heard();
+    desk.feed(&part(first, &[service(2, "OTHER")]));
+    desk.feed(&part(last, &[service(1, "FEED")]));
+    assert_eq!((desk.sent(), desk.heard()), (vec![], vec!["directory".to_owned(); 2]));
+    // A part that is damaged takes nothing away; one that is whole and does not name it does.
+    let mut damaged = part(last, &[service(2, "OTHER"), service(3, "THIRD")]);
+    damaged.truncate(damaged.len() - 4);
+    desk.feed(&part(first, &[]));
+    desk.feed(&damaged);
+    assert!(desk.heard().iter().all(|heard| !heard.starts_with("item")));
+    desk.feed(&part(first, &[]));
+    desk.feed(&part(last, &[service(2, "OTHER")]));
+    assert_eq!(desk.heard()[1], "item 1: OPEN/SUSPECT/NONE \"The service is lost.\"");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
 use crate::role::loading::{DownloadFailed, Loaded, Loading};
 use crate::role::{Outbox, Queue, Sent};
 use crate::rwf::{
-    CloseHeader, DataState, DataType, Domain, Header, Key, MapAction, MessageView, RequestHeader,
+    CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MapAction, MessageView, RequestHeader,
     StreamState, flags,
 };
 use crate::{Dictionary, State};
@@ -67,6 +67,8 @@ pub(super) struct Connection {
     pub(super) features: Features,
     loading: Option<Box<Loading>>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
+    /// The services named so far by a directory that is being given anew, in one part or several.
+    renewing: Option<HashSet<u16>>,
 }
 
 impl Connection {
@@ -299,10 +301,8 @@ impl Consumer {
             }
         }
         if message.container() == DataType::MAP && matches!(header, Header::Refresh(_) | Header::Update(_)) {
-            if let Header::Refresh(refresh) = header
-                && refresh.flags.has(flags::refresh::CLEAR_CACHE)
-            {
-                self.forget_services(message, out, app);
+            if let Header::Refresh(refresh) = header {
+                self.forget_services(message, refresh.flags, out, app);
             }
             if let Err(fault) = self.take_services(message.payload(), out, app) {
                 self.tell_malformed(fault, out, app);
@@ -322,16 +322,27 @@ impl Consumer {
         self.ask_for_dictionaries(out);
     }
 
-    /// A directory that is given anew: services that are not in it any more are gone.
+    /// A directory that is given anew: services that none of its parts names are gone with the last part. One that cannot be
+    /// read whole takes nothing away.
     fn forget_services(
         &mut self,
         message: &MessageView<'_>,
+        of: Flags,
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
-        let mut named = HashSet::new();
-        if let Ok(services) = directory::services(message.payload()) {
-            named.extend(services.map_while(Result::ok).map(|service| service.id));
+        if of.has(flags::refresh::CLEAR_CACHE) {
+            self.connection.renewing = Some(HashSet::new());
+        }
+        let Some(mut named) = self.connection.renewing.take() else { return };
+        let Ok(services) = directory::services(message.payload()) else { return };
+        for service in services {
+            let Ok(service) = service else { return };
+            named.insert(service.id);
+        }
+        if !of.has(flags::refresh::REFRESH_COMPLETE) {
+            self.connection.renewing = Some(named);
+            return;
         }
         let gone: Vec<_> =
             self.directory.services().map(|service| service.id).filter(|id| !named.contains(id)).collect();
