@@ -5,7 +5,8 @@
 use tapeline_feed::Framing;
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, Restart, Settings, Sink};
-use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::recover::{self, Client, Rejected};
+use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
 use tapeline_measure::Nanos;
 
 const SESSION: Session = Session(*b"SESSION-01");
@@ -237,6 +238,75 @@ fn what_is_set_aside_when_nothing_more_comes_is_told_too() {
     assert_eq!(rig.at(2, Line::A, &end_of_session(SESSION, 3)), []);
     rig.arbiter.flush(&mut rig.log);
     assert_eq!(rig.log.0, [Reset, Message(2, 1), Message(2, 2), End(3)]);
+}
+
+/// Messages 11 and 12 are missing and asked for, and again of the numbering that begins then.
+struct Asking {
+    rig: Rig,
+    client: Client,
+}
+
+impl Asking {
+    const TIMEOUT_MS: u64 = 100;
+
+    fn new(max_tries: u32) -> Self {
+        let settings =
+            Settings { recovery_age_ns: 60_000 * MS, expire_on_packet: false, ..Settings::default() };
+        let timeout_ns = Self::TIMEOUT_MS * MS;
+        let client = Client::new(recover::Settings { max_tries, timeout_ns, ..recover::Settings::default() });
+        let mut asking = Self { rig: Rig::new(settings), client };
+        asking.rig.run(1, 11);
+        asking.rig.run(13, 23);
+        assert_eq!(asking.ask(1), Some(Request::for_gap(SESSION, 11, 12)));
+        asking
+    }
+
+    /// What the client asks for.
+    fn ask(&mut self, ms: u64) -> Option<Request> {
+        self.client.update(SESSION, self.rig.arbiter.missing(), Nanos(ms * MS));
+        self.client.poll(Nanos(ms * MS)).map(|ask| ask.request)
+    }
+
+    /// The numbers begin again, and the same two messages are missing.
+    fn begins_again(&mut self, ms: u64) -> Vec<Event> {
+        let mut came = Vec::new();
+        for (from, to) in [(1, 6), (6, 11), (13, 23)] {
+            came.extend(self.rig.at(ms, Line::A, &packet(2, from, to)));
+        }
+        self.client.begin_again();
+        came
+    }
+}
+
+#[test]
+fn an_answer_to_a_request_for_the_numbering_before_is_not_taken_for_the_next() {
+    let mut asking = Asking::new(3);
+    // What waited behind the hole is delivered, and the hole said to be missing.
+    let mut wanted = vec![Gap(11, 12)];
+    wanted.extend(messages(1, 13, 23).chain([Reset]).chain(messages(2, 1, 11)));
+    assert_eq!(asking.begins_again(50), wanted);
+    assert_eq!(asking.ask(51), None, "an old answer may come");
+    assert_eq!(asking.client.next_due(Nanos(51 * MS)), Some(Nanos(101 * MS)));
+    assert_eq!(asking.client.answer(0, &packet(1, 11, 13)), Err(Rejected::NotWanted));
+    assert_eq!(asking.ask(100), None);
+    assert_eq!(asking.ask(101), Some(Request::for_gap(SESSION, 11, 12)));
+    let answer = packet(2, 11, 13);
+    assert!(asking.client.answer(0, &answer).is_ok());
+    assert_eq!(asking.rig.at(102, Line::RECOVERY, &answer), messages(2, 11, 23).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_given_up_of_the_numbering_before_is_asked_for_in_the_next() {
+    let mut asking = Asking::new(1);
+    assert_eq!(asking.ask(101), None);
+    assert_eq!(asking.client.given_up(), Some(11..=12));
+    asking.rig.arbiter.give_up(11..=12, Nanos(101 * MS), &mut asking.rig.log);
+    let wanted: Vec<_> = [Gap(11, 12)].into_iter().chain(messages(1, 13, 23)).collect();
+    assert_eq!(std::mem::take(&mut asking.rig.log.0), wanted);
+    let wanted: Vec<_> = [Reset].into_iter().chain(messages(2, 1, 11)).collect();
+    assert_eq!(asking.begins_again(150), wanted);
+    // Nothing is under way any more.
+    assert_eq!(asking.ask(151), Some(Request::for_gap(SESSION, 11, 12)));
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! | silence for [`Settings::timeout_ns`] | the next server is asked, round robin |
 //! | [`Settings::max_tries`] requests in a row brought nothing | given up |
 //! | a hole of more than [`Settings::max_hole`] messages | given up at once |
+//! | numbers begin again ([`begin_again`](Client::begin_again)) | all is forgotten; what is missing then is asked for when no old answer can come any more |
 //! | it came another way | forgotten; an answer that comes later is counted as not wanted |
 //! | an answer with nonsense in it | counted by reason and dropped; the server's time goes on running |
 //! | more requests than the rate or [`Settings::max_outstanding`] allow | they wait |
@@ -173,6 +174,8 @@ pub struct Client {
     bucket: TokenBucket,
     /// The server that is asked next: the one that answered last.
     server: usize,
+    /// Until then an answer may come that was asked for before numbers began again.
+    hold_until: Nanos,
     statistics: Statistics,
 }
 
@@ -190,6 +193,7 @@ impl Client {
             spare: Vec::with_capacity(MAX_PIECES),
             bucket: TokenBucket::new(settings.requests_per_second, settings.burst),
             server: 0,
+            hold_until: Nanos(0),
             statistics: Statistics::default(),
         }
     }
@@ -234,6 +238,18 @@ impl Client {
         mem::swap(&mut self.pieces, &mut self.spare);
     }
 
+    /// The session's numbers begin again: what was asked for or given up was something else under the same numbers. Nothing tells an
+    /// old answer from a new one, so while one may still come ([`Settings::timeout_ns`] after the request) nothing is asked for, and
+    /// what comes is not wanted.
+    pub fn begin_again(&mut self) {
+        let asked = self.pieces.iter().filter_map(|piece| match piece.state {
+            State::Asked { at, .. } => Some(at + self.settings.timeout_ns),
+            State::Due | State::GivenUp { .. } => None,
+        });
+        self.hold_until = asked.fold(self.hold_until, Nanos::max);
+        self.pieces.clear();
+    }
+
     /// The lines will bring nothing more: what is missing now is asked for without [`Settings::delay_ns`].
     pub fn hurry(&mut self) {
         for piece in &mut self.pieces {
@@ -243,7 +259,7 @@ impl Client {
 
     /// The next request that is due, or `None` for now. Call it until it gives none.
     pub fn poll(&mut self, now: Nanos) -> Option<Ask> {
-        let session = self.session?;
+        let session = self.session.filter(|_| now >= self.hold_until)?;
         let mut outstanding = 0;
         let mut due = None;
         for at in 0..self.pieces.len() {
@@ -291,7 +307,7 @@ impl Client {
             State::Asked { at, .. } => Some(at + self.settings.timeout_ns),
             State::GivenUp { .. } => None,
         });
-        due.min()
+        due.min().map(|due| due.max(self.hold_until))
     }
 
     /// Judges a datagram that `server` sent. What it gives has been asked for and is well-formed.

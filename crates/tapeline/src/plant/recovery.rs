@@ -27,6 +27,8 @@ pub(super) struct Recovery {
     servers: Vec<SocketAddrV4>,
     transport: Transport,
     counters: Counters,
+    /// How often the feed's numbers have begun again.
+    restarts: u64,
     /// When something was last said about it: not a thousand times a second.
     said: Option<Nanos>,
 }
@@ -84,7 +86,7 @@ impl Recovery {
             ..Settings::default()
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());
-        Ok(Self { client, servers, transport, counters, said: None })
+        Ok(Self { client, servers, transport, counters, restarts: 0, said: None })
     }
 
     /// Takes what came, tells the channel what will not come, and asks for what is missing. Whether anything came. Costs a
@@ -98,6 +100,12 @@ impl Recovery {
         clock: &Clock,
         to: &mut Sequencer<RingPublish>,
     ) -> Result<bool, Refused> {
+        let restarts = channel.arbiter().statistics().restarts;
+        if std::mem::replace(&mut self.restarts, restarts) != restarts {
+            self.client.begin_again();
+            // What a connection goes on to bring was asked for by the old numbers.
+            self.rest();
+        }
         let is_whole = channel.arbiter().missing().next().is_none();
         if is_whole && !self.client.is_busy() {
             self.rest();
@@ -206,7 +214,7 @@ impl Recovery {
         }
     }
 
-    /// Nothing is missing: a server need not be kept busy with our silence.
+    /// Nothing is missing of what was asked for: a server need not be kept busy with our silence.
     fn rest(&mut self) {
         if let Transport::Soup(soup) = &mut self.transport {
             soup.log_out();
