@@ -3,24 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
 
+mod shared_data;
+
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use shared_data::shared;
 use tapeline_feed::capture::{self, Capture, Error, Framing, ItchFile, Recording, Skip};
-
-/// A file of the folder `shared` beside the repository (or `TAPELINE_SHARED`), where there is one.
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let found = std::env::var_os("TAPELINE_SHARED").map_or_else(beside, PathBuf::from).join(path);
-    if found.exists() {
-        return Some(found);
-    }
-    println!("skipped: no shared test data beside the repository");
-    None
-}
 
 /// What a capture held.
 #[derive(Debug, Default, PartialEq)]

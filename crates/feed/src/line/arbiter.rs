@@ -415,24 +415,26 @@ impl Arbiter {
 
     #[inline]
     fn deliver(&mut self, bytes: &[u8], received: Nanos, sink: &mut impl Sink) {
-        let sequence = self.next;
-        sink.message(sequence, bytes, received);
-        self.next = sequence + 1;
-        self.delivered.advance(self.next);
-        self.delivered.mark(sequence, self.next);
-        self.statistics.delivered += 1;
+        sink.message(self.next, bytes, received);
+        self.pass_delivered();
     }
 
     /// Delivers what is held and next.
     fn drain(&mut self, sink: &mut impl Sink) {
         while let Some((bytes, received)) = self.held.take_first(self.next) {
-            let sequence = self.next;
-            sink.message(sequence, bytes, received);
-            self.next = sequence + 1;
-            self.delivered.advance(self.next);
-            self.delivered.mark(sequence, self.next);
-            self.statistics.delivered += 1;
+            sink.message(self.next, bytes, received);
+            self.pass_delivered();
         }
+    }
+
+    /// The next message has been delivered.
+    #[inline]
+    fn pass_delivered(&mut self) {
+        let sequence = self.next;
+        self.next = sequence + 1;
+        self.delivered.advance(self.next);
+        self.delivered.mark(sequence, self.next);
+        self.statistics.delivered += 1;
     }
 
     /// Declares the oldest gap, and delivers what follows it. Moves `next` on if it is behind `known_end`.
