@@ -309,4 +309,9 @@ fn every_command_of_the_page_works() {
     }
     let ledger = std::fs::read_to_string(folder.path().join("ledger.jsonl")).unwrap();
     assert!(ledger.contains(r#""did":"lost""#), "{ledger}");
+    let begins = std::fs::read_to_string(folder.path().join("begins.jsonl")).unwrap();
+    for (line, did) in [("A", "reset"), ("B", "reset"), ("A", "rolled"), ("B", "rolled")] {
+        let mut entries = begins.lines().map(|entry| serde_json::from_str::<Value>(entry).unwrap());
+        assert!(entries.any(|entry| entry["line"] == line && entry["did"] == did), "{line} {did}: {begins}");
+    }
 }
