@@ -117,6 +117,7 @@ impl Channel {
                 filter: None,
                 images: orders::Images::default(),
                 counters: ChannelCounters::default(),
+                ended_at: Nanos(0),
                 state: State::Initial,
                 damaged_from: None,
                 waking: None,
@@ -412,6 +413,14 @@ impl Channel {
     #[must_use]
     pub fn damaged_from(&self) -> Option<u64> {
         self.stage.damaged_from
+    }
+
+    /// Whether the session is over for good: it has ended, and for as long as a feed may be silent nothing has come from behind
+    /// the end. Where it may be silent for ever, the first word of the end is enough.
+    #[must_use]
+    pub fn is_over(&self, now: Nanos) -> bool {
+        let last_word = self.stage.ended_at.max(self.arbiter.end_doubted_at().unwrap_or_default());
+        self.stage.counters.ended && now.since(last_word) >= as_i64(self.stale_after_ns)
     }
 
     /// What it has seen.

@@ -33,6 +33,8 @@ pub(super) struct Stage {
     /// Which images of orders went out.
     pub(super) images: orders::Images,
     pub(super) counters: ChannelCounters,
+    /// When subscribers were last told that the session is over.
+    pub(super) ended_at: Nanos,
     /// What subscribers have been told that the channel's state is.
     pub(super) state: State,
     /// The first message that was lost since the session began: what was built without it may be wrong.
@@ -264,7 +266,7 @@ impl Stage {
         to: &mut Sequencer<P>,
     ) -> Result<(), Refused> {
         self.wake(time, to)?;
-        self.counters.ended = true;
+        (self.counters.ended, self.ended_at) = (true, time.now());
         self.status(Flags::END_OF_SESSION, next.saturating_sub(1), time, to, |out| {
             body::end_of_session(out, next.saturating_sub(1))
         })

@@ -54,11 +54,12 @@ impl Stage {
             .collect();
         let date = date.map_or_else(String::new, |date| format!("date = \"{date}\"\n"));
         let wait = if self.cores.is_some() { "spin" } else { "block" };
+        // Nobody is to wait at the end whether it was one.
         let cpu = self.core(1).map_or_else(String::new, |core| format!("cpu = {core}\n"));
         format!(
             "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
              wait = \"{wait}\"\n{cpu}\n[[feed]]\nname = \"demo\"\nprotocol = \"nasdaq-itch-5.0\"\n{date}\
-             start = \"{start}\"\nreceive_buffer = \"16MiB\"\n{lines}"
+             start = \"{start}\"\nstale_after = \"0s\"\nreceive_buffer = \"16MiB\"\n{lines}"
         )
     }
 

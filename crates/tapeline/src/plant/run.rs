@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
     /// The plant's configuration; `tapeline plant sample` prints one to start from
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// End when every feed has said that its session is over
+    /// End when every feed has said that its session is over, and for its `stale_after` nothing came from behind that end
     #[arg(long)]
     until_end_of_session: bool,
     /// How to print what was done, at the end
@@ -57,8 +57,8 @@ struct Inlet {
 
 impl Inlet {
     /// Whether nothing more is to be expected.
-    fn is_over(&self) -> bool {
-        self.file.as_ref().map_or(self.channel.counters().ended, Recorded::is_over)
+    fn is_over(&self, now: Nanos) -> bool {
+        self.file.as_ref().map_or_else(|| self.channel.is_over(now), Recorded::is_over)
     }
 }
 
@@ -199,7 +199,7 @@ impl Running {
                 }
             }
             if taken == 0 {
-                if until_end_of_session && self.inlets.iter().all(Inlet::is_over) {
+                if until_end_of_session && self.inlets.iter().all(|inlet| inlet.is_over(now)) {
                     return Ok(());
                 }
                 if !config.spin {

@@ -32,10 +32,16 @@ impl Running {
 
     /// The next line, waited for.
     pub(crate) fn says(&mut self) -> Value {
+        let said = self.may_say();
+        said.unwrap_or_else(|| panic!("it ended without a word: {:?}", self.child.wait()))
+    }
+
+    /// The next line, waited for; `None` when it has ended.
+    pub(crate) fn may_say(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it ended without a word: {:?}", self.child.wait());
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        let parsed = || serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        (!line.is_empty()).then(parsed)
     }
 
     pub(crate) fn ask_to_end(&self) {

@@ -100,6 +100,14 @@ impl Arbiter {
         }
     }
 
+    /// When the latest packet came that goes beyond the announced end and that nothing agrees with yet: the end may be none.
+    /// `None` where nothing speaks against the end.
+    #[must_use]
+    pub fn end_doubted_at(&self) -> Option<Nanos> {
+        let doubted = self.lines.iter().enumerate().filter(|(number, _)| self.is_beyond(*number));
+        doubted.filter_map(|(_, lane)| lane.doubt.received()).max()
+    }
+
     /// Whether what a line is doubted for lies beyond the announced end.
     pub(super) fn is_beyond(&self, line: usize) -> bool {
         self.end != End::Open

@@ -1,0 +1,174 @@
+//! What a subscriber in another process is told of a feed's state: ends that are none, silence, holes, other sessions.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod stage;
+
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+use stage::{Place, Running};
+use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, end_of_session, heartbeat};
+
+/// Where the test waits and the feed is not to fall silent, it says so often that it is alive.
+const HEARTBEAT: Duration = Duration::from_millis(50);
+
+/// What `tapeline plant watch` says, as it says it.
+struct Watch(Receiver<Value>);
+
+impl Watch {
+    fn of(place: &Place) -> Self {
+        let mut watch = Running::start(&["plant", "watch", "--ring", &place.ring, "--from", "oldest"]);
+        let (says, said) = channel();
+        thread::spawn(move || while watch.may_say().is_some_and(|tick| says.send(tick).is_ok()) {});
+        Self(said)
+    }
+
+    /// The next tick that is such a one; meanwhile the feed does this.
+    #[track_caller]
+    fn until(&self, is: impl Fn(&Value) -> bool, mut meanwhile: impl FnMut()) -> Value {
+        let mut others = Vec::new();
+        loop {
+            match self.0.recv_timeout(HEARTBEAT) {
+                Ok(tick) if is(&tick) => return tick,
+                Ok(tick) => others.push(tick),
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
+                Err(RecvTimeoutError::Disconnected) => panic!("the plant has ended: {others:#?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn text(&self, text: &str, meanwhile: impl FnMut()) -> Value {
+        self.until(|tick| tick["text"] == text, meanwhile)
+    }
+
+    #[track_caller]
+    fn message(&self, sequence: u64) -> Value {
+        self.until(|tick| tick["kind"] == "update" && tick["feed_seq"] == json!(sequence), || ())
+    }
+}
+
+/// The exchange, by hand.
+struct Exchange(UdpSocket);
+
+impl Exchange {
+    fn new() -> Self {
+        Self(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
+    }
+
+    fn says(&self, line: SocketAddrV4, datagram: &[u8]) {
+        self.0.send_to(datagram, line).unwrap();
+    }
+}
+
+/// One message, a system event of the day's seventh nanosecond.
+fn packet(session: Session, sequence: u64) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let mut packet = PacketBuilder::new(&mut buffer, session, sequence).unwrap();
+    packet.push(b"S\0\0\0\0\0\0\0\0\0\x07O").unwrap();
+    let length = packet.finish();
+    buffer[..length].to_vec()
+}
+
+#[test]
+fn a_plant_that_ends_with_the_session_outlives_an_end_that_is_none() {
+    let (place, session, exchange) = (Place::new(1), Session::new("DAY1"), Exchange::new());
+    let mut plant = place.plant("stale_after = \"5s\"");
+    let (watch, line) = (Watch::of(&place), place.lines[0]);
+    exchange.says(line, &packet(session, 1));
+    exchange.says(line, &end_of_session(session, 2));
+    watch.text("the feed's session ended with message 1", || ());
+    // Nothing is left to do now, but the feed goes on.
+    exchange.says(line, &packet(session, 2));
+    exchange.says(line, &packet(session, 3));
+    watch.text("the feed's session goes on after message 1: its end was announced in error", || ());
+    watch.message(3);
+    exchange.says(line, &end_of_session(session, 4));
+    watch.text("the feed's session ended with message 3", || ());
+    let report = plant.says();
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["messages"], &feed["missing_messages"]), (&json!(3), &json!(0)), "{feed}");
+    assert_eq!(feed["false_ends"], json!(1), "{feed}");
+}
+
+#[test]
+fn silence_and_holes_are_told_as_they_come_and_go() {
+    let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (place, session, exchange) = (Place::new(2), Session::new("DAY1"), Exchange::new());
+    let address = server.local_addr().unwrap();
+    let mut plant = place.plant(&format!(
+        "stale_after = \"500ms\"\nreorder_time = \"5ms\"\n[feed.recovery]\ntimeout = \"20s\"\ntime = \"60s\"\n\
+         servers = [\"{address}\"]"
+    ));
+    let (watch, a, b) = (Watch::of(&place), place.lines[0], place.lines[1]);
+    let is = |state: &'static str| move |tick: &Value| tick["kind"] == "status" && tick["state"] == state;
+    for line in [a, b] {
+        exchange.says(line, &packet(session, 1));
+    }
+    let live = watch.until(is("live"), || ());
+    assert_eq!(live["suspect"], Value::Null, "{live}");
+
+    let silent = watch.text("line B is silent, others go on", || exchange.says(a, &heartbeat(session, 2)));
+    assert_eq!((&silent["state"], &silent["suspect"]), (&json!("live"), &Value::Null), "{silent}");
+
+    let stale = watch.until(is("stale"), || ());
+    let said = (&stale["text"], &stale["suspect"]);
+    assert_eq!(said, (&json!("stale: no line is heard of"), &json!(true)), "{stale}");
+
+    // It is back, and has lost a message meanwhile.
+    exchange.says(a, &packet(session, 3));
+    let alive = || exchange.says(a, &heartbeat(session, 4));
+    let back = watch.until(is("live"), alive);
+    assert_eq!(
+        (&back["text"], &back["suspect"]),
+        (&json!("live: the feed is heard of"), &Value::Null),
+        "{back}"
+    );
+    let asks = watch.text("recovering: messages from 2 on are missing and asked for", alive);
+    assert_eq!((&asks["state"], &asks["suspect"]), (&json!("recovering"), &json!(true)), "{asks}");
+    let mut request = [0; 64];
+    let (length, plant_address) = server.recv_from(&mut request).unwrap();
+    assert_eq!(Request::decode(&request[..length]), Ok(Request::for_gap(session, 2, 2)));
+    server.send_to(&packet(session, 2), plant_address).unwrap();
+    let live = watch.until(is("live"), alive);
+    assert_eq!(live["suspect"], Value::Null, "{live}");
+
+    let both = || [a, b].into_iter().for_each(|line| exchange.says(line, &heartbeat(session, 4)));
+    watch.text("line B is heard of again", both);
+    for line in [a, b] {
+        exchange.says(line, &end_of_session(session, 4));
+    }
+    let report = plant.says();
+    let feed = &report["feeds"][0];
+    assert_eq!((&feed["messages"], &feed["missing_messages"]), (&json!(3), &json!(0)), "{feed}");
+    assert_eq!((&feed["state"], &feed["recovery"]["recovered"]), (&json!("live"), &json!(1)), "{feed}");
+}
+
+#[test]
+fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
+    let (place, exchange) = (Place::new(1), Exchange::new());
+    let config = place.config("stale_after = \"5s\"");
+    let text = std::fs::read_to_string(&config).unwrap().replace("date = \"2020-01-30\"\n", "");
+    std::fs::write(&config, text).unwrap();
+    let mut plant =
+        Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let (watch, line) = (Watch::of(&place), place.lines[0]);
+    for (day, session) in ["DAY1", "DAY2"].map(Session::new).into_iter().enumerate() {
+        exchange.says(line, &packet(session, 1));
+        let tick = watch.message(1);
+        let time = |member: &str| Timestamp::from_nanosecond(tick[member].as_i64().unwrap().into()).unwrap();
+        let there = time("wire_ns").to_zoned(TimeZone::get("America/New_York").unwrap());
+        let midnight = there.start_of_day().unwrap().timestamp();
+        assert_eq!(time("event_ns").duration_since(midnight).as_nanos(), 7, "day {day}: {tick}");
+        exchange.says(line, &end_of_session(session, 2));
+        watch.text("the feed's session ended with message 1", || ());
+    }
+    assert_eq!(plant.says()["feeds"][0]["messages"], json!(2));
+}
