@@ -44,6 +44,16 @@ fn open(settings: &Arc<Settings>, version: Version) -> (Session, Session) {
     (client, server)
 }
 
+/// JSON on a WebSocket with permessage-deflate, and the longest message.
+fn compressed_json(max_message_bytes: u32) -> Arc<Settings> {
+    settings(|settings| {
+        settings.connection_type = ConnectionType::WebSocket;
+        settings.ws_protocols = vec![SubProtocol::TrJson2];
+        settings.compression_type = Compression::Zlib;
+        settings.max_message_bytes = max_message_bytes;
+    })
+}
+
 fn hex(text: &str) -> Vec<u8> {
     let digit = |digit: u8| char::from(digit).to_digit(16).unwrap() as u8;
     text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
@@ -97,13 +107,8 @@ fn handshakes_of_eta_c_are_taken() {
 /// Without a context from message to message, and with one.
 #[test]
 fn compressed_pieces_of_eta_c_are_taken() {
-    let json = settings(|settings| {
-        settings.connection_type = ConnectionType::WebSocket;
-        settings.ws_protocols = vec![SubProtocol::TrJson2];
-        settings.compression_type = Compression::Zlib;
-    });
     for context in [false, true] {
-        let (mut client, _server) = open(&json, Version::V14);
+        let (mut client, _server) = open(&compressed_json(100_000), Version::V14);
         let mut deflate = flate2::Compress::new(flate2::Compression::new(6), false);
         for number in 0..3 {
             let message: Vec<u8> = (0..15_000_u32).map(|at| b'a' + (at % 7 + number) as u8).collect();
@@ -123,6 +128,31 @@ fn compressed_pieces_of_eta_c_are_taken() {
             }
             assert_eq!(take(&mut client, &frames).unwrap(), [message]);
         }
+    }
+}
+
+/// RFC 7692, 7.2.3.4: a last block may end a message, with a byte of zeros behind it for the next one.
+#[test]
+fn last_blocks_end_messages_and_parts_of_them() {
+    let (mut client, _server) = open(&compressed_json(100_000), Version::V14);
+    let last = |text: &[u8]| {
+        let mut compressed = Vec::with_capacity(100);
+        let mut deflate = flate2::Compress::new(flate2::Compression::new(6), false);
+        deflate.compress_vec(text, &mut compressed, flate2::FlushCompress::Finish).unwrap();
+        compressed
+    };
+    let many = [last(b"first "), last(b"second "), last(b"third"), vec![0]].concat();
+    for (compressed, message) in [
+        // The RFC's own.
+        (hex("f348cdc9c9070000"), "Hello"),
+        (hex("f248cdc9c90700"), "Hello"),
+        (many, "first second third"),
+        // Without the zeros there is nothing that the end of a sync flush would complete.
+        (last(b"alone"), "alone"),
+        (hex("f348cdc9c9070000"), "Hello"),
+    ] {
+        let frame = [&[0xc1, compressed.len() as u8], &compressed[..]].concat();
+        assert_eq!(take(&mut client, &frame).unwrap(), [message.as_bytes()], "{compressed:02x?}");
     }
 }
 

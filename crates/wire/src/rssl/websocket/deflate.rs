@@ -27,7 +27,7 @@ impl Inflated {
         message: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         message.clear();
-        for piece in [compressed, &TAIL] {
+        'message: for piece in [compressed, &TAIL] {
             let mut rest = piece;
             loop {
                 if message.len() == message.capacity() {
@@ -46,9 +46,13 @@ impl Inflated {
                 let read = (self.0.total_in() - before) as usize;
                 rest = &rest[read..];
                 if status == Status::StreamEnd {
-                    // A last block may end a message too; what follows begins anew.
+                    // A last block may end a message too, or a part of it (RFC 7692, 7.2.3.4): what follows begins anew. With
+                    // nothing behind it, it was no flush that ended the message, and nothing was left out.
                     self.0.reset(false);
-                    break;
+                    if rest.is_empty() {
+                        break 'message;
+                    }
+                    continue;
                 }
                 let has_room = message.len() < message.capacity();
                 if has_room && (rest.is_empty() || (read == 0 && message.len() == length)) {
