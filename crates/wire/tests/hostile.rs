@@ -31,6 +31,12 @@ fn sessions_hold() {
     holds("rssl", 10_000, session::seeds(), session::bytes);
 }
 
+/// Longer than a seed should be: so many that what each of them held would break the bound.
+#[test]
+fn frames_of_nothing_hold_nothing() {
+    session::bytes(&session::frames_of_nothing(200_000));
+}
+
 #[test]
 fn outputs_hold() {
     holds("rssl_output", 5_000, output::seeds(), output::script);

@@ -156,6 +156,17 @@ fn last_blocks_end_messages_and_parts_of_them() {
     }
 }
 
+/// A message that goes on for ever, each frame without a byte: what is put in place of a flush's end counts too.
+#[test]
+fn frames_of_nothing_do_not_go_on_for_ever() {
+    let (mut client, _server) = open(&compressed_json(1000), Version::V14);
+    assert!(take(&mut client, &[0x41, 4, 0, 0, 0, 0]).unwrap().is_empty());
+    assert!(take(&mut client, &[0x40, 0].repeat(249)).unwrap().is_empty());
+    let Err(Reason::Broken(fault)) = take(&mut client, &[0x40, 0]) else { panic!("taken") };
+    assert_eq!(fault.what, "WebSocket message of 1004 bytes or more");
+    assert_eq!(fault.expected, "at most 1000, the limit that is set");
+}
+
 #[test]
 fn what_is_broken_is_named_with_its_place_and_what_was_expected() {
     let v14 = |bytes: &'static str| (Version::V14, Compression::None, bytes);

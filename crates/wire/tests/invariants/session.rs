@@ -187,7 +187,18 @@ pub(crate) fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("open-json", Mode::SERVER | Mode::OPEN | Mode::WEBSOCKET | Mode::JSON),
         ("open-json-deflate", Mode::OPEN | Mode::WEBSOCKET | Mode::JSON | Mode::ZLIB),
     ];
-    modes.into_iter().map(|(name, mode)| (name, [&[mode, 7], &stream(Mode(mode))[..]].concat())).collect()
+    let mut seeds: Vec<_> = modes
+        .into_iter()
+        .map(|(name, mode)| (name, [&[mode, 7], &stream(Mode(mode))[..]].concat()))
+        .collect();
+    seeds.push(("frames-of-nothing", frames_of_nothing(20)));
+    seeds
+}
+
+/// A compressed message that goes on and on in frames without a byte.
+pub(crate) fn frames_of_nothing(count: usize) -> Vec<u8> {
+    let mode = Mode::OPEN | Mode::WEBSOCKET | Mode::JSON | Mode::ZLIB;
+    [&[mode, 7, 0x41, 1, 0], &[0x40, 0].repeat(count)[..]].concat()
 }
 
 /// A peer's part of a connection of this kind.

@@ -159,8 +159,11 @@ impl Unwrap {
         input: &mut [u8],
     ) -> Result<(usize, What), Fault> {
         let begins = header.opcode != OpCode::Data(Data::Continue);
-        let begun = if begins { 0 } else { self.joined.len() };
-        if length > (self.limit - begun.min(self.limit)) as u64 {
+        // ETA C compresses each frame by itself, and says so; by RFC 7692 only the first one has the bit, and the whole is
+        // compressed. What is left out at the end of each makes one stream of them, and counts even where a frame is empty.
+        let left_out: &[u8] = if header.rsv1 && !begins { &TAIL } else { &[] };
+        let begun = if begins { 0 } else { self.joined.len() + left_out.len() };
+        if (begun as u64).saturating_add(length) > self.limit as u64 {
             return Err(Fault::new(
                 format!("WebSocket message of {} bytes or more", length.saturating_add(begun as u64)),
                 format!("at most {}, the limit that is set", self.limit),
@@ -183,11 +186,7 @@ impl Unwrap {
             self.clear();
             self.open = Some(header.rsv1);
         }
-        if !begins && header.rsv1 {
-            // ETA C compresses each frame by itself, and says so; by RFC 7692 only the first one has the bit, and the
-            // whole is compressed. What is left out at the end of each makes one stream of them.
-            self.joined.extend_from_slice(&TAIL);
-        }
+        self.joined.extend_from_slice(left_out);
         let streaming = Streaming { left: length, mask: header.mask, is_final: header.is_final };
         let (consumed, what) = self.stream(streaming, &mut input[size..])?;
         Ok((size + consumed, what))
