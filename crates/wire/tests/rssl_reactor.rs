@@ -7,7 +7,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use tapeline_wire::rssl::{Compression, ConnectionType, Reactor, Sent, Settings, SubProtocol, Version};
+use tapeline_wire::rssl::{
+    Compression, ConnectionType, Event, Reactor, Sent, Settings, SubProtocol, Version,
+};
 use world::{NOW, SECOND, World, bytes, settings};
 
 #[test]
@@ -297,6 +299,98 @@ fn many_connections_have_their_turn() {
     }
     world.until(|world| world.reactor.is_empty());
     assert_eq!(world.closed.len(), MANY);
+}
+
+/// What opens a connection as a client: a request for version 14.
+const REQUEST: [u8; 19] = [0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0];
+/// More than a turn takes, in bytes.
+const TURN: usize = 1 << 20;
+
+/// Two clients that have opened, by their sockets.
+fn loud_and_quiet(world: &mut World) -> [TcpStream; 2] {
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    [1, 2].map(|count| {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.write_all(&REQUEST).unwrap();
+        world.until(|world| world.connected.len() == count);
+        peer
+    })
+}
+
+#[test]
+fn a_peer_that_never_stops_keeps_no_other_waiting() {
+    let mut world = World::new();
+    let [mut loud, mut quiet] = loud_and_quiet(&mut world);
+    let far = world.connected[1].0;
+    loud.set_nonblocking(true).unwrap();
+    // As many as fit into the socket; a whole number of them, whatever that takes.
+    let frames = [0, 4, 2, b'm'].repeat(TURN / 4);
+    let mut sent = 0;
+    let mut fill = || {
+        while let Ok(count) = loud.write(&frames[sent % 4..]) {
+            sent += count;
+        }
+    };
+    fill();
+    let (mut taken, mut has_said, mut was_heard) = (0, false, false);
+    while !was_heard {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        while let Some((id, event, _)) = world.reactor.next(world.now) {
+            let Event::Message(_) = event else { panic!("{event:?}") };
+            was_heard |= id == far;
+            taken += 1;
+            if !std::mem::replace(&mut has_said, true) {
+                quiet.write_all(&[0, 4, 2, b'q']).unwrap();
+            }
+            // The socket is never empty.
+            if taken % 4096 == 0 {
+                fill();
+                assert!(was_heard || taken < 4 * TURN, "only one is listened to");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_turn_ends_also_where_nothing_is_said() {
+    let mut world = World::new();
+    let [mut loud, _quiet] = loud_and_quiet(&mut world);
+    let writer = std::thread::spawn(move || {
+        loud.write_all(&[0, 3, 2].repeat(8 * TURN / 3)).unwrap();
+        loud.write_all(&[0, 4, 2, b'm']).unwrap();
+        loud
+    });
+    let (mut turns, mut was_heard) = (0, false);
+    while !was_heard {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        while let Some((_, event, _)) = world.reactor.next(world.now) {
+            was_heard |= matches!(event, Event::Message(_));
+        }
+        turns += 1;
+    }
+    drop(writer.join().unwrap());
+    assert!(turns >= 8, "{turns} turns");
+}
+
+#[test]
+fn many_messages_in_few_bytes_are_no_longer_turn() {
+    let zlib = settings(|settings| settings.compression_type = Compression::Zlib);
+    let (mut world, near, far) = World::pair(&zlib, &zlib);
+    // All of them fit into one packed frame or two, and those into a hundred bytes each.
+    const MANY: usize = 15_000;
+    for _ in 0..MANY {
+        assert_eq!(world.reactor.sender(near).unwrap().pack(b"p"), Sent::Queued);
+    }
+    let (mut heard, mut most) = (0, 0);
+    while heard < MANY {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        let before = heard;
+        while let Some((id, event, _)) = world.reactor.next(world.now) {
+            heard += usize::from(id == far && matches!(event, Event::Message(b"p")));
+        }
+        most = most.max(heard - before);
+    }
+    assert!(heard == MANY && most <= 4096, "{most} at once");
 }
 
 #[test]

@@ -14,6 +14,8 @@ use crate::tcp::Received;
 
 /// How often a connection may read before it is another one's turn.
 const READS: u32 = 4;
+/// Events that it may have before that: a few compressed bytes can hold many messages.
+const EVENTS: u32 = 4096;
 
 /// A session with its socket, and what was received and not taken.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Connection {
     looked_at: usize,
     /// Reads that are left of its turn.
     reads: u32,
+    /// Events that are left of its turn.
+    events: u32,
     /// Why it is over.
     reason: Option<Reason>,
 }
@@ -55,7 +59,7 @@ impl Connection {
             socket.set_receive_buffer(settings.sys_recv_buf_size)?;
         }
         let input = Input::new(settings.input_bytes());
-        Ok(Self { transport, session, input, looked_at: 0, reads: READS, reason: None })
+        Ok(Self { transport, session, input, looked_at: 0, reads: READS, events: EVENTS, reason: None })
     }
 
     /// Goes on to the next event.
@@ -66,17 +70,20 @@ impl Connection {
             return Progress::Over;
         }
         loop {
+            if self.events == 0 {
+                return self.give_way();
+            }
             match self.session.find(self.input.bytes_mut()) {
                 Ok((consumed, Some(found))) => {
                     self.looked_at = consumed;
+                    self.events -= 1;
                     return Progress::Event(found);
                 }
                 Ok((consumed, None)) => self.input.consume(consumed),
                 Err(reason) => return self.end(reason),
             }
             if self.reads == 0 {
-                self.reads = READS;
-                return Progress::Yield;
+                return self.give_way();
             }
             self.reads -= 1;
             match self.transport.receive(self.input.room()) {
@@ -95,7 +102,7 @@ impl Connection {
                 Err(reason) => return self.end(reason),
             }
         }
-        self.reads = READS;
+        (self.reads, self.events) = (READS, EVENTS);
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
@@ -104,6 +111,12 @@ impl Connection {
             }
         }
         if self.session.output().has_room_again() { Progress::Event(Found::Room) } else { Progress::Idle }
+    }
+
+    #[cold]
+    fn give_way(&mut self) -> Progress {
+        (self.reads, self.events) = (READS, EVENTS);
+        Progress::Yield
     }
 
     /// Sends as much as there is room for; whether all is out. What goes wrong ends the connection.

@@ -29,8 +29,10 @@ pub struct ConnectionId {
 
 /// Connections and listeners of one thread, without a lock and without waiting but for [`wait`](Self::wait).
 ///
-/// Each connection has its turn: what one peer sends keeps no other waiting for longer than a few buffers take. What is sent
-/// goes out in batches: with the high-water mark, with [`flush`](Self::flush), and always before `wait` sleeps.
+/// Each connection has its turn of a few buffers or a few thousand events, whichever is used up first. Once all that have
+/// something to do had theirs, [`next`](Self::next) says that it is time for `wait`, which looks at the others: however much
+/// one peer sends, it keeps none of them waiting for longer. What is sent goes out in batches: with the high-water mark, with
+/// [`flush`](Self::flush), and always before `wait` sleeps.
 pub struct Reactor {
     poll: Poll,
     events: Events,
@@ -40,6 +42,8 @@ pub struct Reactor {
     listeners: Vec<Listening>,
     /// Connections that may have something to do, each once.
     ready: VecDeque<u32>,
+    /// So many of those in front have yet to have their turn in this round.
+    round: usize,
     /// Connections that may have something to send, each once.
     touched: Vec<u32>,
     /// A connection whose last event is being looked at.
@@ -105,6 +109,7 @@ impl Reactor {
             free: Vec::new(),
             listeners: Vec::new(),
             ready: VecDeque::new(),
+            round: 0,
             touched: Vec::new(),
             over: None,
             limit,
@@ -190,8 +195,8 @@ impl Reactor {
         Ok(())
     }
 
-    /// The next event, with the connection it is of and the way to answer it; `None` when there is nothing more to do until
-    /// the next [`wait`](Self::wait).
+    /// The next event, with the connection it is of and the way to answer it; `None` when each connection had its turn, and
+    /// it is time for the next [`wait`](Self::wait), which does not sleep where there is more to do.
     #[inline]
     pub fn next(&mut self, now: Nanos) -> Option<(ConnectionId, Event<'_>, Sender<'_>)> {
         let (slot, found) = self.advance(now)?;
@@ -277,30 +282,35 @@ impl Reactor {
         if let Some(slot) = self.over.take() {
             self.remove(slot);
         }
-        if now >= self.next_turn {
-            self.turn(now);
+        if self.round == 0 {
+            if now >= self.next_turn {
+                self.turn(now);
+            }
+            self.accept(now);
+            // Who becomes ready from here on has to wait for the next round.
+            self.round = self.ready.len();
         }
-        self.accept(now);
-        while let Some(&slot) = self.ready.front() {
+        while self.round > 0 {
+            let &slot = self.ready.front()?;
             let entry = &mut self.slots[slot as usize];
             let progress =
                 entry.connection.as_mut().map_or(Progress::Idle, |connection| connection.advance(now));
-            match progress {
-                Progress::Event(found) => return Some((slot, Some(found))),
-                Progress::Yield => self.ready.rotate_left(1),
-                Progress::Idle => {
-                    entry.is_ready = false;
-                    self.ready.pop_front();
-                }
-                Progress::Over => {
-                    entry.is_ready = false;
-                    self.ready.pop_front();
-                    if entry.is_refused {
-                        self.remove(slot);
-                    } else if !self.fall_back(slot, now) {
-                        self.over = Some(slot);
-                        return Some((slot, None));
-                    }
+            if let Progress::Event(found) = progress {
+                return Some((slot, Some(found)));
+            }
+            self.round -= 1;
+            if progress == Progress::Yield {
+                self.ready.rotate_left(1);
+                continue;
+            }
+            entry.is_ready = false;
+            self.ready.pop_front();
+            if progress == Progress::Over {
+                if entry.is_refused {
+                    self.remove(slot);
+                } else if !self.fall_back(slot, now) {
+                    self.over = Some(slot);
+                    return Some((slot, None));
                 }
             }
         }
