@@ -394,6 +394,27 @@ fn many_messages_in_few_bytes_are_no_longer_turn() {
 }
 
 #[test]
+fn closing_one_that_is_over_leaves_the_next_in_its_place() {
+    let (mut world, near, far) = World::pair(&settings(|_| ()), &settings(|_| ()));
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    world.reactor.close(near);
+    let mut next = None;
+    while next.is_none() {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        while let Some((id, event, _)) = world.reactor.next(world.now) {
+            assert!(id == far && matches!(event, Event::Closed(_)), "{event:?}");
+            world.reactor.close(id);
+            // Takes the slots of both.
+            next = Some([(); 2].map(|()| world.reactor.connect(address, &settings(|_| ()), NOW).unwrap()));
+        }
+    }
+    world.connected.clear();
+    world.until(|world| world.connected.len() == 4);
+    let is_there = |id| world.connected.iter().any(|(connected, _)| *connected == id);
+    assert!(next.unwrap().into_iter().all(is_there));
+}
+
+#[test]
 fn settings_out_of_their_range_are_brought_into_it() {
     let wild = settings(|settings| {
         (settings.num_input_buffers, settings.guaranteed_output_buffers) = (u32::MAX, u32::MAX);

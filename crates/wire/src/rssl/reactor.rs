@@ -46,8 +46,8 @@ pub struct Reactor {
     round: usize,
     /// Connections that may have something to send, each once.
     touched: Vec<u32>,
-    /// A connection whose last event is being looked at.
-    over: Option<u32>,
+    /// A connection whose last event is being looked at. It may be closed meanwhile, and another have its slot.
+    over: Option<ConnectionId>,
     /// At most so many connections.
     limit: usize,
     /// Connections that are refused, and live until they know.
@@ -279,8 +279,10 @@ impl Reactor {
     }
 
     fn advance(&mut self, now: Nanos) -> Option<(u32, Option<Found>)> {
-        if let Some(slot) = self.over.take() {
-            self.remove(slot);
+        if let Some(id) = self.over.take()
+            && self.id(id.slot) == id
+        {
+            self.remove(id.slot);
         }
         if self.round == 0 {
             if now >= self.next_turn {
@@ -309,7 +311,7 @@ impl Reactor {
                 if entry.is_refused {
                     self.remove(slot);
                 } else if !self.fall_back(slot, now) {
-                    self.over = Some(slot);
+                    self.over = Some(self.id(slot));
                     return Some((slot, None));
                 }
             }
