@@ -8,6 +8,7 @@ use std::process::{Output, Stdio};
 use serde_json::Value;
 use stage::{Running, tapeline};
 
+mod shared_data;
 mod stage;
 
 /// A provider on a port of its own.
@@ -222,4 +223,104 @@ fn wrong_command_lines_are_explained() {
     let seen = Consumed::of(tapeline(&nowhere).output().unwrap());
     assert_eq!((seen.code, &seen.one("disconnected")["server"]), (1, &"nowhere.invalid:1".into()));
     assert!(seen.talk.contains("cannot find the server") && seen.talk.contains("is over"), "{}", seen.talk);
+}
+
+#[test]
+fn settings_of_ema_are_taken_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("EmaConfig.xml");
+    let write = |port: &str| {
+        let text = format!(
+            r#"<EmaConfig>
+<ConsumerGroup><DefaultConsumer value="Second"/><ConsumerList>
+    <Consumer><Name value="First"/></Consumer>
+    <Consumer><Name value="Second"/><ChannelSet value="Nowhere, Here"/><Dictionary value="Wire"/>
+        <ReconnectMinDelay value="10"/><ReconnectMaxDelay value="10"/></Consumer>
+</ConsumerList></ConsumerGroup>
+<IProviderGroup><IProviderList>
+    <IProvider><Name value="Provider"/><Server value="Server"/><Directory value="Directory"/></IProvider>
+</IProviderList></IProviderGroup>
+<ChannelGroup><ChannelList>
+    <Channel><Name value="Nowhere"/><Host value="127.0.0.1"/><Port value="1"/></Channel>
+    <Channel><Name value="Here"/><Host value="127.0.0.1"/><Port value="{port}"/>
+        <CompressionType value="CompressionType::LZ4"/></Channel>
+</ChannelList></ChannelGroup>
+<ServerGroup><ServerList>
+    <Server><Name value="Server"/><Port value="0"/><CompressionType value="CompressionType::ZLib"/>
+        <ConnectionPingTimeout value="40000"/></Server>
+</ServerList></ServerGroup>
+<DirectoryGroup><DirectoryList><Directory><Name value="Directory"/>
+    <Service><Name value="ONE"/><InfoFilter><ServiceId value="7"/></InfoFilter></Service>
+    <Service><Name value="TWO"/><InfoFilter><ServiceId value="8"/></InfoFilter></Service>
+</Directory></DirectoryList></DirectoryGroup>
+<DictionaryGroup><DictionaryList>
+    <Dictionary><Name value="Wire"/><DictionaryType value="DictionaryType::ChannelDictionary"/></Dictionary>
+</DictionaryList></DictionaryGroup>
+</EmaConfig>
+"#
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    write("2");
+    let config = ["--config", file.to_str().unwrap()];
+    let mut provider = Running::start(&[&["omm", "provider"], &config[..]].concat());
+    write(&provider.says()["port"].to_string());
+    let items = ["omm", "consumer", "A", "--user", "tester", "--service", "TWO", "--snapshot"];
+    let seen = Consumed::of(tapeline(&[&items, &config[..]].concat()).output().unwrap());
+    assert_eq!(seen.code, 0, "{}", seen.talk);
+    // The second channel, after the first had nobody; the dictionary that it says, and what both ends agree on.
+    assert_eq!(seen.all("disconnected").len(), 1);
+    let connected = seen.one("connected");
+    assert_eq!((&connected["compression"], &connected["ping_timeout"]), (&"lz4".into(), &30.into()));
+    assert_eq!(seen.one("directory")["services"], serde_json::json!(["ONE", "TWO"]));
+    assert_eq!(seen.all("dictionary").len(), 1);
+    assert!(seen.talk.contains("the settings are those of Second"), "{}", seen.talk);
+
+    let refused = |change: (&str, &str), expected: &[&str]| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let other = folder.path().join("Other.xml");
+        std::fs::write(&other, text.replace(change.0, change.1)).unwrap();
+        let output =
+            tapeline(&[&items, &["--config", other.to_str().unwrap()][..]].concat()).output().unwrap();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && expected.iter().all(|text| talk.contains(text)), "{talk}");
+    };
+    refused(
+        ("ReconnectMinDelay", "ReconnectMinDelai"),
+        &["Other.xml:5: ", "hint: there is ReconnectMinDelay"],
+    );
+    refused(
+        ("ReconnectMinDelay value=\"10\"", "ReconnectMinDelay value=\"20\""),
+        &["Other.xml:5: ReconnectMinDelay is 20"],
+    );
+    refused(
+        ("Nowhere, Here", "Nowhere, Hear"),
+        &["Other.xml:4: there is no Channel called Hear", "there is Here"],
+    );
+    refused(("DefaultConsumer value=\"Second\"", "DefaultConsumer value=\"Secnd\""), &["Other.xml:2: "]);
+}
+
+/// Every example of LSEG's is taken.
+#[test]
+fn the_examples_of_ema_are_taken() {
+    let Some(folder) = shared_data::shared("refinitiv") else { return };
+    let names = [
+        "EmaConfig-cpp.xml",
+        "EmaConfig-java.xml",
+        "perftools/EmaConfig-cpp-perftools.xml",
+        "perftools/EmaConfig-java-perftools.xml",
+    ];
+    for name in names {
+        let file = folder.join(name);
+        let items =
+            ["omm", "consumer", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
+        let config = ["--config", file.to_str().unwrap()];
+        // The dictionary's files are not beside every example.
+        let dictionary = folder.join("RDMFieldDictionary");
+        let dictionary = ["--dictionary", dictionary.to_str().unwrap()];
+        let output = tapeline(&[&items, &config[..], &dictionary].concat()).output().unwrap();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert!(talk.contains("the settings are those of"), "{name}: {talk}");
+        assert!(talk.contains("no connection to 127.0.0.1:1"), "{name}: {talk}");
+    }
 }

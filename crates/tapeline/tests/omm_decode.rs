@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+mod shared_data;
+
 /// An update of stream 3: BID 39.91, BIDSIZE 10.
 const UPDATE: &str = "0009 0406 0000 0003 00 04 01  08 0002 0016 03 0c0f97 001e 02 0e0a";
 const SHOWN: &str = "UPDATE MarketPrice stream 3
@@ -97,4 +99,18 @@ fn what_is_wrong_is_said_with_its_place() {
     // What can be read is shown, and the rest has its place.
     let output = decode(&[&UPDATE[..UPDATE.len() - 2]], b"");
     assert!(text(output.stdout).contains("22 BID = 39.91\n    <malformed"));
+}
+
+#[test]
+fn dictionaries_that_contradict_themselves_are_refused() {
+    let Some(folder) = shared_data::shared("refinitiv/negative") else { return };
+    for (name, expected) in [
+        ("RDMFieldDictionaryDuplicateFid", "RDMFieldDictionaryDuplicateFid"),
+        ("RDMFieldDictionaryInvalidRWFType", "RDMFieldDictionaryInvalidRWFType"),
+    ] {
+        let file = folder.join(name);
+        let output = decode(&[UPDATE, "--dictionary", file.to_str().unwrap()], b"");
+        let talk = text(output.stderr);
+        assert!(!output.status.success() && talk.contains(expected) && talk.contains("line"), "{talk}");
+    }
 }

@@ -68,7 +68,8 @@ impl AcceptorArgs {
             },
             publishers: HashMap::new(),
         };
-        let address = reactor.listen(self.server.address(USUAL_PORT), &self.server.settings()?)?;
+        let (address, settings) = self.server.listen(Vec::new(), USUAL_PORT)?;
+        let address = reactor.listen(address, &settings)?;
         let members = [("address", address.to_string().into()), ("port", address.port().into())];
         program.hub.lines.event("listening", &members);
         while !stop.requested() {

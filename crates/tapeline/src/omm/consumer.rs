@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use clap::Args;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_omm::role::consumer::{Consumer, Settings};
+use tapeline_omm::role::consumer::{Backoff, Consumer, Settings};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use self::asking::Asked;
 use self::watching::Watching;
+use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
 use super::out::{Nowhere, Room};
-use super::transport::{ClientArgs, resolve};
+use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -70,6 +71,8 @@ pub(crate) struct ConsumerArgs {
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
     #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
     server: ClientArgs,
     #[command(flatten)]
     login: LoginArgs,
@@ -93,19 +96,17 @@ impl ConsumerArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
-        let asked = Asked::new(self)?;
+        let mut chosen = self.config.load(Group::Consumer)?;
+        let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
+        let dictionary = dictionary.load()?;
+        let asked = Asked::new(self, &dictionary)?;
         let credentials = self.login.credentials()?;
-        let settings = Settings {
-            downloads_dictionary: self.download_dictionary,
-            reconnect_attempts: self.attempts,
-            ..Settings::default()
-        };
+        let settings = self.settings(&chosen);
         let consumer = Consumer::new(settings, &credentials.request())?;
-        let watching = Watching::new(asked, self.dictionary.load()?, Lines::new(self.format), self.quiet);
-        let server = self.server.server("localhost:14002");
+        let watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
         let mut program = Program {
-            transport: self.server.settings(&server)?,
-            server,
+            endpoints: self.server.endpoints(chosen.hosts, "localhost:14002")?,
+            endpoint: 0,
             consumer,
             watching,
             reactor: Reactor::new(1)?,
@@ -128,14 +129,37 @@ impl ConsumerArgs {
             let due = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
             program.reactor.wait(due.min(TURN))?;
         }
-        program.end(clock.now())
+        program.end(clock.now(), stop.requested())
+    }
+}
+
+impl ConsumerArgs {
+    /// Those of the configuration, where the command line says nothing.
+    fn settings(&self, chosen: &Chosen) -> Settings {
+        let usual = Settings::default();
+        let most = chosen.reconnect_max.unwrap_or(usual.reconnect.most);
+        let first = chosen.reconnect_min.unwrap_or(usual.reconnect.first);
+        Settings {
+            downloads_dictionary: self.download_dictionary || chosen.downloads_dictionary,
+            reconnect_attempts: self.attempts.or(chosen.reconnect_attempts),
+            reconnect: Backoff { first, most: most.max(first) },
+            request_timeout: chosen.request_timeout.unwrap_or(usual.request_timeout),
+            login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
+            directory_timeout: chosen.directory_timeout.unwrap_or(usual.directory_timeout),
+            dictionary_timeout: chosen.dictionary_timeout.unwrap_or(usual.dictionary_timeout),
+            post_timeout: chosen.post_timeout.unwrap_or(usual.post_timeout),
+            most_posts: chosen.most_posts.unwrap_or(usual.most_posts),
+            obeys_open_window: chosen.obeys_open_window.unwrap_or(usual.obeys_open_window),
+            ..usual
+        }
     }
 }
 
 /// All of it.
 struct Program {
-    server: String,
-    transport: std::sync::Arc<tapeline_wire::rssl::Settings>,
+    endpoints: Vec<Endpoint>,
+    /// The one that is connected to, or was last.
+    endpoint: usize,
     consumer: Consumer,
     watching: Watching,
     reactor: Reactor,
@@ -153,7 +177,7 @@ impl Program {
             let mut out = self.room.on(&mut sender);
             match event {
                 Event::Connected(agreed) => {
-                    self.watching.connected(&self.server, agreed);
+                    self.watching.connected(&self.endpoints[self.endpoint].server, agreed);
                     self.consumer.connected(now, &mut out);
                 }
                 Event::Message(message) => {
@@ -161,7 +185,7 @@ impl Program {
                     self.watching.send(&mut self.consumer, &mut out)?;
                 }
                 Event::Closed(reason) => {
-                    self.watching.lost(&self.server, &reason.to_string());
+                    self.watching.lost(&self.endpoints[self.endpoint].server, &reason.to_string());
                     (self.connection, self.room) = (None, Room::default());
                     self.consumer.disconnected(now, &mut self.watching);
                 }
@@ -191,12 +215,13 @@ impl Program {
         if !std::mem::take(&mut self.watching.wants_connection) {
             return Ok(());
         }
-        let address = resolve(&self.server);
-        let begun = address.and_then(|address| Ok(self.reactor.connect(address, &self.transport, now)?));
+        self.endpoint = self.watching.attempt as usize % self.endpoints.len();
+        let Endpoint { server, settings } = &self.endpoints[self.endpoint];
+        let begun = resolve(server).and_then(|address| Ok(self.reactor.connect(address, settings, now)?));
         match begun {
             Ok(id) => self.connection = Some(id),
             Err(cause) => {
-                self.watching.lost(&self.server, &format!("{cause:#}"));
+                self.watching.lost(&self.endpoints[self.endpoint].server, &format!("{cause:#}"));
                 self.consumer.disconnected(now, &mut self.watching);
             }
         }
@@ -214,7 +239,8 @@ impl Program {
     }
 
     /// Logs out, and says what became of the items.
-    fn end(mut self, now: Nanos) -> anyhow::Result<ExitCode> {
+    fn end(mut self, now: Nanos, is_interrupted: bool) -> anyhow::Result<ExitCode> {
+        let is_early = is_interrupted && self.watching.is_finite() && !self.watching.is_done();
         self.watching.is_ending = true;
         if let Some(id) = self.connection
             && let Some(mut sender) = self.reactor.sender(id)
@@ -227,8 +253,11 @@ impl Program {
         self.watching.report(self.consumer.counters());
         self.watching.lines.flush()?;
         if let Some(why) = self.watching.refusal.take() {
-            let what = format!("the session with {} is over: {why}", self.server);
+            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
             return Err(Hinted::new(what, "--user names another user, --server another server").into());
+        }
+        if is_early {
+            return Ok(ExitCode::from(130));
         }
         Ok(if self.watching.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }

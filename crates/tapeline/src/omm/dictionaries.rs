@@ -20,6 +20,16 @@ pub(crate) struct DictionaryArgs {
 }
 
 impl DictionaryArgs {
+    /// These files, if none is named.
+    pub(crate) fn or(self, files: Option<(PathBuf, PathBuf)>) -> Self {
+        match files {
+            Some((fields, enums)) if self.dictionary.is_none() => {
+                Self { dictionary: Some(fields), enums: Some(enums) }
+            }
+            _ => self,
+        }
+    }
+
     /// The dictionary of the files, or Tapeline's own.
     ///
     /// # Errors

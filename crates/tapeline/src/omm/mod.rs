@@ -10,6 +10,7 @@
 //! | `ni_provider.rs` | `tapeline omm ni-provider` |
 //! | `acceptor.rs` | `tapeline omm acceptor`: what NI providers publish to |
 //! | `decode.rs` | `tapeline omm decode` |
+//! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
 //! | `out.rs` | what a role sends, into a connection |
@@ -19,6 +20,7 @@
 //! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
 
 mod acceptor;
+mod config;
 mod consumer;
 mod decode;
 mod dictionaries;

@@ -1,7 +1,6 @@
 //! `tapeline omm ni-provider`: publishes items to a hub.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,13 +14,14 @@ use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, U
 use tapeline_omm::{Qos, Refused, State};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 
+use super::config::Group;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
 use super::market::Moment;
 use super::out::{Nowhere, Room};
 use super::shown;
-use super::transport::{ClientArgs, resolve};
+use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -38,12 +38,12 @@ pub(crate) struct NiProviderArgs {
     /// An item with a book of orders, in MarketByOrder; BIG has one of a megabyte
     #[arg(long = "book", value_name = "ITEM")]
     books: Vec<String>,
-    /// Name of the service that is published
-    #[arg(long, default_value = "DIRECT_FEED")]
-    service: String,
-    /// Number of the service
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    service_id: u16,
+    /// Name of the service that is published [default: that of the configuration, or DIRECT_FEED]
+    #[arg(long)]
+    service: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    service_id: Option<u16>,
     /// Updates a second, of all items together and one after the other
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
@@ -53,6 +53,8 @@ pub(crate) struct NiProviderArgs {
     /// Connections to try one after the other before giving up; without end if not said
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
+    #[command(flatten)]
+    config: ConfigArgs,
     #[command(flatten)]
     server: ClientArgs,
     #[command(flatten)]
@@ -82,7 +84,7 @@ impl NiProviderArgs {
             program.publisher.lines.flush()?;
             program.reactor.wait(due.min(TURN))?;
         }
-        program.end(&clock)
+        program.end(&clock, stop.requested())
     }
 }
 
@@ -115,14 +117,17 @@ struct Publisher {
     /// Images that went out on this connection.
     images: usize,
     wants_connection: bool,
+    /// How many connections failed since the last that was good.
+    attempt: u32,
     wants_disconnection: bool,
     is_ending: bool,
     refusal: Option<String>,
 }
 
 struct Program {
-    server: String,
-    transport: Arc<rssl::Settings>,
+    endpoints: Vec<Endpoint>,
+    /// The one that is connected to, or was last.
+    endpoint: usize,
     provider: NiProvider,
     publisher: Publisher,
     reactor: Reactor,
@@ -140,29 +145,33 @@ struct Program {
 impl Program {
     fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
         let credentials = args.login.credentials()?;
-        let settings = Settings { reconnect_attempts: args.attempts, ..Settings::default() };
+        let chosen = args.config.load(Group::NiProvider)?;
+        let reconnect_attempts = args.attempts.or(chosen.reconnect_attempts);
+        let settings = Settings { reconnect_attempts, ..Settings::default() };
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = chosen.services.into_iter().next().unwrap_or(usual);
+        let service_id = args.service_id.unwrap_or(id);
         let info = Info {
-            name: Some(args.service.clone()),
-            vendor: Some("Tapeline".to_owned()),
+            name: Some(args.service.clone().unwrap_or(name)),
+            vendor,
             capabilities: Some(vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
             dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
             qos: Some(vec![Qos::REALTIME_TICK]),
             ..Info::default()
         };
-        let service = ServiceEntry::new(args.service_id, info, ServiceState::UP);
+        let service = ServiceEntry::new(service_id, info, ServiceState::UP);
         let mut provider = NiProvider::new(settings, &credentials.request(), &[service])?;
         let names = if args.books.is_empty() { args.items.load()? } else { args.items.load_any()? };
         let prices = names.into_iter().map(|name| (Domain::MARKET_PRICE, name));
         let books = args.books.iter().map(|name| (Domain::MARKET_BY_ORDER, name.clone()));
         let mut items = Vec::new();
         for (number, (domain, name)) in prices.chain(books).enumerate() {
-            let handle = provider.add(args.service_id, domain, name.as_bytes(), number as u64)?;
+            let handle = provider.add(service_id, domain, name.as_bytes(), number as u64)?;
             items.push(Item { handle, domain, name, turn: 0, updates: 0 });
         }
-        let server = args.server.server("localhost:14003");
         Ok(Self {
-            transport: args.server.settings(&server)?,
-            server,
+            endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
+            endpoint: 0,
             provider,
             publisher: Publisher {
                 items,
@@ -172,6 +181,7 @@ impl Program {
                 now: Nanos(0),
                 images: 0,
                 wants_connection: false,
+                attempt: 0,
                 wants_disconnection: false,
                 is_ending: false,
                 refusal: None,
@@ -202,7 +212,7 @@ impl Program {
             let mut out = self.room.on(&mut sender);
             match event {
                 rssl::Event::Connected(_) => {
-                    let server = self.server.as_str();
+                    let server = self.endpoints[self.endpoint].server.as_str();
                     self.publisher.lines.event("connected", &[("server", server.into())]);
                     self.provider.connected(now, &mut out);
                 }
@@ -240,8 +250,9 @@ impl Program {
         };
         self.disconnect();
         if std::mem::take(&mut self.publisher.wants_connection) {
-            let begun =
-                resolve(&self.server).and_then(|at| Ok(self.reactor.connect(at, &self.transport, now)?));
+            self.endpoint = self.publisher.attempt as usize % self.endpoints.len();
+            let Endpoint { server, settings } = &self.endpoints[self.endpoint];
+            let begun = resolve(server).and_then(|at| Ok(self.reactor.connect(at, settings, now)?));
             match begun {
                 Ok(id) => self.connection = Some(id),
                 Err(cause) => self.lost(now, &format!("{cause:#}")),
@@ -252,8 +263,8 @@ impl Program {
     }
 
     fn lost(&mut self, now: Nanos, reason: &str) {
-        anstream::eprintln!("note: no connection to {}: {reason}", self.server);
-        let server = self.server.as_str();
+        anstream::eprintln!("note: no connection to {}: {reason}", self.endpoints[self.endpoint].server);
+        let server = self.endpoints[self.endpoint].server.as_str();
         self.publisher.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
         (self.connection, self.room, self.begun) = (None, Room::default(), None);
         self.provider.disconnected(now, &mut self.publisher);
@@ -269,7 +280,7 @@ impl Program {
     }
 
     /// Withdraws what is published, logs out, and says what was published.
-    fn end(mut self, clock: &Clock) -> anyhow::Result<ExitCode> {
+    fn end(mut self, clock: &Clock, is_interrupted: bool) -> anyhow::Result<ExitCode> {
         let is_done = self.is_done();
         self.publisher.is_ending = true;
         let handles: Vec<Handle> = self.publisher.items.iter().map(|item| item.handle).collect();
@@ -316,10 +327,14 @@ impl Program {
         self.publisher.lines.event("end", &members);
         self.publisher.lines.flush()?;
         if let Some(why) = self.publisher.refusal {
-            let what = format!("the session with {} is over: {why}", self.server);
+            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
-        Ok(if self.wanted.is_some() && !is_done { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(match (self.wanted, is_interrupted) {
+            (Some(_), true) if !is_done => ExitCode::from(130),
+            (Some(_), false) if !is_done => ExitCode::FAILURE,
+            _ => ExitCode::SUCCESS,
+        })
     }
 }
 
@@ -419,7 +434,7 @@ impl Publisher {
 impl Application for Publisher {
     fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
         match event {
-            Event::Connect { .. } => self.wants_connection = true,
+            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
             Event::Disconnect => self.wants_disconnection = true,
             Event::Lost => self.images = 0,
             Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),

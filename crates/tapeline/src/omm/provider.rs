@@ -21,11 +21,12 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sender};
 
 use self::answers::{Answers, Tally};
 use self::board::{Board, Change};
+use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::View;
 use super::out::Room;
-use super::transport::ServerArgs;
+use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
 use crate::stop::Stop;
 
@@ -37,13 +38,15 @@ use crate::stop::Stop;
     tapeline omm provider --cert server.pem --key server.key --port 14004    over TLS")]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
     server: ServerArgs,
-    /// Name of the service
-    #[arg(long, default_value = "DIRECT_FEED")]
-    service: String,
-    /// Number of the service
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    service_id: u16,
+    /// Name of the service [default: those of the configuration, or DIRECT_FEED]
+    #[arg(long)]
+    service: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    service_id: Option<u16>,
     /// Updates a second, of all open items together and one after the other
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
@@ -74,9 +77,11 @@ impl ProviderArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
-        let mut program = Program::new(self, clock.now())?;
+        let mut chosen = self.config.load(Group::IProvider)?;
+        let (address, settings) = self.server.listen(std::mem::take(&mut chosen.hosts), USUAL_PORT)?;
+        let mut program = Program::new(self, chosen, clock.now())?;
         let mut reactor = Reactor::new(self.max_connections)?;
-        let address = reactor.listen(self.server.address(USUAL_PORT), &self.server.settings()?)?;
+        let address = reactor.listen(address, &settings)?;
         let members = [("address", address.to_string().into()), ("port", address.port().into())];
         program.market.lines.event("listening", &members);
         program.market.lines.flush()?;
@@ -93,6 +98,18 @@ impl ProviderArgs {
         program.market.lines.event("end", &program.tally.members());
         program.market.lines.flush()?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl ProviderArgs {
+    /// Those of the configuration, or the one of the command line.
+    fn services(&self, chosen: Vec<(u16, String, Option<String>)>) -> Vec<(u16, String, Option<String>)> {
+        if !chosen.is_empty() && self.service.is_none() && self.service_id.is_none() {
+            return chosen;
+        }
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = chosen.into_iter().next().unwrap_or(usual);
+        vec![(self.service_id.unwrap_or(id), self.service.clone().unwrap_or(name), vendor)]
     }
 }
 
@@ -154,20 +171,22 @@ struct Program {
 }
 
 impl Program {
-    fn new(args: &ProviderArgs, now: Nanos) -> anyhow::Result<Self> {
-        let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
-        let info = Info {
-            name: Some(args.service.clone()),
-            vendor: Some("Tapeline".to_owned()),
-            is_source: Some(1),
-            capabilities: Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
-            dictionaries_provided: Some(dictionaries()),
-            dictionaries_used: Some(dictionaries()),
-            qos: Some(vec![Qos::REALTIME_TICK]),
-            ..Info::default()
-        };
+    fn new(args: &ProviderArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
         let mut services = Directory::new();
-        services.apply(&ServiceEntry::new(args.service_id, info, ServiceState::UP));
+        for (id, name, vendor) in args.services(chosen.services) {
+            let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
+            let info = Info {
+                name: Some(name),
+                vendor,
+                is_source: Some(1),
+                capabilities: Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
+                dictionaries_provided: Some(dictionaries()),
+                dictionaries_used: Some(dictionaries()),
+                qos: Some(vec![Qos::REALTIME_TICK]),
+                ..Info::default()
+            };
+            services.apply(&ServiceEntry::new(id, info, ServiceState::UP));
+        }
         Ok(Self {
             settings: Settings { most_streams: args.max_streams, ..Settings::default() },
             market: Market {

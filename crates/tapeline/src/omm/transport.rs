@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
 
+use super::config::{Chosen, Config, Group, Host};
 use crate::failure::Hinted;
 
 /// How payloads are compressed.
@@ -85,6 +86,34 @@ impl TransportArgs {
     }
 }
 
+/// Where the settings of a program are.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(crate) struct ConfigArgs {
+    /// EmaConfig.xml, or the same settings in TOML; options of the command line go before them
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which of the consumers or providers of the file; its default if not said
+    #[arg(long, value_name = "NAME", requires = "config")]
+    config_name: Option<String>,
+}
+
+impl ConfigArgs {
+    /// What the file says, if there is one.
+    pub(crate) fn load(&self, group: Group) -> anyhow::Result<Chosen> {
+        let Some(path) = &self.config else { return Ok(Chosen::default()) };
+        let chosen = Config::load(path)?.choose(group, self.config_name.as_deref())?;
+        let (name, file) = (&chosen.name, path.display());
+        anstream::eprintln!("note: the settings are those of {name} in {file}");
+        for line in &chosen.others {
+            anstream::eprintln!(
+                "note: {file}:{line}: another {name}, which does not count: the first one does"
+            );
+        }
+        Ok(chosen)
+    }
+}
+
 /// Whom to connect to.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientArgs {
@@ -104,29 +133,55 @@ pub(crate) struct ClientArgs {
     transport: TransportArgs,
 }
 
+/// A server and how to speak to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    /// As the user calls it.
+    pub(crate) server: String,
+    pub(crate) settings: Arc<Settings>,
+}
+
 impl ClientArgs {
-    /// The server as the user calls it, or this one.
-    pub(crate) fn server(&self, usual: &str) -> String {
-        self.server.clone().unwrap_or_else(|| usual.to_owned())
+    /// The servers to try, one after the other: that of the command line, or those of the configuration, or the usual one.
+    pub(crate) fn endpoints(&self, hosts: Vec<Host>, usual: &str) -> anyhow::Result<Vec<Endpoint>> {
+        let plain = || Host::plain(usual);
+        match &self.server {
+            Some(server) => {
+                let host = hosts.into_iter().next().unwrap_or_else(plain);
+                Ok(vec![self.endpoint(Host { server: server.clone(), ..host })?])
+            }
+            None if hosts.is_empty() => Ok(vec![self.endpoint(plain())?]),
+            None => hosts.into_iter().map(|host| self.endpoint(host)).collect(),
+        }
     }
 
-    /// Settings for a connection to such a server.
-    pub(crate) fn settings(&self, server: &str) -> anyhow::Result<Arc<Settings>> {
-        let mut settings = Settings { host: server.to_owned(), ..Settings::default() };
+    fn endpoint(&self, host: Host) -> anyhow::Result<Endpoint> {
+        let mut settings = host.settings;
+        settings.host = host.server.clone();
         self.transport.apply(&mut settings);
-        if self.tls {
-            settings.tls = Some(match &self.ca {
+        if self.tls || host.is_encrypted {
+            settings.tls = Some(match self.ca.as_ref().or(host.trusted.as_ref()) {
                 Some(path) => {
                     Tls::client(&read(path)?).with_context(|| format!("cannot use {}", path.display()))?
                 }
                 None => Tls::client_of_system()?,
             });
         }
-        if let Some(WebSocketArg::Rwf) = self.websocket {
+        if self.websocket.is_some() {
             settings.connection_type = ConnectionType::WebSocket;
-            settings.ws_protocols = vec![SubProtocol::Rwf];
         }
-        Ok(Arc::new(settings))
+        if settings.connection_type == ConnectionType::WebSocket {
+            if self.websocket == Some(WebSocketArg::Rwf) {
+                settings.ws_protocols = vec![SubProtocol::Rwf];
+            }
+            // JSON is not spoken by these programs.
+            settings.ws_protocols.retain(|protocol| *protocol == SubProtocol::Rwf);
+            if settings.ws_protocols.is_empty() {
+                let hint = "add rssl.rwf to WsProtocols, or say --websocket rwf";
+                return Err(Hinted::new("these programs speak no JSON", hint).into());
+            }
+        }
+        Ok(Endpoint { server: host.server, settings: Arc::new(settings) })
     }
 }
 
@@ -150,23 +205,48 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Where, at this port if none is given.
-    pub(crate) fn address(&self, usual_port: u16) -> SocketAddrV4 {
-        SocketAddrV4::new(self.bind, self.port.unwrap_or(usual_port))
-    }
-
-    /// Settings for every connection.
-    pub(crate) fn settings(&self) -> anyhow::Result<Arc<Settings>> {
-        // A provider says much to many: as many buffers, and as patient, as EMA's.
-        let mut settings =
-            Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+    /// Where to listen, and the settings for every connection: of the command line, or of the configuration, or the usual
+    /// ones.
+    pub(crate) fn listen(
+        &self,
+        hosts: Vec<Host>,
+        usual_port: u16,
+    ) -> anyhow::Result<(SocketAddrV4, Arc<Settings>)> {
+        let host = hosts.into_iter().next();
+        let port = host.as_ref().and_then(|host| host.server.rsplit_once(':')?.1.parse().ok());
+        let host = host.unwrap_or_else(|| {
+            // A provider says much to many: as many buffers, and as patient, as EMA's.
+            let mut host = Host::plain("");
+            (host.settings.guaranteed_output_buffers, host.settings.connection_ping_timeout) = (200, 60);
+            host
+        });
+        let mut settings = host.settings;
+        // JSON is not spoken by these programs.
+        settings.ws_protocols = vec![SubProtocol::Rwf];
         self.transport.apply(&mut settings);
-        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
-            let tls = Tls::server(&read(cert)?, &read(key)?);
+        let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
+        if let Some((cert, key)) = files {
+            let tls = Tls::server(&read(&cert)?, &read(&key)?);
             let what = || format!("cannot use {} with {}", cert.display(), key.display());
             settings.tls = Some(tls.with_context(what)?);
+        } else if host.is_encrypted {
+            let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
+            return Err(Hinted::new("an encrypted server needs a certificate and a key", hint).into());
         }
-        Ok(Arc::new(settings))
+        let address = SocketAddrV4::new(self.bind, self.port.or(port).unwrap_or(usual_port));
+        Ok((address, Arc::new(settings)))
+    }
+}
+
+impl Host {
+    fn plain(server: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            is_encrypted: false,
+            certificate: None,
+            trusted: None,
+            settings: Settings::default(),
+        }
     }
 }
 

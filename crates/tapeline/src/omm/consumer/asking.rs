@@ -29,12 +29,11 @@ pub(super) struct Asked {
 const MOST_POSTED: usize = 60_000;
 
 impl Asked {
-    pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &ConsumerArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
         let items = args.items.load()?;
-        let dictionary = args.dictionary.load()?;
         let view =
-            args.view.iter().map(|field| Ok(fid(field, &dictionary)?.0)).collect::<anyhow::Result<_>>()?;
-        let post = if args.post.is_empty() { None } else { Some(fields(&args.post, &dictionary)?) };
+            args.view.iter().map(|field| Ok(fid(field, dictionary)?.0)).collect::<anyhow::Result<_>>()?;
+        let post = if args.post.is_empty() { None } else { Some(fields(&args.post, dictionary)?) };
         Ok(Self {
             items,
             service: args.service.clone(),
@@ -174,7 +173,7 @@ mod tests {
             ["BID=39.91", "ASKSIZE=-7", "QUOTIM_NS=14:30:15.5", "BID_SRC=TAPE", "TRD_STATUS=2", "25="];
         let bytes = fields(&pairs.map(str::to_owned), Dictionary::builtin()).unwrap();
         let text = FieldList::parse(&bytes).unwrap().render(Dictionary::builtin()).to_string();
-        let expected = "BID=39.91 ASKSIZE=-7 QUOTIM_NS=14:30:15.500000000 BID_SRC=TAPE TRD_STATUS=H ASK=";
+        let expected = "BID=39.91 ASKSIZE=-7 QUOTIM_NS=14:30:15.500 BID_SRC=TAPE TRD_STATUS=H ASK=";
         assert_eq!(text, expected);
         assert_eq!(
             FieldList::parse(&bytes).unwrap().find(fid::BID).unwrap().unwrap().real(),

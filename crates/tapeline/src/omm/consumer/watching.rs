@@ -64,6 +64,8 @@ pub(super) struct Watching {
     satisfied: usize,
     closed: usize,
     pub(super) wants_connection: bool,
+    /// How many connections failed since the last that was good.
+    pub(super) attempt: u32,
     pub(super) wants_disconnection: bool,
     /// It is this side that ends: what is closed now was not closed by the provider.
     pub(super) is_ending: bool,
@@ -85,6 +87,7 @@ impl Watching {
             satisfied: 0,
             closed: 0,
             wants_connection: false,
+            attempt: 0,
             wants_disconnection: false,
             is_ending: false,
             refusal: None,
@@ -135,12 +138,19 @@ impl Watching {
         self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
     }
 
+    /// Whether it ends by itself.
+    pub(super) fn is_finite(&self) -> bool {
+        self.asked.is_snapshot || self.asked.updates.is_some()
+    }
+
     /// Whether all is there that was to be waited for.
     pub(super) fn is_done(&self) -> bool {
-        let is_finite = self.asked.is_snapshot || self.asked.updates.is_some();
         let answered = self.tally.acks + self.tally.naks >= self.tally.posts
             && (self.asked.generic.is_none() || self.tally.generics >= self.tally.asked);
-        is_finite && self.satisfied + self.closed >= self.items.len() && self.to_send.is_empty() && answered
+        self.is_finite()
+            && self.satisfied + self.closed >= self.items.len()
+            && self.to_send.is_empty()
+            && answered
             || self.closed == self.items.len()
     }
 
@@ -339,7 +349,7 @@ fn number_of(sending: Sending) -> usize {
 impl Application for Watching {
     fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
         match event {
-            Event::Connect { .. } => self.wants_connection = true,
+            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
             Event::Disconnect => self.wants_disconnection = true,
             Event::TimedOut(wait) => anstream::eprintln!("note: the provider does not answer: {wait:?}"),
             Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),

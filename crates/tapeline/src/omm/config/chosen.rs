@@ -1,0 +1,233 @@
+//! One consumer, provider or NI provider of a file: its connections, services and dictionary.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol};
+
+use super::schema::Group;
+use super::tree::{Fault, Node};
+use crate::near::nearest;
+
+/// What a file says of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// What the entry is called.
+    pub(crate) name: String,
+    /// Lines of other entries of that name, which do not count.
+    pub(crate) others: Vec<usize>,
+    /// Whom a client connects to: the first, or when that fails the next. Of a server, the one at which it listens.
+    pub(crate) hosts: Vec<Host>,
+    /// What a provider serves: number, name, vendor.
+    pub(crate) services: Vec<(u16, String, Option<String>)>,
+    /// Files of fields and enumerations.
+    pub(crate) dictionary: Option<(PathBuf, PathBuf)>,
+    /// Whether the dictionary is the provider's.
+    pub(crate) downloads_dictionary: bool,
+    pub(crate) reconnect_min: Option<Duration>,
+    pub(crate) reconnect_max: Option<Duration>,
+    pub(crate) reconnect_attempts: Option<u32>,
+    pub(crate) request_timeout: Option<Duration>,
+    pub(crate) login_timeout: Option<Duration>,
+    pub(crate) directory_timeout: Option<Duration>,
+    pub(crate) dictionary_timeout: Option<Duration>,
+    pub(crate) post_timeout: Option<Duration>,
+    pub(crate) most_posts: Option<usize>,
+    pub(crate) obeys_open_window: Option<bool>,
+}
+
+/// One connection's worth of settings.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Host and port; of a server's, its interface may be empty.
+    pub(crate) server: String,
+    /// Whether TLS is around it. A server's certificate and key, if they are named.
+    pub(crate) is_encrypted: bool,
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// A file or folder of certificates to trust.
+    pub(crate) trusted: Option<PathBuf>,
+    pub(crate) settings: Settings,
+}
+
+/// The entry of this name, or the file's default, or its first.
+pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Chosen, Fault> {
+    let default = || {
+        let of_group = root.child(&group.group())?;
+        of_group.text(&group.default())
+    };
+    let names = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
+    let entry = match name.or_else(default) {
+        Some(name) => group.entry(root, name).ok_or_else(|| {
+            let hint = match nearest(name, &names()) {
+                Some(near) => format!("there is {near}"),
+                None => format!("there are {}", names().join(", ")),
+            };
+            Fault::new(root.line, format!("there is no {} called {name}", group.name()), hint)
+        })?,
+        None => group.entries(root).next().ok_or_else(|| {
+            let hint = "name it with --config-name, or take another file";
+            Fault::new(root.line, format!("there is no {}", group.name()), hint)
+        })?,
+    };
+    let milliseconds = |name| entry.number(name).map(Duration::from_millis);
+    let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
+    let same = group.entries(root).filter(|other| other.text("Name") == entry.text("Name"));
+    let mut chosen = Chosen {
+        name: entry.text("Name").unwrap_or_default().to_owned(),
+        others: same.skip(1).map(|other| other.line).collect(),
+        reconnect_min: milliseconds("ReconnectMinDelay"),
+        reconnect_max: milliseconds("ReconnectMaxDelay"),
+        reconnect_attempts: limit("ReconnectAttemptLimit"),
+        request_timeout: milliseconds("RequestTimeout"),
+        login_timeout: milliseconds("LoginRequestTimeOut"),
+        directory_timeout: milliseconds("DirectoryRequestTimeOut"),
+        dictionary_timeout: milliseconds("DictionaryRequestTimeOut"),
+        post_timeout: milliseconds("PostAckTimeout"),
+        most_posts: entry.number("MaxOutstandingPosts").and_then(|posts| usize::try_from(posts).ok()),
+        obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
+        ..Chosen::default()
+    };
+    let usual_port = if group == Group::NiProvider { 14_003 } else { 14_002 };
+    let channels = entry.text("ChannelSet").or_else(|| entry.text("Channel")).unwrap_or_default();
+    for name in channels.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        // It was checked that it is there.
+        if let Some(channel) = Group::Channel.entry(root, name) {
+            chosen.hosts.push(client(channel, usual_port)?);
+        }
+    }
+    if let Some(server) = entry.text("Server").and_then(|name| Group::Server.entry(root, name)) {
+        chosen.hosts.push(server_host(server, usual_port)?);
+    }
+    if let Some(directory) = entry.text("Directory").and_then(|name| Group::Directory.entry(root, name)) {
+        chosen.services = services(directory)?;
+    }
+    if let Some(dictionary) = entry.text("Dictionary").and_then(|name| Group::Dictionary.entry(root, name)) {
+        if dictionary.code("DictionaryType") == Some("FileDictionary") {
+            let file = |name, usual: &str| PathBuf::from(dictionary.text(name).unwrap_or(usual));
+            chosen.dictionary = Some((
+                file("RdmFieldDictionaryFileName", "./RDMFieldDictionary"),
+                file("EnumTypeDefFileName", "./enumtype.def"),
+            ));
+        } else {
+            chosen.downloads_dictionary = true;
+        }
+    }
+    Ok(chosen)
+}
+
+fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
+    let channel_type = channel.code("ChannelType").unwrap_or("RSSL_SOCKET");
+    let is_encrypted = channel_type == "RSSL_ENCRYPTED";
+    let inner = if is_encrypted {
+        channel.code("EncryptedProtocolType").unwrap_or("RSSL_SOCKET")
+    } else {
+        channel_type
+    };
+    if !matches!(inner, "RSSL_SOCKET" | "RSSL_WEBSOCKET") {
+        let line = channel.child("ChannelType").map_or(channel.line, |node| node.line);
+        let what = format!("a connection of type {inner} cannot be made");
+        return Err(Fault::new(line, what, "take RSSL_SOCKET, RSSL_ENCRYPTED or RSSL_WEBSOCKET"));
+    }
+    if channel.flag("EnableSessionManagement") == Some(true) && channel.text("Host").is_none() {
+        let line = channel.child("EnableSessionManagement").map_or(channel.line, |node| node.line);
+        let what = "hosts cannot be looked up by a session's location";
+        return Err(Fault::new(line, what, "give the channel a Host and a Port"));
+    }
+    let mut settings = Settings::default();
+    transport(channel, &mut settings)?;
+    if inner == "RSSL_WEBSOCKET" {
+        settings.connection_type = ConnectionType::WebSocket;
+    }
+    let host = channel.text("Host").unwrap_or("localhost");
+    let port = channel.number("Port").unwrap_or(u64::from(usual_port));
+    Ok(Host {
+        server: format!("{host}:{port}"),
+        is_encrypted,
+        certificate: None,
+        trusted: channel.text("OpenSSLCAStore").map(PathBuf::from),
+        settings,
+    })
+}
+
+fn server_host(server: &Node, usual_port: u16) -> Result<Host, Fault> {
+    // A server takes both handshakes on one port.
+    let is_encrypted = server.code("ServerType") == Some("RSSL_ENCRYPTED");
+    let mut settings =
+        Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
+    transport(server, &mut settings)?;
+    let port = server.number("Port").unwrap_or(u64::from(usual_port));
+    let file = |name| server.text(name).map(PathBuf::from);
+    Ok(Host {
+        server: format!("{}:{port}", server.text("InterfaceName").unwrap_or_default()),
+        is_encrypted,
+        certificate: file("ServerCert").zip(file("ServerPrivateKey")),
+        trusted: None,
+        settings,
+    })
+}
+
+/// The settings of a connection that have the same name at both ends.
+fn transport(node: &Node, settings: &mut Settings) -> Result<(), Fault> {
+    let number = |name| node.number(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let set = |to: &mut u32, name| *to = number(name).unwrap_or(*to);
+    set(&mut settings.guaranteed_output_buffers, "GuaranteedOutputBuffers");
+    set(&mut settings.num_input_buffers, "NumInputBuffers");
+    set(&mut settings.high_water_mark, "HighWaterMark");
+    set(&mut settings.sys_send_buf_size, "SysSendBufSize");
+    set(&mut settings.sys_recv_buf_size, "SysRecvBufSize");
+    settings.tcp_nodelay = node.flag("TcpNodelay").unwrap_or(settings.tcp_nodelay);
+    settings.compression_type = match node.code("CompressionType").map(str::to_ascii_lowercase).as_deref() {
+        Some("zlib") => Compression::Zlib,
+        Some("lz4") => Compression::Lz4,
+        _ => Compression::None,
+    };
+    settings.compression_threshold = number("CompressionThreshold").or(settings.compression_threshold);
+    // EMA's files have milliseconds; on the wire there are whole seconds.
+    let seconds = |name| node.number(name).map(|ms| u8::try_from(ms.div_ceil(1_000)).unwrap_or(u8::MAX));
+    if let Some(seconds) = seconds("ConnectionPingTimeout") {
+        settings.connection_ping_timeout = seconds;
+    }
+    if let Some(seconds) = seconds("ConnectionMinPingTimeout") {
+        settings.connection_min_ping_timeout = seconds;
+    }
+    if let Some(seconds) = node.number("InitializationTimeout") {
+        settings.initialization_timeout_ms = seconds.saturating_mul(1_000);
+    }
+    if let Some(bytes) = node.number("MaxFragmentSize").and_then(|bytes| u16::try_from(bytes).ok()) {
+        settings.max_fragment_size = bytes;
+    }
+    if let Some(names) = node.child("WsProtocols") {
+        let text = names.value.as_deref().unwrap_or_default();
+        let protocol = |name: &str| match name {
+            "rssl.rwf" => Ok(SubProtocol::Rwf),
+            "tr_json2" => Ok(SubProtocol::TrJson2),
+            "rssl.json.v2" => Ok(SubProtocol::RsslJsonV2),
+            _ => {
+                let hint = "there are rssl.rwf, tr_json2 and rssl.json.v2";
+                Err(Fault::new(names.line, format!("there is no sub-protocol {name}"), hint))
+            }
+        };
+        let names = text.split([',', ' ']).filter(|name| !name.is_empty());
+        settings.ws_protocols = names.map(protocol).collect::<Result<_, _>>()?;
+    }
+    Ok(())
+}
+
+fn services(directory: &Node) -> Result<Vec<(u16, String, Option<String>)>, Fault> {
+    let mut services: Vec<(u16, String, Option<String>)> = Vec::new();
+    for service in directory.children.iter().filter(|child| child.name == "Service") {
+        let Some(name) = service.text("Name") else {
+            return Err(Fault::new(service.line, "a Service has no name", "give it a Name"));
+        };
+        let info = service.child("InfoFilter");
+        let id = info.and_then(|info| info.number("ServiceId")).and_then(|id| u16::try_from(id).ok());
+        let id = id.unwrap_or(services.len() as u16 + 1);
+        if let Some((_, other, _)) = services.iter().find(|(other, ..)| *other == id) {
+            let what = format!("{name} has the number {id}, as {other} has");
+            return Err(Fault::new(service.line, what, "give it another ServiceId"));
+        }
+        let vendor = info.and_then(|info| info.text("Vendor")).map(str::to_owned);
+        services.push((id, name.to_owned(), vendor));
+    }
+    Ok(services)
+}

@@ -1,0 +1,196 @@
+//! Configuration under EMA's names: `EmaConfig.xml` as it is, or the same settings in TOML.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `tree.rs` | what both kinds of file become: names, values, lines |
+//! | `xml.rs`, `toml_file.rs` | reading them |
+//! | `schema.rs` | which settings there are, and what each may be |
+//! | `check.rs` | settings that are unknown, out of range or contradict each other, each with its line |
+//! | `chosen.rs` | one consumer, provider or NI provider of a file: its connections, services and dictionary |
+//!
+//! Names, ranges and defaults: *EMA C++ Configuration Guide* and *EMA Java Configuration Guide*, release 3.9.
+
+mod check;
+mod chosen;
+mod schema;
+mod toml_file;
+mod tree;
+mod xml;
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::failure::Hinted;
+
+pub(crate) use chosen::{Chosen, Host};
+pub(crate) use schema::Group;
+use tree::{Fault, Node};
+
+/// Bytes of a file at most: a hundred times the largest that LSEG's examples have.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A file, checked whole.
+#[derive(Debug)]
+pub(crate) struct Config {
+    file: String,
+    root: Node,
+}
+
+impl Config {
+    /// Reads and checks a file: XML if it begins with `<`, TOML otherwise.
+    ///
+    /// # Errors
+    /// What is wrong first, with its line, and a hint.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
+        let file = path.display().to_string();
+        let size = std::fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
+        if size > MOST_BYTES {
+            anyhow::bail!("{file} has {size} bytes; a configuration has {MOST_BYTES} at most");
+        }
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+        let root = parse(&text).map_err(|fault| fault.in_file(&file))?;
+        Ok(Self { file, root })
+    }
+
+    /// What the file says of one consumer, provider or NI provider: the one of this name, or the file's default.
+    ///
+    /// # Errors
+    /// There is none, or it wants what Tapeline does not have.
+    pub(crate) fn choose(&self, group: Group, name: Option<&str>) -> anyhow::Result<Chosen> {
+        Ok(chosen::choose(&self.root, group, name).map_err(|fault| fault.in_file(&self.file))?)
+    }
+}
+
+/// Any text, to a tree of settings that are known and agree with each other.
+fn parse(text: &str) -> Result<Node, Fault> {
+    let root = if text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+        xml::parse(text)?
+    } else {
+        toml_file::parse(text)?
+    };
+    check::check(&root)?;
+    Ok(root)
+}
+
+impl Fault {
+    fn in_file(self, file: &str) -> Hinted {
+        Hinted::new(format!("{file}:{}: {}", self.line, self.what), self.hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"<EmaConfig>
+<ConsumerGroup><ConsumerList>
+    <Consumer><Name value="A"/><Channel value="Channel_1"/></Consumer>
+</ConsumerList></ConsumerGroup>
+<ChannelGroup><ChannelList>
+    <Channel><Name value="Channel_1"/><Host value="feed"/><Port value="14002"/></Channel>
+</ChannelList></ChannelGroup>
+</EmaConfig>
+"#;
+    const SMALL_TOML: &str = r#"
+[[Consumer]]
+Name = "A"
+Channel = "Channel_1"
+
+[[Channel]]
+Name = "Channel_1"
+Host = "feed"
+Port = 14002
+"#;
+
+    fn refusal(text: &str) -> (usize, String, String) {
+        let fault = parse(text).unwrap_err();
+        (fault.line, fault.what, fault.hint)
+    }
+
+    #[test]
+    fn both_kinds_of_file_say_the_same() {
+        for text in [SMALL, SMALL_TOML] {
+            let chosen = chosen::choose(&parse(text).unwrap(), Group::Consumer, None).unwrap();
+            assert_eq!(chosen.hosts[0].server, "feed:14002");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_line_and_a_hint() {
+        let unknown = SMALL.replace("<Host ", "<Hots ");
+        assert_eq!(refusal(&unknown), (6, "Channel has no setting Hots".into(), "there is Host".into()));
+        let value = SMALL.replace("14002", "140020");
+        let (line, what, _) = refusal(&value);
+        assert_eq!((line, what.as_str()), (6, "Port is '140020'; expected a number from 0 to 65535"));
+        let missing = SMALL.replace("Channel value=\"Channel_1\"", "Channel value=\"Channel_2\"");
+        let (line, what, hint) = refusal(&missing);
+        assert_eq!(
+            (line, what.as_str(), hint.as_str()),
+            (3, "there is no Channel called Channel_2", "there is Channel_1")
+        );
+        let both =
+            SMALL.replace("<Name value=\"A\"/>", "<Name value=\"A\"/><ChannelSet value=\"Channel_1\"/>");
+        let (line, what, _) = refusal(&both);
+        assert_eq!((line, what.as_str()), (3, "ChannelSet and Channel are both given; one of them is to be"));
+        let twice = SMALL.replace("<Host ", "<Port value=\"1\"/><Host ");
+        assert_eq!(refusal(&twice).1, "Port is given twice");
+        let (line, what, _) = refusal(&SMALL_TOML.replace("Host =", "Hots ="));
+        assert_eq!((line, what.as_str()), (8, "Channel has no setting Hots"));
+        let (line, what, _) = refusal(&SMALL_TOML.replace("[[Channel]]", "[[Chanel]]"));
+        assert_eq!((line, what.as_str()), (6, "there is no group Chanel"));
+    }
+
+    #[test]
+    fn broken_files_say_where() {
+        assert_eq!(refusal("<EmaConfig>\n<ConsumerGroup>\n").0, 2);
+        assert_eq!(refusal("<EmaConfig>\n</ConsumerGroup>\n").0, 2);
+        assert!(refusal("<!DOCTYPE x [<!ENTITY a \"b\">]><EmaConfig/>").1.contains("no document type"));
+        assert_eq!(refusal("\n\n[Consumer\n").0, 3);
+        let deep = "<A>".repeat(50);
+        assert!(refusal(&deep).1.contains("deeper"));
+    }
+
+    /// Every text is taken or refused; none is a panic.
+    #[test]
+    fn any_text() {
+        let mut state = 7_u64;
+        let mut chance = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let pieces = [
+            "<", ">", "/>", "\"", "value=", "Name", "[[", "]]", "=", "\n", "&lt;", "&#0;", "\u{0}", "é",
+            "Channel",
+        ];
+        let (mut taken, mut refused) = (0, 0);
+        for text in [SMALL, SMALL_TOML] {
+            for _ in 0..5_000 {
+                let mut changed: Vec<char> = text.chars().collect();
+                for _ in 0..=chance(3) {
+                    let at = chance(changed.len());
+                    match chance(3) {
+                        0 => drop(changed.remove(at)),
+                        1 => changed[at] = char::from(chance(127) as u8),
+                        _ => {
+                            let piece = pieces[chance(pieces.len())];
+                            changed.splice(at..at, piece.chars());
+                        }
+                    }
+                }
+                let changed: String = changed.into_iter().collect();
+                match parse(&changed) {
+                    Ok(root) => {
+                        taken += 1;
+                        let _ = chosen::choose(&root, Group::Consumer, None);
+                    }
+                    Err(fault) => {
+                        refused += 1;
+                        assert!(fault.line >= 1 && fault.line <= changed.lines().count() + 1, "{fault:?}");
+                    }
+                }
+            }
+        }
+        assert!(taken > 100 && refused > 1_000, "{taken} {refused}");
+    }
+}
