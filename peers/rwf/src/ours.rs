@@ -67,8 +67,8 @@ impl<'a> Ours<'a> {
         for _ in 0..times {
             match task {
                 "walk" => walk(black_box(message), &mut sum)?,
-                "decode" => decode(black_box(message), self.dictionary, &mut sum)?,
-                "convert" => convert(black_box(message), self.dictionary, &mut sum)?,
+                "decode" => decode::<false>(black_box(message), self.dictionary, &mut sum)?,
+                "convert" => decode::<true>(black_box(message), self.dictionary, &mut sum)?,
                 "find" => {
                     let last = self.fields.last().context("no fields")?.0;
                     find(black_box(message), last, &mut sum)?;
@@ -120,9 +120,14 @@ fn find(message: &[u8], fid: Fid, sum: &mut f64) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The type of each field from the dictionary, and each value; sums what the other program sums of it.
+/// The type of each field from the dictionary, and each value; sums what the other program sums of it. To convert is to
+/// take REALs as floating point numbers, ENUMs as their texts and TIMEs as microseconds.
 #[inline(never)]
-fn decode(message: &[u8], dictionary: &Dictionary, sum: &mut f64) -> Result<(), Malformed> {
+fn decode<const CONVERT: bool>(
+    message: &[u8],
+    dictionary: &Dictionary,
+    sum: &mut f64,
+) -> Result<(), Malformed> {
     let message = MessageView::parse(message)?;
     for field in FieldList::parse(message.payload())?.iter() {
         let field = field?;
@@ -130,34 +135,15 @@ fn decode(message: &[u8], dictionary: &Dictionary, sum: &mut f64) -> Result<(), 
         match field.value(data_type)? {
             Value::Int(value) => *sum += value as f64,
             Value::UInt(value) => *sum += value as f64,
+            Value::Real(value) if CONVERT => *sum += value.to_f64(),
             Value::Real(value) => *sum += value.mantissa as f64,
-            Value::Enum(value) => *sum += f64::from(value),
-            Value::Date(date) => *sum += f64::from(date.day),
-            Value::Time(time) => *sum += f64::from(time.second),
-            Value::Rmtes(text) => *sum += text.0.len() as f64,
-            Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => *sum += bytes.len() as f64,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// The same with REALs as floating point numbers, ENUMs as their texts and TIMEs as microseconds.
-#[inline(never)]
-fn convert(message: &[u8], dictionary: &Dictionary, sum: &mut f64) -> Result<(), Malformed> {
-    let message = MessageView::parse(message)?;
-    for field in FieldList::parse(message.payload())?.iter() {
-        let field = field?;
-        let data_type = dictionary.data_type(field.fid).ok_or(Malformed::new(0, "field without a type"))?;
-        match field.value(data_type)? {
-            Value::Int(value) => *sum += value as f64,
-            Value::UInt(value) => *sum += value as f64,
-            Value::Real(value) => *sum += value.to_f64(),
-            Value::Enum(value) => {
+            Value::Enum(value) if CONVERT => {
                 *sum += dictionary.display(field.fid, value).map_or(0, str::len) as f64;
             }
+            Value::Enum(value) => *sum += f64::from(value),
             Value::Date(date) => *sum += f64::from(date.day),
-            Value::Time(time) => *sum += time.ns_of_day().unwrap_or(0) as f64 / 1e3,
+            Value::Time(time) if CONVERT => *sum += time.ns_of_day().unwrap_or(0) as f64 / 1e3,
+            Value::Time(time) => *sum += f64::from(time.second),
             Value::Rmtes(text) => *sum += text.0.len() as f64,
             Value::Ascii(bytes) | Value::Utf8(bytes) | Value::Buffer(bytes) => *sum += bytes.len() as f64,
             _ => {}
