@@ -343,3 +343,47 @@ fn a_restart_of_iex_is_seen_though_its_first_segments_were_lost() {
     let wanted: Vec<_> = [Gap(1, 4)].into_iter().chain(messages(2, 5, 10)).collect();
     assert_eq!(rig.at(30, Line::A, &segment(2, 9, 10)), wanted);
 }
+
+/// Who waits for recovery for a minute.
+fn patient() -> Rig {
+    Rig::new(Settings { recovery_age_ns: 60_000 * MS, ..Settings::default() })
+}
+
+#[test]
+fn what_waits_behind_a_contradiction_is_counted_or_long_after_a_restart_taken() {
+    // Soon after it, it may be of the numbering before.
+    for (ms, strays, fills) in [(2, 2, vec![]), (10_000, 1, vec![Message(3, 42), Message(3, 43)])] {
+        let mut rig = patient();
+        rig.run(1, 101);
+        rig.at(1, Line::A, &packet(2, 1, 11));
+        rig.at(1, Line::A, &packet(2, 11, 31));
+        rig.at(ms, Line::A, &packet(2, 31, 41));
+        // A copy that goes further, its first two messages damaged, and another one that goes on from there.
+        assert_eq!(rig.at(ms, Line::A, &packet(3, 39, 45)), []);
+        assert_eq!(rig.at(ms, Line::A, &packet(3, 45, 47)), []);
+        assert_eq!(rig.at(ms, Line::A, &packet(2, 41, 42)), [Message(2, 41)]);
+        // Two messages are lost, and the line goes on.
+        let mut came = Vec::new();
+        for next in 44..62 {
+            came.extend(rig.at(ms, Line::A, &packet(2, next, next + 1)));
+        }
+        assert_eq!(came.iter().take(2).copied().collect::<Vec<_>>(), fills, "after {ms} ms");
+        assert_eq!(rig.arbiter.line(Line::A).strays, strays, "after {ms} ms");
+    }
+}
+
+#[test]
+fn what_was_counted_as_copies_is_counted_once_when_numbers_begin_again() {
+    // Known, and joined late.
+    for (first, end) in [(1, 101), (5_001, 5_101)] {
+        let mut rig = rig();
+        rig.run(first, end);
+        for at in 1..9 {
+            rig.at(1, Line::A, &packet(2, at, at + 1));
+        }
+        assert_eq!(rig.arbiter.statistics().restarts, 1);
+        let line = rig.arbiter.line(Line::A);
+        assert_eq!((line.messages, line.first, line.duplicates), (108, 108, 0), "{line:?}");
+        assert_eq!((line.late, line.before_start), (0, 0));
+    }
+}

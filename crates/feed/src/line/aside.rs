@@ -3,6 +3,7 @@
 use tapeline_measure::Nanos;
 
 use super::arrivals::Likeness;
+use super::statistics::Behind;
 use crate::framing::{Kind, Packet, Session};
 
 /// The most packets that are set aside on one line.
@@ -35,6 +36,19 @@ pub(super) struct Aside {
     contradicts: bool,
     /// How often the line went on in the old numbering meanwhile.
     went_on: u32,
+    /// How those of the messages were counted that were taken as some of the old numbering.
+    counted: Behind,
+}
+
+/// What became of a packet that was to be set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// It is kept, or what it says is.
+    Kept,
+    /// It does not go on from what is kept.
+    Dropped,
+    /// There is no room for it.
+    NoRoom,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +79,14 @@ impl Aside {
     }
 
     /// Sets a packet aside, which may have been `taken` as one of the old numbering. What is unknown has to go on from what was
-    /// set aside before, or takes its place. `false` where there is no room.
+    /// set aside before, or takes its place.
     pub(super) fn keep(
         &mut self,
         packet: &Packet<'_>,
         likeness: Likeness,
         received: Nanos,
         taken: bool,
-    ) -> bool {
+    ) -> Keep {
         let (from, to) = packet.kind.sequences();
         let goes_on = from == self.end;
         if !goes_on && !self.is_empty() {
@@ -81,7 +95,7 @@ impl Aside {
                 // Whoever repeats where the feed is means it, and whoever goes on from there.
                 _ if from == to || self.contradicts => {
                     if from < self.end || std::mem::replace(&mut self.told, to) != from {
-                        return true;
+                        return Keep::Dropped;
                     }
                 }
                 _ => *self = std::mem::take(self).emptied(),
@@ -91,7 +105,7 @@ impl Aside {
         let again = self.packets.last().is_some_and(|last| from == to && last.kind == kind);
         if !again {
             if self.packets.len() == PACKETS || self.blocks.len() > BYTES {
-                return false;
+                return Keep::NoRoom;
             }
             let (at, length) = (self.blocks.len(), blocks.len());
             self.blocks.extend_from_slice(blocks);
@@ -106,7 +120,17 @@ impl Aside {
         self.words += 1;
         self.contradicts |= likeness == Likeness::Other;
         self.end = if goes_on { to } else { self.end.max(to) };
-        true
+        Keep::Kept
+    }
+
+    /// A packet that is kept was taken as one of the old numbering, and counted so.
+    pub(super) fn count(&mut self, behind: Behind) {
+        self.counted += behind;
+    }
+
+    /// How those of the messages that were taken were counted.
+    pub(super) const fn counted(&self) -> Behind {
+        self.counted
     }
 
     /// How much there is for it: what contradicts before what does not.
@@ -167,6 +191,12 @@ impl Aside {
     /// How many packets there are that were not what had come under their numbers.
     pub(super) fn contradictions(&self) -> u64 {
         self.packets.iter().filter(|kept| kept.likeness == Likeness::Other).count() as u64
+    }
+
+    /// How many packets there are that contradicted or were not taken: what goes with them when they are let go.
+    pub(super) fn dropped(&self) -> u64 {
+        let dropped = |kept: &&Kept| kept.likeness == Likeness::Other || !kept.taken;
+        self.packets.iter().filter(dropped).count() as u64
     }
 
     /// Nothing, in the same memory.

@@ -1,5 +1,7 @@
 //! What an arbiter counts.
 
+use std::ops::{AddAssign, Sub};
+
 use tapeline_measure::Nanos;
 
 use crate::framing::Malformed;
@@ -32,9 +34,11 @@ pub struct LineStatistics {
     /// How often a packet, a heartbeat or an end came later in sequence than the line's next message. A packet that was
     /// only overtaken counts too; what is really lost is [`missing`](Self::missing).
     pub jumps: u64,
-    /// Packets of a session that is over, or of one that recovery did not ask for.
+    /// Packets of a session or a numbering that is over, or of a session that recovery did not ask for. Of recovery's own,
+    /// those too that may be of the numbering before, as nothing shows that the server has the present one.
     pub stale_session: u64,
-    /// Packets of another session, of the present one's beginning, or from behind its end, that no second packet confirmed.
+    /// Packets of another session, of the present one's beginning, or from behind its end, that no second packet confirmed; and
+    /// those that were thrown away with them.
     pub strays: u64,
     /// Packets with sequence 0, or with a jump that was not believed.
     pub absurd: u64,
@@ -57,9 +61,50 @@ impl LineStatistics {
         self.lost
     }
 
+    /// How messages were counted that had been passed.
+    pub(super) const fn behind(&self) -> Behind {
+        Behind { duplicates: self.duplicates, late: self.late, before_start: self.before_start }
+    }
+
+    /// So many messages turn out to be of another numbering, in which they are counted again.
+    pub(super) const fn take_back(&mut self, behind: Behind) {
+        self.messages -= behind.duplicates + behind.late + behind.before_start;
+        self.duplicates -= behind.duplicates;
+        self.late -= behind.late;
+        self.before_start -= behind.before_start;
+    }
+
     /// Malformed datagrams with the reason's label.
     pub fn malformed_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Malformed::ALL.iter().map(|reason| (reason.reason(), self.malformed[reason.index()]))
+    }
+}
+
+/// Messages that were taken and not delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Behind {
+    duplicates: u64,
+    pub(super) late: u64,
+    before_start: u64,
+}
+
+impl Sub for Behind {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            duplicates: self.duplicates.saturating_sub(before.duplicates),
+            late: self.late.saturating_sub(before.late),
+            before_start: self.before_start.saturating_sub(before.before_start),
+        }
+    }
+}
+
+impl AddAssign for Behind {
+    fn add_assign(&mut self, more: Self) {
+        self.duplicates += more.duplicates;
+        self.late += more.late;
+        self.before_start += more.before_start;
     }
 }
 

@@ -11,6 +11,7 @@ use super::rollover::as_i64;
 use super::{Arbiter, Lane};
 use crate::framing::{Kind, Packet, Session};
 use crate::line::arrivals::{Arrivals, Likeness};
+use crate::line::aside::Keep;
 use crate::line::{Line, Restart, Sink};
 
 impl Arbiter {
@@ -163,7 +164,8 @@ impl Arbiter {
             }
         };
         if other {
-            return self.set_aside(line, packet, likeness, received, sink);
+            self.set_aside(line, packet, likeness, received, sink);
+            return false;
         }
         // Ahead of both, it may be either; then only what nothing speaks against is given up.
         let ahead = from > end && lane.aside.contradicts();
@@ -173,8 +175,8 @@ impl Arbiter {
         true
     }
 
-    /// Sets a packet aside; if there is enough now to believe in another numbering, it begins with what was set aside. Whether
-    /// the packet is to be taken now all the same: where all of it has been passed, that does no more than to count it, and where
+    /// Sets a packet aside; if there is enough now to believe in another numbering, it begins with what was set aside. If not,
+    /// the packet may be taken now all the same: where all of it has been passed, that does no more than to count it, and where
     /// nothing speaks against it, it may fill a hole.
     fn set_aside(
         &mut self,
@@ -183,14 +185,15 @@ impl Arbiter {
         likeness: Likeness,
         received: Nanos,
         sink: &mut impl Sink,
-    ) -> bool {
+    ) {
         let mut agreed = false;
         if likeness == Likeness::Other {
             for (number, lane) in self.lines.iter().enumerate() {
                 if lane.aside.contradicts_as(packet) {
                     if number == line.number() {
                         // The same once more proves nothing.
-                        return false;
+                        self.lines[number].statistics.strays += 1;
+                        return;
                     }
                     agreed = true;
                 }
@@ -200,10 +203,12 @@ impl Arbiter {
         let lane = &self.lines[line.number()];
         let contradicts = likeness == Likeness::Other || lane.aside.contradicts();
         let passed = !contradicts || to <= self.next.min(lane.seen.end());
-        if !self.lines[line.number()].aside.keep(packet, likeness, received, passed) {
+        let mut kept = self.lines[line.number()].aside.keep(packet, likeness, received, passed);
+        if kept == Keep::NoRoom {
             self.let_go(line, sink);
-            self.lines[line.number()].aside.keep(packet, likeness, received, passed);
+            kept = self.lines[line.number()].aside.keep(packet, likeness, received, passed);
         }
+        self.lines[line.number()].statistics.strays += u64::from(kept != Keep::Kept && !passed);
         let silent = self.is_silent(received);
         let aside = &mut self.lines[line.number()].aside;
         if agreed {
@@ -215,21 +220,28 @@ impl Arbiter {
         let alone = silent && aside.is_repeated() && (aside.contradicts() || self.end == End::Open);
         if aside.is_believed(points) || alone {
             self.start_again(line, packet.session, received, sink);
-            return false;
+            return;
         }
-        if !passed && self.settings.expire_on_packet {
+        if passed {
+            let before = self.lines[line.number()].statistics.behind();
+            self.take(line, packet, received, sink);
+            let lane = &mut self.lines[line.number()];
+            // Where it was the end of all, what was set aside has been settled.
+            if kept == Keep::Kept && !lane.aside.is_empty() {
+                lane.aside.count(lane.statistics.behind() - before);
+            }
+        } else if self.settings.expire_on_packet {
             self.expire(received, sink);
         }
-        passed
     }
 
-    /// What was set aside on a line is of the present numbering.
+    /// What was set aside on a line is of the present numbering; or, soon after a restart, of the one before.
     fn let_go(&mut self, line: Line, sink: &mut impl Sink) {
         let aside = std::mem::take(&mut self.lines[line.number()].aside);
-        self.lines[line.number()].statistics.strays += aside.contradictions();
-        // Soon after a restart, what contradicts the present numbering is of the one before.
-        let old = !(self.renumbered && aside.contradicts());
-        if let Some(session) = self.session.filter(|_| old) {
+        let old = self.settling && aside.contradicts();
+        self.lines[line.number()].statistics.strays +=
+            if old { aside.dropped() } else { aside.contradictions() };
+        if let Some(session) = self.session.filter(|_| !old) {
             for (received, packet) in aside.packets(session, false) {
                 self.take(line, &packet, received, sink);
             }
@@ -280,6 +292,11 @@ impl Arbiter {
         packets.sort_by_key(|(received, ..)| *received);
         // However far it has got, more than one packet has said so.
         self.far = packets.first().map(|(.., packet)| packet.kind.sequences().0);
+        for (number, aside) in asides.iter().enumerate().filter(|(number, _)| says_so(*number)) {
+            // All of it is counted once more.
+            self.lines[number].statistics.take_back(aside.counted());
+            self.statistics.late -= aside.counted().late;
+        }
         for (received, number, packet) in packets {
             // Recovery's packets are never set aside, so this is one of the lines.
             let Some(line) = Line::new(number) else { return };
