@@ -22,6 +22,7 @@
 //! | sequence 1 again, on a line that had got further | a duplicate, or ([`Restart::Reset`]) kept until the line goes on from there: then a reset |
 //! | late, of the numbering before a reset | counted as stale and ignored, as far as it can be compared |
 //! | from [`Line::RECOVERY`] | fills holes, and nothing else |
+//! | from it after a reset, and perhaps of the numbering before | counted as stale and ignored, until the server has shown which one it has |
 //! | sequence 0 | counted as absurd and ignored |
 //! | a jump beyond [`Settings::max_jump`] | ignored until a second packet agrees ([`Jump`]) |
 

@@ -263,7 +263,7 @@ impl Asking {
 
     /// What the client asks for.
     fn ask(&mut self, ms: u64) -> Option<Request> {
-        self.client.update(SESSION, self.rig.arbiter.missing(), Nanos(ms * MS));
+        self.client.update(SESSION, self.rig.arbiter.wanted(), Nanos(ms * MS));
         self.client.poll(Nanos(ms * MS)).map(|ask| ask.request)
     }
 
@@ -289,7 +289,12 @@ fn an_answer_to_a_request_for_the_numbering_before_is_not_taken_for_the_next() {
     assert_eq!(asking.client.next_due(Nanos(51 * MS)), Some(Nanos(101 * MS)));
     assert_eq!(asking.client.answer(0, &packet(1, 11, 13)), Err(Rejected::NotWanted));
     assert_eq!(asking.ask(100), None);
+    // The server has to show that it has begun anew.
+    assert_eq!(asking.ask(101), Some(Request::for_gap(SESSION, 10, 10)));
     assert_eq!(asking.ask(101), Some(Request::for_gap(SESSION, 11, 12)));
+    let answer = packet(2, 10, 11);
+    assert!(asking.client.answer(0, &answer).is_ok());
+    assert_eq!(asking.rig.at(102, Line::RECOVERY, &answer), []);
     let answer = packet(2, 11, 13);
     assert!(asking.client.answer(0, &answer).is_ok());
     assert_eq!(asking.rig.at(102, Line::RECOVERY, &answer), messages(2, 11, 23).collect::<Vec<_>>());
@@ -306,6 +311,7 @@ fn what_was_given_up_of_the_numbering_before_is_asked_for_in_the_next() {
     let wanted: Vec<_> = [Reset].into_iter().chain(messages(2, 1, 11)).collect();
     assert_eq!(asking.begins_again(150), wanted);
     // Nothing is under way any more.
+    assert_eq!(asking.ask(151), Some(Request::for_gap(SESSION, 10, 10)));
     assert_eq!(asking.ask(151), Some(Request::for_gap(SESSION, 11, 12)));
 }
 
@@ -347,6 +353,82 @@ fn a_restart_of_iex_is_seen_though_its_first_segments_were_lost() {
 /// Who waits for recovery for a minute.
 fn patient() -> Rig {
     Rig::new(Settings { recovery_age_ns: 60_000 * MS, ..Settings::default() })
+}
+
+#[test]
+fn a_server_that_still_has_the_numbering_before_fills_nothing() {
+    let mut rig = patient();
+    rig.run(1, 101);
+    // Both lines lose the beginning.
+    assert_eq!(rig.at(1, Line::A, &packet(2, 21, 31)), []);
+    assert_eq!(rig.at(2, Line::A, &packet(2, 31, 41)), [Reset]);
+    assert_eq!(
+        rig.arbiter.wanted().collect::<Vec<_>>(),
+        [1..=20],
+        "nothing is delivered that would show more"
+    );
+    assert_eq!(rig.at(3, Line::RECOVERY, &packet(1, 1, 21)), []);
+    let asked = rig.arbiter.line(Line::RECOVERY);
+    assert_eq!((asked.stale_session, asked.messages, rig.arbiter.statistics().recovered), (1, 0, 0));
+    assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [1..=20]);
+    // It has begun anew at last.
+    let wanted: Vec<_> = messages(2, 1, 41).collect();
+    assert_eq!(rig.at(4, Line::RECOVERY, &packet(2, 1, 21)), wanted);
+    assert_eq!(rig.arbiter.statistics().recovered, 20);
+}
+
+#[test]
+fn where_nothing_can_be_compared_the_server_has_to_show_its_numbering_first() {
+    let mut rig = patient();
+    rig.run(1, 11);
+    rig.run(13, 23);
+    // The same two messages are missing in both.
+    for (from, to) in [(1, 6), (6, 11), (13, 23)] {
+        rig.at(1, Line::A, &packet(2, from, to));
+    }
+    let stale = |rig: &Rig| rig.arbiter.line(Line::RECOVERY).stale_session;
+    assert_eq!(rig.arbiter.missing().collect::<Vec<_>>(), [11..=12]);
+    assert_eq!(rig.arbiter.wanted().collect::<Vec<_>>(), [10..=10, 11..=12]);
+    for (numbering, from, to) in [(1, 11, 13), (2, 11, 13), (1, 10, 11), (2, 11, 13)] {
+        assert_eq!(rig.at(2, Line::RECOVERY, &packet(numbering, from, to)), []);
+    }
+    assert_eq!(stale(&rig), 4);
+    assert_eq!(rig.at(3, Line::RECOVERY, &packet(2, 10, 11)), []);
+    assert_eq!(rig.arbiter.wanted().collect::<Vec<_>>(), [11..=12]);
+    // Another server has to show it again.
+    rig.arbiter.other_server();
+    assert_eq!(rig.at(3, Line::RECOVERY, &packet(1, 11, 13)), []);
+    assert_eq!(rig.arbiter.wanted().collect::<Vec<_>>(), [10..=10, 11..=12]);
+    assert_eq!(stale(&rig), 5);
+    rig.at(4, Line::RECOVERY, &packet(2, 10, 11));
+    assert_eq!(rig.at(4, Line::RECOVERY, &packet(2, 11, 13)), messages(2, 11, 23).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_recovery_brought_of_the_numbering_before_is_known_too() {
+    let mut rig = patient();
+    rig.run(1, 11);
+    rig.run(13, 23);
+    rig.at(1, Line::RECOVERY, &packet(1, 11, 13));
+    for (from, to) in [(1, 6), (6, 11), (13, 23)] {
+        rig.at(2, Line::A, &packet(2, from, to));
+    }
+    assert_eq!(rig.at(3, Line::RECOVERY, &packet(1, 11, 13)), []);
+    assert_eq!(rig.at(3, Line::RECOVERY, &packet(2, 11, 13)), messages(2, 11, 23).collect::<Vec<_>>());
+}
+
+#[test]
+fn far_behind_the_end_of_the_numbering_before_nothing_has_to_be_shown() {
+    let mut rig = patient();
+    rig.run(1, 11);
+    rig.at(1, Line::A, &packet(2, 1, 6));
+    rig.at(1, Line::A, &packet(2, 6, 11));
+    for first in (11..65_551).step_by(20) {
+        assert_eq!(rig.at(5_000, Line::A, &packet(2, first, first + 20)).len(), 20);
+    }
+    rig.at(5_000, Line::A, &packet(2, 65_553, 65_554));
+    let wanted: Vec<_> = messages(2, 65_551, 65_554).collect();
+    assert_eq!(rig.at(5_001, Line::RECOVERY, &packet(2, 65_551, 65_553)), wanted);
 }
 
 #[test]

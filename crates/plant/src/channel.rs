@@ -277,6 +277,11 @@ impl Channel {
         Ok(told)
     }
 
+    /// What recovery brings from here on comes of another server than before.
+    pub const fn other_server(&mut self) {
+        self.arbiter.other_server();
+    }
+
     /// Recovery will not bring these messages.
     ///
     /// # Errors

@@ -57,6 +57,8 @@ pub struct Arbiter {
     renumbered: bool,
     /// Whether that is so short ago that these may even fit.
     settling: bool,
+    /// Whether the server that recovery asks has shown that it has the present numbering, and not the one before.
+    is_renumbered_at_recovery: bool,
     statistics: Statistics,
     lines: [Lane; LANES],
 }
@@ -90,6 +92,7 @@ impl Arbiter {
             before_end: 0,
             renumbered: false,
             settling: false,
+            is_renumbered_at_recovery: false,
             statistics: Statistics::default(),
             lines: std::array::from_fn(|_| Lane::new()),
         }

@@ -1,5 +1,7 @@
 //! When first copies came, and what they were.
 
+use std::ops::Range;
+
 use tapeline_measure::Nanos;
 
 use super::Line;
@@ -94,7 +96,14 @@ impl Arrivals {
         likeness
     }
 
-    fn print(&self, sequence: u64) -> Option<u32> {
+    /// The latest of these sequences whose print is known and is such a one; looks at [`PLACES`] of them.
+    pub(super) fn latest(&self, among: Range<u64>, is: impl Fn(u64, u32) -> bool) -> Option<u64> {
+        let is = |sequence: &u64| self.print(*sequence).is_some_and(|print| is(*sequence, print));
+        among.rev().take(PLACES).find(is)
+    }
+
+    /// What is known of a message.
+    pub(super) fn print(&self, sequence: u64) -> Option<u32> {
         if Self::is_beginning(sequence) {
             return Some(self.beginning[sequence as usize]).filter(|print| *print != 0);
         }

@@ -29,6 +29,8 @@ pub(super) struct Recovery {
     counters: Counters,
     /// How often the feed's numbers have begun again.
     restarts: u64,
+    /// The server whose answer was taken last.
+    answered: usize,
     /// When something was last said about it: not a thousand times a second.
     said: Option<Nanos>,
 }
@@ -86,7 +88,7 @@ impl Recovery {
             ..Settings::default()
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());
-        Ok(Self { client, servers, transport, counters, restarts: 0, said: None })
+        Ok(Self { client, servers, transport, counters, restarts: 0, answered: 0, said: None })
     }
 
     /// Takes what came, tells the channel what will not come, and asks for what is missing. Whether anything came. Costs a
@@ -114,7 +116,7 @@ impl Recovery {
         let Some(line::Session::MoldUdp64(session)) = channel.arbiter().session() else { return Ok(false) };
         let mut came = self.receive(channel, clock, to)?;
         let now = clock.now();
-        self.client.update(session, channel.arbiter().missing(), now);
+        self.client.update(session, channel.arbiter().wanted(), now);
         if channel.arbiter().is_left_to_recovery() {
             self.client.hurry();
         }
@@ -168,6 +170,7 @@ impl Recovery {
                     // What is wrong with an answer is counted by the client.
                     if self.client.answer(server, datagram.bytes).is_ok() {
                         let wire = datagram.received.unwrap_or(now);
+                        answered_by(server, &mut self.answered, channel);
                         channel.datagram(Line::RECOVERY, datagram.bytes, wire, clock, to)?;
                     }
                 }
@@ -176,6 +179,7 @@ impl Recovery {
             Transport::Soup(soup) => match soup.receive(now) {
                 Ok(Some((server, packet))) => {
                     if self.client.answer(server, packet).is_ok() {
+                        answered_by(server, &mut self.answered, channel);
                         channel.datagram(Line::RECOVERY, packet, now, clock, to)?;
                     }
                     Ok(true)
@@ -227,6 +231,13 @@ impl Recovery {
             self.said = Some(now);
             anstream::eprintln!("warning: recovery: {error} ({} failures so far)", self.counters.failures);
         }
+    }
+}
+
+/// Tells the channel where answers come of another server than the last one.
+fn answered_by(server: usize, last: &mut usize, channel: &mut Channel) {
+    if std::mem::replace(last, server) != server {
+        channel.other_server();
     }
 }
 

@@ -135,11 +135,14 @@ pub(crate) struct RecoveryReport {
 impl RecoveryReport {
     fn of(recovery: &Recovery, channel: &Channel) -> Self {
         let (statistics, counters) = (recovery.statistics(), recovery.counters());
-        let rejected = statistics.rejected_by_reason().filter(|(_, count)| *count > 0);
+        let received = channel.line(Line::RECOVERY);
+        // The client sees no other numbering: the arbiter does.
+        let rejected = statistics.rejected_by_reason().chain([("other-numbering", received.stale_session)]);
+        let rejected = rejected.filter(|(_, count)| *count > 0);
         Self {
             requests: statistics.requests,
             answers: statistics.answers,
-            recovered: channel.line(Line::RECOVERY).first,
+            recovered: received.first,
             timeouts: statistics.timeouts,
             given_up: statistics.given_up,
             rejected: rejected.map(|(reason, count)| (reason.to_owned(), count)).collect(),

@@ -11,6 +11,8 @@ pub(super) use given_up::GivenUp;
 use super::Arbiter;
 use super::ending::End;
 use crate::framing::{Kind, Packet};
+use crate::line::arrivals::{Arrivals, Likeness};
+use crate::line::seen::SPAN;
 use crate::line::{Line, Sink};
 
 /// The most holes that are listed at once.
@@ -26,6 +28,30 @@ impl Arbiter {
     pub fn missing(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let holes = self.held.holes(self.next, self.known_end);
         holes.flat_map(|hole| self.given_up.less(hole)).take(MAX_HOLES)
+    }
+
+    /// What recovery is to be asked for: what is [`missing`](Self::missing); and before it, where numbers have begun again and
+    /// nothing has shown which numbering the server has, a message that is known. Costs a look at 8,192 places at the most for
+    /// that.
+    pub fn wanted(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
+        let mut missing = self.missing().peekable();
+        let known = missing.peek().and_then(|_| self.shows_numbering());
+        known.map(|known| known..=known).into_iter().chain(missing)
+    }
+
+    /// The latest message that is known to tell the present numbering from the one before, if that is to be found out.
+    fn shows_numbering(&self) -> Option<u64> {
+        if !self.renumbered || self.is_renumbered_at_recovery {
+            return None;
+        }
+        self.arrivals
+            .latest(self.start..self.next, |sequence, print| self.before.print(sequence) != Some(print))
+    }
+
+    /// What recovery brings from here on comes of another server than before: what that one has shown of its numbering says
+    /// nothing of this one's.
+    pub const fn other_server(&mut self) {
+        self.is_renumbered_at_recovery = false;
     }
 
     /// Whether every line that was heard of in this session has said that it is over: what is missing none of them will
@@ -62,9 +88,31 @@ impl Arbiter {
         }
     }
 
+    /// Whether recovery's packet may be of the numbering before, which a server may still have: then a gap that is reported
+    /// is better than what belongs elsewhere. What can be compared says which numbering the server has.
+    fn may_be_of_before(&mut self, packet: &Packet<'_>) -> bool {
+        if !self.renumbered {
+            return false;
+        }
+        let shown = match (self.arrivals.likeness(packet), self.before.likeness(packet)) {
+            // What was said in both numberings alike shows nothing.
+            (Likeness::Same, Likeness::Same) => None,
+            (Likeness::Same, _) | (Likeness::Unknown, Likeness::Other) => Some(true),
+            (Likeness::Other, _) | (_, Likeness::Same) => Some(false),
+            // The one before did not get as far, whatever of its end was lost.
+            _ => (packet.kind.sequences().0 > self.before_end.saturating_add(SPAN)).then_some(true),
+        };
+        self.is_renumbered_at_recovery = shown.unwrap_or(self.is_renumbered_at_recovery);
+        !self.is_renumbered_at_recovery
+    }
+
     /// Takes a packet that was asked for. It fills holes; it says nothing about what else exists or who is alive.
     pub(super) fn recovered(&mut self, packet: &Packet<'_>, received: Nanos, sink: &mut impl Sink) {
         let Kind::Data { first, messages } = packet.kind else { return };
+        if self.may_be_of_before(packet) {
+            self.lines[Line::RECOVERY.number()].statistics.stale_session += 1;
+            return;
+        }
         let before = self.next;
         let to = messages.end().min(self.known_end);
         let statistics = &mut self.lines[Line::RECOVERY.number()].statistics;
@@ -85,6 +133,9 @@ impl Arbiter {
             if fills {
                 statistics.first += 1;
                 self.statistics.recovered += 1;
+                if Arrivals::is_beginning(sequence) {
+                    self.arrivals.remember(sequence, bytes);
+                }
             } else {
                 statistics.duplicates += 1;
             }

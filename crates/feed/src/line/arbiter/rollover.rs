@@ -92,7 +92,7 @@ impl Arbiter {
         (self.start, self.next, self.known_end) = (start, start, start);
         (self.heard, self.begun, self.known_since) = (received, received, received);
         (self.gap_since, self.end, self.far) = (None, End::Open, None);
-        (self.renumbered, self.settling) = (false, false);
+        (self.renumbered, self.settling, self.is_renumbered_at_recovery) = (false, false, false);
         self.given_up.clear();
         self.delivered.restart(start);
         self.arrivals.clear();
