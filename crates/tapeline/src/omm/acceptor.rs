@@ -17,7 +17,7 @@ use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
 
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
-use super::out::Room;
+use super::out::{Room, Side};
 use super::transport::ServerArgs;
 use crate::stop::Stop;
 
@@ -131,11 +131,11 @@ impl Program {
         let mut over = Vec::new();
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
-                rssl::Event::Connected(_) => {
+                rssl::Event::Connected(agreed) => {
                     let acceptor = Acceptor::new(self.settings.clone(), now);
                     let publisher = Publisher {
                         acceptor,
-                        room: Room::default(),
+                        room: Room::new(Side::Server, agreed, &self.hub.dictionary),
                         user: String::new(),
                         tally: Tally::default(),
                     };
@@ -197,12 +197,17 @@ impl Hub {
         now: Nanos,
     ) -> Result<(), Over> {
         let Publisher { acceptor, room, user, tally } = publisher;
-        let mut out = room.on(sender);
-        let mut taking = Taking { hub: self, user, tally };
-        match message {
-            Some(message) => acceptor.message(now, message, &mut out, &mut taking),
-            None => acceptor.tick(now, &mut out, &mut taking).map(|_| ()),
+        let mut taking = Taking { hub: self, user, tally, has_news: false };
+        let done = match message {
+            Some(received) => {
+                room.take(received, sender, |message, out| acceptor.message(now, message, out, &mut taking))
+            }
+            None => acceptor.tick(now, &mut room.on(sender), &mut taking).map(|_| ()),
+        };
+        if taking.has_news {
+            room.set_services(acceptor.directory());
         }
+        done
     }
 }
 
@@ -211,6 +216,8 @@ struct Taking<'a> {
     hub: &'a mut Hub,
     user: &'a mut String,
     tally: &'a mut Tally,
+    /// The directory is another one.
+    has_news: bool,
 }
 
 impl Application for Taking<'_> {
@@ -249,6 +256,7 @@ impl Application for Taking<'_> {
                 }
             }
             Event::Service(service) => {
+                self.has_news = true;
                 let name = service.name().unwrap_or_default();
                 let members = [("service", service.id.into()), ("name", name.into())];
                 self.hub.lines.event("directory", &members);

@@ -18,7 +18,7 @@ use super::dictionaries::DictionaryArgs;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
-use super::out::{Nowhere, Room};
+use super::out::{Nowhere, Room, Side};
 use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
 use crate::failure::Hinted;
@@ -174,15 +174,22 @@ impl Program {
             if self.connection != Some(id) {
                 continue;
             }
-            let mut out = self.room.on(&mut sender);
             match event {
                 Event::Connected(agreed) => {
                     self.watching.connected(&self.endpoints[self.endpoint].server, agreed);
-                    self.consumer.connected(now, &mut out);
+                    self.room = Room::new(Side::Client, agreed, &self.watching.dictionary);
+                    self.consumer.connected(now, &mut self.room.on(&mut sender));
                 }
-                Event::Message(message) => {
-                    self.consumer.message(now, message, &mut out, &mut self.watching);
-                    self.watching.send(&mut self.consumer, &mut out)?;
+                Event::Message(received) => {
+                    let Self { consumer, watching, room, .. } = self;
+                    room.take(received, &mut sender, |message, out| {
+                        consumer.message(now, message, out, watching);
+                        watching.send(consumer, out)
+                    })?;
+                    if std::mem::take(&mut watching.has_news) {
+                        room.set_services(consumer.directory());
+                        room.set_dictionary(&watching.dictionary);
+                    }
                 }
                 Event::Closed(reason) => {
                     self.watching.lost(&self.endpoints[self.endpoint].server, &reason.to_string());

@@ -13,7 +13,7 @@
 //! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
-//! | `out.rs` | what a role sends, into a connection |
+//! | `out.rs`, `out/json.rs` | what a role sends, into a connection, and what comes; JSON there and RWF here |
 //! | `transport.rs` | where and how to connect: options, and the settings that they become |
 //! | `login.rs` | who logs in, and with which password |
 //! | `dictionaries.rs` | the dictionary from files |

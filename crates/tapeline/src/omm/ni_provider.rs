@@ -1,6 +1,7 @@
 //! `tapeline omm ni-provider`: publishes items to a hub.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use tapeline_omm::role::consumer::Handle;
 use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish, Settings};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, UpdateType, flags};
-use tapeline_omm::{Qos, Refused, State};
+use tapeline_omm::{Dictionary, Qos, Refused, State};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 
 use super::config::Group;
@@ -19,7 +20,7 @@ use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
 use super::market::Moment;
-use super::out::{Nowhere, Room};
+use super::out::{Nowhere, Room, Side};
 use super::shown;
 use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
@@ -110,6 +111,7 @@ struct Tally {
 /// The application of the provider.
 struct Publisher {
     items: Vec<Item>,
+    dictionary: Arc<Dictionary>,
     lines: Lines,
     tally: Tally,
     payload: Vec<u8>,
@@ -175,6 +177,7 @@ impl Program {
             provider,
             publisher: Publisher {
                 items,
+                dictionary: Arc::new(Dictionary::builtin().clone()),
                 lines: Lines::new(args.format),
                 tally: Tally::default(),
                 payload: vec![0; LONGEST],
@@ -209,15 +212,20 @@ impl Program {
             if self.connection != Some(id) {
                 continue;
             }
-            let mut out = self.room.on(&mut sender);
             match event {
-                rssl::Event::Connected(_) => {
+                rssl::Event::Connected(agreed) => {
                     let server = self.endpoints[self.endpoint].server.as_str();
                     self.publisher.lines.event("connected", &[("server", server.into())]);
-                    self.provider.connected(now, &mut out);
+                    self.room = Room::new(Side::Client, agreed, &self.publisher.dictionary);
+                    self.room.set_services(self.provider.directory());
+                    self.provider.connected(now, &mut self.room.on(&mut sender));
                 }
-                rssl::Event::Message(message) => {
-                    self.provider.message(now, message, &mut out, &mut self.publisher);
+                rssl::Event::Message(received) => {
+                    let Self { provider, publisher, room, .. } = self;
+                    let _ = room.take(received, &mut sender, |message, out| {
+                        provider.message(now, message, out, publisher);
+                        Ok::<(), std::convert::Infallible>(())
+                    });
                 }
                 rssl::Event::Closed(reason) => {
                     let reason = reason.to_string();
@@ -458,7 +466,7 @@ impl Application for Publisher {
                 {
                     let _ = provider.ack(out, &tapeline_omm::domain::post::ack(&post, None));
                 }
-                self.lines.message("", message, tapeline_omm::Dictionary::builtin());
+                self.lines.message("", message, &self.dictionary);
             }
             Event::Malformed(fault) => anstream::eprintln!("note: a message cannot be read: {fault}"),
             _ => {}

@@ -1,7 +1,16 @@
-//! What a role sends, into a connection.
+//! What a role sends, into a connection; and what comes, to a role. Where the connection speaks JSON, it is turned into RWF
+//! and back here, so that no role knows.
 
+mod json;
+
+use std::sync::Arc;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_wire::rssl::{self, Sender};
+use tapeline_wire::rssl::{self, Negotiated, Sender};
+
+use self::json::Json;
 
 /// Longest message that is sent: what a connection takes if nothing else is set.
 const MOST: usize = 16 << 20;
@@ -12,14 +21,66 @@ const KEPT: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     bytes: Vec<u8>,
-    /// So many bytes of a message wait for room.
+    /// So many bytes of a message wait for room: of the text, where there is one.
     waiting: Option<usize>,
+    json: Option<Box<Json>>,
+}
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    /// Sends arrays, and answers what it cannot read.
+    Server,
 }
 
 impl Room {
+    /// For a connection that has just been opened.
+    pub(crate) fn new(side: Side, agreed: &Negotiated, dictionary: &Arc<Dictionary>) -> Self {
+        let json = agreed.is_json().then(|| Box::new(Json::new(side, dictionary)));
+        Self { json, ..Self::default() }
+    }
+
+    /// The names of services are these from now on, as JSON has them.
+    pub(crate) fn set_services(&mut self, directory: &Directory) {
+        if let Some(json) = &mut self.json {
+            json.set_services(directory);
+        }
+    }
+
+    /// The dictionary is this one from now on.
+    pub(crate) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        if let Some(json) = &mut self.json {
+            json.set_dictionary(dictionary);
+        }
+    }
+
     /// The way out for a role.
     pub(crate) fn on<'r, 's>(&'r mut self, sender: &'r mut Sender<'s>) -> Out<'r, 's> {
         Out { room: self, sender }
+    }
+
+    /// Hands what came to `each`: the message, or those of a text one by one.
+    ///
+    /// # Errors
+    /// The first that `each` comes back with; what follows is not looked at.
+    pub(crate) fn take<E>(
+        &mut self,
+        received: &[u8],
+        sender: &mut Sender<'_>,
+        mut each: impl FnMut(&[u8], &mut Out<'_, '_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self.json.as_mut().map(|json| json.reading()) {
+            None => each(received, &mut self.on(sender)),
+            Some(reading) => reading.read(received, |step| match step {
+                json::Step::Message(bytes) => each(bytes, &mut self.on(sender)),
+                json::Step::Answer(text) => {
+                    // Owed at most once for each message of the peer's; one that does not read goes without.
+                    let _ = sender.send(text);
+                    Ok(())
+                }
+            }),
+        }
     }
 }
 
@@ -35,7 +96,11 @@ impl Out<'_, '_> {
     /// Whether nothing waits here.
     fn settle(&mut self) -> bool {
         let Some(len) = self.room.waiting else { return true };
-        if self.sender.send(&self.room.bytes[..len]) == rssl::Sent::Full {
+        let bytes = match &self.room.json {
+            Some(json) => json.text(),
+            None => self.room.bytes.get(..len).unwrap_or_default(),
+        };
+        if self.sender.send(bytes) == rssl::Sent::Full {
             return false;
         }
         // Sent; or the connection is over, and nobody will ever read it.
@@ -60,7 +125,10 @@ impl Outbox for Out<'_, '_> {
     }
 
     fn commit(&mut self, len: usize) {
-        self.room.waiting = Some(len.min(self.room.bytes.len()));
+        let len = len.min(self.room.bytes.len());
+        let Room { bytes, json, waiting } = &mut *self.room;
+        let is_there = json.as_mut().is_none_or(|json| json.write(bytes.get(..len).unwrap_or_default()));
+        *waiting = is_there.then_some(len);
         if self.settle() && self.room.bytes.len() > KEPT {
             self.room.bytes = Vec::new();
         }

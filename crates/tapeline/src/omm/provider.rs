@@ -25,7 +25,7 @@ use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::View;
-use super::out::Room;
+use super::out::{Room, Side};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
 use crate::stop::Stop;
@@ -143,14 +143,20 @@ impl Market {
         now: Nanos,
     ) -> Result<(), Over> {
         let Client { provider, room, user, unanswered, tally } = client;
-        let mut out = room.on(sender);
         let mut answers = Answers { id, now, market: self, user, unanswered, tally };
-        let done = match message {
-            Some(message) => provider.message(now, message, &mut out, &mut answers),
-            None => provider.tick(now, &mut out, &mut answers).map(|_| ()),
-        };
-        answers.go_on(provider, &mut out);
-        done
+        match message {
+            Some(received) => room.take(received, sender, |message, out| {
+                let done = provider.message(now, message, out, &mut answers);
+                answers.go_on(provider, out);
+                done
+            }),
+            None => {
+                let mut out = room.on(sender);
+                let done = provider.tick(now, &mut out, &mut answers).map(|_| ());
+                answers.go_on(provider, &mut out);
+                done
+            }
+        }
     }
 }
 
@@ -210,10 +216,12 @@ impl Program {
         let mut over = Vec::new();
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
-                Event::Connected(_) => {
+                Event::Connected(agreed) => {
+                    let mut room = Room::new(Side::Server, agreed, &self.market.dictionary);
+                    room.set_services(&self.market.services);
                     let client = Client {
                         provider: Provider::new(self.settings.clone(), now),
-                        room: Room::default(),
+                        room,
                         user: String::new(),
                         unanswered: VecDeque::new(),
                         tally: Tally::default(),

@@ -28,6 +28,10 @@ pub(crate) enum CompressionArg {
 pub(crate) enum WebSocketArg {
     /// rssl.rwf: RSSL as on TCP
     Rwf,
+    /// tr_json2: simplified JSON
+    Json,
+    /// rssl.json.v2: the same, under the name that EMA gives it
+    JsonV2,
 }
 
 /// Settings of one end of a connection, under the names that EMA gives them.
@@ -171,14 +175,13 @@ impl ClientArgs {
             settings.connection_type = ConnectionType::WebSocket;
         }
         if settings.connection_type == ConnectionType::WebSocket {
-            if self.websocket == Some(WebSocketArg::Rwf) {
-                settings.ws_protocols = vec![SubProtocol::Rwf];
-            }
-            // JSON is not spoken by these programs.
-            settings.ws_protocols.retain(|protocol| *protocol == SubProtocol::Rwf);
-            if settings.ws_protocols.is_empty() {
-                let hint = "add rssl.rwf to WsProtocols, or say --websocket rwf";
-                return Err(Hinted::new("these programs speak no JSON", hint).into());
+            let protocol = self.websocket.map(|websocket| match websocket {
+                WebSocketArg::Rwf => SubProtocol::Rwf,
+                WebSocketArg::Json => SubProtocol::TrJson2,
+                WebSocketArg::JsonV2 => SubProtocol::RsslJsonV2,
+            });
+            if let Some(protocol) = protocol {
+                settings.ws_protocols = vec![protocol];
             }
         }
         Ok(Endpoint { server: host.server, settings: Arc::new(settings) })
@@ -221,8 +224,6 @@ impl ServerArgs {
             host
         });
         let mut settings = host.settings;
-        // JSON is not spoken by these programs.
-        settings.ws_protocols = vec![SubProtocol::Rwf];
         self.transport.apply(&mut settings);
         let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
         if let Some((cert, key)) = files {

@@ -53,7 +53,7 @@ enum Sending {
 /// The application of the consumer.
 pub(super) struct Watching {
     asked: Asked,
-    dictionary: Arc<Dictionary>,
+    pub(super) dictionary: Arc<Dictionary>,
     pub(super) lines: Lines,
     is_quiet: bool,
     items: Vec<Item>,
@@ -63,6 +63,8 @@ pub(super) struct Watching {
     /// Items that have all that was asked for.
     satisfied: usize,
     closed: usize,
+    /// Directory or dictionary are new.
+    pub(super) has_news: bool,
     pub(super) wants_connection: bool,
     /// How many connections failed since the last that was good.
     pub(super) attempt: u32,
@@ -86,6 +88,7 @@ impl Watching {
             message: Vec::new(),
             satisfied: 0,
             closed: 0,
+            has_news: false,
             wants_connection: false,
             attempt: 0,
             wants_disconnection: false,
@@ -355,11 +358,13 @@ impl Application for Watching {
             Event::Login { state, .. } => self.lines.event("login", &[("state", shown::state_json(&state))]),
             Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
             Event::Directory(_) => {
+                self.has_news = true;
                 let names = consumer.directory().services().filter_map(|service| service.name());
                 let names: Vec<Json> = names.map(Into::into).collect();
                 self.lines.event("directory", &[("services", names.into())]);
             }
             Event::Dictionary(dictionary) => {
+                self.has_news = true;
                 self.dictionary = Arc::clone(dictionary);
                 let members =
                     [("fields", dictionary.len().into()), ("tables", dictionary.enumerations().len().into())];

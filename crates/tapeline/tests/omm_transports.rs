@@ -1,0 +1,158 @@
+//! `tapeline omm` over every transport, through the real binary: the same messages come whatever carries them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::path::Path;
+use std::process::Output;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::Value;
+use stage::{Running, tapeline};
+
+mod stage;
+
+/// What a server and its clients are told.
+struct Way {
+    name: &'static str,
+    server: Vec<String>,
+    client: Vec<String>,
+}
+
+/// A certificate for `localhost`, its key, and who vouches for it.
+fn certificates(folder: &Path) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate().unwrap();
+    std::fs::write(folder.join("ca.pem"), params.self_signed(&authority_key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, authority_key);
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("server.pem"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+}
+
+fn ways(folder: &Path) -> Vec<Way> {
+    certificates(folder);
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let mut ways = Vec::new();
+    for (name, both, client) in [
+        ("tcp", "", ""),
+        ("tcp zlib", "--compression zlib", ""),
+        ("tcp lz4", "--compression lz4", ""),
+        ("small fragments", "--max-fragment-size 300 --high-water-mark 0", ""),
+        ("ws rwf", "", "--websocket rwf"),
+        ("ws rwf lz4", "--compression lz4", "--websocket rwf"),
+        ("ws json", "", "--websocket json"),
+        ("ws json deflate", "--compression zlib", "--websocket json"),
+        ("ws json v2", "", "--websocket json-v2"),
+    ] {
+        let client = [words(both), words(client)].concat();
+        ways.push(Way { name, server: words(both), client });
+    }
+    for (name, client) in
+        [("tls", ""), ("tls ws rwf", "--websocket rwf"), ("tls ws json", "--websocket json")]
+    {
+        let server = vec!["--cert".into(), file("server.pem"), "--key".into(), file("server.key")];
+        let trust = vec!["--tls".to_owned(), "--ca".to_owned(), file("ca.pem")];
+        ways.push(Way { name, server, client: [trust, words(client)].concat() });
+    }
+    ways
+}
+
+fn start(way: &Way, role: &str, more: &[&str]) -> (Running, String) {
+    let server: Vec<&str> = way.server.iter().map(String::as_str).collect();
+    let mut running = Running::start(&[&["omm", role, "--port", "0"], more, &server].concat());
+    let listening = running.says();
+    assert_eq!(listening["event"], "listening", "{}: {listening}", way.name);
+    (running, format!("localhost:{}", listening["port"]))
+}
+
+fn run(way: &Way, role: &str, server: &str, more: &[&str]) -> (Vec<Value>, Output) {
+    let client: Vec<&str> = way.client.iter().map(String::as_str).collect();
+    let fixed = ["omm", role, "--server", server, "--user", "tester", "--attempts", "1"];
+    let output = tapeline(&[&fixed, more, &client].concat()).output().unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), output)
+}
+
+fn of<'v>(events: &'v [Value], name: &str) -> Vec<&'v Value> {
+    events.iter().filter(|event| event["event"] == name).collect()
+}
+
+#[test]
+fn consumer_and_provider() {
+    let folder = tempfile::tempdir().unwrap();
+    for way in ways(folder.path()) {
+        let (_provider, server) = start(&way, "provider", &["--update-rate", "2000"]);
+        let asked = ["A", "B", "NAK", "--batch", "--post", "BID=7.5", "--generic", "hello", "--updates", "3"];
+        let (events, output) = run(&way, "consumer", &server, &asked);
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {talk} {events:?}", way.name);
+        assert!(!talk.contains("cannot be"), "{}: {talk}", way.name);
+        let end = events.last().unwrap();
+        assert_eq!(
+            (&end["images"], &end["acks"], &end["naks"]),
+            (&3.into(), &2.into(), &1.into()),
+            "{}",
+            way.name
+        );
+        assert_eq!((of(&events, "generic").len(), &end["malformed"]), (3, &0.into()), "{}", way.name);
+        let refresh = of(&events, "refresh")[0];
+        assert_eq!(
+            (&refresh["item"], &refresh["fields"]["CURRENCY"]),
+            (&"A".into(), &"USD".into()),
+            "{}",
+            way.name
+        );
+        assert!(of(&events, "update").iter().any(|update| update["fields"]["BID"] == 7.5), "{}", way.name);
+
+        let big = ["--domain", "MarketByOrder", "BIG", "--snapshot", "--download-dictionary"];
+        let (events, output) = run(&way, "consumer", &server, &big);
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(of(&events, "dictionary").len(), 1, "{}: {talk}", way.name);
+        let refresh = of(&events, "refresh");
+        assert_eq!(refresh.len(), 1, "{}: {talk}", way.name);
+        assert_eq!(refresh[0]["entries"].as_array().map(Vec::len), Some(20_000), "{}", way.name);
+    }
+}
+
+#[test]
+fn ni_provider_and_acceptor() {
+    let folder = tempfile::tempdir().unwrap();
+    for way in ways(folder.path()) {
+        let (mut acceptor, server) = start(&way, "acceptor", &["--quiet"]);
+        let asked = ["A", "B", "--book", "BIG", "--updates", "2", "--update-rate", "2000"];
+        let (events, output) = run(&way, "ni-provider", &server, &asked);
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {talk} {events:?}", way.name);
+        let gone = loop {
+            let said = acceptor.says();
+            if said["event"] == "gone" {
+                break said;
+            }
+        };
+        let end = events.last().unwrap();
+        for same in ["refreshes", "updates", "statuses"] {
+            assert_eq!(gone[same], end[same], "{}: {same} of {gone}", way.name);
+        }
+        assert_eq!((&gone["malformed"], &gone["services"]), (&0.into(), &1.into()), "{}", way.name);
+        assert!(gone["orders"].as_u64() > Some(20_000), "{}: {gone}", way.name);
+    }
+}
+
+#[test]
+fn who_is_not_trusted_is_not_spoken_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ways = ways(folder.path());
+    let mut tls = ways.remove(9);
+    let (_provider, server) = start(&tls, "provider", &[]);
+    // Another authority, with the same names.
+    let other = tempfile::tempdir().unwrap();
+    certificates(other.path());
+    tls.client[2] = other.path().join("ca.pem").to_str().unwrap().to_owned();
+    let (events, output) = run(&tls, "consumer", &server, &["A", "--snapshot"]);
+    assert!(!output.status.success());
+    let reason = of(&events, "disconnected")[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("TLS"), "{reason}");
+}
