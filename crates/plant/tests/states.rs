@@ -341,7 +341,10 @@ fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
     bench.gets(Line::A, &packet(1, &[directory()]));
     bench.gets(Line::A, &end_of_session(Session::new(SESSION), 2));
     assert!(bench.channel.counters().ended);
+    bench.after(2 * SECOND);
     assert_eq!(bench.gets(Line::A, &packet(2, &[add(4, b'B', 1, 1)])), []);
+    bench.after(2 * SECOND);
+    assert!(!bench.channel.is_over(Nanos(bench.clock.0.get())), "something has come from behind the end");
     let told = bench.gets(Line::A, &packet(3, &[add(5, b'B', 1, 1)]));
     let text = "the feed's session goes on after message 1: its end was announced in error";
     assert_eq!((told[0].0, told[0].1, told[0].3.as_str()), (Kind::Status, State::Live, text));
@@ -350,4 +353,10 @@ fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
     // Silence is a fault again.
     assert_eq!(bench.after(4 * SECOND).len(), 1);
     assert_eq!(bench.channel.state(), State::Stale);
+    // The next end stands.
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 4));
+    bench.after(2 * SECOND);
+    assert!(!bench.channel.is_over(Nanos(bench.clock.0.get())));
+    bench.after(SECOND);
+    assert!(bench.channel.is_over(Nanos(bench.clock.0.get())));
 }
