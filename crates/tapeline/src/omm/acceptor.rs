@@ -128,7 +128,6 @@ struct Program {
 
 impl Program {
     fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
-        let mut over = Vec::new();
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
                 rssl::Event::Connected(agreed) => {
@@ -152,9 +151,12 @@ impl Program {
             };
             let Some(publisher) = self.publishers.get_mut(&id) else { continue };
             if let Err(reason) = self.hub.step(publisher, &mut sender, message, now) {
-                over.push((id, reason));
+                // At once: nothing else of what it sent is looked at.
+                reactor.close(id);
+                self.gone(id, &reason.to_string());
             }
         }
+        let mut over = Vec::new();
         for (id, publisher) in &mut self.publishers {
             let Some(mut sender) = reactor.sender(*id) else { continue };
             if let Err(reason) = self.hub.step(publisher, &mut sender, None, now) {

@@ -213,7 +213,6 @@ impl Program {
 
     /// Takes what the connections have.
     fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
-        let mut over = Vec::new();
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
                 Event::Connected(agreed) => {
@@ -240,12 +239,10 @@ impl Program {
             };
             let Some(client) = self.clients.get_mut(&id) else { continue };
             if let Err(reason) = self.market.step(client, id, &mut sender, message, now) {
-                over.push((id, reason));
+                // At once: nothing else of what it sent is looked at.
+                reactor.close(id);
+                self.gone(id, &reason.to_string());
             }
-        }
-        for (id, reason) in over {
-            reactor.close(id);
-            self.gone(id, &reason.to_string());
         }
     }
 
