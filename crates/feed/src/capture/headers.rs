@@ -1,4 +1,4 @@
-//! From a captured frame to the payload of a UDP datagram: link layer, IP, UDP.
+//! From a captured frame to the payload of a UDP datagram or a TCP segment: link layer, IP, UDP or TCP.
 //!
 //! Checksums are not checked: captures taken on the sending host carry none, as the network card fills them in.
 //! IP fragments are not put together again: exchanges do not send any.
@@ -69,6 +69,23 @@ pub(super) struct Udp {
     pub(super) payload: Range<usize>,
 }
 
+/// Where a segment came from and went to, its place in its stream, and which bytes of the frame it carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tcp {
+    pub(super) source: SocketAddr,
+    pub(super) destination: SocketAddr,
+    pub(super) sequence: u32,
+    pub(super) flags: u8,
+    pub(super) payload: Range<usize>,
+}
+
+/// What an IP packet carries, and between whom.
+struct Carried {
+    from: IpAddr,
+    to: IpAddr,
+    packet: Range<usize>,
+}
+
 /// Which protocol follows the link layer, and where.
 enum Network {
     V4(usize),
@@ -82,12 +99,28 @@ const VLAN_TAGS: [u16; 3] = [0x8100, 0x88A8, 0x9100];
 /// More tags than any network stacks.
 const MOST_TAGS: usize = 4;
 const UDP: u8 = 17;
+const TCP: u8 = 6;
 
 /// Finds the datagram in a frame of the given link type (numbers of the LINKTYPE_ registry, tcpdump.org). `whole` is
 /// false where the capture kept only a part of the frame.
 pub(super) fn datagram(link: i32, frame: &[u8], whole: bool) -> Result<Udp, Skip> {
-    // Headers that end too early are the capture's doing where it cut the frame, else the sender's.
-    let short = if whole { Skip::Malformed } else { Skip::Cut };
+    let short = short(whole);
+    udp(frame, carried(link, frame, UDP, short)?, short)
+}
+
+/// The same for a segment of TCP; [`Skip::NotUdp`] stands for whatever it is instead.
+pub(super) fn segment(link: i32, frame: &[u8], whole: bool) -> Result<Tcp, Skip> {
+    let short = short(whole);
+    tcp(frame, carried(link, frame, TCP, short)?, short)
+}
+
+/// Headers that end too early are the capture's doing where it cut the frame, else the sender's.
+fn short(whole: bool) -> Skip {
+    if whole { Skip::Malformed } else { Skip::Cut }
+}
+
+/// What is carried of this protocol.
+fn carried(link: i32, frame: &[u8], protocol: u8, short: Skip) -> Result<Carried, Skip> {
     let network = match link {
         1 => ethernet(frame, short)?,
         // Linux "cooked" capture, versions 1 and 2.
@@ -114,8 +147,8 @@ pub(super) fn datagram(link: i32, frame: &[u8], whole: bool) -> Result<Udp, Skip
         _ => return Err(Skip::LinkType),
     };
     match network {
-        Network::V4(at) => v4(frame, at, short),
-        Network::V6(at) => v6(frame, at, short),
+        Network::V4(at) => v4(frame, at, protocol, short),
+        Network::V6(at) => v6(frame, at, protocol, short),
     }
 }
 
@@ -140,7 +173,7 @@ fn by_ether_type(kind: u16, at: usize) -> Result<Network, Skip> {
 }
 
 /// RFC 791.
-fn v4(frame: &[u8], at: usize, short: Skip) -> Result<Udp, Skip> {
+fn v4(frame: &[u8], at: usize, protocol: u8, short: Skip) -> Result<Carried, Skip> {
     let packet = frame.get(at..).ok_or(short)?;
     let header: &[u8; 20] = packet.first_chunk().ok_or(short)?;
     let header_length = usize::from(header[0] & 0x0F) * 4;
@@ -152,16 +185,16 @@ fn v4(frame: &[u8], at: usize, short: Skip) -> Result<Udp, Skip> {
     if u16::from_be_bytes([header[6], header[7]]) & 0x3FFF != 0 {
         return Err(Skip::Fragment);
     }
-    if header[9] != UDP {
+    if header[9] != protocol {
         return Err(Skip::NotUdp);
     }
     let address =
         |at: usize| IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
-    udp(frame, at + header_length..at + total, address(12), address(16), short)
+    Ok(Carried { from: address(12), to: address(16), packet: at + header_length..at + total })
 }
 
 /// RFC 8200; of the extension headers, those that say nothing about what is carried are stepped over.
-fn v6(frame: &[u8], at: usize, short: Skip) -> Result<Udp, Skip> {
+fn v6(frame: &[u8], at: usize, protocol: u8, short: Skip) -> Result<Carried, Skip> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
     const FRAGMENT: u8 = 44;
@@ -185,7 +218,11 @@ fn v6(frame: &[u8], at: usize, short: Skip) -> Result<Udp, Skip> {
     for _ in 0..MOST_EXTENSIONS {
         let extension = || frame.get(start..)?.first_chunk::<4>();
         match next {
-            UDP => return udp(frame, start..end, address(8), address(24), short),
+            _ if next == protocol => {
+                // Lengths of extensions may lead beyond the packet.
+                let packet = start..end.max(start);
+                return Ok(Carried { from: address(8), to: address(24), packet });
+            }
             HOP_BY_HOP | ROUTING | DESTINATION => {
                 let &[following, length, ..] = extension().ok_or(short)?;
                 next = following;
@@ -206,8 +243,8 @@ fn v6(frame: &[u8], at: usize, short: Skip) -> Result<Udp, Skip> {
     Err(Skip::Malformed)
 }
 
-/// RFC 768; `packet` is what the IP header says it carries.
-fn udp(frame: &[u8], packet: Range<usize>, from: IpAddr, to: IpAddr, short: Skip) -> Result<Udp, Skip> {
+/// RFC 768.
+fn udp(frame: &[u8], Carried { from, to, packet }: Carried, short: Skip) -> Result<Udp, Skip> {
     if packet.len() < 8 {
         return Err(Skip::Malformed);
     }
@@ -224,6 +261,27 @@ fn udp(frame: &[u8], packet: Range<usize>, from: IpAddr, to: IpAddr, short: Skip
         source: SocketAddr::new(from, word(0)?),
         destination: SocketAddr::new(to, word(1)?),
         payload: start + 8..start + length,
+    })
+}
+
+/// RFC 9293.
+fn tcp(frame: &[u8], Carried { from, to, packet }: Carried, short: Skip) -> Result<Tcp, Skip> {
+    let start = packet.start;
+    let header: &[u8; 20] = frame.get(start..).and_then(|bytes| bytes.first_chunk()).ok_or(short)?;
+    let length = usize::from(header[12] >> 4) * 4;
+    if length < 20 || length > packet.len() {
+        return Err(Skip::Malformed);
+    }
+    if packet.end > frame.len() {
+        return Err(short);
+    }
+    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    Ok(Tcp {
+        source: SocketAddr::new(from, port(0)),
+        destination: SocketAddr::new(to, port(2)),
+        sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+        flags: header[13],
+        payload: start + length..packet.end,
     })
 }
 
@@ -251,6 +309,23 @@ mod tests {
         packet.extend([0, 1, 0, 2, 0, 12, 0, 0]);
         packet.extend(b"tape");
         packet
+    }
+
+    #[test]
+    fn a_segment_is_found_and_a_datagram_is_none() {
+        let mut packet = vec![0x45, 0, 0, 44, 0, 0, 0x40, 0, 16, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x36, 0xB2, 0x80, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0]);
+        packet.extend(b"tape");
+        let segment = segment(101, &packet, true).unwrap();
+        assert_eq!((segment.source.port(), segment.destination.port()), (14_002, 32_769));
+        assert_eq!((segment.sequence, segment.flags, &packet[segment.payload]), (256, 0x18, &b"tape"[..]));
+        assert_eq!(super::segment(101, &v4_packet(), true), Err(Skip::NotUdp));
+        assert_eq!(datagram(101, &packet, true), Err(Skip::NotUdp));
+        for cut in 20..packet.len() {
+            assert_eq!(super::segment(101, &packet[..cut], false), Err(Skip::Cut), "{cut} bytes");
+        }
+        packet[32] = 0x40;
+        assert_eq!(super::segment(101, &packet, true), Err(Skip::Malformed));
     }
 
     fn behind(header: &[u8], packet: &[u8]) -> Vec<u8> {

@@ -212,6 +212,23 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
+/// A TCP segment from a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// When it was captured.
+    pub time: Nanos,
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// To whom.
+    pub destination: SocketAddr,
+    /// Where its first byte stands in what the sender sends, modulo 2³².
+    pub sequence: u32,
+    /// Whether it begins the stream: its sequence is one less than that of the first byte.
+    pub is_first: bool,
+    /// What it carried; empty for most receipts.
+    pub payload: &'a [u8],
+}
+
 /// What a capture has given so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -279,6 +296,49 @@ impl Capture<'_> {
                         time: record.time,
                         source: udp.source,
                         destination: udp.destination,
+                        payload: self.window.bytes().get(payload).unwrap_or(&[]),
+                    }));
+                }
+            }
+        }
+    }
+
+    /// The next TCP segment, or `None` at the end. Other packets are counted and passed over; not to be mixed with
+    /// [`next`](Self::next).
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, Error> {
+        /// The flag of a segment that opens a connection.
+        const SYN: u8 = 2;
+
+        loop {
+            let record = match self.container.next(&mut self.window, &mut self.behind)? {
+                Next::Packet(record) => record,
+                Next::Skipped(skip) => {
+                    self.skip(skip);
+                    continue;
+                }
+                Next::End { place, trailing } => {
+                    self.counts.trailing_bytes = trailing;
+                    self.counts.cut_at = (trailing > 0).then_some(place);
+                    return Ok(None);
+                }
+            };
+            let frame = self.window.bytes().get(record.data.clone()).unwrap_or(&[]);
+            match headers::segment(record.link, frame, record.whole) {
+                Err(skip) => self.skip(skip),
+                Ok(tcp) => {
+                    self.counts.packets += 1;
+                    let start = record.data.start;
+                    let payload = start + tcp.payload.start..start + tcp.payload.end;
+                    return Ok(Some(Segment {
+                        time: record.time,
+                        source: tcp.source,
+                        destination: tcp.destination,
+                        sequence: tcp.sequence,
+                        is_first: tcp.flags & SYN != 0,
                         payload: self.window.bytes().get(payload).unwrap_or(&[]),
                     }));
                 }

@@ -1,16 +1,21 @@
 //! `tapeline omm decode`: shows what bytes say.
 
+mod captured;
 mod input;
+mod streams;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::Map;
+use tapeline_feed::capture::{self, Recording};
 use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{Container, DataType, MessageView, SetDefinitions};
 
-use self::input::Piece;
+use self::captured::Sent;
+use self::input::{Found, Piece};
 use super::dictionaries::DictionaryArgs;
 use super::lines::LineFormat;
 use super::shown;
@@ -24,9 +29,11 @@ use crate::output;
     tapeline omm decode message.bin --format json       a file, as JSON\n  \
     xxd -p message.bin | tapeline omm decode            the same from a pipe\n  \
     tapeline omm decode --lines messages.hex --dictionary RDMFieldDictionary --enums enumtype.def\n  \
-    tapeline omm decode --type field-list 08000100160...")]
+    tapeline omm decode --type field-list 08000100160...\n  \
+    tapeline omm decode connection.pcap                 all messages of the RSSL connections in a capture")]
 pub(crate) struct DecodeArgs {
-    /// Bytes in hexadecimal, or a file of bytes or of hexadecimal text; standard input if not said
+    /// Bytes in hexadecimal, or a file of bytes, of hexadecimal text or of a capture (pcap, pcapng); standard input if not
+    /// said
     #[arg(value_name = "HEX|FILE")]
     input: Vec<String>,
     /// What the bytes are: a message, or a container such as field-list or map
@@ -45,23 +52,82 @@ pub(crate) struct DecodeArgs {
 impl DecodeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let dictionary = self.dictionary.load()?;
-        let mut pieces = Vec::new();
+        let mut is_good = true;
+        let mut each = |found: Found| {
+            match found {
+                Found::Pieces(pieces) => {
+                    for piece in &pieces {
+                        is_good &= self.show(piece, &dictionary)?;
+                    }
+                }
+                Found::Capture(source, bytes) => {
+                    is_good &= self.show_capture(&source, &bytes, &dictionary)?;
+                }
+            }
+            anyhow::Ok(())
+        };
         if self.input.is_empty() {
-            pieces.extend(input::standard_input(self.lines)?);
+            each(input::standard_input(self.lines)?)?;
         }
         for word in &self.input {
             let path = PathBuf::from(word);
             if path.exists() {
-                pieces.extend(input::file(&path, self.lines)?);
+                each(input::file(&path, self.lines)?)?;
             } else {
-                pieces.push(input::word(word)?);
+                each(Found::Pieces(vec![input::word(word)?]))?;
             }
         }
-        let mut is_good = true;
-        for piece in &pieces {
-            is_good &= self.show(piece, &dictionary)?;
-        }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Whether every connection could be followed to its end.
+    fn show_capture(&self, source: &str, bytes: &[u8], dictionary: &Dictionary) -> anyhow::Result<bool> {
+        let recording = capture::open(bytes).with_context(|| format!("cannot read {source}"))?;
+        let Recording::Datagrams(mut capture) = recording else {
+            anyhow::bail!("{source} is no capture of packets");
+        };
+        let streams = streams::streams(&mut capture)?;
+        let (sent, lost) = captured::messages(&streams);
+        for message in &sent {
+            self.show_sent(message, dictionary)?;
+        }
+        if sent.is_empty() && lost.is_empty() {
+            anstream::eprintln!("note: there is no connection over TCP in {source}");
+        }
+        for lost in &lost {
+            anstream::eprintln!("note: {lost}");
+        }
+        Ok(lost.is_empty() && !sent.is_empty())
+    }
+
+    fn show_sent(&self, sent: &Sent, dictionary: &Dictionary) -> anyhow::Result<()> {
+        let Sent { moment, source, destination, offset, is_json, bytes } = sent;
+        let text = is_json.then(|| String::from_utf8_lossy(bytes));
+        let message = MessageView::parse(bytes);
+        if self.format == LineFormat::Json {
+            let mut line = Map::new();
+            line.insert("event".into(), "message".into());
+            line.insert("packet".into(), moment.packet.into());
+            line.insert("time_ns".into(), moment.time.0.into());
+            line.insert("from".into(), source.to_string().into());
+            line.insert("to".into(), destination.to_string().into());
+            match (text, message) {
+                (Some(text), _) => drop(line.insert("text".into(), text.into())),
+                (None, Ok(message)) => {
+                    line.insert("stream_id".into(), message.stream_id().into());
+                    shown::describe(&mut line, &message, dictionary);
+                }
+                (None, Err(fault)) => drop(line.insert("fault".into(), fault.to_string().into())),
+            }
+            return output::print_json_line(&line);
+        }
+        let head = format!("packet {}  {source} → {destination}  byte {offset}", moment.packet);
+        let body = match (text, message) {
+            (Some(text), _) => text.into_owned(),
+            (None, Ok(message)) => message.outline(dictionary).to_string(),
+            (None, Err(fault)) => format!("<{fault}>"),
+        };
+        output::print(&format!("{head}\n{body}\n"))
     }
 
     /// Whether the bytes were what they were said to be.

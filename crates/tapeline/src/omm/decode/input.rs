@@ -20,6 +20,15 @@ pub(super) struct Piece {
     pub(super) bytes: Vec<u8>,
 }
 
+/// What there is to decode.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Messages.
+    Pieces(Vec<Piece>),
+    /// A capture, and what it is called.
+    Capture(String, Vec<u8>),
+}
+
 /// Where bytes come from.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -52,21 +61,40 @@ pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
 }
 
 /// What a file holds.
-pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Vec<Piece>> {
+pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
     let source = path.display().to_string();
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {source}"))?.len();
     if size > MOST {
         anyhow::bail!("{source} has {size} bytes; {MOST} can be decoded at a time");
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {source}"))?;
-    pieces(source, bytes, lines)
+    found(source, bytes, lines)
 }
 
 /// What comes in by standard input.
-pub(super) fn standard_input(lines: bool) -> anyhow::Result<Vec<Piece>> {
+pub(super) fn standard_input(lines: bool) -> anyhow::Result<Found> {
     let mut bytes = Vec::new();
     std::io::stdin().take(MOST).read_to_end(&mut bytes).context("cannot read standard input")?;
-    pieces("standard input".to_owned(), bytes, lines)
+    found("standard input".to_owned(), bytes, lines)
+}
+
+/// The beginnings of captures: pcap of either byte order and unit, pcapng; and of gzip and Zstandard around them. As a
+/// message's, they would be headers of twelve thousand bytes and of classes that there are not.
+const CAPTURES: [[u8; 4]; 6] = [
+    [0xD4, 0xC3, 0xB2, 0xA1],
+    [0xA1, 0xB2, 0xC3, 0xD4],
+    [0x4D, 0x3C, 0xB2, 0xA1],
+    [0xA1, 0xB2, 0x3C, 0x4D],
+    [0x0A, 0x0D, 0x0D, 0x0A],
+    [0x28, 0xB5, 0x2F, 0xFD],
+];
+
+fn found(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Found> {
+    let is_gzip = bytes.starts_with(&[0x1F, 0x8B, 0x08]);
+    if is_gzip || bytes.first_chunk().is_some_and(|start: &[u8; 4]| CAPTURES.contains(start)) {
+        return Ok(Found::Capture(source, bytes));
+    }
+    Ok(Found::Pieces(pieces(source, bytes, lines)?))
 }
 
 /// Text of hexadecimal digits is taken as such: a message begins with its header's length, and two digits of text there would
