@@ -324,3 +324,20 @@ fn the_examples_of_ema_are_taken() {
         assert!(talk.contains("no connection to 127.0.0.1:1"), "{name}: {talk}");
     }
 }
+
+/// The files of LSEG's performance tools.
+#[test]
+fn lists_of_items_and_messages_are_read_from_files() {
+    let Some(folder) = shared_data::shared("refinitiv") else { return };
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let dictionary = ["--dictionary", &file("RDMFieldDictionary"), "--enums", &file("enumtype.def")];
+    let provider =
+        Provider::start(&["--message-file", &file("perftools/MsgData.xml"), "--update-rate", "20000"]);
+    let asked = ["--item-file", &file("perftools/1k.xml"), "--batch", "--updates", "2"];
+    let seen = provider.consume(&[&asked[..], &dictionary].concat());
+    assert_eq!((seen.code, &seen.end()["images"]), (0, &1_000.into()), "{}", seen.talk);
+    let refresh = seen.all("refresh")[0];
+    assert_eq!(refresh["fields"].as_object().unwrap().len(), 70);
+    assert_eq!((&refresh["item"], &refresh["fields"]["TRDPRC_1"]), (&"RDT1".into(), &398.15.into()));
+    assert_eq!(seen.all("update")[0]["fields"].as_object().unwrap().len(), 13);
+}

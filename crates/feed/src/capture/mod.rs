@@ -40,7 +40,7 @@ pub use itch_file::ItchFile;
 pub use pack::{Packed, Packer, Packing};
 pub use write::PcapWriter;
 
-use container::{Container, Next};
+use container::{Container, Next, Record};
 use window::Window;
 
 use crate::dbn;
@@ -271,18 +271,7 @@ impl Capture<'_> {
     #[allow(clippy::should_implement_trait, reason = "what it gives borrows from the capture")]
     pub fn next(&mut self) -> Result<Option<Datagram<'_>>, Error> {
         loop {
-            let record = match self.container.next(&mut self.window, &mut self.behind)? {
-                Next::Packet(record) => record,
-                Next::Skipped(skip) => {
-                    self.skip(skip);
-                    continue;
-                }
-                Next::End { place, trailing } => {
-                    self.counts.trailing_bytes = trailing;
-                    self.counts.cut_at = (trailing > 0).then_some(place);
-                    return Ok(None);
-                }
-            };
+            let Some(record) = self.record()? else { return Ok(None) };
             let frame = self.window.bytes().get(record.data.clone()).unwrap_or(&[]);
             match headers::datagram(record.link, frame, record.whole) {
                 Err(skip) => self.skip(skip),
@@ -314,18 +303,7 @@ impl Capture<'_> {
         const SYN: u8 = 2;
 
         loop {
-            let record = match self.container.next(&mut self.window, &mut self.behind)? {
-                Next::Packet(record) => record,
-                Next::Skipped(skip) => {
-                    self.skip(skip);
-                    continue;
-                }
-                Next::End { place, trailing } => {
-                    self.counts.trailing_bytes = trailing;
-                    self.counts.cut_at = (trailing > 0).then_some(place);
-                    return Ok(None);
-                }
-            };
+            let Some(record) = self.record()? else { return Ok(None) };
             let frame = self.window.bytes().get(record.data.clone()).unwrap_or(&[]);
             match headers::segment(record.link, frame, record.whole) {
                 Err(skip) => self.skip(skip),
@@ -341,6 +319,21 @@ impl Capture<'_> {
                         is_first: tcp.flags & SYN != 0,
                         payload: self.window.bytes().get(payload).unwrap_or(&[]),
                     }));
+                }
+            }
+        }
+    }
+
+    /// The next packet, whatever it is; `None` at the end.
+    fn record(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            match self.container.next(&mut self.window, &mut self.behind)? {
+                Next::Packet(record) => return Ok(Some(record)),
+                Next::Skipped(skip) => self.skip(skip),
+                Next::End { place, trailing } => {
+                    self.counts.trailing_bytes = trailing;
+                    self.counts.cut_at = (trailing > 0).then_some(place);
+                    return Ok(None);
                 }
             }
         }

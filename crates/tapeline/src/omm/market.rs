@@ -4,7 +4,9 @@
 //! knows what to expect.
 
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
-use tapeline_omm::{Fid, FieldListEncoder, Full, Real, Refused, Time, fid};
+use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Refused, Time, fid};
+
+use super::message_file::MessageFile;
 
 /// An item whose book has more than a megabyte.
 pub(crate) const BIG: &[u8] = b"BIG";
@@ -34,6 +36,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) turn: u64,
     /// Nanoseconds since 1970.
     pub(crate) now_ns: u64,
+    /// What is said of quoted items instead.
+    pub(crate) messages: Option<&'a MessageFile>,
 }
 
 /// A field list of which only the fields of a view are written.
@@ -49,6 +53,14 @@ impl Viewed<'_, '_> {
         write: impl FnOnce(&mut FieldListEncoder<'_>, Fid) -> Result<(), Full>,
     ) -> Result<(), Full> {
         if self.view.is_none_or(|view| view.contains(&fid.0)) { write(&mut self.list, fid) } else { Ok(()) }
+    }
+
+    /// All fields of a list that is there already.
+    fn copy(&mut self, list: &[u8]) -> Result<(), Full> {
+        for field in FieldList::parse(list).into_iter().flatten().map_while(Result::ok) {
+            self.add(field.fid, |list, fid| list.raw(fid, field.data))?;
+        }
+        Ok(())
     }
 
     fn price(&mut self, fid: Fid, cents: u64) -> Result<(), Full> {
@@ -76,6 +88,10 @@ impl Moment<'_> {
     /// Every field of a quoted item.
     pub(crate) fn prices(&self, view: Option<&[i16]>, room: &mut [u8]) -> Result<usize, Refused> {
         let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
+        if let Some(messages) = self.messages {
+            fields.copy(messages.refresh())?;
+            return Ok(fields.list.finish());
+        }
         self.trade(&mut fields)?;
         fields.code(fid::CURRENCY, USD)?;
         self.quote(&mut fields)?;
@@ -89,7 +105,11 @@ impl Moment<'_> {
 
     /// What kind of change this turn is: three quotes, then a trade.
     pub(crate) fn update_type(&self) -> UpdateType {
-        if self.turn.is_multiple_of(4) { UpdateType::TRADE } else { UpdateType::QUOTE }
+        match self.messages {
+            Some(_) => UpdateType::MULTIPLE,
+            None if self.turn.is_multiple_of(4) => UpdateType::TRADE,
+            None => UpdateType::QUOTE,
+        }
     }
 
     /// What changes with this turn, in so far as the view has it: bytes written, and whether there is anything in them.
@@ -99,7 +119,9 @@ impl Moment<'_> {
         room: &mut [u8],
     ) -> Result<(usize, bool), Refused> {
         let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
-        if self.update_type() == UpdateType::TRADE {
+        if let Some(messages) = self.messages {
+            fields.copy(messages.update(self.turn))?;
+        } else if self.update_type() == UpdateType::TRADE {
             self.trade(&mut fields)?;
         } else {
             self.quote(&mut fields)?;
@@ -198,12 +220,12 @@ fn mix(seed: u64, number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use tapeline_omm::Dictionary;
     use tapeline_omm::rwf::Map;
-    use tapeline_omm::{Dictionary, FieldList};
 
     use super::*;
 
-    const MOMENT: Moment<'_> = Moment { name: b"TAPE", turn: 0, now_ns: 52_215_000_000_001 };
+    const MOMENT: Moment<'_> = Moment { name: b"TAPE", turn: 0, now_ns: 52_215_000_000_001, messages: None };
 
     #[test]
     fn prices_are_all_known_fields_and_a_view_has_its_own() {

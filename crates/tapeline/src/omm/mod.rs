@@ -13,6 +13,8 @@
 //! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
+//! | `message_file.rs` | the same from a file of LSEG's performance tools |
+//! | `values.rs` | values of fields as people write them |
 //! | `out.rs`, `out/json.rs` | what a role sends, into a connection, and what comes; JSON there and RWF here |
 //! | `transport.rs` | where and how to connect: options, and the settings that they become |
 //! | `login.rs` | who logs in, and with which password |
@@ -28,11 +30,13 @@ mod items;
 mod lines;
 mod login;
 mod market;
+mod message_file;
 mod ni_provider;
 mod out;
 mod provider;
 mod shown;
 mod transport;
+mod values;
 
 use std::process::ExitCode;
 

@@ -393,7 +393,8 @@ impl Publisher {
         number: usize,
     ) -> Result<(), Refused> {
         let Some(item) = self.items.get(number) else { return Ok(()) };
-        let moment = Moment { name: item.name.as_bytes(), turn: item.turn, now_ns: self.now.0 };
+        let moment =
+            Moment { name: item.name.as_bytes(), turn: item.turn, now_ns: self.now.0, messages: None };
         let (container, len) = if item.domain == Domain::MARKET_BY_ORDER {
             (DataType::MAP, moment.book(&mut self.payload)?)
         } else {
@@ -422,7 +423,8 @@ impl Publisher {
         number: usize,
     ) -> Result<Sent, Refused> {
         let item = &mut self.items[number];
-        let moment = Moment { name: item.name.as_bytes(), turn: item.turn + 1, now_ns: self.now.0 };
+        let moment =
+            Moment { name: item.name.as_bytes(), turn: item.turn + 1, now_ns: self.now.0, messages: None };
         let (update_type, container, len) = if item.domain == Domain::MARKET_BY_ORDER {
             (UpdateType::UNSPECIFIED, DataType::MAP, moment.book_change(&mut self.payload)?)
         } else {

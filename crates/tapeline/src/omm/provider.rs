@@ -4,6 +4,7 @@ mod answers;
 mod board;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::View;
+use super::message_file::MessageFile;
 use super::out::{Room, Side};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
@@ -50,6 +52,9 @@ pub(crate) struct ProviderArgs {
     /// Updates a second, of all open items together and one after the other
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
     update_rate: u64,
+    /// Fields of quoted items, as a message file of LSEG's performance tools has them (MsgData.xml), and not made up
+    #[arg(long, value_name = "FILE")]
+    message_file: Option<PathBuf>,
     /// A user who is not let in
     #[arg(long, value_name = "NAME")]
     deny: Option<String>,
@@ -178,6 +183,7 @@ struct Program {
 
 impl Program {
     fn new(args: &ProviderArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
+        let messages = args.message_file.as_deref().map(MessageFile::load).transpose()?;
         let mut services = Directory::new();
         for (id, name, vendor) in args.services(chosen.services) {
             let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
@@ -199,7 +205,7 @@ impl Program {
                 services,
                 dictionary: args.dictionary.load()?,
                 deny: args.deny.clone(),
-                board: Board::default(),
+                board: Board::new(messages),
                 lines: Lines::new(args.format),
             },
             clients: HashMap::new(),
@@ -300,7 +306,10 @@ impl Program {
             // Most have the same view, or none.
             let len = match encoded {
                 Some((view, len)) if *view == open.view => len,
-                _ => change.encode(open.view.as_deref(), now, &mut self.message)?,
+                _ => {
+                    let messages = self.market.board.messages.as_ref();
+                    change.encode(open.view.as_deref(), now, messages, &mut self.message)?
+                }
             };
             encoded = Some((&open.view, len));
             let Some(message) = len.and_then(|len| self.message.get(..len)) else { continue };

@@ -12,6 +12,7 @@ use tapeline_omm::{Refused, State};
 use tapeline_wire::rssl::ConnectionId;
 
 use crate::omm::market::{GONE, Moment, View};
+use crate::omm::message_file::MessageFile;
 
 /// What an item is called, in its domain.
 pub(super) type Name = (Domain, Box<[u8]>);
@@ -22,6 +23,8 @@ const MOST_POSTED: usize = 10_000;
 /// All items that are open.
 #[derive(Debug, Default)]
 pub(super) struct Board {
+    /// What is said of quoted items, if it is not made up.
+    pub(super) messages: Option<MessageFile>,
     places: HashMap<Rc<Name>, usize>,
     items: Vec<Item>,
     names: HashMap<(ConnectionId, StreamHandle), Rc<Name>>,
@@ -62,6 +65,11 @@ enum What {
 }
 
 impl Board {
+    /// Nothing is open.
+    pub(super) fn new(messages: Option<MessageFile>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -129,7 +137,8 @@ impl Board {
         let item = &self.items[self.place(connection, stream)?];
         let mut streams = item.streams.iter();
         let open = streams.find(|open| (open.connection, open.stream) == (connection, stream))?;
-        let moment = Moment { name: &item.name.1, turn: item.turn, now_ns: now.0 };
+        let messages = self.messages.as_ref();
+        let moment = Moment { name: &item.name.1, turn: item.turn, now_ns: now.0, messages };
         Some((item.name.0, moment, open.view.as_deref()))
     }
 
@@ -195,7 +204,7 @@ impl Change {
         match &self.what {
             // With a header's 65,535 bytes at most.
             What::Posted(_, payload) => payload.len() + (1 << 16),
-            _ => 4096,
+            _ => 1 << 17,
         }
     }
 
@@ -204,13 +213,14 @@ impl Change {
         &self,
         view: Option<&[i16]>,
         now: Nanos,
+        messages: Option<&MessageFile>,
         room: &mut [u8],
     ) -> Result<Option<usize>, Refused> {
         let (domain, name) = &*self.item;
         let header = |update_type, container| UpdateHeader::new(*domain, 0, update_type, container);
         match &self.what {
             What::Turn(turn) => {
-                let moment = Moment { name, turn: *turn, now_ns: now.0 };
+                let moment = Moment { name, turn: *turn, now_ns: now.0, messages };
                 if *domain == Domain::MARKET_BY_ORDER {
                     let header = header(UpdateType::UNSPECIFIED, DataType::MAP);
                     return header.encode_with(room, |room| moment.book_change(room)).map(Some);
