@@ -14,7 +14,8 @@ use tapeline_omm::role::provider::{Event, Provider, Settings, StreamHandle};
 use tapeline_omm::role::{Outbox, Over, Queue, Sent};
 use tapeline_omm::rwf::{
     CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MapAction, MessageClass, MessageView,
-    RefreshHeader, RequestHeader, StateCode, StatusHeader, StreamState, UpdateType, flags, update_header,
+    PostHeader, PostUserInfo, RefreshHeader, RequestHeader, StateCode, StatusHeader, StreamState, UpdateType,
+    flags, update_header,
 };
 use tapeline_omm::{Dictionary, State};
 
@@ -365,6 +366,39 @@ fn a_peer_that_does_not_read_is_owed_so_much_and_no_more() {
     assert!((15..40).contains(&refused), "{refused}");
     assert_eq!(desk.refresh(0), Sent::Full, "what is owed goes first");
     assert_eq!(desk.take(&login()), Err(Over::Unread));
+}
+
+#[test]
+fn a_receipt_without_room_is_owed() {
+    let mut desk = Desk::new(Settings::default(), 500);
+    let mut receipts = 0;
+    let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
+        Event::Login { request, .. } => {
+            let features = LoginFeatures { support_omm_post: Some(1), ..LoginFeatures::default() };
+            let _ = provider.accept_login(Nanos(0), out, &request, features).unwrap();
+        }
+        Event::Post { receipt, .. } => {
+            receipts += 1;
+            assert_eq!(provider.ack(out, receipt.unwrap(), None), Sent::Queued);
+        }
+        other => panic!("{other:?}"),
+    };
+    desk.provider.message(Nanos(0), &login(), &mut desk.out, &mut application).unwrap();
+    let post = PostHeader {
+        flags: flags::post::ACK | flags::post::POST_COMPLETE,
+        post_id: Some(7),
+        ..PostHeader::new(Domain::MARKET_PRICE, 1, PostUserInfo::default(), DataType::NO_DATA)
+    };
+    let post = message(|room| post.encode_with(room, |_| Ok(0)));
+    for _ in 0..50 {
+        desk.provider.message(Nanos(0), &post, &mut desk.out, &mut application).unwrap();
+    }
+    let mut got = 0;
+    while !desk.out.is_empty() {
+        got += sent(&mut desk.out).iter().filter(|(class, ..)| *class == MessageClass::ACK).count();
+        desk.tick(0).unwrap();
+    }
+    assert_eq!((receipts, got), (50, 50));
 }
 
 #[test]

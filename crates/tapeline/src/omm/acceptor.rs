@@ -9,12 +9,13 @@ use clap::Args;
 use serde_json::Value as Json;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
+use tapeline_omm::role::Outbox;
 use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item, Settings};
-use tapeline_omm::role::{Outbox, Over};
 use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
 use tapeline_omm::{Dictionary, FieldList, State};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
 
+use super::MOST_MALFORMED;
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::out::{Room, Side};
@@ -153,7 +154,7 @@ impl Program {
             if let Err(reason) = self.hub.step(publisher, &mut sender, message, now) {
                 // At once: nothing else of what it sent is looked at.
                 reactor.close(id);
-                self.gone(id, &reason.to_string());
+                self.gone(id, &reason);
             }
         }
         let mut over = Vec::new();
@@ -165,7 +166,7 @@ impl Program {
         }
         for (id, reason) in over {
             reactor.close(id);
-            self.gone(id, &reason.to_string());
+            self.gone(id, &reason);
         }
     }
 
@@ -197,7 +198,7 @@ impl Hub {
         sender: &mut Sender<'_>,
         message: Option<&[u8]>,
         now: Nanos,
-    ) -> Result<(), Over> {
+    ) -> Result<(), String> {
         let Publisher { acceptor, room, user, tally } = publisher;
         let mut taking = Taking { hub: self, user, tally, has_news: false };
         let done = match message {
@@ -209,7 +210,11 @@ impl Hub {
         if taking.has_news {
             room.set_services(acceptor.directory());
         }
-        done
+        done.map_err(|over| over.to_string())?;
+        if acceptor.counters().malformed >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        Ok(())
     }
 }
 
@@ -279,7 +284,8 @@ impl Application for Taking<'_> {
                 let _ = acceptor.dictionary(out, request.stream_id, &self.hub.dictionary);
             }
             Event::Generic { message, .. } => self.hub.lines.message("", &message, &self.hub.dictionary),
-            Event::Malformed(fault) => {
+            // One line for each connection: a peer can send as many as it likes.
+            Event::Malformed(fault) if acceptor.counters().malformed == 1 => {
                 anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
             }
             _ => {}

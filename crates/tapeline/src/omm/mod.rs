@@ -42,6 +42,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+/// Messages that cannot be read until a server cuts the connection that they come on: a good peer sends none.
+const MOST_MALFORMED: u64 = 100;
+
 /// Consume, provide and decode Open Message Model data.
 #[derive(Debug, Args)]
 pub(crate) struct Omm {

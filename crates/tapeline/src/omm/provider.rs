@@ -3,7 +3,7 @@
 mod answers;
 mod board;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, ServiceEntry};
-use tapeline_omm::role::provider::{Provider, Settings, StreamHandle};
-use tapeline_omm::role::{Over, Sent};
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::provider::{Provider, Settings};
 use tapeline_omm::rwf::Domain;
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sender};
 
-use self::answers::{Answers, Tally};
+use self::answers::{Answer, Answers, Tally, Unanswered};
 use self::board::{Board, Change};
+use super::MOST_MALFORMED;
 use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
@@ -75,6 +76,8 @@ pub(crate) struct ProviderArgs {
 const USUAL_PORT: u16 = 14_002;
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);
+/// How long a consumer may leave no room for an answer that it is owed; it is cut then.
+const LONGEST_STUCK: Duration = Duration::from_secs(30);
 /// Updates that are made up for at most, when the machine was busy.
 const MOST_BEHIND: u64 = 10_000;
 
@@ -123,8 +126,7 @@ struct Client {
     provider: Provider,
     room: Room,
     user: String,
-    /// Streams whose image had no room.
-    unanswered: VecDeque<StreamHandle>,
+    unanswered: Unanswered,
     tally: Tally,
 }
 
@@ -146,10 +148,10 @@ impl Market {
         sender: &mut Sender<'_>,
         message: Option<&[u8]>,
         now: Nanos,
-    ) -> Result<(), Over> {
+    ) -> Result<(), String> {
         let Client { provider, room, user, unanswered, tally } = client;
         let mut answers = Answers { id, now, market: self, user, unanswered, tally };
-        match message {
+        let done = match message {
             Some(received) => room.take(received, sender, |message, out| {
                 let done = provider.message(now, message, out, &mut answers);
                 answers.go_on(provider, out);
@@ -161,7 +163,18 @@ impl Market {
                 answers.go_on(provider, &mut out);
                 done
             }
+        };
+        done.map_err(|over| over.to_string())?;
+        if provider.counters().malformed >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }
+        if unanswered
+            .stuck
+            .is_some_and(|since| now.0.saturating_sub(since.0) >= LONGEST_STUCK.as_nanos() as u64)
+        {
+            return Err(format!("it took nothing for {} s", LONGEST_STUCK.as_secs()));
+        }
+        Ok(())
     }
 }
 
@@ -228,7 +241,7 @@ impl Program {
                         provider: Provider::new(self.settings.clone(), now),
                         room,
                         user: String::new(),
-                        unanswered: VecDeque::new(),
+                        unanswered: Unanswered::default(),
                         tally: Tally::default(),
                     };
                     self.clients.insert(id, client);
@@ -247,7 +260,7 @@ impl Program {
             if let Err(reason) = self.market.step(client, id, &mut sender, message, now) {
                 // At once: nothing else of what it sent is looked at.
                 reactor.close(id);
-                self.gone(id, &reason.to_string());
+                self.gone(id, &reason);
             }
         }
     }
@@ -285,7 +298,7 @@ impl Program {
         }
         for (id, reason) in over {
             reactor.close(id);
-            self.gone(id, &reason.to_string());
+            self.gone(id, &reason);
         }
     }
 
@@ -295,31 +308,36 @@ impl Program {
             self.message.resize(change.longest(), 0);
         }
         let mut encoded: Option<(&View, Option<usize>)> = None;
-        for open in self.market.board.streams(change.item()) {
+        let (streams, messages) = self.market.board.streams(change.item());
+        for open in streams {
             let Some(client) = self.clients.get_mut(&open.connection) else { continue };
-            let Some(mut sender) = reactor.sender(open.connection) else { continue };
-            let mut out = client.room.on(&mut sender);
-            if let Some(status) = change.status() {
-                let _ = client.provider.status(now, &mut out, open.stream, &status)?;
+            // The image that is owed will have this in it.
+            if open.wants_image {
                 continue;
             }
+            if change.is_last() {
+                client.unanswered.push(&client.provider, open.stream, Answer::Image);
+                continue;
+            }
+            let Some(mut sender) = reactor.sender(open.connection) else { continue };
+            let mut out = client.room.on(&mut sender);
             // Most have the same view, or none.
             let len = match encoded {
                 Some((view, len)) if *view == open.view => len,
-                _ => {
-                    let messages = self.market.board.messages.as_ref();
-                    change.encode(open.view.as_deref(), now, messages, &mut self.message)?
-                }
+                _ => change.encode(open.view.as_deref(), now, messages, &mut self.message)?,
             };
             encoded = Some((&open.view, len));
             let Some(message) = len.and_then(|len| self.message.get(..len)) else { continue };
             match client.provider.update(&mut out, open.stream, message) {
                 Sent::Queued => client.tally.updates += 1,
-                Sent::Full => client.unanswered.push_back(open.stream),
+                Sent::Full => {
+                    open.wants_image = true;
+                    client.unanswered.push(&client.provider, open.stream, Answer::Image);
+                }
                 _ => {}
             }
         }
-        if change.status().is_some() {
+        if change.is_last() {
             self.market.board.forget(change.item());
         }
         Ok(())

@@ -331,7 +331,7 @@ impl Provider {
     }
 
     /// Sends a generic message on a stream, or on that of the login. Domain (but of the login's stream) and stream are the
-    /// role's.
+    /// role's. Without room the role owes it, within [`Settings::owed_bytes`](super::Settings).
     ///
     /// # Errors
     ///
@@ -351,18 +351,13 @@ impl Provider {
             },
             (None, _) => return Ok(Sent::NotOpen),
         };
-        if !self.peer.settle(out) {
-            return Ok(Sent::Full);
-        }
         let header = GenericHeader { domain, stream_id, ..*header };
-        out.encode(&mut |room| header.encode_with(room, &mut *write))
+        self.peer.owe(out, &mut |room| header.encode_with(room, &mut *write))
     }
 
-    /// Answers a post: taken, or refused.
+    /// Answers a post: taken, or refused. Without room the role owes the receipt: what was done to a post is done, and its
+    /// sender hears of it. [`Sent::Full`] only where too much is owed already, with which the connection is over.
     pub fn ack(&mut self, out: &mut dyn Outbox, receipt: Receipt, nak: Option<Nak<'_>>) -> Sent {
-        if !self.peer.settle(out) {
-            return Sent::Full;
-        }
         let handle = self.streams.find(receipt.stream_id);
         let is_private =
             handle.and_then(|handle| self.streams.get(handle)).is_some_and(|stream| stream.is_private);
@@ -373,7 +368,7 @@ impl Provider {
             sequence: receipt.sequence,
             ..AckHeader::new(receipt.domain, receipt.stream_id, receipt.post_id)
         };
-        out.encode(&mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
+        self.peer.owe(out, &mut |room| ack.encode(room)).unwrap_or(Sent::TooLong)
     }
 
     /// Refuses a post that the application never sees.

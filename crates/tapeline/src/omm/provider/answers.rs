@@ -52,14 +52,43 @@ impl Tally {
     }
 }
 
+/// What a consumer is owed as soon as there is room.
+#[derive(Debug, Default)]
+pub(super) struct Unanswered {
+    answers: VecDeque<(StreamHandle, Answer)>,
+    /// Since when nothing of it had room.
+    pub(super) stuck: Option<Nanos>,
+}
+
+/// What a stream waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Answer {
+    /// The image of its item, or word that the item is gone.
+    Image,
+    /// What it was asked for is refused.
+    Closed(StateCode, &'static [u8]),
+}
+
+/// Answers to streams that are closed meanwhile are looked for only above so many.
+const MOST_STALE: usize = 1024;
+
+impl Unanswered {
+    /// One stream has one answer at a time, so that there are no more than a consumer has streams open.
+    pub(super) fn push(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
+        if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
+            self.answers.retain(|(stream, _)| provider.stream_id(*stream).is_some());
+        }
+        self.answers.push_back((stream, answer));
+    }
+}
+
 /// A consumer, while something of its is looked at.
 pub(super) struct Answers<'a> {
     pub(super) id: ConnectionId,
     pub(super) now: Nanos,
     pub(super) market: &'a mut Market,
     pub(super) user: &'a mut String,
-    /// Streams whose image had no room.
-    pub(super) unanswered: &'a mut VecDeque<StreamHandle>,
+    pub(super) unanswered: &'a mut Unanswered,
     pub(super) tally: &'a mut Tally,
 }
 
@@ -74,11 +103,14 @@ impl Application for Answers<'_> {
                 let _ = provider.dictionary(out, stream, &self.market.dictionary);
                 Ok(())
             }
-            Event::Open { stream, request } => self.open(provider, out, stream, &request),
+            Event::Open { stream, request } => {
+                self.open(provider, stream, &request);
+                Ok(())
+            }
             Event::Reissue { stream, request } => {
                 self.market.board.set_view(self.id, stream, view(&request));
-                if request.wants_refresh() {
-                    self.unanswered.push_back(stream);
+                if request.wants_refresh() && self.market.board.want_image(self.id, stream, true) {
+                    self.unanswered.push(provider, stream, Answer::Image);
                 }
                 Ok(())
             }
@@ -99,7 +131,10 @@ impl Application for Answers<'_> {
                 provider.generic(out, stream, &header, &mut |room| copy(payload, room)).map(|_| ())
             }
             Event::Malformed(fault) => {
-                anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+                // One line for each connection: a peer can send as many as it likes.
+                if provider.counters().malformed == 1 {
+                    anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -151,13 +186,7 @@ impl Answers<'_> {
         Ok(())
     }
 
-    fn open(
-        &mut self,
-        provider: &mut Provider,
-        out: &mut dyn Outbox,
-        stream: StreamHandle,
-        request: &ItemRequest<'_>,
-    ) -> Result<(), Refused> {
+    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         self.tally.requests += 1;
         let name = request.key.name.unwrap_or_default();
         let service = request.key.service_id.and_then(|id| self.market.services.service(id));
@@ -171,27 +200,50 @@ impl Answers<'_> {
             None
         };
         if let Some((code, text)) = refusal {
-            let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, code, text };
-            let status = StatusHeader { state: Some(state), ..StatusHeader::new(request.domain, 0) };
-            return provider.status(self.now, out, stream, &status).map(|_| ());
+            self.unanswered.push(provider, stream, Answer::Closed(code, text));
+            return;
         }
         self.market.board.open(self.id, stream, (request.domain, name.into()), view(request));
-        self.unanswered.push_back(stream);
-        Ok(())
+        self.market.board.want_image(self.id, stream, true);
+        self.unanswered.push(provider, stream, Answer::Image);
     }
 
-    /// Sends the images that are owed, as long as there is room.
+    /// Sends what streams wait for, as long as there is room.
     pub(super) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
-        while let Some(stream) = self.unanswered.front().copied() {
-            match self.image(provider, out, stream) {
-                Ok(Sent::Full) => return,
+        while let Some((stream, answer)) = self.unanswered.answers.front().copied() {
+            let sent = match answer {
+                Answer::Image => self.image(provider, out, stream),
+                Answer::Closed(code, text) => self.closed(provider, out, stream, code, text),
+            };
+            match sent {
+                Ok(Sent::Full) => {
+                    self.unanswered.stuck.get_or_insert(self.now);
+                    return;
+                }
                 Ok(_) => {}
                 Err(refused) => {
-                    anstream::eprintln!("note: an image for {} cannot be written: {refused}", self.user);
+                    anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
                 }
             }
-            self.unanswered.pop_front();
+            self.market.board.want_image(self.id, stream, false);
+            self.unanswered.answers.pop_front();
+            self.unanswered.stuck = None;
         }
+    }
+
+    /// The last word on a stream.
+    fn closed(
+        &self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        code: StateCode,
+        text: &'static [u8],
+    ) -> Result<Sent, Refused> {
+        let state = State { stream: StreamState::CLOSED, data: DataState::SUSPECT, code, text };
+        // The domain is the stream's.
+        let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        provider.status(self.now, out, stream, &status)
     }
 
     fn image(
@@ -201,7 +253,8 @@ impl Answers<'_> {
         stream: StreamHandle,
     ) -> Result<Sent, Refused> {
         let Some((domain, moment, view)) = self.market.board.of(self.id, stream, self.now) else {
-            return Ok(Sent::NotOpen);
+            // The item was closed for all; one that the consumer closed is not open here either.
+            return self.closed(provider, out, stream, StateCode::NONE, b"This item is gone");
         };
         let is_book = domain == Domain::MARKET_BY_ORDER;
         let container = if is_book { DataType::MAP } else { DataType::FIELD_LIST };
@@ -260,18 +313,25 @@ impl Answers<'_> {
             }
             Some(_) => None,
         };
-        if let (None, Some(name)) = (nak, &name) {
-            // A whole message in the post is what becomes of the item; else its data are.
-            match message.open() {
-                Ok(Container::Message(inner)) => {
-                    self.market.board.post(name, inner.container(), inner.payload());
-                }
-                Ok(Container::NoData) => {}
-                Ok(_) => self.market.board.post(name, message.container(), message.payload()),
-                Err(_) => {}
+        let nak = match (nak, &name) {
+            (None, Some(name)) => {
+                let board = &mut self.market.board;
+                // A whole message in the post is what becomes of the item; else its data are.
+                let taken = match message.open() {
+                    Ok(Container::Message(inner)) => {
+                        board.post(self.id, name, inner.container(), inner.payload())
+                    }
+                    Ok(Container::NoData) | Err(_) => Ok(()),
+                    Ok(_) => board.post(self.id, name, message.container(), message.payload()),
+                };
+                let refusal =
+                    Nak { code: NakCode::NO_RESOURCES, text: b"Too many posts wait to be passed on" };
+                taken.err().map(|_| refusal)
             }
-        }
+            (nak, _) => nak,
+        };
         if let Some(receipt) = receipt {
+            // Without room the role owes it, or cuts who does not read.
             let _ = provider.ack(out, receipt, nak);
         }
     }

@@ -4,11 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::Refused;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::rwf::{
-    DataState, DataType, Domain, StateCode, StatusHeader, StreamState, UpdateHeader, UpdateType,
-};
-use tapeline_omm::{Refused, State};
+use tapeline_omm::rwf::{DataType, Domain, UpdateHeader, UpdateType};
 use tapeline_wire::rssl::ConnectionId;
 
 use crate::omm::market::{GONE, Moment, View};
@@ -17,8 +15,12 @@ use crate::omm::message_file::MessageFile;
 /// What an item is called, in its domain.
 pub(super) type Name = (Domain, Box<[u8]>);
 
-/// Posts that wait to be passed on at most; with more, the oldest are forgotten.
-const MOST_POSTED: usize = 10_000;
+/// Bytes of posts that wait to be passed on, of all connections; a post beyond is refused.
+const MOST_POSTED: usize = 64 << 20;
+/// Of them, those of one connection: one post of the longest kind, or many short ones.
+const MOST_POSTED_BY_ONE: usize = 17 << 20;
+/// What a post counts for beside its payload.
+const POST_COST: usize = 256;
 
 /// All items that are open.
 #[derive(Debug, Default)]
@@ -27,11 +29,26 @@ pub(super) struct Board {
     pub(super) messages: Option<MessageFile>,
     places: HashMap<Rc<Name>, usize>,
     items: Vec<Item>,
-    names: HashMap<(ConnectionId, StreamHandle), Rc<Name>>,
+    spots: HashMap<(ConnectionId, StreamHandle), Spot>,
     /// Whose turn it is.
     next: usize,
-    posted: VecDeque<Change>,
+    posted: VecDeque<(ConnectionId, Change)>,
+    /// What the posts of all count for, and those of each who has some waiting.
+    posted_bytes: usize,
+    posted_by: HashMap<ConnectionId, usize>,
 }
+
+/// Where a stream is found without a search: one message can open an item a hundred thousand times.
+#[derive(Debug)]
+struct Spot {
+    name: Rc<Name>,
+    /// Among the item's streams.
+    index: usize,
+}
+
+/// A post was not taken: too many wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooManyPosts;
 
 #[derive(Debug)]
 struct Item {
@@ -46,6 +63,8 @@ pub(super) struct Open {
     pub(super) connection: ConnectionId,
     pub(super) stream: StreamHandle,
     pub(super) view: View,
+    /// An image is owed, so that updates are of no use until it is sent.
+    pub(super) wants_image: bool,
 }
 
 /// Something that happens to an item.
@@ -82,25 +101,40 @@ impl Board {
             self.items.push(Item { name, turn: 0, streams: Vec::new() });
         }
         let item = &mut self.items[place];
-        self.names.insert((connection, stream), Rc::clone(&item.name));
-        item.streams.push(Open { connection, stream, view });
+        let spot = Spot { name: Rc::clone(&item.name), index: item.streams.len() };
+        self.spots.insert((connection, stream), spot);
+        item.streams.push(Open { connection, stream, view, wants_image: false });
     }
 
     /// The stream's view is another one from now on.
     pub(super) fn set_view(&mut self, connection: ConnectionId, stream: StreamHandle, view: View) {
-        let Some(place) = self.place(connection, stream) else { return };
-        let mut streams = self.items[place].streams.iter_mut();
-        if let Some(open) = streams.find(|open| (open.connection, open.stream) == (connection, stream)) {
+        if let Some(open) = self.find_mut(connection, stream) {
             open.view = view;
         }
     }
 
+    /// An image of the stream is owed from now on, or no longer: whether that is news.
+    pub(super) fn want_image(
+        &mut self,
+        connection: ConnectionId,
+        stream: StreamHandle,
+        is_wanted: bool,
+    ) -> bool {
+        let Some(open) = self.find_mut(connection, stream) else { return false };
+        std::mem::replace(&mut open.wants_image, is_wanted) != is_wanted
+    }
+
     /// The stream is open no longer.
     pub(super) fn close(&mut self, connection: ConnectionId, stream: StreamHandle) {
-        let Some(place) = self.place(connection, stream) else { return };
-        self.names.remove(&(connection, stream));
+        let Some(Spot { name, index }) = self.spots.remove(&(connection, stream)) else { return };
+        let Some(place) = self.places.get(&name).copied() else { return };
         let streams = &mut self.items[place].streams;
-        streams.retain(|open| (open.connection, open.stream) != (connection, stream));
+        streams.swap_remove(index);
+        if let Some(moved) = streams.get(index)
+            && let Some(spot) = self.spots.get_mut(&(moved.connection, moved.stream))
+        {
+            spot.index = index;
+        }
         if streams.is_empty() {
             self.remove(place);
         }
@@ -108,13 +142,10 @@ impl Board {
 
     /// A connection is over.
     pub(super) fn leave(&mut self, connection: ConnectionId) {
-        self.names.retain(|(of, _), _| *of != connection);
-        for place in (0..self.items.len()).rev() {
-            let streams = &mut self.items[place].streams;
-            streams.retain(|open| open.connection != connection);
-            if streams.is_empty() {
-                self.remove(place);
-            }
+        let of_it = |spot: &&(ConnectionId, StreamHandle)| spot.0 == connection;
+        let gone: Vec<StreamHandle> = self.spots.keys().filter(of_it).map(|(_, stream)| *stream).collect();
+        for stream in gone {
+            self.close(connection, stream);
         }
     }
 
@@ -122,7 +153,7 @@ impl Board {
     pub(super) fn forget(&mut self, name: &Name) {
         let Some(place) = self.places.get(name).copied() else { return };
         for open in &self.items[place].streams {
-            self.names.remove(&(open.connection, open.stream));
+            self.spots.remove(&(open.connection, open.stream));
         }
         self.remove(place);
     }
@@ -134,17 +165,21 @@ impl Board {
         stream: StreamHandle,
         now: Nanos,
     ) -> Option<(Domain, Moment<'_>, Option<&[i16]>)> {
-        let item = &self.items[self.place(connection, stream)?];
-        let mut streams = item.streams.iter();
-        let open = streams.find(|open| (open.connection, open.stream) == (connection, stream))?;
+        let Spot { name, index } = self.spots.get(&(connection, stream))?;
+        let item = self.items.get(*self.places.get(name)?)?;
+        let open = item.streams.get(*index)?;
         let messages = self.messages.as_ref();
         let moment = Moment { name: &item.name.1, turn: item.turn, now_ns: now.0, messages };
         Some((item.name.0, moment, open.view.as_deref()))
     }
 
-    /// Who has an item open.
-    pub(super) fn streams(&self, name: &Name) -> &[Open] {
-        self.places.get(name).map_or(&[], |place| &self.items[*place].streams)
+    /// Who has an item open, and what is said of quoted items.
+    pub(super) fn streams(&mut self, name: &Name) -> (&mut [Open], Option<&MessageFile>) {
+        let streams: &mut [Open] = match self.places.get(name) {
+            Some(place) => &mut self.items[*place].streams,
+            None => &mut [],
+        };
+        (streams, self.messages.as_ref())
     }
 
     /// The next item changes.
@@ -158,23 +193,47 @@ impl Board {
         Some(Change { item: Rc::clone(&item.name), what })
     }
 
-    /// Somebody posted to an item, on its stream or with its name.
-    pub(super) fn post(&mut self, name: &Name, container: DataType, payload: &[u8]) {
-        let Some((name, _)) = self.places.get_key_value(name) else { return };
-        if self.posted.len() == MOST_POSTED {
-            self.posted.pop_front();
+    /// Somebody posted to an item, on its stream or with its name. One that nobody has open needs no passing on.
+    pub(super) fn post(
+        &mut self,
+        by: ConnectionId,
+        name: &Name,
+        container: DataType,
+        payload: &[u8],
+    ) -> Result<(), TooManyPosts> {
+        let Some((name, _)) = self.places.get_key_value(name) else { return Ok(()) };
+        let cost = payload.len() + POST_COST;
+        let of_one = self.posted_by.get(&by).copied().unwrap_or_default() + cost;
+        if of_one > MOST_POSTED_BY_ONE || self.posted_bytes + cost > MOST_POSTED {
+            return Err(TooManyPosts);
         }
-        self.posted
-            .push_back(Change { item: Rc::clone(name), what: What::Posted(container, payload.into()) });
+        self.posted_by.insert(by, of_one);
+        self.posted_bytes += cost;
+        let change = Change { item: Rc::clone(name), what: What::Posted(container, payload.into()) };
+        self.posted.push_back((by, change));
+        Ok(())
     }
 
     /// The next post to be passed on.
     pub(super) fn posted(&mut self) -> Option<Change> {
-        self.posted.pop_front()
+        let Some((by, change)) = self.posted.pop_front() else {
+            // All are out, and nothing is counted for anybody.
+            self.posted_by.clear();
+            return None;
+        };
+        if let What::Posted(_, payload) = &change.what {
+            let cost = payload.len() + POST_COST;
+            self.posted_bytes -= cost;
+            if let Some(of_one) = self.posted_by.get_mut(&by) {
+                *of_one -= cost;
+            }
+        }
+        Some(change)
     }
 
-    fn place(&self, connection: ConnectionId, stream: StreamHandle) -> Option<usize> {
-        self.places.get(self.names.get(&(connection, stream))?).copied()
+    fn find_mut(&mut self, connection: ConnectionId, stream: StreamHandle) -> Option<&mut Open> {
+        let Spot { name, index } = self.spots.get(&(connection, stream))?;
+        self.items.get_mut(*self.places.get(name)?)?.streams.get_mut(*index)
     }
 
     fn remove(&mut self, place: usize) {
@@ -191,12 +250,9 @@ impl Change {
         &self.item
     }
 
-    /// The item's last word, if it is closed.
-    pub(super) fn status(&self) -> Option<StatusHeader<'static>> {
-        let (stream, data, code) = (StreamState::CLOSED, DataState::SUSPECT, StateCode::NONE);
-        let state = State { stream, data, code, text: b"This item is gone" };
-        let status = StatusHeader { state: Some(state), ..StatusHeader::new(self.item.0, 0) };
-        matches!(self.what, What::Closes).then_some(status)
+    /// Whether the item is closed with it.
+    pub(super) fn is_last(&self) -> bool {
+        matches!(self.what, What::Closes)
     }
 
     /// Bytes that it has at most, encoded.
@@ -243,5 +299,100 @@ impl Change {
             }
             What::Closes => Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::sync::Arc;
+
+    use tapeline_omm::domain::{LoginFeatures, LoginRequest};
+    use tapeline_omm::role::provider::{Event, Provider, Settings};
+    use tapeline_omm::role::{Outbox, Queue};
+    use tapeline_omm::rwf::{Key, RequestHeader, flags};
+    use tapeline_wire::rssl::{self, Reactor};
+
+    use super::*;
+
+    const NOW: Nanos = Nanos(0);
+
+    fn connections() -> [ConnectionId; 2] {
+        let mut reactor = Reactor::new(8).unwrap();
+        let settings = Arc::new(rssl::Settings::default());
+        let address = reactor.listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &settings).unwrap();
+        [(); 2].map(|()| reactor.connect(address, &settings, NOW).unwrap())
+    }
+
+    fn streams(count: i32) -> Vec<StreamHandle> {
+        let mut opened = Vec::new();
+        let mut provider = Provider::new(Settings::default(), NOW);
+        let mut application = |provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>| match event {
+            Event::Login { request, .. } => {
+                let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
+            }
+            Event::Open { stream, .. } => opened.push(stream),
+            other => panic!("{other:?}"),
+        };
+        let (mut out, mut room) = (Queue::new(1 << 20), [0; 256]);
+        let len = LoginRequest::new(b"user").encode(&mut room).unwrap();
+        provider.message(NOW, &room[..len], &mut out, &mut application).unwrap();
+        for id in 0..count {
+            let header = RequestHeader::new(Domain::MARKET_PRICE, id + 2, Key::item(1, b"A"));
+            let len = RequestHeader { flags: flags::request::STREAMING, ..header }.encode(&mut room).unwrap();
+            provider.message(NOW, &room[..len], &mut out, &mut application).unwrap();
+        }
+        opened
+    }
+
+    fn name(name: &str) -> Name {
+        (Domain::MARKET_PRICE, name.as_bytes().into())
+    }
+
+    #[test]
+    fn streams_of_an_item_are_found_whichever_are_closed() {
+        let ([one, two], streams, mut board) = (connections(), streams(6), Board::default());
+        for (fid, stream) in (0..).zip(&streams) {
+            board.open(one, *stream, name("A"), Some(Box::new([fid])));
+            board.open(two, *stream, name("A"), Some(Box::new([-fid])));
+        }
+        for closed in [0, 5, 2] {
+            board.close(one, streams[closed]);
+        }
+        board.leave(two);
+        let views = |board: &Board| {
+            let view =
+                |stream: &StreamHandle| board.of(one, *stream, NOW).map(|(_, _, view)| view.unwrap()[0]);
+            streams.iter().map(view).collect::<Vec<_>>()
+        };
+        assert_eq!(views(&board), [None, Some(1), None, Some(3), Some(4), None]);
+        assert_eq!(board.streams(&name("A")).0.len(), 3);
+        board.forget(&name("A"));
+        assert_eq!(views(&board), [None; 6]);
+        assert!(board.is_empty() && board.spots.is_empty());
+    }
+
+    #[test]
+    fn an_image_is_owed_once() {
+        let ([one, _], streams, mut board) = (connections(), streams(1), Board::default());
+        board.open(one, streams[0], name("A"), None);
+        let news = [true, true, false, true].map(|is_wanted| board.want_image(one, streams[0], is_wanted));
+        assert_eq!(news, [true, false, true, true]);
+    }
+
+    #[test]
+    fn posts_that_wait_are_bounded_by_their_bytes() {
+        let ([one, two], streams, mut board) = (connections(), streams(1), Board::default());
+        board.open(one, streams[0], name("A"), None);
+        let long = vec![0; 9 << 20];
+        let post = |board: &mut Board, by| board.post(by, &name("A"), DataType::OPAQUE, &long);
+        assert_eq!(post(&mut board, one), Ok(()));
+        assert_eq!(post(&mut board, one), Err(TooManyPosts), "more than one connection may have");
+        assert_eq!(post(&mut board, two), Ok(()), "which is no matter of another one's");
+        assert_eq!(board.post(two, &name("B"), DataType::OPAQUE, &long), Ok(()), "nobody has it open");
+        assert_eq!(std::iter::from_fn(|| board.posted()).count(), 2);
+        assert_eq!((board.posted_bytes, board.posted_by.len()), (0, 0));
+        assert_eq!(post(&mut board, one), Ok(()));
     }
 }
