@@ -89,7 +89,7 @@ pub(crate) fn tapeline_provider() -> Column {
 
 /// What Tapeline's programs cannot do.
 pub(crate) fn no_json(way: Way) -> Option<&'static str> {
-    way.is_json().then_some("Tapeline's programs speak no JSON yet")
+    way.is_json().then_some("Tapeline's JSON is tried between its own programs only, so far")
 }
 
 /// What EMA's clients cannot do, whoever the server is.

@@ -5,8 +5,7 @@
 //! when they are sent; an end has a reason and a place.
 
 #![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
-// Each fuzz target uses one of them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 pub(crate) mod output;
 pub(crate) mod session;

@@ -1,7 +1,6 @@
 //! Golden vectors: recorded connections, with what each frame means.
 
-// Each test uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use serde_json::Value;
 

@@ -1,7 +1,6 @@
 //! A reactor with both ends of its connections, and what happened on them.
 
-// Each test uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
