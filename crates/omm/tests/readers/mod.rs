@@ -68,7 +68,12 @@ pub(crate) fn read_all(bytes: &[u8], data_type: DataType) {
                     Err(fault) => faults.push(fault),
                 }
             }
-            let _ = list.find(Fid(22));
+            // A pass of its own finds what going through all of them finds.
+            let ids = list.iter().filter_map(|field| Some(field.ok()?.fid));
+            for fid in ids.chain([Fid(22)]).take(64) {
+                let passed = list.iter().find(|field| field.as_ref().map_or(true, |field| field.fid == fid));
+                assert_eq!(list.find(fid), passed.transpose());
+            }
             let _ = (list.render(dictionary).to_string(), format!("{:#}", list.render(dictionary)));
         }
         Err(fault) => faults.push(fault),
