@@ -67,6 +67,13 @@ bench: ## every bench, one after the other
 	@scripts/setup bench
 	$(CARGO) bench --quiet $(locked) --workspace --bench '*'
 
+# RECORD=1 puts the counts on record.
+RECORD ?=
+instructions: ## what each message costs on the hot paths, in instructions: fails where one got dearer; RECORD=1 puts it on record
+	@scripts/setup instructions
+	CARGO='$(CARGO)' RECORD='$(RECORD)' scripts/instructions
+.PHONY: instructions
+
 bench-peers: ## the ring beside other queues and the machine's limits, ITCH beside other libraries; DOC=1 writes docs/benchmarks
 	@scripts/setup bench-peers
 	DOC='$(DOC)' RUN='$(RUN)' peers/bench $(ARGS)
