@@ -191,8 +191,8 @@ impl<'a> FieldList<'a> {
         TypedFields { fields: self.iter(), types }
     }
 
-    /// The first field with this id. Of the fields before it only ids and lengths are looked at: less than a third of what decoding
-    /// them would take (`make instructions`).
+    /// The first field with this id. Of the fields before it only ids and lengths are looked at: less than a third
+    /// of what decoding them would take (`make instructions`).
     ///
     /// # Errors
     ///
