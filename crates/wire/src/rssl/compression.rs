@@ -22,6 +22,8 @@ pub(super) struct Inflater {
     method: Inflate,
     /// What was inflated last is at its front.
     pub(super) payload: Box<[u8]>,
+    /// Bytes that came of it so far.
+    pub(super) inflated: u64,
 }
 
 enum Inflate {
@@ -37,7 +39,7 @@ impl Inflater {
             Compression::Lz4 => Inflate::Lz4,
         };
         // One byte more than may come of it shows that too much does.
-        Some(Self { method, payload: vec![0; LARGEST_PAYLOAD + 1].into() })
+        Some(Self { method, payload: vec![0; LARGEST_PAYLOAD + 1].into(), inflated: 0 })
     }
 
     /// Inflates one payload: how many bytes, at the front of [`payload`](Self::payload).
@@ -51,6 +53,7 @@ impl Inflater {
                 )
             })?,
         };
+        self.inflated += length as u64;
         if length > LARGEST_PAYLOAD {
             return Err(Fault::new(
                 format!("payload of {} bytes that inflates to more than {LARGEST_PAYLOAD}", compressed.len()),

@@ -17,6 +17,9 @@ const READS: u32 = 4;
 /// Events that it may have before that: a few compressed bytes can hold many messages.
 const EVENTS: u32 = 4096;
 
+/// Bytes that may come of inflating before that, and of one payload more: a few bytes can hold a thousand times as many.
+const INFLATED: u64 = 1 << 20;
+
 /// A session with its socket, and what was received and not taken.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -29,6 +32,8 @@ pub(super) struct Connection {
     reads: u32,
     /// Events that are left of its turn.
     events: u32,
+    /// Its turn ends when so many bytes have been inflated.
+    inflated: u64,
     /// Why it is over.
     reason: Option<Reason>,
 }
@@ -59,7 +64,16 @@ impl Connection {
             socket.set_receive_buffer(settings.sys_recv_buf_size)?;
         }
         let input = Input::new(settings.input_bytes());
-        Ok(Self { transport, session, input, looked_at: 0, reads: READS, events: EVENTS, reason: None })
+        Ok(Self {
+            transport,
+            session,
+            input,
+            looked_at: 0,
+            reads: READS,
+            events: EVENTS,
+            inflated: INFLATED,
+            reason: None,
+        })
     }
 
     /// Goes on to the next event.
@@ -70,10 +84,14 @@ impl Connection {
             return Progress::Over;
         }
         loop {
-            if self.events == 0 {
+            if self.events == 0 || self.session.inflated() >= self.inflated {
                 return self.give_way();
             }
             match self.session.find(self.input.bytes_mut()) {
+                Ok((consumed, Some(Found::Nothing))) => {
+                    self.input.consume(consumed);
+                    continue;
+                }
                 Ok((consumed, Some(found))) => {
                     self.looked_at = consumed;
                     self.events -= 1;
@@ -102,7 +120,7 @@ impl Connection {
                 Err(reason) => return self.end(reason),
             }
         }
-        (self.reads, self.events) = (READS, EVENTS);
+        self.begin_turn();
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
@@ -115,8 +133,13 @@ impl Connection {
 
     #[cold]
     fn give_way(&mut self) -> Progress {
-        (self.reads, self.events) = (READS, EVENTS);
+        self.begin_turn();
         Progress::Yield
+    }
+
+    fn begin_turn(&mut self) {
+        (self.reads, self.events) = (READS, EVENTS);
+        self.inflated = self.session.inflated() + INFLATED;
     }
 
     /// Sends as much as there is room for; whether all is out. What goes wrong ends the connection.

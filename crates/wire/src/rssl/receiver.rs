@@ -35,8 +35,10 @@ pub(super) struct Span {
 pub(super) struct Taken {
     /// Bytes that are done with once the message has been looked at.
     pub(super) consumed: usize,
-    /// A message, or none: what is left of the bytes is not a whole frame.
+    /// A message, or none: what is left of the bytes is not a whole frame, or
     pub(super) message: Option<Span>,
+    /// a payload has been inflated and holds none; there may be more behind it.
+    pub(super) goes_on: bool,
 }
 
 /// What has been begun.
@@ -104,17 +106,21 @@ impl Receiver {
                 self.frames += 1;
                 self.position += length as u64;
                 let span = Span { place: Place::Input, start: HEADER, end: length };
-                return Ok(Taken { consumed: length, message: Some(span) });
+                return Ok(Taken { consumed: length, message: Some(span), goes_on: false });
             }
         }
         self.take_any(input)
     }
 
     fn take_any(&mut self, input: &[u8]) -> Result<Taken, Fault> {
-        let mut at = 0;
+        let (mut at, mut goes_on) = (0, false);
         let message = loop {
             match self.step(input, at) {
                 Ok(Step::On(consumed)) => at += consumed,
+                Ok(Step::Inflated(consumed)) => {
+                    (at, goes_on) = (at + consumed, true);
+                    break None;
+                }
                 Ok(Step::Message(consumed, span)) => {
                     at += consumed;
                     break Some(span);
@@ -124,7 +130,7 @@ impl Receiver {
             }
         };
         self.position += at as u64;
-        Ok(Taken { consumed: at, message })
+        Ok(Taken { consumed: at, message, goes_on })
     }
 
     /// The bytes of a message; `input` as it was given.
@@ -141,6 +147,12 @@ impl Receiver {
     /// Frames taken so far, pings among them.
     pub(super) fn frames(&self) -> u64 {
         self.frames
+    }
+
+    /// Bytes that came of inflating so far.
+    #[inline]
+    pub(super) fn inflated(&self) -> u64 {
+        self.inflater.as_ref().map_or(0, |inflater| inflater.inflated)
     }
 
     /// Bytes held for messages and payloads that are not complete.
@@ -223,7 +235,7 @@ impl Receiver {
                 if end > 0 {
                     self.begun = Begun::PackedInflated(0, end);
                 }
-                Ok(Step::On(consumed))
+                Ok(Step::Inflated(consumed))
             }
             Kind::Whole => Ok(message(consumed, Span { place: Place::Inflated, start: 0, end })),
             kind => {
@@ -232,7 +244,10 @@ impl Receiver {
                 if let Some(inflater) = &mut self.inflater {
                     inflater.payload = payload;
                 }
-                step
+                match step? {
+                    Step::On(consumed) => Ok(Step::Inflated(consumed)),
+                    step => Ok(step),
+                }
             }
         }
     }
@@ -254,7 +269,9 @@ impl Receiver {
 enum Step {
     /// So many bytes are done with; go on behind them.
     On(usize),
-    /// The same, and there is a message.
+    /// The same, and to get there a payload was inflated.
+    Inflated(usize),
+    /// So many are done with, and there is a message.
     Message(usize, Span),
     /// Not all of the next frame is there.
     Short,

@@ -107,6 +107,7 @@ impl Encrypted {
         if room.is_empty() {
             return Ok(Received::Full);
         }
+        // Of records with nothing in them, TLS ends the connection after 32 in a row.
         loop {
             match self.tls.reader().read(room) {
                 Ok(0) => return Ok(Received::Closed),

@@ -193,6 +193,9 @@ impl Session {
             if !text.is_empty() && !self.is_life(text) {
                 return Ok((at, Some(Found::Message(message))));
             }
+            if wrapped.unwrap.inflated() > 0 {
+                return Ok((at, Some(Found::Nothing)));
+            }
         }
     }
 
@@ -220,7 +223,7 @@ impl Wrapped {
 
 impl Found {
     /// The same, looked at from so many bytes further in front.
-    fn moved(self, by: usize) -> Self {
+    pub(super) fn moved(self, by: usize) -> Self {
         match self {
             Self::Message(Span { place: Place::Input, start, end }) => {
                 Self::Message(Span { place: Place::Input, start: start + by, end: end + by })

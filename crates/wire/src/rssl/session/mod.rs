@@ -46,6 +46,8 @@ pub(super) enum Found {
     Connected,
     Message(Span),
     Room,
+    /// Nothing, but bytes were inflated: it is time to look at how many, and to go on behind what is done with.
+    Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +169,12 @@ impl Session {
         now: Nanos,
     ) -> Result<(usize, Option<Event<'a>>), Reason> {
         self.heard(now);
-        let (consumed, found) = self.find(input)?;
+        let (mut consumed, mut found) = self.find(input)?;
+        while found == Some(Found::Nothing) {
+            let (more, next) = self.find(&mut input[consumed..])?;
+            found = next.map(|found| found.moved(consumed));
+            consumed += more;
+        }
         Ok((consumed, found.map(|found| self.event_and_output(found, input).0)))
     }
 
@@ -243,6 +250,14 @@ impl Session {
         wrapped + self.receiver.as_ref().map_or(0, Receiver::memory)
     }
 
+    /// Bytes that came of inflating so far.
+    #[inline]
+    pub(super) fn inflated(&self) -> u64 {
+        let wrapped =
+            if let Carrier::WebSocket(wrapped) = &self.carrier { wrapped.unwrap.inflated() } else { 0 };
+        wrapped + self.receiver.as_ref().map_or(0, Receiver::inflated)
+    }
+
     /// Frames received, pings among them.
     pub fn frames_received(&self) -> u64 {
         self.receiver.as_ref().map_or(0, Receiver::frames)
@@ -283,7 +298,8 @@ impl Session {
         match (&mut self.receiver, self.phase) {
             (Some(receiver), Phase::Open) => {
                 let taken = receiver.take(input)?;
-                Ok((taken.consumed, taken.message.map(Found::Message)))
+                let nothing = taken.goes_on.then_some(Found::Nothing);
+                Ok((taken.consumed, taken.message.map(Found::Message).or(nothing)))
             }
             _ => self.open(input),
         }

@@ -12,11 +12,15 @@ pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 const STEP: usize = 16 << 10;
 
 /// The receiving direction. What a peer's earlier messages held is kept, whether or not it refers to them.
-pub(in super::super) struct Inflated(Decompress);
+pub(in super::super) struct Inflated {
+    stream: Decompress,
+    /// Bytes that came of it so far.
+    pub(super) bytes: u64,
+}
 
 impl Inflated {
     pub(in super::super) fn new() -> Self {
-        Self(Decompress::new(false))
+        Self { stream: Decompress::new(false), bytes: 0 }
     }
 
     /// Inflates a message, of at most so many bytes, into `message`.
@@ -37,18 +41,18 @@ impl Inflated {
                     }
                     message.reserve_exact(STEP.max(message.len()).min(limit + 1 - message.len()));
                 }
-                let (before, length) = (self.0.total_in(), message.len());
+                let (before, length) = (self.stream.total_in(), message.len());
                 let status =
-                    self.0.decompress_vec(rest, message, FlushDecompress::Sync).map_err(|cause| {
+                    self.stream.decompress_vec(rest, message, FlushDecompress::Sync).map_err(|cause| {
                         let what = format!("compressed message of {} bytes: {cause}", compressed.len());
                         Fault::new(what, "raw deflate, without the end of its sync flush")
                     })?;
-                let read = (self.0.total_in() - before) as usize;
+                let read = (self.stream.total_in() - before) as usize;
                 rest = &rest[read..];
                 if status == Status::StreamEnd {
                     // A last block may end a message too, or a part of it (RFC 7692, 7.2.3.4): what follows begins anew. With
                     // nothing behind it, it was no flush that ended the message, and nothing was left out.
-                    self.0.reset(false);
+                    self.stream.reset(false);
                     if rest.is_empty() {
                         break 'message;
                     }
@@ -60,6 +64,7 @@ impl Inflated {
                 }
             }
         }
+        self.bytes += message.len() as u64;
         if message.len() > limit {
             let what = format!("message of {} bytes that inflates to {}", compressed.len(), message.len());
             return Err(Fault::new(what, format!("at most {limit}, the limit that is set")));

@@ -75,6 +75,11 @@ impl Unwrap {
         &self.joined
     }
 
+    /// Bytes that came of inflating so far.
+    pub(in super::super) fn inflated(&self) -> u64 {
+        self.inflater.as_ref().map_or(0, |inflater| inflater.bytes)
+    }
+
     /// Bytes of memory that are held.
     pub(in super::super) fn memory(&self) -> usize {
         self.joined.capacity()
