@@ -38,7 +38,7 @@ pub struct Output {
     deflater: Option<Deflater>,
     /// Of JSON messages.
     deflated: Option<Deflated>,
-    /// Messages, each behind its length, that become one frame.
+    /// Messages, each behind its length, that become one frame; of JSON an array without its end.
     pack: Vec<u8>,
     /// A message of which not all fragments have found room.
     long: Vec<u8>,
@@ -155,14 +155,16 @@ impl Output {
     }
 
     /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
-    /// message would not fit, with the next [`send`](Self::send), or with a flush. JSON messages go out as if sent.
+    /// message would not fit, with the next [`send`](Self::send), or with a flush. JSON messages share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         let Some(framing) = self.framing else { return Sent::NotOpen };
-        if framing.json || message.is_empty() || message.len() > framing.max - PACKED_LENGTH {
+        // JSON's brackets, or bracket and comma, take as much as a length.
+        let packed = if framing.json { elements(message) } else { message };
+        if packed.is_empty() || packed.len() > framing.max - PACKED_LENGTH {
             return self.send(message);
         }
         let room = framing.max - self.pack.len();
-        let goes_first = !self.long.is_empty() || message.len() + PACKED_LENGTH > room;
+        let goes_first = !self.long.is_empty() || packed.len() + PACKED_LENGTH > room;
         if goes_first && !self.advance() {
             self.was_full = true;
             return Sent::Full;
@@ -170,8 +172,12 @@ impl Output {
         if self.pack.capacity() == 0 {
             self.pack.reserve_exact(framing.max);
         }
-        self.pack.extend((message.len() as u16).to_be_bytes());
-        self.pack.extend_from_slice(message);
+        if framing.json {
+            self.pack.push(if self.pack.is_empty() { b'[' } else { b',' });
+        } else {
+            self.pack.extend((packed.len() as u16).to_be_bytes());
+        }
+        self.pack.extend_from_slice(packed);
         Sent::Queued
     }
 
@@ -233,13 +239,20 @@ impl Output {
     /// Makes frames of what has not become any: whether all of it found room.
     pub(super) fn advance(&mut self) -> bool {
         if !self.pack.is_empty() {
-            let pack = std::mem::take(&mut self.pack);
-            let done = self.frame(flag::DATA | flag::PACKED, &[], &pack);
+            let mut pack = std::mem::take(&mut self.pack);
+            let begun = pack.len();
+            let done = match self.framing {
+                Some(framing) if framing.json => {
+                    pack.push(b']');
+                    self.send_json(&pack, framing) == Sent::Queued
+                }
+                _ => self.frame(flag::DATA | flag::PACKED, &[], &pack),
+            };
+            pack.truncate(if done { 0 } else { begun });
             self.pack = pack;
             if !done {
                 return false;
             }
-            self.pack.clear();
         }
         if self.long.is_empty() {
             return true;
@@ -384,6 +397,15 @@ impl Output {
         self.frames += 2;
         put(&mut self.waiting, &mut self.envelope, flags | flag::CUT, extension, first)
             && put(&mut self.waiting, &mut self.envelope, flag::COMPRESSED, &[], second)
+    }
+}
+
+/// A JSON text as it stands in an array: what is between the brackets, if it is one itself.
+fn elements(text: &[u8]) -> &[u8] {
+    let text = text.trim_ascii();
+    match text.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
+        Some(elements) => elements.trim_ascii(),
+        None => text,
     }
 }
 
