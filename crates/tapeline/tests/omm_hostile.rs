@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn who_sends_what_cannot_be_read_is_cut() {
     for server in ["provider", "acceptor"] {
         let mut running = Running::start(&["omm", server, "--port", "0"]);
         let port = running.says()["port"].as_u64().unwrap();
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap()));
         let (clock, mut reactor) = (Clock::calibrate(), Reactor::new(1).unwrap());
         reactor.connect(address, &Arc::new(Settings::default()), clock.now()).unwrap();
         let mut is_closed = false;

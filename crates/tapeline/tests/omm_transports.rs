@@ -142,6 +142,43 @@ fn ni_provider_and_acceptor() {
 }
 
 #[test]
+fn addresses_of_ipv6() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server_file = folder.path().join("server.toml");
+    let server_text =
+        "[[IProvider]]\nName = \"P\"\nServer = \"S\"\n\n[[Server]]\nName = \"S\"\nInterfaceName = \"::1\"\n";
+    std::fs::write(&server_file, server_text).unwrap();
+    let config = ["--config", server_file.to_str().unwrap()];
+    for server in [&["--bind", "::1"], &["--bind", "::"], &config] {
+        let mut provider = Running::start(&[&["omm", "provider", "--port", "0"][..], server].concat());
+        let listening = provider.says();
+        let address = listening["address"].as_str().unwrap();
+        let bound = if server[1] == "::" { "[::]:" } else { "[::1]:" };
+        assert!(address.starts_with(bound), "{listening}");
+        let client_file = folder.path().join("client.toml");
+        let port = listening["port"].as_u64().unwrap();
+        let client_text = format!(
+            "[[Consumer]]\nName = \"C\"\nChannel = \"C\"\n\n[[Channel]]\nName = \"C\"\nHost = \"::1\"\nPort = {port}\n"
+        );
+        std::fs::write(&client_file, client_text).unwrap();
+        let at = format!("[::1]:{port}");
+        for client in [["--server", &at], ["--config", client_file.to_str().unwrap()]] {
+            let asked = ["omm", "consumer", "A", "--snapshot", "--attempts", "1"];
+            let output = tapeline(&[&asked[..], &client].concat()).output().unwrap();
+            assert!(
+                output.status.success(),
+                "{server:?} {client:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+}
+
+#[test]
 fn who_is_not_trusted_is_not_spoken_to() {
     let folder = tempfile::tempdir().unwrap();
     let mut ways = ways(folder.path());

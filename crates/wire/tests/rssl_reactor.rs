@@ -116,7 +116,7 @@ fn silence_ends_a_connection_and_pings_keep_it() {
 #[test]
 fn a_client_falls_back_version_by_version() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let std::net::SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };
+    let address = listener.local_addr().unwrap();
     // Knows version 12 and nothing newer.
     let server = std::thread::spawn(move || {
         let mut asked = Vec::new();
@@ -149,7 +149,7 @@ fn a_client_falls_back_version_by_version() {
 #[test]
 fn nobody_is_waited_for_longer_than_the_time_to_open() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let std::net::SocketAddr::V4(silent) = listener.local_addr().unwrap() else { unreachable!() };
+    let silent = listener.local_addr().unwrap();
     let mut world = World::new();
     let id = world.reactor.connect(silent, &settings(|_| ()), world.now).unwrap();
     let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
@@ -165,10 +165,47 @@ fn a_refused_connection_says_so() {
     let mut world = World::new();
     // Nobody listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let std::net::SocketAddr::V4(gone) = gone else { unreachable!() };
     let id = world.reactor.connect(gone, &settings(|_| ()), world.now).unwrap();
     world.until(|world| world.closed.contains_key(&id));
     assert!(world.closed[&id].contains("cannot connect to"), "{:?}", world.closed);
+}
+
+#[test]
+fn both_families_of_addresses_are_spoken() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    }
+    for (bound, reached) in [("[::1]:0", "::1"), ("[::]:0", "::1"), ("[::]:0", "127.0.0.1")] {
+        let mut world = World::new();
+        let mut address = world.reactor.listen(bound.parse().unwrap(), &settings(|_| ())).unwrap();
+        address.set_ip(reached.parse().unwrap());
+        let near = world.reactor.connect(address, &settings(|_| ()), world.now).unwrap();
+        world.until(|world| world.connected.len() == 2);
+        let far = world.connected.iter().map(|(id, _)| *id).find(|id| *id != near).unwrap();
+        // Also where a client of IPv4 comes through a socket of IPv6.
+        assert_eq!(world.reactor.peer_address(far).unwrap().ip(), address.ip());
+        world.echo(near, far, &[200]);
+    }
+}
+
+#[test]
+fn a_servers_addresses_are_tried_in_turn() {
+    let gone = |family: &str| TcpListener::bind(family).and_then(|listener| listener.local_addr());
+    // Nobody listens at these any more; the last cannot be reached at all.
+    let mut addresses: Vec<_> =
+        ["127.0.0.1:0", "[::1]:0"].into_iter().filter_map(|at| gone(at).ok()).collect();
+    addresses.push("[ff02::1]:9".parse().unwrap());
+    let mut world = World::new();
+    let dead = world.reactor.connect_to_any(&addresses, &settings(|_| ()), world.now).unwrap();
+    world.until(|world| world.closed.contains_key(&dead));
+    assert!(world.closed[&dead].contains("cannot connect to"), "{:?}", world.closed);
+    addresses.push(world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap());
+    let near = world.reactor.connect_to_any(&addresses, &settings(|_| ()), world.now).unwrap();
+    world.until(|world| world.connected.len() == 2);
+    assert!(world.connected.iter().any(|(id, _)| *id == near));
+    // One that takes connections and says nothing is reached: the next is not asked.
+    assert!(world.reactor.connect_to_any(&[], &settings(|_| ()), world.now).is_err());
 }
 
 #[test]
@@ -391,6 +428,75 @@ fn many_messages_in_few_bytes_are_no_longer_turn() {
         most = most.max(heard - before);
     }
     assert!(heard == MANY && most <= 4096, "{most} at once");
+}
+
+#[test]
+fn packed_json_is_an_array() {
+    for compression in [Compression::None, Compression::Zlib] {
+        let json = settings(|settings| {
+            settings.connection_type = ConnectionType::WebSocket;
+            settings.ws_protocols = vec![SubProtocol::TrJson2];
+            (settings.max_fragment_size, settings.compression_type) = (300, compression);
+        });
+        let (mut world, near, far) = World::pair(&json, &json);
+        let long = format!("{{\"ID\":2,\"Text\":\"{}\"}}", "x".repeat(280));
+        let longest = format!("{{\"ID\":3,\"Text\":\"{}\"}}", "x".repeat(400));
+        let mut sender = world.reactor.sender(near).unwrap();
+        for text in ["{\"ID\":1}", " [{\"ID\":5} , {\"ID\":6}] ", "[]", &long, "{\"ID\":4}", &longest] {
+            assert_eq!(sender.pack(text.as_bytes()), Sent::Queued);
+        }
+        let _ = sender.pack(b"{\"ID\":7}");
+        world.until(|world| world.received(far).len() == 6);
+        let texts: Vec<String> =
+            world.received(far).iter().map(|text| String::from_utf8(text.clone()).unwrap()).collect();
+        // Each as many as fit into a frame; in their order.
+        let expected = [
+            "[{\"ID\":1},{\"ID\":5} , {\"ID\":6}]".to_owned(),
+            "[]".to_owned(),
+            format!("[{long}]"),
+            "[{\"ID\":4}]".to_owned(),
+            longest,
+            "[{\"ID\":7}]".to_owned(),
+        ];
+        assert_eq!(texts, expected);
+    }
+}
+
+/// Turns until so many messages were heard, and how many of them in one at most.
+fn turns(world: &mut World, count: usize) -> (usize, usize) {
+    let (mut turns, mut heard, mut most) = (0, 0, 0);
+    while heard < count {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        let before = heard;
+        while let Some((_, event, _)) = world.reactor.next(world.now) {
+            assert!(!matches!(event, Event::Closed(_)), "{event:?}");
+            heard += usize::from(matches!(event, Event::Message(_)));
+        }
+        (turns, most) = (turns + 1, most.max(heard - before));
+    }
+    (turns, most)
+}
+
+#[test]
+fn what_inflates_to_a_thousand_times_as_much_is_many_turns() {
+    // A megabyte each, made of so few bytes that all of them arrive with one read.
+    const MANY: usize = 8;
+    let spaces = vec![b' '; 1 << 20];
+    for protocol in [None, Some(SubProtocol::Rwf), Some(SubProtocol::TrJson2)] {
+        let deflated = settings(|settings| {
+            (settings.compression_type, settings.max_fragment_size) = (Compression::Zlib, 65_000);
+            if let Some(protocol) = protocol {
+                settings.connection_type = ConnectionType::WebSocket;
+                settings.ws_protocols = vec![protocol];
+            }
+        });
+        let (mut world, near, _) = World::pair(&deflated, &deflated);
+        for _ in 0..MANY {
+            assert_eq!(world.reactor.sender(near).unwrap().send(&spaces), Sent::Queued);
+        }
+        let (turns, most) = turns(&mut world, MANY);
+        assert!(turns >= MANY && most <= 2, "{protocol:?}: {turns} turns, {most} in one");
+    }
 }
 
 #[test]

@@ -4,13 +4,18 @@
 mod world;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::cipher::{MessageEncrypter, OutboundChunks, OutboundPlainMessage};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{
+    ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType, ProtocolVersion, RootCertStore,
+    SupportedProtocolVersion,
+};
 use tapeline_wire::Error;
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
 use world::{World, settings};
@@ -92,6 +97,13 @@ fn a_client_trusts_nobody_else_and_no_other_name() {
         world.until(|world| world.closed.len() == 2);
         assert!(world.connected.is_empty() && world.closed[&id].contains(said), "{:?}", world.closed);
     }
+    // An address of IPv6, in the brackets that a port needs.
+    let ours = trust(&["::1"]);
+    for host in ["::1", "[::1]", "[::1]:14002"] {
+        let client = ours.client(|settings| settings.host = host.to_owned());
+        let (world, ..) = World::pair(&ours.server(|_| ()), &client);
+        assert_eq!(world.connected.len(), 2, "{host}");
+    }
     // The name that is stated is the one that is looked for, with or without a port behind it.
     for host in ["elsewhere.example", "elsewhere.example:14002"] {
         let client = elsewhere.client(|settings| settings.host = host.to_owned());
@@ -126,14 +138,64 @@ fn a_server_takes_tls_1_2() {
 }
 
 fn old_client(trust: &Trust) -> ClientConnection {
+    client_of(trust, rustls::crypto::ring::default_provider(), &rustls::version::TLS12)
+}
+
+fn client_of(
+    trust: &Trust,
+    provider: CryptoProvider,
+    version: &'static SupportedProtocolVersion,
+) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trust.authority.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS12])
+    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.enable_secret_extraction = true;
     ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
+}
+
+/// A record of TLS 1.3 with nothing in it, the so-manieth of this direction.
+fn empty_record(encrypter: &mut dyn MessageEncrypter, sequence: u64) -> Vec<u8> {
+    let message = OutboundPlainMessage {
+        typ: ContentType::ApplicationData,
+        version: ProtocolVersion::TLSv1_2,
+        payload: OutboundChunks::Single(&[]),
+    };
+    encrypter.encrypt(message, sequence).unwrap().encode()
+}
+
+#[test]
+fn records_that_hold_nothing_end_the_connection() {
+    let trust = trust(&["localhost"]);
+    let mut world = World::new();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &trust.server(|_| ())).unwrap();
+    let suite = rustls::crypto::ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;
+    let mut provider = rustls::crypto::ring::default_provider();
+    provider.cipher_suites = vec![suite];
+    let mut tls = client_of(&trust, provider, &rustls::version::TLS13);
+    let peer = std::thread::spawn(move || {
+        let mut socket = TcpStream::connect(address).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        stream.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+        let (mut sequence, ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }) =
+            tls.dangerous_extract_secrets().unwrap().tx
+        else {
+            unreachable!()
+        };
+        let mut encrypter = suite.tls13().unwrap().aead_alg.encrypter(key, iv);
+        // Without end.
+        while socket.write_all(&empty_record(&mut *encrypter, sequence)).is_ok() {
+            sequence += 1;
+        }
+    });
+    world.until(|world| !world.closed.is_empty());
+    let reason = world.closed.values().next().unwrap();
+    assert!(world.connected.len() == 1 && reason.contains("TooManyEmptyFragments"), "{reason}");
+    drop(world);
+    peer.join().unwrap();
 }
 
 /// EMA's clients state the server's address where only a name may stand.
@@ -141,7 +203,7 @@ fn old_client(trust: &Trust) -> ClientConnection {
 fn a_server_tolerates_an_address_as_the_stated_name() {
     let trust = trust(&["127.0.0.1"]);
     let mut world = World::new();
-    let address: SocketAddrV4 =
+    let address: SocketAddr =
         world.reactor.listen("127.0.0.1:0".parse().unwrap(), &trust.server(|_| ())).unwrap();
     let mut hello = Vec::new();
     old_client(&trust).write_tls(&mut hello).unwrap();

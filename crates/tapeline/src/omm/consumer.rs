@@ -224,7 +224,7 @@ impl Program {
         }
         self.endpoint = self.watching.attempt as usize % self.endpoints.len();
         let Endpoint { server, settings } = &self.endpoints[self.endpoint];
-        let begun = resolve(server).and_then(|address| Ok(self.reactor.connect(address, settings, now)?));
+        let begun = resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
         match begun {
             Ok(id) => self.connection = Some(id),
             Err(cause) => {

@@ -260,7 +260,8 @@ impl Program {
         if std::mem::take(&mut self.publisher.wants_connection) {
             self.endpoint = self.publisher.attempt as usize % self.endpoints.len();
             let Endpoint { server, settings } = &self.endpoints[self.endpoint];
-            let begun = resolve(server).and_then(|at| Ok(self.reactor.connect(at, settings, now)?));
+            let begun =
+                resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
             match begun {
                 Ok(id) => self.connection = Some(id),
                 Err(cause) => self.lost(now, &format!("{cause:#}")),

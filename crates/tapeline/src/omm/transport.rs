@@ -1,6 +1,6 @@
 //! Where and how to connect or listen: options, and the settings that they become.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -194,9 +194,10 @@ pub(crate) struct ServerArgs {
     /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
     #[arg(long)]
     port: Option<u16>,
-    /// Address to listen at: this machine's processes alone can reach it unless another one is given
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    bind: std::net::Ipv4Addr,
+    /// Address to listen at: 127.0.0.1, which this machine's processes alone can reach, unless another one is given, such as
+    /// 0.0.0.0 for IPv4 or :: for both families
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
     /// Speak TLS with this certificate and those that vouch for it, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -214,9 +215,16 @@ impl ServerArgs {
         &self,
         hosts: Vec<Host>,
         usual_port: u16,
-    ) -> anyhow::Result<(SocketAddrV4, Arc<Settings>)> {
+    ) -> anyhow::Result<(SocketAddr, Arc<Settings>)> {
         let host = hosts.into_iter().next();
-        let port = host.as_ref().and_then(|host| host.server.rsplit_once(':')?.1.parse().ok());
+        let (interface, port) =
+            host.as_ref().and_then(|host| host.server.rsplit_once(':')).unwrap_or_default();
+        let port = port.parse().ok();
+        let bind = match self.bind {
+            Some(bind) => bind,
+            None if interface.is_empty() => Ipv4Addr::LOCALHOST.into(),
+            None => own_address(interface)?,
+        };
         let host = host.unwrap_or_else(|| {
             // A provider says much to many: as many buffers, and as patient, as EMA's.
             let mut host = Host::plain("");
@@ -234,7 +242,7 @@ impl ServerArgs {
             let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
             return Err(Hinted::new("an encrypted server needs a certificate and a key", hint).into());
         }
-        let address = SocketAddrV4::new(self.bind, self.port.or(port).unwrap_or(usual_port));
+        let address = SocketAddr::new(bind, self.port.or(port).unwrap_or(usual_port));
         Ok((address, Arc::new(settings)))
     }
 }
@@ -255,19 +263,18 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The first IPv4 address of a host and a port, looked up now: a server that comes back may have another one.
-pub(crate) fn resolve(server: &str) -> anyhow::Result<SocketAddrV4> {
-    let hint = "write it as HOST:PORT, such as localhost:14002";
+/// The first address of the interface that a configuration names, by an address or a name of this machine.
+fn own_address(interface: &str) -> anyhow::Result<IpAddr> {
+    let found = (interface, 0).to_socket_addrs().map(|mut addresses| addresses.next());
+    let found = found.with_context(|| format!("cannot find the interface {interface}"))?;
+    Ok(found.with_context(|| format!("the interface {interface} has no address"))?.ip())
+}
+
+/// The addresses of a host and a port, looked up now: a server that comes back may have others.
+pub(crate) fn resolve(server: &str) -> anyhow::Result<Vec<SocketAddr>> {
+    let hint = "write it as HOST:PORT, such as localhost:14002 or [::1]:14002";
     let addresses = server
         .to_socket_addrs()
         .map_err(|cause| Hinted::new(format!("cannot find the server {server}: {cause}"), hint))?;
-    let v4 = |address: SocketAddr| match address {
-        SocketAddr::V4(address) => Some(address),
-        SocketAddr::V6(address) => match address.ip().to_canonical() {
-            IpAddr::V4(ip) => Some(SocketAddrV4::new(ip, address.port())),
-            IpAddr::V6(_) => None,
-        },
-    };
-    let first = addresses.into_iter().find_map(v4);
-    Ok(first.ok_or_else(|| Hinted::new(format!("{server} has no IPv4 address"), hint))?)
+    Ok(addresses.collect())
 }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustix::io::Errno;
 use tapeline_measure::Nanos;
 
 use super::connection::{Connection, Progress, Sender};
@@ -17,6 +18,7 @@ use super::handshake::Version;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
 use super::transport::Transport;
+use crate::error::Operation;
 use crate::tcp::{Listener, Socket};
 use crate::{Error, error};
 
@@ -62,7 +64,7 @@ pub struct Reactor {
 struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
-    /// How to try again with an older version of the handshake.
+    /// How to try again: with an older version of the handshake, at another address.
     attempt: Option<Attempt>,
     is_ready: bool,
     is_touched: bool,
@@ -70,7 +72,9 @@ struct Slot {
 }
 
 struct Attempt {
-    address: SocketAddrV4,
+    address: SocketAddr,
+    /// Those to try when nobody can be reached there.
+    others: VecDeque<SocketAddr>,
     settings: Arc<Settings>,
     version: Version,
 }
@@ -120,11 +124,11 @@ impl Reactor {
         })
     }
 
-    /// Listens at an address of this machine, port 0 for a free one: where.
+    /// Listens at an address of this machine, port 0 for a free one: where. `[::]` takes clients of IPv4 as well.
     ///
     /// # Errors
     /// The address is taken or not this machine's; TLS without a server's certificate.
-    pub fn listen(&mut self, address: SocketAddrV4, settings: &Arc<Settings>) -> Result<SocketAddrV4, Error> {
+    pub fn listen(&mut self, address: SocketAddr, settings: &Arc<Settings>) -> Result<SocketAddr, Error> {
         if let Some(tls) = &settings.tls {
             tls.accept()?;
         }
@@ -144,17 +148,35 @@ impl Reactor {
     /// It is known at once that nobody can be reached there; TLS for a server, or to one without a proper name.
     pub fn connect(
         &mut self,
-        address: SocketAddrV4,
+        address: SocketAddr,
         settings: &Arc<Settings>,
         now: Nanos,
     ) -> Result<ConnectionId, Error> {
+        self.connect_to_any(&[address], settings, now)
+    }
+
+    /// The same to a server with several addresses, such as one of each family: each has the time to open for itself, and the
+    /// next one is tried when nobody can be reached at the one before.
+    ///
+    /// # Errors
+    /// It is known at once that nobody can be reached at any of them; TLS as with [`connect`](Self::connect).
+    pub fn connect_to_any(
+        &mut self,
+        addresses: &[SocketAddr],
+        settings: &Arc<Settings>,
+        now: Nanos,
+    ) -> Result<ConnectionId, Error> {
+        let mut others: VecDeque<SocketAddr> = addresses.iter().copied().collect();
+        let Some(address) = others.pop_front() else {
+            return Err(Error::socket(Operation::Dial, "a server without an address", Errno::DESTADDRREQ));
+        };
         let mut settings = Settings::clone(settings).sound();
         if settings.host.is_empty() {
             settings.host = address.to_string();
         }
         let settings = Arc::new(settings);
-        let attempt = Attempt { address, settings, version: Version::V14 };
-        let connection = attempt.begin(now)?;
+        let mut attempt = Attempt { address, others, settings, version: Version::V14 };
+        let connection = attempt.begin_anywhere(now)?;
         let slot = self.add(connection)?;
         self.slots[slot as usize].attempt = Some(attempt);
         Ok(self.id(slot))
@@ -220,7 +242,7 @@ impl Reactor {
     }
 
     /// The other end of a connection; `None` when it is over.
-    pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddrV4> {
+    pub fn peer_address(&mut self, id: ConnectionId) -> Option<SocketAddr> {
         Some(self.connection(id)?.transport().socket().peer_address())
     }
 
@@ -319,16 +341,25 @@ impl Reactor {
         None
     }
 
-    /// Tries again with the version below where a server did not know the one that was asked for: whether it does.
+    /// Tries again, with the version below where a server did not know the one that was asked for, at the next address where
+    /// nobody could be reached: whether it does.
     fn fall_back(&mut self, slot: u32, now: Nanos) -> bool {
         let entry = &mut self.slots[slot as usize];
         let (Some(connection), Some(attempt)) = (&mut entry.connection, &mut entry.attempt) else {
             return false;
         };
         let below = attempt.version.below();
-        let (Some(Reason::NoAnswer), Some(version)) = (connection.reason(), below) else { return false };
-        attempt.version = version;
-        match attempt.begin(now) {
+        let next = match (connection.reason(), below) {
+            (Some(Reason::NoAnswer), Some(version)) => {
+                attempt.version = version;
+                attempt.begin(now)
+            }
+            _ if connection.transport().socket().is_connecting() && attempt.moves_on() => {
+                attempt.begin_anywhere(now)
+            }
+            _ => return false,
+        };
+        match next {
             Ok(next) => **connection = next,
             Err(_) => return false,
         }
@@ -466,6 +497,23 @@ impl Reactor {
 }
 
 impl Attempt {
+    /// Turns to the next address: whether there is one.
+    fn moves_on(&mut self) -> bool {
+        let next = self.others.pop_front();
+        self.address = next.unwrap_or(self.address);
+        next.is_some()
+    }
+
+    /// Begins at the first address of which it is not known at once that nobody can be reached there.
+    fn begin_anywhere(&mut self, now: Nanos) -> Result<Connection, Error> {
+        loop {
+            match self.begin(now) {
+                Err(Error::Socket { .. }) if self.moves_on() => {}
+                begun => return begun,
+            }
+        }
+    }
+
     fn begin(&self, now: Nanos) -> Result<Connection, Error> {
         let session = Session::client(self.settings.clone(), self.version, now);
         let tls = self.settings.tls.as_ref().map(|tls| tls.dial(&self.settings.host)).transpose()?;

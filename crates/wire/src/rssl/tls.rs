@@ -81,7 +81,7 @@ impl Tls {
         let End::Client(config) = &self.0 else {
             return Err(wrong_end("a client needs certificates to trust"));
         };
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let name = name_of(host);
         let server = ServerName::try_from(name.to_owned())
             .map_err(|cause| unfit("the server's name", format!("\"{name}\": {cause}")))?;
         let client =
@@ -96,6 +96,18 @@ impl Tls {
         };
         let server = ServerConnection::new(config.clone()).map_err(|cause| unfit("a connection", cause))?;
         Ok(server.into())
+    }
+}
+
+/// A server's name or address without the port, and without the brackets around an address of IPv6.
+fn name_of(host: &str) -> &str {
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return address;
+    }
+    match host.split_once(':') {
+        // More than one colon: an address of IPv6 alone.
+        Some((name, port)) if !port.contains(':') => name,
+        _ => host,
     }
 }
 

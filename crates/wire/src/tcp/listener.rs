@@ -1,6 +1,6 @@
 //! A listening socket.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -18,15 +18,16 @@ const BACKLOG: i32 = 128;
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    local: SocketAddrV4,
+    local: SocketAddr,
 }
 
 impl Listener {
-    /// Listens at an address of this machine; port 0 takes a free one.
+    /// Listens at an address of this machine; port 0 takes a free one, and `[::]` takes clients of IPv4 as well.
     ///
     /// # Errors
     /// The address is taken or not this machine's.
-    pub fn open(address: SocketAddrV4) -> Result<Self, Error> {
+    pub fn open(address: impl Into<SocketAddr>) -> Result<Self, Error> {
+        let address = address.into();
         let failed = |operation| move |errno| Error::socket(operation, address, errno);
         let socket = open(address)?;
         // A server that is started again finds its own old connections still fading away.
@@ -36,10 +37,19 @@ impl Listener {
             address: address.to_string(),
             cause: cause.into(),
         })?;
+        if address.is_ipv6() {
+            // Whatever the machine's own setting is (`net.ipv6.bindv6only`).
+            sockopt::set_ipv6_v6only(&socket, false).map_err(|cause| Error::Option {
+                option: "IPV6_V6ONLY",
+                value: "0".to_owned(),
+                address: address.to_string(),
+                cause: cause.into(),
+            })?;
+        }
         net::bind(&socket, &address).map_err(failed(Operation::Bind))?;
         net::listen(&socket, BACKLOG).map_err(failed(Operation::Listen))?;
         let local = net::getsockname(&socket)
-            .and_then(|any| SocketAddrV4::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
+            .and_then(|any| SocketAddr::try_from(any).map_err(|_| Errno::AFNOSUPPORT))
             .map_err(failed(Operation::Bind))?;
         Ok(Self { socket, local })
     }
@@ -62,10 +72,10 @@ impl Listener {
         loop {
             match net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => {
-                    let peer = peer.and_then(|any| SocketAddrV4::try_from(any).ok());
+                    let peer = peer.and_then(|any| SocketAddr::try_from(any).ok());
                     // Gone before it was accepted.
                     let Some(peer) = peer else { continue };
-                    return Ok(Some(Socket::accepted(socket, peer)));
+                    return Ok(Some(Socket::accepted(socket, canonical(peer))));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
@@ -75,9 +85,14 @@ impl Listener {
     }
 
     /// Where it listens, with the port that was found when port 0 was asked for.
-    pub fn local_address(&self) -> SocketAddrV4 {
+    pub fn local_address(&self) -> SocketAddr {
         self.local
     }
+}
+
+/// A client of IPv4 has its own address also where it comes through a socket of IPv6.
+fn canonical(peer: SocketAddr) -> SocketAddr {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
 impl AsFd for Listener {

@@ -1,4 +1,4 @@
-//! TCP over IPv4, without waiting: bounded bytes in, bounded bytes out.
+//! TCP over IPv4 and IPv6, without waiting: bounded bytes in, bounded bytes out.
 //!
 //! | file | owns |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! A TCP socket that does not wait: connecting, reading, writing, and its options.
 
 use std::io::IoSlice;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,7 +20,7 @@ use crate::error::Operation;
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    peer: SocketAddrV4,
+    peer: SocketAddr,
     connecting: bool,
 }
 
@@ -29,7 +29,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Socket`] when it is known at once that nobody can be reached there.
-    pub fn connect(address: SocketAddrV4) -> Result<Self, Error> {
+    pub fn connect(address: impl Into<SocketAddr>) -> Result<Self, Error> {
+        let address = address.into();
         let fd = open(address)?;
         let connecting = match net::connect(&fd, &address) {
             Ok(()) => false,
@@ -39,7 +40,7 @@ impl Socket {
         Ok(Self { fd, peer: address, connecting })
     }
 
-    pub(super) fn accepted(fd: OwnedFd, peer: SocketAddrV4) -> Self {
+    pub(super) fn accepted(fd: OwnedFd, peer: SocketAddr) -> Self {
         Self { fd, peer, connecting: false }
     }
 
@@ -143,13 +144,13 @@ impl Socket {
     }
 
     /// The other end.
-    pub fn peer_address(&self) -> SocketAddrV4 {
+    pub fn peer_address(&self) -> SocketAddr {
         self.peer
     }
 
     /// This end, once it has one.
-    pub fn local_address(&self) -> Option<SocketAddrV4> {
-        net::getsockname(&self.fd).ok().and_then(|any| SocketAddrV4::try_from(any).ok())
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        net::getsockname(&self.fd).ok().and_then(|any| SocketAddr::try_from(any).ok())
     }
 
     fn refused(&self, option: &'static str, value: u32) -> impl FnOnce(Errno) -> Error {
@@ -170,9 +171,9 @@ impl AsFd for Socket {
 }
 
 /// A TCP socket that does not wait.
-pub(super) fn open(address: SocketAddrV4) -> Result<OwnedFd, Error> {
+pub(super) fn open(address: SocketAddr) -> Result<OwnedFd, Error> {
     net::socket_with(
-        AddressFamily::INET,
+        if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 },
         SocketType::STREAM,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         Some(ipproto::TCP),

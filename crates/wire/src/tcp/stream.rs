@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::IoSlice;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Socket`] when it is known at once that nobody can be reached there.
-    pub fn connect(address: SocketAddrV4, input_bytes: usize) -> Result<Self, Error> {
+    pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
         Self::new(Socket::connect(address)?, input_bytes)
     }
 
@@ -130,7 +130,7 @@ impl Stream {
     }
 
     /// The other end.
-    pub fn peer_address(&self) -> SocketAddrV4 {
+    pub fn peer_address(&self) -> SocketAddr {
         self.socket.peer_address()
     }
 }

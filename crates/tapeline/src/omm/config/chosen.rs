@@ -1,5 +1,6 @@
 //! One consumer, provider or NI provider of a file: its connections, services and dictionary.
 
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -139,6 +140,8 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
         settings.connection_type = ConnectionType::WebSocket;
     }
     let host = channel.text("Host").unwrap_or("localhost");
+    // An address of IPv6, as EMA has it.
+    let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
     let port = channel.number("Port").unwrap_or(u64::from(usual_port));
     Ok(Host {
         server: format!("{host}:{port}"),

@@ -305,7 +305,7 @@ impl Change {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
     use tapeline_omm::domain::{LoginFeatures, LoginRequest};
@@ -321,7 +321,7 @@ mod tests {
     fn connections() -> [ConnectionId; 2] {
         let mut reactor = Reactor::new(8).unwrap();
         let settings = Arc::new(rssl::Settings::default());
-        let address = reactor.listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), &settings).unwrap();
+        let address = reactor.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &settings).unwrap();
         [(); 2].map(|()| reactor.connect(address, &settings, NOW).unwrap())
     }
 
