@@ -39,7 +39,8 @@
 //!   digits (`40.00` is four digits with two places, not `400` with one) up to 14 places; a FLOAT of `1` is 1, not 0;
 //! * an unknown display text of an enumerated field is a fault, not blank; a code without a name is written as its number,
 //!   not as `null`; characters that ASCII_STRING has no byte for are a fault, and RMTES text is written as RMTES;
-//! * a batch is taken at any length, and an array of ids in a Close; flags are kept; `Complete` of a Post is written;
+//! * a batch is taken at any length, and an array of ids in Close, Request and Update; elements of a request (how a symbol
+//!   list is wanted) are kept, and flags; `Complete` of a Post is written;
 //! * a date without a time, a time without a date and a blank between the two are read as what they say;
 //! * an element of no data is written with `null`, entries of a series without data as `{}`;
 //! * `:ViewType` is written for views of names alone.

@@ -49,8 +49,8 @@ pub fn encode_names<'n>(
 /// `:DataStreams` of a request's `:SymbolListBehaviors`.
 pub(super) fn read_behaviors(data: &[u8]) -> Result<Option<u64>, Malformed> {
     match ElementList::parse(data)?.find(":DataStreams")? {
-        Some(element) => decode_uint(element.data),
-        None => Ok(None),
+        Some(element) if element.data_type == DataType::UINT => decode_uint(element.data),
+        _ => Ok(None),
     }
 }
 

@@ -118,6 +118,9 @@ pub(super) const VECTOR_ACTIONS: Names =
 
 pub(super) const FILTER_ACTIONS: Names = &[("Update", 1), ("Set", 2), ("Clear", 3)];
 
+/// Elements of a request's or Close's payload that are members of its text: `ID`, `View` and so on.
+pub(super) const REQUEST_MEMBERS: [&str; 4] = [":ItemList", ":StreamIdList", ":ViewType", ":ViewData"];
+
 /// Types as elements, arrays and keys of maps name them.
 pub(super) const TYPES: Names = &[
     ("Int", DataType::INT.0),

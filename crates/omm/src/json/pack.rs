@@ -5,6 +5,9 @@ use super::fault::{Fault, WriteError};
 use super::text::Text;
 use crate::rwf::MessageView;
 
+/// Bytes of a peer's text that go back in an error at most: as much as a message to LSEG's server may have.
+const MOST_ECHO: usize = 61_440;
+
 /// Writes an array of messages to the end of the caller's buffer.
 #[derive(Debug)]
 pub struct Pack<'o> {
@@ -61,7 +64,7 @@ impl<'o> Pack<'o> {
     }
 
     /// Appends the answer to `text`, the peer's, of which a message is at fault. Its `Debug.Line` is the line of the text,
-    /// from 1.
+    /// from 1; its `Debug.Message` the text, or the first 61,440 bytes of a longer one.
     pub fn error(&mut self, fault: &Fault, text: &str) {
         let before = text.as_bytes().get(..fault.offset).unwrap_or(text.as_bytes());
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
@@ -83,7 +86,7 @@ impl<'o> Pack<'o> {
         out.key("Offset");
         out.unsigned(fault.offset as u64);
         out.key("Message");
-        out.utf8(text.as_bytes());
+        out.utf8(&text.as_bytes()[..text.floor_char_boundary(MOST_ECHO)]);
         out.end(b'}');
         out.end(b'}');
     }
@@ -98,6 +101,15 @@ impl<'o> Pack<'o> {
 mod tests {
     use super::super::Problem;
     use super::*;
+
+    #[test]
+    fn long_texts_do_not_come_back_whole() {
+        let (mut out, text) = (Vec::new(), "é".repeat(100_000));
+        let mut pack = Pack::new(&mut out);
+        pack.error(&Fault { problem: Problem::Missing("ID"), offset: 150_000, id: 7 }, &text);
+        pack.finish();
+        assert!((61_000..62_000).contains(&out.len()), "{}", out.len());
+    }
 
     #[test]
     fn an_array_of_anything() {

@@ -11,7 +11,7 @@ mod values;
 use super::Converter;
 use super::fault::{Fault, Problem, quote};
 use super::names;
-use super::scan::{Incoming, Raw, Token};
+use super::scan::{Incoming, Part, Raw, Token};
 use crate::Refused;
 use crate::rwf::{
     AckHeader, CloseHeader, Conflation, DEPTH_LIMIT, DataType, Domain, ElementListEncoder, Flags,
@@ -30,7 +30,7 @@ impl Converter<'_> {
     /// The RWF bytes of a message, written into `room`, which grows to five times the text and 128 bytes at the most.
     ///
     /// A batch request has its names in `:ItemList` of the payload, a view its fields in `:ViewData`, a Close with several
-    /// ids all of them in `:StreamIdList` and the first as its own.
+    /// ids all of them in `:StreamIdList` and the first as its own. `Elements` of a request are in its payload behind these.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Converter<'_> {
         if room.len() < most {
             room.resize(most, 0);
         }
-        let mut reading = Reading { converter: self, fault: None };
+        let mut reading = Reading { converter: self, part: incoming.part(), fault: None };
         match reading.message(raw, room, 0) {
             Ok(len) => Ok(room.get(..len).unwrap_or_default()),
             Err(refused) => {
@@ -60,6 +60,8 @@ impl Converter<'_> {
 /// through to the top.
 struct Reading<'r> {
     converter: &'r Converter<'r>,
+    /// Of one with several ids.
+    part: Option<Part<'r>>,
     fault: Option<(Problem, usize)>,
 }
 
@@ -99,7 +101,11 @@ impl Reading<'_> {
             MessageClass(self.code_or("Type", members.r#type, names::CLASSES, MessageClass::REQUEST.0)?);
         let ids = members.id.ok_or_else(|| self.missing("ID", raw))?;
         let is_many = class == MessageClass::CLOSE && ids.token() == Token::Array;
-        let first = if is_many { ids.items().next() } else { Some(ids) };
+        let first = match self.part {
+            Some(part) if is_top => Some(part.id),
+            _ if is_many => ids.items().next(),
+            _ => Some(ids),
+        };
         let stream_id = match first {
             Some(id) => self.integer("ID", id)?,
             None => return Err(self.stop(Problem::value("ID", ids), ids)),
@@ -109,7 +115,7 @@ impl Reading<'_> {
         let start = Start { stream_id, domain, raw, members: &members };
         let default_service = if is_top { self.converter.settings.default_service } else { None };
         match class {
-            MessageClass::REQUEST => self.request(&start, key, default_service, room),
+            MessageClass::REQUEST => self.request(&start, key, default_service, room, depth),
             MessageClass::CLOSE => self.close(&start, is_many.then_some(ids), room),
             MessageClass::REFRESH => self.refresh(&start, room, key.as_ref(), depth),
             MessageClass::STATUS => self.status(&start, room, key.as_ref(), depth),
@@ -152,6 +158,7 @@ impl Reading<'_> {
         key: Option<OwnedKey<'_>>,
         default_service: Option<u16>,
         room: &mut [u8],
+        depth: usize,
     ) -> Result<usize, Refused> {
         use flags::request as flag;
         let members = start.members;
@@ -183,8 +190,9 @@ impl Reading<'_> {
         if members.view.is_some() {
             header.flags |= flag::HAS_VIEW;
         }
-        if key.names.is_none() && members.view.is_none() {
-            return header.encode(room);
+        let is_list = members.payload.is_some_and(|(data_type, _)| data_type == DataType::ELEMENT_LIST);
+        if key.names.is_none() && members.view.is_none() && !is_list {
+            return self.whole(RequestHeader { container: start.container(), ..header }, start, room, depth);
         }
         header.container = DataType::ELEMENT_LIST;
         header.encode_with(room, |room| {
@@ -196,6 +204,20 @@ impl Reading<'_> {
             }
             if let Some(view) = members.view {
                 self.view(view, members.view_type, &mut list)?;
+            }
+            match members.payload {
+                // What else there is to say: the behaviours of a symbol list.
+                Some((DataType::ELEMENT_LIST, raw)) => {
+                    let depth = self.deeper(depth, raw)?;
+                    if let Some((name, value)) =
+                        raw.members().find(|(name, _)| names::REQUEST_MEMBERS.contains(&&**name))
+                    {
+                        return Err(self.stop(Problem::Key(name.into_owned()), value));
+                    }
+                    self.each_element(raw, &mut list, depth)?;
+                }
+                Some((_, raw)) => return Err(self.stop(Problem::kind("Elements", "OBJECT", raw), raw)),
+                None => {}
             }
             Ok(list.finish())
         })

@@ -12,12 +12,17 @@ use super::fault::{Fault, Problem};
 const DEPTH: u32 = 100;
 /// How deep JSON inside a message may nest.
 const EMBEDDED_DEPTH: u32 = 32;
+/// Bytes that the messages of one with several ids may come to, all read one by one.
+const MOST_REPEATED: usize = 16 << 20;
 
-/// The messages of one text, in order.
+/// The messages of one text, in order. A Request or Update with several ids is one for each of them; of several names each
+/// has its own. (A Close with several is one message, which RWF has too.)
 #[derive(Debug, Clone)]
 pub struct Packed<'t> {
     items: Items<'t>,
     single: Option<Raw<'t>>,
+    /// The one that has several ids, those that are left, and how many were before them.
+    repeated: Option<(Raw<'t>, Items<'t>, usize)>,
 }
 
 impl<'t> Packed<'t> {
@@ -31,8 +36,8 @@ impl<'t> Packed<'t> {
         check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
         let raw = Raw::at(text, skip_blanks(text.as_bytes(), 0));
         match raw.token() {
-            Token::Object => Ok(Self { items: Items::NONE, single: Some(raw) }),
-            Token::Array => Ok(Self { items: raw.items(), single: None }),
+            Token::Object => Ok(Self { items: Items::NONE, single: Some(raw), repeated: None }),
+            Token::Array => Ok(Self { items: raw.items(), single: None, repeated: None }),
             _ => Err(fault(raw.offset, "expected a message or an array of messages")),
         }
     }
@@ -42,7 +47,22 @@ impl<'t> Iterator for Packed<'t> {
     type Item = Incoming<'t>;
 
     fn next(&mut self) -> Option<Incoming<'t>> {
-        self.single.take().or_else(|| self.items.next()).map(|raw| Incoming { raw })
+        if let Some((raw, ids, passed)) = &mut self.repeated
+            && let Some(id) = ids.next()
+        {
+            let incoming = Incoming { raw: *raw, part: Some(Part { id, place: *passed }) };
+            *passed += 1;
+            return Some(incoming);
+        }
+        self.repeated = None;
+        let raw = self.single.take().or_else(|| self.items.next())?;
+        match raw.repeated() {
+            Some(ids) => {
+                self.repeated = Some((raw, ids, 0));
+                self.next()
+            }
+            None => Some(Incoming { raw, part: None }),
+        }
     }
 }
 
@@ -63,6 +83,15 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'t> {
     raw: Raw<'t>,
+    part: Option<Part<'t>>,
+}
+
+/// Which of the messages this is that one with several ids stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'t> {
+    pub(super) id: Raw<'t>,
+    /// From 0.
+    pub(super) place: usize,
 }
 
 impl<'t> Incoming<'t> {
@@ -86,7 +115,7 @@ impl<'t> Incoming<'t> {
     /// Its stream id; 0 where it cannot be told. Of several the first.
     #[must_use]
     pub fn id(&self) -> i32 {
-        let id = self.raw.member("ID");
+        let id = self.part.map(|part| part.id).or_else(|| self.raw.member("ID"));
         let first = id.and_then(|id| if id.token() == Token::Array { id.items().next() } else { Some(id) });
         first.and_then(|id| id.text.parse().ok()).unwrap_or(0)
     }
@@ -99,6 +128,10 @@ impl<'t> Incoming<'t> {
 
     pub(super) const fn raw(&self) -> Raw<'t> {
         self.raw
+    }
+
+    pub(super) const fn part(&self) -> Option<Part<'t>> {
+        self.part
     }
 }
 
@@ -173,6 +206,19 @@ impl<'t> Raw<'t> {
     /// The items of an array; none of anything else.
     pub(super) fn items(self) -> Items<'t> {
         Items { rest: self.parts(Token::Array) }
+    }
+
+    /// The ids of a message that stands for one with each of them: of a class that has no such form in RWF. Not of one that
+    /// is too long to be read so often, which is then at fault for its array.
+    fn repeated(self) -> Option<Items<'t>> {
+        let ids = self.member("ID").filter(|ids| ids.token() == Token::Array)?;
+        let is_such = match self.member("Type") {
+            None => true,
+            Some(name) => matches!(name.text, r#""Request""# | r#""Update""# | "1" | "4"),
+        };
+        let count = ids.items().take(MOST_REPEATED / self.text.len().max(1) + 1).count();
+        let is_short = count * self.text.len() <= MOST_REPEATED;
+        (is_such && is_short && count > 0).then(|| ids.items())
     }
 
     fn parts(self, token: Token) -> Rest<'t> {
@@ -563,7 +609,8 @@ mod tests {
 
     #[test]
     fn parts_are_where_they_lie() {
-        let text = r#" [ {"ID" : 7, "a":[1,"]\"",{}], "Type":"Ping"} , {"ID":[8,9],"b\u00e9":null},5]"#;
+        let text =
+            r#" [ {"ID" : 7, "a":[1,"]\"",{}], "Type":"Ping"} , {"ID":[8,9],"Type":5,"b\u00e9":null},5]"#;
         let messages: Vec<_> = Packed::parse(text).unwrap().collect();
         assert_eq!(messages.len(), 3);
         assert_eq!((messages[0].id(), messages[0].kind()), (7, Kind::Ping));
@@ -574,6 +621,22 @@ mod tests {
         let null = messages[1].raw().member("bé").unwrap();
         assert!(null.is_null() && text[null.offset..].starts_with("null"));
         assert!(Packed::parse("[]").unwrap().next().is_none());
+    }
+
+    #[test]
+    fn several_ids_are_several_messages_if_they_are_not_too_many() {
+        let ids = |text: &str| Packed::parse(text).unwrap().map(|message| message.id()).collect::<Vec<_>>();
+        assert_eq!(
+            ids(r#"[{"ID":[5,6]},{"ID":7},{"Type":"Update","ID":[8]},{"Type":4,"ID":[9,1]}]"#),
+            [5, 6, 7, 8, 9, 1]
+        );
+        assert_eq!(
+            ids(r#"[{"ID":[5,6],"Type":"Close"},{"ID":[]},{"ID":[7,8],"Type":"Generic"}]"#),
+            [5, 0, 7]
+        );
+        let many = |count: usize| format!(r#"{{"ID":[{}1]}}"#, "1,".repeat(count - 1));
+        assert_eq!(ids(&many(2_000)).len(), 2_000);
+        assert_eq!(ids(&many(10_000)).len(), 1);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use super::names::{self, Names};
 use super::text::Text;
 use crate::domain::item::{RequestPayload, View};
 use crate::rwf::{
-    AckHeader, CloseHeader, Conflation, Container, Domain, Flags, GenericHeader, Header, Key, MessageView,
-    NameType, PostHeader, PostUserInfo, Qos, RefreshHeader, RequestHeader, SetDefinitions, State, StateCode,
-    StatusHeader, UpdateHeader, flags,
+    AckHeader, CloseHeader, Conflation, Container, DEPTH_LIMIT, Domain, Flags, GenericHeader, Header, Key,
+    MessageView, NameType, PostHeader, PostUserInfo, Qos, RefreshHeader, RequestHeader, SetDefinitions,
+    State, StateCode, StatusHeader, UpdateHeader, flags,
 };
 
 impl Converter<'_> {
@@ -68,7 +68,8 @@ impl Writing<'_, '_> {
         };
         self.out.begin(b'{');
         match payload.streams {
-            Some(streams) if matches!(header, Header::Close(_)) => {
+            // A batch of streams is asked for once for each of them.
+            Some(streams) if payload.items.is_none() => {
                 self.numbers("ID", streams.iter().flatten());
             }
             _ => {
@@ -95,9 +96,14 @@ impl Writing<'_, '_> {
             Header::Generic(header) => self.generic(header, depth)?,
             Header::Post(header) => self.post(header, depth)?,
         }
-        if !matches!(header, Header::Request(_) | Header::Close(_)) {
-            let container = Container::parse(message.container(), message.payload(), &SetDefinitions::NONE)?;
-            self.payload(&container, message.container(), depth)?;
+        match header {
+            Header::Request(_) => self.request_payload(message, depth)?,
+            Header::Close(_) => {}
+            _ => {
+                let container =
+                    Container::parse(message.container(), message.payload(), &SetDefinitions::NONE)?;
+                self.payload(&container, message.container(), depth)?;
+            }
         }
         self.out.end(b'}');
         Ok(())
@@ -140,6 +146,25 @@ impl Writing<'_, '_> {
             None => {}
         }
         Ok(())
+    }
+
+    /// What a request carries beside what is a member of its own.
+    fn request_payload(&mut self, message: &MessageView<'_>, depth: usize) -> Result<(), WriteError> {
+        let container = message.open()?;
+        let Container::ElementList(list) = &container else {
+            return self.payload(&container, message.container(), depth);
+        };
+        let is_member = |name: &[u8]| names::REQUEST_MEMBERS.iter().any(|member| member.as_bytes() == name);
+        let mut others =
+            list.iter().filter(|element| !matches!(element, Ok(element) if is_member(element.name)));
+        if others.clone().next().is_none() {
+            return Ok(());
+        }
+        if depth >= DEPTH_LIMIT {
+            return Err(WriteError::TooDeep(DEPTH_LIMIT));
+        }
+        self.out.key("Elements");
+        self.each_element(&mut others, depth + 1)
     }
 
     fn refresh(&mut self, header: &RefreshHeader<'_>, depth: usize) -> Result<(), WriteError> {

@@ -1,8 +1,9 @@
 //! Texts of our own, there and back.
 
+use tapeline_omm::domain::List;
 use tapeline_omm::domain::item::{RequestPayload, View};
-use tapeline_omm::json::{Converter, Kind, Packed};
-use tapeline_omm::rwf::{Header, MessageView, NameType, Qos, flags};
+use tapeline_omm::json::{Converter, Kind, Packed, Problem};
+use tapeline_omm::rwf::{Domain, Header, Key, MessageView, NameType, Qos, RequestHeader, flags};
 use tapeline_omm::{Real, State};
 
 use crate::texts::{SERVICES, converter};
@@ -142,6 +143,65 @@ fn batches_and_views_are_in_the_payload() {
     assert_eq!(message.stream_id(), 5);
     assert_eq!(streams.iter().flatten().collect::<Vec<_>>(), [5, 6, -7]);
     assert_eq!(write(&converter, &rwf), r#"{"ID":[5,6,-7],"Type":"Close"}"#);
+}
+
+#[test]
+fn several_ids_are_as_many_requests() {
+    let converter = converter();
+    let each = |text: &str| -> Vec<String> {
+        let mut room = Vec::new();
+        let messages = Packed::parse(text).unwrap();
+        messages.map(|incoming| write(&converter, converter.read(&incoming, &mut room).unwrap())).collect()
+    };
+    assert_eq!(
+        each(r#"{"ID":[5,9],"Key":{"Name":["A","BB"]},"View":[22]}"#),
+        [
+            r#"{"ID":5,"Type":"Request","Key":{"Name":"A"},"ViewType":"FidList","View":[22]}"#,
+            r#"{"ID":9,"Type":"Request","Key":{"Name":"BB"},"ViewType":"FidList","View":[22]}"#,
+        ]
+    );
+    assert_eq!(
+        each(r#"[{"ID":[5,9],"Type":"Update","Fields":{"BID":1.5}}]"#),
+        [
+            r#"{"ID":5,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":1.5}}"#,
+            r#"{"ID":9,"Type":"Update","UpdateType":"Unspecified","Fields":{"BID":1.5}}"#,
+        ]
+    );
+    // Streams that are asked for again, all at once: two requests in JSON.
+    let mut out = [0; 200];
+    let streams = List::Given(&[5, 9]);
+    let payload = RequestPayload { streams: Some(streams), ..RequestPayload::default() };
+    let mut header = RequestHeader::new(Domain::MARKET_PRICE, 3, Key::default());
+    payload.mark(&mut header);
+    let len = header.encode_with(&mut out, |room| payload.encode(room)).unwrap();
+    let text = write(&converter, &out[..len]);
+    assert!(text.starts_with(r#"{"ID":[5,9],"Type":"Request","#), "{text}");
+    assert_eq!(each(&text).len(), 2);
+    // One id has no name.
+    let text = r#"{"ID":[5,6],"Key":{"Name":["A"]}}"#;
+    let second = Packed::parse(text).unwrap().nth(1).unwrap();
+    let fault = converter.read(&second, &mut Vec::new()).unwrap_err();
+    assert_eq!((fault.id, fault.offset), (6, text.find("[\"A").unwrap()));
+}
+
+#[test]
+fn how_a_symbol_list_is_wanted_is_kept() {
+    let converter = converter();
+    let behaviors = r#""Elements":{":SymbolListBehaviors":{"Type":"ElementList","Data":{":DataStreams":2}}}"#;
+    for view in ["", r#""ViewType":"FidList","View":[22],"#] {
+        let text = format!(
+            r#"{{"ID":5,"Type":"Request","Domain":"SymbolList","Key":{{"Name":"A"}},{view}{behaviors}}}"#
+        );
+        let rwf = read(&converter, &text);
+        let payload = RequestPayload::read(&MessageView::parse(&rwf).unwrap()).unwrap();
+        assert_eq!((payload.data_streams, payload.view.is_some()), (Some(2), !view.is_empty()));
+        assert_eq!(write(&converter, &rwf), text);
+    }
+    // What has a member of its own is said there.
+    let text = r#"{"ID":5,"Key":{"Name":"A"},"Elements":{":ViewType":1}}"#;
+    let incoming = Packed::parse(text).unwrap().next().unwrap();
+    let fault = converter.read(&incoming, &mut Vec::new()).unwrap_err();
+    assert_eq!(fault.problem, Problem::Key(":ViewType".to_owned()));
 }
 
 #[test]

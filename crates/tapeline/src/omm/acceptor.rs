@@ -171,8 +171,8 @@ impl Program {
     }
 
     fn gone(&mut self, id: ConnectionId, reason: &str) {
-        let Some(Publisher { acceptor, user, tally, .. }) = self.publishers.remove(&id) else { return };
-        let malformed = acceptor.counters().malformed + tally.unreadable;
+        let Some(Publisher { acceptor, room, user, tally }) = self.publishers.remove(&id) else { return };
+        let malformed = acceptor.counters().malformed + room.unreadable() + tally.unreadable;
         let members: [(&str, Json); 11] = [
             ("user", user.into()),
             ("services", acceptor.directory().services().len().into()),
@@ -211,7 +211,7 @@ impl Hub {
             room.set_services(acceptor.directory());
         }
         done.map_err(|over| over.to_string())?;
-        if acceptor.counters().malformed >= MOST_MALFORMED {
+        if acceptor.counters().malformed + room.unreadable() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }
         Ok(())

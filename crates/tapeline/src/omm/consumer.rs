@@ -193,7 +193,8 @@ impl Program {
                 }
                 Event::Closed(reason) => {
                     self.watching.lost(&self.endpoints[self.endpoint].server, &reason.to_string());
-                    (self.connection, self.room) = (None, Room::default());
+                    self.connection = None;
+                    self.leave();
                     self.consumer.disconnected(now, &mut self.watching);
                 }
                 _ => {}
@@ -241,8 +242,13 @@ impl Program {
             && let Some(id) = self.connection.take()
         {
             self.reactor.close(id);
-            self.room = Room::default();
+            self.leave();
         }
+    }
+
+    /// Forgets the connection that there was.
+    fn leave(&mut self) {
+        self.watching.unreadable += std::mem::take(&mut self.room).unreadable();
     }
 
     /// Logs out, and says what became of the items.
@@ -257,6 +263,7 @@ impl Program {
             sender.flush();
             self.reactor.close(id);
         }
+        self.leave();
         self.watching.report(self.consumer.counters());
         self.watching.lines.flush()?;
         if let Some(why) = self.watching.refusal.take() {

@@ -11,6 +11,7 @@ use tapeline_omm::role::{Outbox, Sent};
 use tapeline_wire::rssl::{self, Negotiated, Sender};
 
 use self::json::Json;
+use super::MOST_MALFORMED;
 
 /// Longest message that is sent: what a connection takes if nothing else is set.
 const MOST: usize = 16 << 20;
@@ -24,6 +25,10 @@ pub(crate) struct Room {
     /// So many bytes of a message wait for room: of the text, where there is one.
     waiting: Option<usize>,
     json: Option<Box<Json>>,
+    /// Messages in JSON that could not be read; those in RWF are for the role to count.
+    unreadable: u64,
+    /// Messages that the peer could not read.
+    complaints: u64,
 }
 
 /// Which end of a connection this is.
@@ -37,7 +42,7 @@ pub(crate) enum Side {
 impl Room {
     /// For a connection that has just been opened.
     pub(crate) fn new(side: Side, agreed: &Negotiated, dictionary: &Arc<Dictionary>) -> Self {
-        let json = agreed.is_json().then(|| Box::new(Json::new(side, dictionary)));
+        let json = agreed.is_json().then(|| Box::new(Json::new(side, agreed.ping_timeout, dictionary)));
         Self { json, ..Self::default() }
     }
 
@@ -60,7 +65,13 @@ impl Room {
         Out { room: self, sender }
     }
 
-    /// Hands what came to `each`: the message, or those of a text one by one.
+    /// Messages, and texts of messages, that could not be read as JSON so far.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Hands what came to `each`: the message, or those of a text one by one. Of a text nothing is looked at behind
+    /// [`MOST_MALFORMED`] faults.
     ///
     /// # Errors
     /// The first that `each` comes back with; what follows is not looked at.
@@ -70,17 +81,32 @@ impl Room {
         sender: &mut Sender<'_>,
         mut each: impl FnMut(&[u8], &mut Out<'_, '_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        match self.json.as_mut().map(|json| json.reading()) {
-            None => each(received, &mut self.on(sender)),
-            Some(reading) => reading.read(received, |step| match step {
-                json::Step::Message(bytes) => each(bytes, &mut self.on(sender)),
-                json::Step::Answer(text) => {
-                    // Owed at most once for each message of the peer's; one that does not read goes without.
-                    let _ = sender.send(text);
-                    Ok(())
+        let Some(meaning) = self.json.as_ref().map(|json| json.meaning()) else {
+            return each(received, &mut self.on(sender));
+        };
+        meaning.read(received, MOST_MALFORMED, |step| match step {
+            json::Step::Message(bytes) => each(bytes, &mut self.on(sender)),
+            json::Step::Unreadable(why) => {
+                // One line for each connection: a peer can send as many as it likes.
+                if self.unreadable == 0 {
+                    anstream::eprintln!("note: a message in JSON cannot be read: {why}");
                 }
-            }),
-        }
+                self.unreadable += 1;
+                Ok(())
+            }
+            json::Step::Complaint(why) => {
+                if self.complaints == 0 {
+                    anstream::eprintln!("note: the peer could not read a message: {}", why.escape_debug());
+                }
+                self.complaints += 1;
+                Ok(())
+            }
+            json::Step::Answer(text) => {
+                // Owed at most once for each message of the peer's; one that does not read goes without.
+                let _ = sender.send(text);
+                Ok(())
+            }
+        })
     }
 }
 
@@ -126,7 +152,7 @@ impl Outbox for Out<'_, '_> {
 
     fn commit(&mut self, len: usize) {
         let len = len.min(self.room.bytes.len());
-        let Room { bytes, json, waiting } = &mut *self.room;
+        let Room { bytes, json, waiting, .. } = &mut *self.room;
         let is_there = json.as_mut().is_none_or(|json| json.write(bytes.get(..len).unwrap_or_default()));
         *waiting = is_there.then_some(len);
         if self.settle() && self.room.bytes.len() > KEPT {

@@ -130,6 +130,13 @@ struct Client {
     tally: Tally,
 }
 
+impl Client {
+    /// Messages of its that could not be read.
+    fn malformed(&self) -> u64 {
+        self.provider.counters().malformed + self.room.unreadable()
+    }
+}
+
 /// What all clients share.
 struct Market {
     services: Directory,
@@ -165,10 +172,11 @@ impl Market {
             }
         };
         done.map_err(|over| over.to_string())?;
-        if provider.counters().malformed >= MOST_MALFORMED {
+        if client.malformed() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }
-        if unanswered
+        if client
+            .unanswered
             .stuck
             .is_some_and(|since| now.0.saturating_sub(since.0) >= LONGEST_STUCK.as_nanos() as u64)
         {
@@ -346,9 +354,10 @@ impl Program {
     fn gone(&mut self, id: ConnectionId, reason: &str) {
         self.market.board.leave(id);
         let Some(client) = self.clients.remove(&id) else { return };
+        let malformed = client.malformed();
         let mut members = vec![("user", client.user.into())];
         members.extend(client.tally.members());
-        members.push(("malformed", client.provider.counters().malformed.into()));
+        members.push(("malformed", malformed.into()));
         members.push(("reason", reason.into()));
         self.market.lines.event("gone", &members);
         self.tally.add(&client.tally);

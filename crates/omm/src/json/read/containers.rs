@@ -88,6 +88,17 @@ impl Reading<'_> {
 
     fn elements(&mut self, raw: Raw<'_>, room: &mut [u8], depth: usize) -> Result<usize, Refused> {
         let mut list = ElementListEncoder::new(room)?;
+        self.each_element(raw, &mut list, depth)?;
+        Ok(list.finish())
+    }
+
+    /// Elements behind those that a list has already.
+    pub(super) fn each_element(
+        &mut self,
+        raw: Raw<'_>,
+        list: &mut ElementListEncoder<'_>,
+        depth: usize,
+    ) -> Result<(), Refused> {
         self.object_or_null("Elements", raw)?;
         for (name, value) in raw.members() {
             match value.token() {
@@ -97,13 +108,13 @@ impl Reading<'_> {
                     list.value(name.as_bytes(), value)?;
                 }
                 Token::Primitive => list.uint(name.as_bytes(), self.integer(&name, value)?)?,
-                Token::Object => self.typed(&name, value, &mut list, depth)?,
+                Token::Object => self.typed(&name, value, list, depth)?,
                 Token::Array | Token::Null => {
                     return Err(self.stop(Problem::kind(&name, "OBJECT", value), value));
                 }
             }
         }
-        Ok(list.finish())
+        Ok(())
     }
 
     /// An element that says its type.

@@ -91,7 +91,13 @@ impl Reading<'_> {
             ..OwnedKey::default()
         };
         match members.name {
-            Some(names) if names.token() == Token::Array => key.names = Some(names),
+            Some(names) if names.token() == Token::Array => match self.part.filter(|_| depth == 0) {
+                Some(part) => match names.items().nth(part.place) {
+                    Some(name) => key.name = Some(self.text("Name", name)?),
+                    None => return Err(self.stop(Problem::value("Name", names), names)),
+                },
+                None => key.names = Some(names),
+            },
             Some(name) => key.name = Some(self.text("Name", name)?),
             None => {}
         }

@@ -4,9 +4,10 @@ use super::super::fault::WriteError;
 use super::super::names::{self, Names};
 use super::super::scan;
 use super::Writing;
+use crate::Malformed;
 use crate::rwf::{
-    Container, DEPTH_LIMIT, DataType, ElementList, Entries, FieldList, FilterList, Head, Map, Series,
-    SetDefinitions, Value, Vector,
+    Container, DEPTH_LIMIT, DataType, Element, ElementList, Entries, FieldList, FilterList, Head, Map,
+    Series, SetDefinitions, Value, Vector,
 };
 
 impl Writing<'_, '_> {
@@ -90,8 +91,17 @@ impl Writing<'_, '_> {
     }
 
     fn elements(&mut self, list: &ElementList<'_>, depth: usize) -> Result<(), WriteError> {
+        self.each_element(&mut list.iter(), depth)
+    }
+
+    /// Elements as an object.
+    pub(super) fn each_element<'a>(
+        &mut self,
+        elements: &mut dyn Iterator<Item = Result<Element<'a>, Malformed>>,
+        depth: usize,
+    ) -> Result<(), WriteError> {
         self.out.begin(b'{');
-        for element in list.iter() {
+        for element in elements {
             let element = element?;
             self.out.any_key(element.name);
             match (element.value()?, element.data_type.base()) {

@@ -65,6 +65,8 @@ pub(super) struct Watching {
     closed: usize,
     /// Directory or dictionary are new.
     pub(super) has_news: bool,
+    /// Messages in JSON that could not be read, on connections that are over.
+    pub(super) unreadable: u64,
     pub(super) wants_connection: bool,
     /// How many connections failed since the last that was good.
     pub(super) attempt: u32,
@@ -89,6 +91,7 @@ impl Watching {
             satisfied: 0,
             closed: 0,
             has_news: false,
+            unreadable: 0,
             wants_connection: false,
             attempt: 0,
             wants_disconnection: false,
@@ -179,7 +182,7 @@ impl Watching {
             ("generics", tally.generics.into()),
             ("logins", counters.logins.into()),
             ("recoveries", counters.recoveries.into()),
-            ("malformed", counters.malformed.into()),
+            ("malformed", (counters.malformed + self.unreadable).into()),
         ];
         self.lines.event("end", &members);
     }

@@ -5,21 +5,31 @@ use std::sync::Arc;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
-use tapeline_omm::rwf::MessageView;
+use tapeline_omm::rwf::{DataType, Domain, ElementListEncoder, Header, MessageView, RefreshHeader};
 
-use super::Side;
+use super::{MOST, Side};
 
 /// Room that is kept for the next text; more is given back.
 const KEPT: usize = 64 << 10;
+/// Bytes of RWF that [`Json::with_limits`] adds to a message at most.
+const LIMITS: usize = 64;
 
 /// One connection's.
 #[derive(Debug)]
 pub(super) struct Json {
+    meaning: Meaning,
+    /// Seconds of silence after which the connection is closed.
+    ping_timeout: u8,
+    /// The text that is sent next.
+    text: Vec<u8>,
+}
+
+/// What names in texts mean. A copy of its own is cheap.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
     side: Side,
     dictionary: Arc<Dictionary>,
     services: Arc<Names>,
-    /// The text that is sent next.
-    text: Vec<u8>,
 }
 
 /// Ids and names of services.
@@ -40,22 +50,27 @@ impl Services for Names {
 pub(super) enum Step<'a> {
     /// A message, as RWF.
     Message(&'a [u8]),
+    /// Something that cannot be read: why. A server's answer follows.
+    Unreadable(String),
+    /// The peer could not read something: why.
+    Complaint(&'a str),
     /// A text to be sent back.
     Answer(&'a [u8]),
 }
 
 impl Json {
-    pub(super) fn new(side: Side, dictionary: &Arc<Dictionary>) -> Self {
-        Self { side, dictionary: Arc::clone(dictionary), services: Arc::default(), text: Vec::new() }
+    pub(super) fn new(side: Side, ping_timeout: u8, dictionary: &Arc<Dictionary>) -> Self {
+        let meaning = Meaning { side, dictionary: Arc::clone(dictionary), services: Arc::default() };
+        Self { meaning, ping_timeout, text: Vec::new() }
     }
 
     pub(super) fn set_services(&mut self, directory: &Directory) {
         let named = directory.services().filter_map(|service| Some((service.id, service.name()?.to_owned())));
-        self.services = Arc::new(Names(named.collect()));
+        self.meaning.services = Arc::new(Names(named.collect()));
     }
 
     pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
-        self.dictionary = Arc::clone(dictionary);
+        self.meaning.dictionary = Arc::clone(dictionary);
     }
 
     /// Makes the text of a message. Whether there is one: what cannot be said in JSON is said on standard error, and not
@@ -65,9 +80,11 @@ impl Json {
             self.text = Vec::new();
         }
         self.text.clear();
-        let converter = Converter::new(&self.dictionary, &*self.services);
-        let written = MessageView::parse(message).map_err(|fault| fault.to_string()).and_then(|message| {
-            let written = match self.side {
+        let with_limits = self.with_limits(message);
+        let converter = self.meaning.converter();
+        let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));
+        let written = message.map_err(|fault| fault.to_string()).and_then(|message| {
+            let written = match self.meaning.side {
                 Side::Client => converter.write(&message, &mut self.text),
                 Side::Server => {
                     let mut pack = Pack::new(&mut self.text);
@@ -84,33 +101,53 @@ impl Json {
         written.is_ok()
     }
 
+    /// A server's login refresh with what RWF's has not: clients of the WebSocket API look there for how often to ping, and
+    /// some go on with nothing else.
+    fn with_limits(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let message = MessageView::parse(message).ok().filter(|message| {
+            self.meaning.side == Side::Server
+                && (message.domain(), message.container()) == (Domain::LOGIN, DataType::NO_DATA)
+        })?;
+        let Ok(Header::Refresh(header)) = message.header() else { return None };
+        let header = RefreshHeader { container: DataType::ELEMENT_LIST, ..header };
+        let mut bytes = vec![0; message.header_len() + LIMITS];
+        let written = header.encode_with(&mut bytes, |room| {
+            let mut list = ElementListEncoder::new(room)?;
+            list.uint("MaxMsgSize", MOST as u64)?;
+            list.uint("PingTimeout", self.ping_timeout.into())?;
+            Ok(list.finish())
+        });
+        bytes.truncate(written.ok()?);
+        Some(bytes)
+    }
+
     /// The text that was made last.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// What reads texts, apart from what writes them: both are needed at once.
-    pub(super) fn reading(&self) -> Reading {
-        Reading {
-            side: self.side,
-            dictionary: Arc::clone(&self.dictionary),
-            services: Arc::clone(&self.services),
-        }
+    pub(super) fn meaning(&self) -> Meaning {
+        self.meaning.clone()
     }
 }
 
-/// How texts are read.
-pub(super) struct Reading {
-    side: Side,
-    dictionary: Arc<Dictionary>,
-    services: Arc<Names>,
-}
+impl Meaning {
+    fn converter(&self) -> Converter<'_> {
+        let mut converter = Converter::new(&self.dictionary, &*self.services);
+        if self.side == Side::Server {
+            // Clients of the WebSocket API name a service only if they want another.
+            converter.settings.default_service = self.services.0.first().map(|(id, _)| *id);
+        }
+        converter
+    }
 
-impl Reading {
-    /// Takes a text apart. What cannot be read is answered by a server, and passed over by both.
+    /// Takes a text apart. What cannot be read is answered by a server, and passed over by both; after `most` of that
+    /// nothing more is looked at.
     pub(super) fn read<E>(
         &self,
         received: &[u8],
+        mut most: u64,
         mut each: impl FnMut(Step<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut answer = Vec::new();
@@ -118,7 +155,7 @@ impl Reading {
         let messages = match Packed::parse(&text) {
             Ok(messages) => messages,
             Err(fault) => {
-                anstream::eprintln!("note: a text cannot be read: {fault}");
+                each(Step::Unreadable(fault.to_string()))?;
                 if self.side == Side::Server {
                     let mut pack = Pack::new(&mut answer);
                     pack.error(&fault, &text);
@@ -128,22 +165,23 @@ impl Reading {
                 return Ok(());
             }
         };
-        let converter = Converter::new(&self.dictionary, &*self.services);
+        let converter = self.converter();
         let mut room = Vec::new();
         for incoming in messages {
+            if most == 0 {
+                break;
+            }
             answer.clear();
             let mut pack = Pack::new(&mut answer);
             match incoming.kind() {
                 Kind::Ping => pack.pong(),
                 Kind::Pong => {}
-                Kind::Error => {
-                    let why = incoming.error_text().unwrap_or_default();
-                    anstream::eprintln!("note: the peer could not read a message: {}", why.escape_debug());
-                }
+                Kind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
                 Kind::Message => match converter.read(&incoming, &mut room) {
                     Ok(message) => each(Step::Message(message))?,
                     Err(fault) => {
-                        anstream::eprintln!("note: a message cannot be read: {fault}");
+                        most -= 1;
+                        each(Step::Unreadable(fault.to_string()))?;
                         if self.side == Side::Server {
                             pack.error(&fault, &text);
                         }
