@@ -3,6 +3,7 @@
 //! * [`tick`] is the record that every consumer of the plant reads: a 64-byte header, the item's name, an RWF message.
 //! * [`Items`] numbers the items of a service.
 //! * [`Sequencer`] gives the next [`Seq`], writes the tick in place, and hands it to a [`Publish`].
+//! * [`cache`] keeps every item's image: the fold of its refreshes and updates.
 //! * [`Channel`] is the whole path of one feed: lines, arbitration, decoding, books, ticks.
 //!
 //! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+pub mod cache;
 mod channel;
 mod consolidation;
 mod items;

@@ -1,0 +1,334 @@
+//! Field lists, merged by field: the entries of a list as the wire has them, each field once, in their shortest form.
+
+use tapeline_omm::rwf::{DataType, Rmtes, RmtesCache, Value, Writer};
+use tapeline_omm::{Dictionary, Fid, FieldList, Malformed};
+
+use super::limits::Refused;
+
+/// Bytes that a list's entries may take: lists stand in entries, whose lengths end there.
+pub(super) const MOST_BYTES: usize = 65_535;
+/// Room for a text whose field the dictionary gives no length.
+pub(super) const UNSAID_ROOM: usize = 255;
+/// No earlier change of the same field.
+const NONE: u32 = u32::MAX;
+/// The longest value whose length takes one byte.
+const MOST_SHORT: usize = 0xFD;
+
+/// A list's fields as a slice of entries: the part of the list behind its head.
+///
+/// `entries` is well-formed, as it was written here; what were not would end the walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk<'a> {
+    entries: &'a [u8],
+    at: usize,
+}
+
+/// One entry of a [`Walk`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'a> {
+    pub(super) fid: Fid,
+    /// Where the entry begins.
+    pub(super) at: usize,
+    pub(super) data: &'a [u8],
+    /// The entry with its id and length.
+    pub(super) bytes: &'a [u8],
+}
+
+pub(super) const fn walk(entries: &[u8]) -> Walk<'_> {
+    Walk { entries, at: 0 }
+}
+
+/// The entry that begins at `at`.
+#[inline]
+pub(super) fn stored(entries: &[u8], at: usize) -> Option<Stored<'_>> {
+    let entry = entries.get(at..)?;
+    let (fid, head, len) = match entry {
+        [a, b, 0xFE, high, low, ..] => ([*a, *b], 5, usize::from(u16::from_be_bytes([*high, *low]))),
+        [a, b, len, ..] => ([*a, *b], 3, usize::from(*len)),
+        _ => return None,
+    };
+    let bytes = entry.get(..head + len)?;
+    Some(Stored { fid: Fid(i16::from_be_bytes(fid)), at, data: bytes.get(head..)?, bytes })
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Stored<'a>;
+
+    fn next(&mut self) -> Option<Stored<'a>> {
+        let entry = stored(self.entries, self.at)?;
+        self.at += entry.bytes.len();
+        Some(entry)
+    }
+}
+
+/// The length of a value in its shortest form: so many of the bytes.
+#[inline]
+pub(super) const fn value_head(len: usize) -> ([u8; 3], usize) {
+    if len <= MOST_SHORT { ([len as u8, 0, 0], 1) } else { ([0xFE, (len >> 8) as u8, len as u8], 3) }
+}
+
+/// Appends an entry.
+pub(super) fn push(out: &mut Vec<u8>, fid: Fid, data: &[u8]) {
+    let (head, head_len) = value_head(data.len());
+    out.extend_from_slice(&fid.0.to_be_bytes());
+    out.extend_from_slice(head.get(..head_len).unwrap_or_default());
+    out.extend_from_slice(data);
+}
+
+/// A value of a set whose type has a fixed size, as it stands outside of sets. None is longer than twelve bytes.
+pub(super) fn standard<'r>(
+    data_type: DataType,
+    data: &[u8],
+    room: &'r mut [u8; 16],
+) -> Result<&'r [u8], Malformed> {
+    let value = Value::decode(data_type, data)?;
+    let mut writer = Writer::new(room);
+    if value.write(&mut writer).is_err() {
+        return Err(Malformed::new(0, "set value"));
+    }
+    let len = writer.len();
+    Ok(room.get(..len).unwrap_or_default())
+}
+
+/// Whether a value may be a partial update: only with one of these bytes in it.
+#[inline]
+pub(super) fn may_be_partial(data: &[u8]) -> bool {
+    data.iter().any(|byte| matches!(byte, 0x1B | 0x9B))
+}
+
+/// Room for a string that partial updates are applied to: the length that the dictionary gives it, so that an image never
+/// holds more than a field may. What goes beyond is cut off, as LSEG's payload cache does
+/// (`rsslPayloadEntryApply`: "data truncated for exceeding size allocated in the field dictionary").
+fn room_of(dictionary: &Dictionary, fid: Fid, so_far: usize) -> usize {
+    let said = dictionary.field(fid).map_or(0, |field| usize::from(field.data_len));
+    (if said == 0 { UNSAID_ROOM } else { said }).max(so_far)
+}
+
+/// `old` with the partial update `data`, in `room`.
+pub(super) fn apply_partial<'r>(room: &'r mut Vec<u8>, most: usize, old: &[u8], data: &[u8]) -> &'r [u8] {
+    room.clear();
+    room.extend_from_slice(old);
+    room.resize(most.max(old.len()), 0);
+    let mut cached = RmtesCache::with_len(room, old.len());
+    // What goes beyond the room is cut off.
+    let _is_whole = Rmtes(data).apply(&mut cached);
+    let len = cached.len();
+    room.get(..len).unwrap_or_default()
+}
+
+/// The partial update of a field of this dictionary: the room of its string. `None` for all other values.
+pub(super) fn partial_room(
+    dictionary: Option<&Dictionary>,
+    fid: Fid,
+    old: &[u8],
+    data: &[u8],
+) -> Option<usize> {
+    let dictionary = dictionary?;
+    let is_partial = may_be_partial(data)
+        && dictionary.data_type(fid) == Some(DataType::RMTES_STRING)
+        && Rmtes(data).is_partial();
+    is_partial.then(|| room_of(dictionary, fid, old.len()))
+}
+
+/// What merging needs, kept so that it takes no memory each time.
+#[derive(Debug)]
+pub(super) struct Merging {
+    /// For each field id: in the upper half the number of the merge that saw it last, in the lower half its last change.
+    seen: Box<[u64]>,
+    merge: u32,
+    changes: Vec<Change>,
+    /// New values that are not in the list: those that rippled, those of sets in their standard form.
+    own: Vec<u8>,
+    /// Strings that partial updates are applied to, in turns.
+    texts: [Vec<u8>; 2],
+    chain: Vec<u32>,
+}
+
+/// A new value of a field.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    fid: Fid,
+    /// Whether the value is one of `own`, not of the list.
+    is_own: bool,
+    /// Where it is.
+    at: u32,
+    len: u32,
+    /// The change of the same field before this one.
+    previous: u32,
+    /// Whether this is the first change of its field, and the image does not have the field.
+    is_new: bool,
+}
+
+impl Default for Merging {
+    fn default() -> Self {
+        Self {
+            seen: vec![0; 1 << 16].into_boxed_slice(),
+            merge: 0,
+            changes: Vec::new(),
+            own: Vec::new(),
+            texts: [Vec::new(), Vec::new()],
+            chain: Vec::new(),
+        }
+    }
+}
+
+impl Merging {
+    /// Nothing is seen yet.
+    pub(super) fn begin(&mut self) {
+        self.changes.clear();
+        self.own.clear();
+        self.merge = self.merge.wrapping_add(1);
+        if self.merge == 0 {
+            self.seen.fill(0);
+            self.merge = 1;
+        }
+    }
+
+    /// Marks a field as seen; whether it was not before.
+    pub(super) fn mark(&mut self, fid: Fid) -> bool {
+        self.change_of(fid).is_none() && {
+            self.see(fid, NONE - 1);
+            true
+        }
+    }
+
+    fn see(&mut self, fid: Fid, change: u32) {
+        if let Some(seen) = self.seen.get_mut(usize::from(fid.0 as u16)) {
+            *seen = u64::from(self.merge) << 32 | u64::from(change);
+        }
+    }
+
+    fn change_of(&self, fid: Fid) -> Option<u32> {
+        let seen = *self.seen.get(usize::from(fid.0 as u16))?;
+        (seen >> 32 == u64::from(self.merge)).then_some(seen as u32)
+    }
+
+    /// A value that lies at `at` in the list.
+    fn add(&mut self, fid: Fid, is_own: bool, at: usize, len: usize) {
+        let previous = self.change_of(fid).unwrap_or(NONE);
+        self.see(fid, self.changes.len() as u32);
+        self.changes.push(Change {
+            fid,
+            is_own,
+            at: at as u32,
+            len: len as u32,
+            previous,
+            is_new: previous == NONE,
+        });
+    }
+
+    fn add_own(&mut self, fid: Fid, data: &[u8]) {
+        let at = self.own.len();
+        self.own.extend_from_slice(data);
+        self.add(fid, true, at, data.len());
+    }
+
+    /// Appends `old` with the fields of `list`, whose bytes are `bytes`, to `out`: those that are there keep their
+    /// places, others follow in the list's order. Where a list has a field twice, the values apply one after the other.
+    /// `rippled` are entries that apply before.
+    ///
+    /// # Errors
+    ///
+    /// A fault in the list, or more than 65,535 bytes; `out` is then of no use.
+    pub(super) fn merge(
+        &mut self,
+        old: &[u8],
+        (list, bytes): (&FieldList<'_>, &[u8]),
+        rippled: &[u8],
+        dictionary: Option<&Dictionary>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        if list.set_data().is_some() && list.set_definition().is_none() {
+            return Err(Refused::Undefined);
+        }
+        self.begin();
+        for entry in walk(rippled) {
+            self.add_own(entry.fid, entry.data);
+        }
+        for field in list.typed() {
+            match field? {
+                (field, Some(data_type)) if data_type.base() != data_type => {
+                    let mut room = [0; 16];
+                    self.add_own(field.fid, standard(data_type, field.data, &mut room)?);
+                }
+                (field, _) => {
+                    // A value lies in the bytes of its list, so its place is the distance. One without bytes may lie anywhere.
+                    let at = field.data.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+                    self.add(field.fid, false, if field.data.is_empty() { 0 } else { at }, field.data.len());
+                }
+            }
+        }
+        let start = out.len();
+        let full = Refused::Limit { what: "bytes of a list", limit: MOST_BYTES };
+        for entry in walk(old) {
+            match self.change_of(entry.fid) {
+                None => out.extend_from_slice(entry.bytes),
+                Some(last) => self.push_changed(last, entry.data, bytes, dictionary, out),
+            }
+            if out.len() - start > MOST_BYTES {
+                return Err(full);
+            }
+        }
+        for at in 0..self.changes.len() {
+            let Some(change) = self.changes.get(at).filter(|change| change.is_new) else { continue };
+            let Some(last) = self.change_of(change.fid) else { continue };
+            self.push_changed(last, &[], bytes, dictionary, out);
+            if out.len() - start > MOST_BYTES {
+                return Err(full);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the entry of a field whose last change this is.
+    fn push_changed(
+        &mut self,
+        last: u32,
+        old: &[u8],
+        bytes: &[u8],
+        dictionary: Option<&Dictionary>,
+        out: &mut Vec<u8>,
+    ) {
+        let own = &self.own;
+        let data = |change: &Change| {
+            let within = if change.is_own { own } else { bytes };
+            within.get(change.at as usize..).and_then(|at| at.get(..change.len as usize)).unwrap_or_default()
+        };
+        // From the last change back to the last whole value, each partial one on the way.
+        self.chain.clear();
+        let (mut at, mut fid, mut whole) = (last, Fid(0), old);
+        while let Some(change) = self.changes.get_mut(at as usize) {
+            fid = change.fid;
+            if change.previous == NONE {
+                change.is_new = false;
+            }
+            let value = data(change);
+            let previous = change.previous;
+            if partial_room(dictionary, fid, &[], value).is_none() {
+                whole = value;
+                break;
+            }
+            self.chain.push(at);
+            at = previous;
+        }
+        // The first of a field's changes is the one that stands for it.
+        while let Some(change) = self.changes.get_mut(at as usize) {
+            change.is_new = false;
+            at = change.previous;
+        }
+        if self.chain.is_empty() {
+            return push(out, fid, whole);
+        }
+        let [now, next] = &mut self.texts;
+        now.clear();
+        now.extend_from_slice(whole);
+        while let Some(change) = self.chain.pop().and_then(|at| self.changes.get(at as usize)) {
+            let value = data(change);
+            let most = dictionary.map_or(UNSAID_ROOM, |dictionary| room_of(dictionary, fid, now.len()));
+            let len = apply_partial(next, most, now, value).len();
+            next.truncate(len);
+            std::mem::swap(now, next);
+        }
+        push(out, fid, now);
+    }
+}

@@ -1,0 +1,212 @@
+//! An image, read and given out.
+
+use tapeline_omm::rwf::{DataState, DataType, Info, Key, Qos, RefreshHeader, State, flags};
+use tapeline_omm::{Fid, FieldListEncoder, Refused};
+
+use super::body::Body;
+use super::fields::{Walk, walk};
+use super::item::{Item, ItemKey, Progress};
+use super::record::Record;
+use crate::Seq;
+
+/// The image of an item: what the cache knows of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'c> {
+    item: &'c Item,
+}
+
+/// Which part of the data is wanted: what the view of a request says. It holds for the lists of a payload and for those in
+/// entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum View<'v> {
+    /// All.
+    #[default]
+    All,
+    /// These fields, of those that are there.
+    Fields(&'v [Fid]),
+}
+
+impl View<'_> {
+    fn has_field(&self, fid: Fid) -> bool {
+        match self {
+            Self::Fields(fids) => fids.contains(&fid),
+            Self::All => true,
+        }
+    }
+}
+
+/// How an image is given out: to whom, and what is not the image's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'v> {
+    /// The receiver's stream.
+    pub stream_id: i32,
+    /// Whether it answers a request.
+    pub is_solicited: bool,
+    /// The key to be written, if any.
+    pub key: Option<Key<'v>>,
+    /// The state, where it is not to be [that of the image](Image::state).
+    pub state: Option<State<'v>>,
+    /// What is wanted.
+    pub view: View<'v>,
+}
+
+impl Answer<'_> {
+    /// All of an image in answer to a request, without a key.
+    #[must_use]
+    pub const fn to(stream_id: i32) -> Self {
+        Self { stream_id, is_solicited: true, key: None, state: None, view: View::All }
+    }
+}
+
+impl<'c> Image<'c> {
+    pub(super) const fn new(item: &'c Item) -> Self {
+        Self { item }
+    }
+
+    /// Which item.
+    #[must_use]
+    pub fn key(&self) -> ItemKey<'c> {
+        self.item.key()
+    }
+
+    /// Whether the image is what its source has said: all parts of it have come, and nothing was refused since.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.item.progress == Progress::Complete && !self.item.is_broken
+    }
+
+    /// The state that its clients are to see: that of the source, but suspect where the image [is not
+    /// complete](Self::is_complete).
+    #[must_use]
+    pub fn state(&self) -> State<'c> {
+        let state = self.item.state();
+        if self.is_complete() { state } else { State { data: DataState::SUSPECT, ..state } }
+    }
+
+    /// Quality of service, if a refresh has said it.
+    #[must_use]
+    pub const fn qos(&self) -> Option<Qos> {
+        self.item.qos
+    }
+
+    /// Item group.
+    #[must_use]
+    pub fn group(&self) -> &'c [u8] {
+        self.item.group()
+    }
+
+    /// Permission data, if a refresh or a status has said it.
+    #[must_use]
+    pub fn permission_data(&self) -> Option<&'c [u8]> {
+        self.item.permission_data()
+    }
+
+    /// The place in the plant's sequence of the last message that was applied: what comes later is to be applied to what
+    /// this gives out, and nothing else.
+    #[must_use]
+    pub const fn seq(&self) -> Seq {
+        self.item.seq
+    }
+
+    /// The source's own sequence number of the last refresh or update that had one.
+    #[must_use]
+    pub const fn sequence(&self) -> Option<u32> {
+        self.item.sequence
+    }
+
+    /// Type of the data; NO_DATA if there is none.
+    #[must_use]
+    pub const fn container(&self) -> DataType {
+        match self.item.body {
+            Body::None => DataType::NO_DATA,
+            _ => self.item.container,
+        }
+    }
+
+    /// The image as refreshes: as many as the room of the caller makes it.
+    #[must_use]
+    pub const fn parts<'v>(&self, answer: Answer<'v>) -> Parts<'c, 'v> {
+        Parts { item: self.item, answer, is_done: false }
+    }
+}
+
+/// Writes an image, message by message.
+#[derive(Debug)]
+pub struct Parts<'c, 'v> {
+    item: &'c Item,
+    answer: Answer<'v>,
+    is_done: bool,
+}
+
+impl Parts<'_, '_> {
+    /// Writes the next refresh to the front of `out`; returns its length, or `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`] where there is no room for the header and one entry, or for all of a list or of bytes, which
+    /// cannot be parted. Nothing is lost then: the next call writes the same part.
+    pub fn write(&mut self, out: &mut [u8]) -> Result<Option<usize>, Refused> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let len = self.header(None).encode_with(out, |room| match &self.item.body {
+            Body::None => Ok(0),
+            Body::Record(record) => write_record(record, &self.answer.view, room),
+            Body::Whole(bytes) => copy(bytes, room),
+        })?;
+        self.is_done = true;
+        Ok(Some(len))
+    }
+
+    fn header(&self, part: Option<u16>) -> RefreshHeader<'_> {
+        let image = Image::new(self.item);
+        let mut header = RefreshHeader::new(
+            self.item.domain,
+            self.answer.stream_id,
+            self.answer.state.unwrap_or_else(|| image.state()),
+            image.container(),
+        );
+        header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+        if self.answer.is_solicited {
+            header.flags |= flags::refresh::SOLICITED;
+        }
+        header.sequence = image.sequence();
+        header.group_id = image.group();
+        header.permission_data = image.permission_data();
+        header.qos = image.qos();
+        header.key = self.answer.key;
+        header.part = part;
+        header
+    }
+}
+
+fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+    room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
+    Ok(bytes.len())
+}
+
+fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usize, Refused> {
+    let wanted = |entries: Walk<'_>| entries.filter(|entry| view.has_field(entry.fid)).count();
+    let count = if *view == View::All { record.len() } else { wanted(walk(record.entries())) };
+    let head = list_head(record.info(), room)?;
+    let (count_at, mut at) = (head, head + 2);
+    // At most 21,845.
+    room.get_mut(count_at..at).ok_or(Refused::Full)?.copy_from_slice(&(count as u16).to_be_bytes());
+    if *view == View::All {
+        return Ok(at + copy(record.entries(), room.get_mut(at..).unwrap_or_default())?);
+    }
+    for entry in walk(record.entries()).filter(|entry| view.has_field(entry.fid)) {
+        at += copy(entry.bytes, room.get_mut(at..).unwrap_or_default())?;
+    }
+    Ok(at)
+}
+
+/// The head of a field list up to its count: the length of what the encoder writes but for the two bytes of the count.
+fn list_head(info: Option<Info>, room: &mut [u8]) -> Result<usize, Refused> {
+    let list = match info {
+        Some(info) => FieldListEncoder::with_info(room, info)?,
+        None => FieldListEncoder::new(room)?,
+    };
+    Ok(list.finish() - 2)
+}

@@ -1,0 +1,178 @@
+//! One item: what its messages say of it beside the data, and its image.
+
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, Qos, RefreshHeader, State, StateCode, StatusHeader, StreamState,
+};
+
+use super::body::Body;
+use crate::Seq;
+
+/// Which image: there is one for each service, domain and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ItemKey<'k> {
+    /// Number of the service.
+    pub service: u16,
+    /// What kind of item.
+    pub domain: Domain,
+    /// Its name, as the bytes of a message key: at most 255.
+    pub name: &'k [u8],
+}
+
+/// An item of the cache.
+#[derive(Debug)]
+pub(super) struct Item {
+    labels: Labels,
+    pub(super) body: Body,
+    pub(super) seq: Seq,
+    pub(super) sequence: Option<u32>,
+    pub(super) qos: Option<Qos>,
+    pub(super) service: u16,
+    /// Number of the service's dictionary, as it was when the item came.
+    pub(super) dictionary: Option<u16>,
+    pub(super) domain: Domain,
+    pub(super) container: DataType,
+    stream: StreamState,
+    data: DataState,
+    code: StateCode,
+    pub(super) progress: Progress,
+    /// Whether something that was said of it is lost: it is over a limit, or could not be read.
+    pub(super) is_broken: bool,
+}
+
+/// How far the image has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing, or all of it cleared.
+    Empty,
+    /// Parts, but not the last.
+    Begun,
+    /// All.
+    Complete,
+}
+
+/// The texts of an item, one behind the other in one piece of memory: name, group, permission data, text of the state.
+#[derive(Debug)]
+struct Labels {
+    bytes: Box<[u8]>,
+    name: u8,
+    group: u8,
+    permission: u16,
+    has_permission: bool,
+}
+
+/// The texts of an item that its messages change.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Texts<'a> {
+    group: &'a [u8],
+    permission: Option<&'a [u8]>,
+    text: &'a [u8],
+}
+
+impl Labels {
+    fn new(name: &[u8], Texts { group, permission, text }: Texts<'_>) -> Self {
+        let data = permission.unwrap_or_default();
+        Self {
+            bytes: [name, group, data, text].concat().into_boxed_slice(),
+            // None of them is longer: a key, a header and permission data have lengths of u8, u8 and u15.
+            name: name.len() as u8,
+            group: group.len() as u8,
+            permission: data.len() as u16,
+            has_permission: permission.is_some(),
+        }
+    }
+
+    fn texts(&self) -> Texts<'_> {
+        let (_, rest) = self.bytes.split_at_checked(self.name.into()).unwrap_or_default();
+        let (group, rest) = rest.split_at_checked(self.group.into()).unwrap_or_default();
+        let (permission, text) = rest.split_at_checked(self.permission.into()).unwrap_or_default();
+        Texts { group, permission: self.has_permission.then_some(permission), text }
+    }
+
+    #[inline]
+    fn name(&self) -> &[u8] {
+        self.bytes.get(..self.name.into()).unwrap_or_default()
+    }
+}
+
+impl Item {
+    /// An item of which nothing is known but its key.
+    pub(super) fn new(key: &ItemKey<'_>, dictionary: Option<u16>) -> Self {
+        Self {
+            labels: Labels::new(key.name, Texts::default()),
+            body: Body::None,
+            seq: Seq(0),
+            sequence: None,
+            qos: None,
+            service: key.service,
+            dictionary,
+            domain: key.domain,
+            container: DataType::NO_DATA,
+            stream: StreamState::OPEN,
+            data: DataState::SUSPECT,
+            code: StateCode::NONE,
+            progress: Progress::Empty,
+            is_broken: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> ItemKey<'_> {
+        ItemKey { service: self.service, domain: self.domain, name: self.labels.name() }
+    }
+
+    pub(super) fn group(&self) -> &[u8] {
+        self.labels.texts().group
+    }
+
+    pub(super) fn permission_data(&self) -> Option<&[u8]> {
+        self.labels.texts().permission
+    }
+
+    /// What the source says; not whether the image is whole.
+    pub(super) fn state(&self) -> State<'_> {
+        State { stream: self.stream, data: self.data, code: self.code, text: self.labels.texts().text }
+    }
+
+    /// Takes over what a refresh says beside its data. Permission data and quality of service that it leaves out stay.
+    pub(super) fn note_refresh(&mut self, header: &RefreshHeader<'_>) {
+        self.note_state(&header.state);
+        self.note_labels(Some(header.group_id), header.permission_data, Some(header.state.text));
+        self.qos = header.qos.or(self.qos);
+        self.sequence = header.sequence.or(self.sequence);
+    }
+
+    /// Takes over what a status says.
+    pub(super) fn note_status(&mut self, header: &StatusHeader<'_>) {
+        if let Some(state) = &header.state {
+            self.note_state(state);
+        }
+        self.note_labels(header.group_id, header.permission_data, header.state.map(|state| state.text));
+    }
+
+    fn note_state(&mut self, state: &State<'_>) {
+        self.stream = state.stream;
+        // Only the stream's state changes then (RWF chapter 2).
+        if state.data != DataState::NO_CHANGE {
+            self.data = state.data;
+        }
+        self.code = state.code;
+    }
+
+    fn note_labels(&mut self, group: Option<&[u8]>, permission: Option<&[u8]>, text: Option<&[u8]>) {
+        let old = self.labels.texts();
+        let new = Texts {
+            group: group.unwrap_or(old.group),
+            permission: permission.or(old.permission),
+            text: text.unwrap_or(old.text),
+        };
+        if new != old {
+            self.labels = Labels::new(self.labels.name(), new);
+        }
+    }
+
+    /// Bytes of memory beside its place among the items.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.labels.bytes.len() + self.body.bytes()
+    }
+}

@@ -1,0 +1,237 @@
+//! The order of fields that images have in common, and where in it a field is.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use tapeline_omm::rwf::DataType;
+use tapeline_omm::{Dictionary, Fid};
+
+/// No slot.
+const NONE: u16 = u16::MAX;
+/// An empty place of a table: no slot has so high a number, see [`MOST_SLOTS`].
+const EMPTY: u32 = u32::MAX;
+/// Set in a place of a table: the field is an RMTES string, or ripples.
+const SPECIAL: u32 = 1;
+/// Slots of a shape: more fields are not in the 65,535 bytes of a list, as each takes three.
+const MOST_SLOTS: usize = 65_535 / 3;
+const _: () = assert!(MOST_SLOTS < 0x7FFF, "a slot has 15 bits");
+/// How far a value may ripple; the longest chain of LSEG's dictionary (TRDPRC_1 to TRDPRC_5) has five fields.
+const LONGEST_CHAIN: usize = 16;
+
+/// Which shape: valid for as long as somebody uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ShapeId(u32);
+
+/// Where a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found(u32);
+
+impl Found {
+    /// Its place in the order.
+    #[inline]
+    pub(super) const fn slot(self) -> usize {
+        (self.0 >> 1 & 0x7FFF) as usize
+    }
+
+    /// Whether an update of it may be more than another value in its place.
+    #[inline]
+    pub(super) const fn is_special(self) -> bool {
+        self.0 & SPECIAL != 0
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    fid: Fid,
+    /// The slot that takes over its old value.
+    ripples_to: u16,
+}
+
+/// One order of fields. It never changes: an image that gets another field gets another shape.
+#[derive(Debug)]
+pub(super) struct Shape {
+    slots: Box<[Slot]>,
+    /// Open addressing, at most half full: field id, slot (15 bits), special (1 bit).
+    table: Box<[u32]>,
+    /// Bits by which a hash is shifted to become a place.
+    shift: u32,
+    dictionary: Option<u16>,
+    ripples: bool,
+    users: u32,
+    hash: u64,
+}
+
+impl Shape {
+    fn new(fids: &[Fid], number: Option<u16>, dictionary: Option<&Dictionary>, hash: u64) -> Self {
+        let places = (2 * fids.len()).next_power_of_two().max(16);
+        let shift = u32::BITS - places.trailing_zeros();
+        let mut shape = Self {
+            slots: fids.iter().map(|fid| Slot { fid: *fid, ripples_to: NONE }).collect(),
+            table: vec![EMPTY; places].into_boxed_slice(),
+            shift,
+            dictionary: number,
+            ripples: false,
+            users: 0,
+            hash,
+        };
+        for (slot, fid) in fids.iter().enumerate() {
+            let special = dictionary.is_some_and(|dictionary| {
+                dictionary.data_type(*fid) == Some(DataType::RMTES_STRING)
+                    || dictionary.ripples_to(*fid).is_some()
+            });
+            shape.insert(u32::from(fid.0 as u16) << 16 | (slot as u32) << 1 | u32::from(special));
+        }
+        if let Some(dictionary) = dictionary {
+            for slot in 0..fids.len() {
+                let target = fids.get(slot).and_then(|fid| dictionary.ripples_to(*fid));
+                let target = target.and_then(|target| shape.find(target.fid));
+                if let (Some(target), Some(slot)) = (target, shape.slots.get_mut(slot)) {
+                    slot.ripples_to = target.slot() as u16;
+                    shape.ripples = true;
+                }
+            }
+        }
+        shape
+    }
+
+    fn insert(&mut self, place: u32) {
+        let mask = self.table.len() - 1;
+        let mut at = self.start((place >> 16) as u16);
+        while let Some(found) = self.table.get_mut(at) {
+            if *found == EMPTY {
+                *found = place;
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline]
+    const fn start(&self, fid: u16) -> usize {
+        // Fibonacci hashing: the upper bits of the product depend on all bits of the id.
+        ((fid as u32).wrapping_mul(0x9E37_79B9) >> self.shift) as usize
+    }
+
+    /// Where the field is. One probe or two, as half of the table is empty.
+    #[inline]
+    pub(super) fn find(&self, fid: Fid) -> Option<Found> {
+        let wanted = fid.0 as u16;
+        let mask = self.table.len() - 1;
+        let mut at = self.start(wanted);
+        loop {
+            let place = *self.table.get(at)?;
+            if (place >> 16) as u16 == wanted && place != EMPTY {
+                return Some(Found(place));
+            }
+            if place == EMPTY {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether any field ripples to another of the same order.
+    #[inline]
+    pub(super) const fn ripples(&self) -> bool {
+        self.ripples
+    }
+
+    /// The slots to which a new value of `slot` moves old ones: each takes over the value of the one before it, the first
+    /// that of `slot`.
+    pub(super) fn chain(&self, slot: usize) -> impl Iterator<Item = (usize, Fid)> {
+        let next = |slot: usize| self.slots.get(slot).map(|slot| slot.ripples_to).filter(|to| *to != NONE);
+        let mut from = slot;
+        std::iter::from_fn(move || {
+            from = usize::from(next(from)?);
+            Some((from, self.slots.get(from)?.fid))
+        })
+        .take(LONGEST_CHAIN)
+    }
+
+    /// Bytes of memory.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.slots) + size_of_val(&*self.table)
+    }
+}
+
+/// Every shape in use, each once.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    shapes: Vec<Option<Shape>>,
+    free: Vec<u32>,
+    index: HashTable<u32>,
+    hasher: RandomState,
+    bytes: usize,
+}
+
+impl Shapes {
+    /// The shape of these fields, in the words of the dictionary `number`. Each use is to be [released](Self::release).
+    pub(super) fn take(
+        &mut self,
+        fids: &[Fid],
+        number: Option<u16>,
+        dictionary: Option<&Dictionary>,
+    ) -> ShapeId {
+        let hash = self.hasher.hash_one((fids, number));
+        let is_same = |id: &u32| {
+            self.shapes.get(*id as usize).and_then(Option::as_ref).is_some_and(|shape| {
+                shape.dictionary == number && shape.slots.iter().map(|slot| slot.fid).eq(fids.iter().copied())
+            })
+        };
+        let id = match self.index.find(hash, is_same) {
+            Some(id) => *id,
+            None => {
+                let shape = Shape::new(fids, number, dictionary, hash);
+                self.bytes += shape.bytes();
+                let id = self.free.pop().unwrap_or(self.shapes.len() as u32);
+                match self.shapes.get_mut(id as usize) {
+                    Some(place) => *place = Some(shape),
+                    None => self.shapes.push(Some(shape)),
+                }
+                let shapes = &self.shapes;
+                self.index.insert_unique(hash, id, |id| {
+                    shapes.get(*id as usize).and_then(Option::as_ref).map_or(0, |shape| shape.hash)
+                });
+                id
+            }
+        };
+        if let Some(Some(shape)) = self.shapes.get_mut(id as usize) {
+            shape.users += 1;
+        }
+        ShapeId(id)
+    }
+
+    /// One use less; the last one's end is the shape's.
+    pub(super) fn release(&mut self, ShapeId(id): ShapeId) {
+        let Some(place) = self.shapes.get_mut(id as usize) else { return };
+        let Some(shape) = place else { return };
+        shape.users -= 1;
+        if shape.users > 0 {
+            return;
+        }
+        self.bytes -= shape.bytes();
+        let hash = shape.hash;
+        *place = None;
+        if let Ok(entry) = self.index.find_entry(hash, |found| *found == id) {
+            entry.remove();
+        }
+        self.free.push(id);
+    }
+
+    /// A shape in use.
+    #[inline]
+    pub(super) fn shape(&self, ShapeId(id): ShapeId) -> Option<&Shape> {
+        self.shapes.get(id as usize)?.as_ref()
+    }
+
+    /// Shapes in use.
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.shapes.capacity() * size_of::<Option<Shape>>()
+    }
+}
