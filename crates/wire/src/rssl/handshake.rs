@@ -60,7 +60,7 @@ const ACK: u8 = 0x01;
 const NAK: u8 = 0x02;
 
 /// RWF, the protocol type of version 11, which does not say.
-const RWF: u8 = 0;
+pub(super) const RWF: u8 = 0;
 /// The version of RWF.
 pub(super) const RWF_VERSION: (u8, u8) = (14, 1);
 

@@ -117,7 +117,7 @@ pub struct Settings {
     /// TLS around all of it, a client's or a server's. None.
     pub tls: Option<Tls>,
     /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
-    /// test has a number of its own.
+    /// test has a number of its own. On a WebSocket the sub-protocol says it instead.
     pub protocol_type: u8,
     /// What this side calls itself to the peer, at most 252 bytes.
     pub component_version: String,

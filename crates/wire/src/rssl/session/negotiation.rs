@@ -81,7 +81,7 @@ impl Session {
             key_exchange: settings.key_exchange,
             compressions: settings.compression_type.bit(),
             ping_timeout: settings.connection_ping_timeout,
-            protocol_type: settings.protocol_type,
+            protocol_type: self.protocol_type(),
             codec: RWF_VERSION,
             host: settings.host_name.as_bytes(),
             address: settings.ip_address.as_bytes(),
@@ -89,6 +89,12 @@ impl Session {
         }
         .write(&mut message);
         self.output.handshake(&message);
+    }
+
+    /// What messages are: on a WebSocket, what its sub-protocol says, whatever was set (as ETA C has it).
+    fn protocol_type(&self) -> u8 {
+        let websocket = self.negotiated.as_ref().and_then(|agreed| agreed.websocket);
+        if websocket.is_some() { handshake::RWF } else { self.settings.protocol_type }
     }
 
     /// A server's answer to a connect request.
@@ -100,7 +106,7 @@ impl Session {
                 return Err(fault.into());
             }
         };
-        let (asked, ours) = (request.protocol_type, self.settings.protocol_type);
+        let (asked, ours) = (request.protocol_type, self.protocol_type());
         // What the client is told, and what this side says of it.
         let refusal = match &self.refusal {
             Some(text) => Some((text.as_str(), text.clone())),
