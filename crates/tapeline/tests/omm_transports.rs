@@ -61,17 +61,24 @@ fn ways(folder: &Path) -> Vec<Way> {
 }
 
 fn start(way: &Way, role: &str, more: &[&str]) -> (Running, String) {
+    listen(way, &["omm", role, "--port", "0"], more)
+}
+
+fn listen(way: &Way, fixed: &[&str], more: &[&str]) -> (Running, String) {
     let server: Vec<&str> = way.server.iter().map(String::as_str).collect();
-    let mut running = Running::start(&[&["omm", role, "--port", "0"], more, &server].concat());
+    let mut running = Running::start(&[fixed, more, &server].concat());
     let listening = running.says();
     assert_eq!(listening["event"], "listening", "{}: {listening}", way.name);
     (running, format!("localhost:{}", listening["port"]))
 }
 
 fn run(way: &Way, role: &str, server: &str, more: &[&str]) -> (Vec<Value>, Output) {
+    call(way, &["omm", role, "--server", server, "--user", "tester", "--attempts", "1"], more)
+}
+
+fn call(way: &Way, fixed: &[&str], more: &[&str]) -> (Vec<Value>, Output) {
     let client: Vec<&str> = way.client.iter().map(String::as_str).collect();
-    let fixed = ["omm", role, "--server", server, "--user", "tester", "--attempts", "1"];
-    let output = tapeline(&[&fixed, more, &client].concat()).output().unwrap();
+    let output = tapeline(&[fixed, more, &client].concat()).output().unwrap();
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), output)
 }
@@ -175,6 +182,43 @@ fn addresses_of_ipv6() {
                 String::from_utf8_lossy(&output.stderr)
             );
         }
+    }
+}
+
+#[test]
+fn opaque_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    for way in ways(folder.path()) {
+        let name = way.name;
+        let server = ["omm", "transport", "server", "--port", "0"];
+        let client = ["omm", "transport", "client", "--run-time", "500ms", "--server"];
+
+        let (_partner, address) = listen(&way, &server, &["--msg-rate", "3k", "--latency-msg-rate", "500"]);
+        let asked = ["--msg-rate", "20k", "--pack", "7"];
+        let (events, output) = call(&way, &[&client[..], &[&address]].concat(), &asked);
+        let end = events.last().unwrap();
+        assert!(output.status.success(), "{name}: {end}");
+        let counts = ["sent", "received"].map(|count| end[count].as_u64() > Some(0));
+        assert!(counts == [true; 2] && end["latency"]["samples"].as_u64() > Some(0), "{name}: {end}");
+
+        // With back pressure, to one that has nothing to say: that the client closes takes nothing from it.
+        let (mut partner, address) = listen(&way, &server, &["--receive-only"]);
+        let asked = ["--msg-rate", "0", "--msg-size", "20000"];
+        let (events, _) = call(&way, &[&client[..], &[&address]].concat(), &asked);
+        let end = events.last().unwrap();
+        let gone = loop {
+            let said = partner.says();
+            if said["event"] == "disconnected" {
+                break said;
+            }
+        };
+        assert_eq!(gone["received"], end["sent"], "{name}: {gone}");
+        let faults = [&gone["lost"], &gone["out_of_order"], &gone["malformed"]];
+        assert_eq!(faults, [&Value::from(0); 3], "{name}: {gone}");
+        assert!(end["sent"].as_u64() > Some(0), "{name}: {end}");
+        // What compresses to nearly nothing may never have to wait.
+        let was_held = end["held_back_share"].as_f64() > Some(0.0);
+        assert!(was_held || name != "tcp", "{name}: {end}");
     }
 }
 

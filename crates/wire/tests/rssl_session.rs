@@ -103,6 +103,49 @@ fn handshakes_of_eta_c_are_taken() {
     }
 }
 
+/// Whoever asks for another kind of messages is told so; on a WebSocket its sub-protocol says which kind it is, and TransportPerf,
+/// which asks for 88 elsewhere, asks for 0 there.
+#[test]
+fn a_websocket_says_by_itself_what_messages_are() {
+    for connection_type in [ConnectionType::Socket, ConnectionType::WebSocket] {
+        let of_type = |protocol_type| {
+            settings(|settings| {
+                settings.protocol_type = protocol_type;
+                settings.connection_type = connection_type;
+            })
+        };
+        let mut client = Session::client(of_type(0), Version::V14, NOW);
+        let mut server = Session::server(of_type(88), NOW);
+        let mut refused = None;
+        while refused.is_none() && !client.is_open() {
+            refused = take(&mut server, &client.drain()).err();
+            if refused.is_none() {
+                take(&mut client, &server.drain()).unwrap();
+            }
+        }
+        let expected = (connection_type == ConnectionType::Socket).then_some("a client of protocol type 0");
+        let reason = refused.map(|reason| reason.to_string());
+        assert_eq!(reason.is_some(), expected.is_some(), "{reason:?}");
+        assert!(expected.is_none_or(|text| reason.as_ref().is_some_and(|reason| reason.contains(text))));
+    }
+}
+
+#[test]
+fn a_sealed_frame_is_shared_no_longer() {
+    let (mut client, mut server) = open(&settings(|_| ()), Version::V14);
+    let before = client.output().frames();
+    for number in 0..6_u8 {
+        assert_eq!(client.output().pack(&[number; 10]), Sent::Queued);
+        if number % 3 == 2 {
+            client.output().seal();
+        }
+    }
+    assert_eq!(client.output().frames() - before, 2);
+    client.output().seal();
+    assert_eq!(client.output().frames() - before, 2, "nothing to end");
+    assert_eq!(take(&mut server, &client.drain()).unwrap().len(), 6);
+}
+
 /// The messages of ETA C that are longer than a frame: each piece compressed by itself, each with the bit that says so.
 /// Without a context from message to message, and with one.
 #[test]

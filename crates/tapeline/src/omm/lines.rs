@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value as Json};
 use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{Container, MessageView};
+use tapeline_wire::rssl::Negotiated;
 
 use super::shown;
 
@@ -35,6 +36,28 @@ impl Lines {
             None => !std::io::stdout().is_terminal(),
         };
         Self { is_json, out: BufWriter::new(std::io::stdout()), failed: None }
+    }
+
+    /// Whether lines are for programs.
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// A connection is open: with whom, where this side called, and what was agreed on.
+    pub(crate) fn connected(&mut self, server: &str, agreed: &Negotiated) {
+        let mut members: Vec<(&str, Json)> = Vec::new();
+        if !server.is_empty() {
+            members.push(("server", server.into()));
+        }
+        members.extend([
+            ("peer", agreed.peer_version.as_str().into()),
+            ("compression", format!("{:?}", agreed.compression).to_lowercase().into()),
+            ("ping_timeout", agreed.ping_timeout.into()),
+        ]);
+        if let Some(websocket) = agreed.websocket {
+            members.push(("websocket", format!("{websocket:?}").into()));
+        }
+        self.event("connected", &members);
     }
 
     /// An event with some figures and texts.

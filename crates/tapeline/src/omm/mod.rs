@@ -9,6 +9,7 @@
 //! | `provider.rs`, `provider/` | `tapeline omm provider`: connections, and what they ask of the market |
 //! | `ni_provider.rs` | `tapeline omm ni-provider` |
 //! | `acceptor.rs` | `tapeline omm acceptor`: what NI providers publish to |
+//! | `opaque/` | `tapeline omm transport` |
 //! | `decode.rs` | `tapeline omm decode` |
 //! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
@@ -32,6 +33,7 @@ mod login;
 mod market;
 mod message_file;
 mod ni_provider;
+mod opaque;
 mod out;
 mod provider;
 mod shown;
@@ -71,6 +73,11 @@ enum Command {
     NiProvider(ni_provider::NiProviderArgs),
     /// Take what non-interactive providers publish, and show it
     Acceptor(acceptor::AcceptorArgs),
+    /// Send messages without a meaning over RSSL, and time them
+    ///
+    /// Both ends send, each at its own rate, and check what comes: none lost, all in order, how long it took. The messages are
+    /// those of LSEG's TransportPerf. Latency is from one clock: both ends on one machine.
+    Transport(opaque::Transport),
     /// Show messages of bytes: hexadecimal text, or files of them
     Decode(decode::DecodeArgs),
 }
@@ -82,6 +89,7 @@ impl Omm {
             Command::Provider(command) => command.run(),
             Command::NiProvider(command) => command.run(),
             Command::Acceptor(command) => command.run(),
+            Command::Transport(command) => command.run(),
             Command::Decode(command) => command.run(),
         }
     }

@@ -255,6 +255,15 @@ impl Sender<'_> {
         self.sent(sent, |output| output.pack(message))
     }
 
+    /// Ends the frame that packed messages share; see [`Output::seal`].
+    #[inline]
+    pub fn seal(&mut self) {
+        self.output.seal();
+        if self.output.is_high() {
+            self.flush();
+        }
+    }
+
     /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
     pub fn flush(&mut self) -> bool {
         match &mut self.reason {

@@ -155,7 +155,8 @@ impl Output {
     }
 
     /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
-    /// message would not fit, with the next [`send`](Self::send), or with a flush. JSON messages share an array.
+    /// message would not fit, with the next [`send`](Self::send), with [`seal`](Self::seal), or with a flush. JSON messages
+    /// share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         let Some(framing) = self.framing else { return Sent::NotOpen };
         // JSON's brackets, or bracket and comma, take as much as a length.
@@ -179,6 +180,15 @@ impl Output {
         }
         self.pack.extend_from_slice(packed);
         Sent::Queued
+    }
+
+    /// Ends the frame that packed messages share: those after it begin another one. Where there is no room for it yet, more of
+    /// them may still come in.
+    #[inline]
+    pub fn seal(&mut self) {
+        if !self.pack.is_empty() {
+            self.advance();
+        }
     }
 
     /// Bytes that wait to be sent, framed or not.

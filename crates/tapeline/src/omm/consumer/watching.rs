@@ -127,16 +127,7 @@ impl Watching {
     }
 
     pub(super) fn connected(&mut self, server: &str, agreed: &Negotiated) {
-        let mut members: Vec<(&str, Json)> = vec![
-            ("server", server.into()),
-            ("peer", agreed.peer_version.as_str().into()),
-            ("compression", format!("{:?}", agreed.compression).to_lowercase().into()),
-            ("ping_timeout", agreed.ping_timeout.into()),
-        ];
-        if let Some(websocket) = agreed.websocket {
-            members.push(("websocket", format!("{websocket:?}").into()));
-        }
-        self.lines.event("connected", &members);
+        self.lines.connected(server, agreed);
     }
 
     pub(super) fn lost(&mut self, server: &str, reason: &str) {
