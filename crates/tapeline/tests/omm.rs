@@ -300,6 +300,90 @@ fn settings_of_ema_are_taken_from_a_file() {
     refused(("DefaultConsumer value=\"Second\"", "DefaultConsumer value=\"Secnd\""), &["Other.xml:2: "]);
 }
 
+/// A hub's settings are those of a provider, and what an NI provider publishes is all of its directory.
+#[test]
+fn an_acceptor_and_an_ni_provider_take_theirs_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("EmaConfig.toml");
+    std::fs::write(
+        &file,
+        r#"
+[[IProvider]]
+Name = "Hub"
+Server = "Server"
+
+[[Server]]
+Name = "Server"
+Port = 0
+InterfaceName = "127.0.0.1"
+CompressionType = "LZ4"
+DirectWrite = 1
+
+[[NiProvider]]
+Name = "Publisher"
+Channel = "Channel"
+Directory = "Directory"
+
+[[Channel]]
+Name = "Channel"
+CompressionType = "LZ4"
+
+[[Directory]]
+Name = "Directory"
+Service = [
+    { Name = "ONE", InfoFilter = { ServiceId = 7 } },
+    { Name = "TWO", InfoFilter = { ServiceId = 8 } },
+]
+"#,
+    )
+    .unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let mut acceptor = Running::start(&[&["omm", "acceptor"], &config[..]].concat());
+    let listening = acceptor.says();
+    assert_eq!(listening["address"].as_str().unwrap().split(':').next(), Some("127.0.0.1"));
+    let server = format!("localhost:{}", listening["port"]);
+    let publish = |more: &[&str]| {
+        let fixed = ["omm", "ni-provider", "A", "--user", "tester", "--server", &server, "--updates", "0"];
+        let output = tapeline(&[&fixed, &config[..], more].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    for (more, services) in [
+        (&[][..], vec!["ONE", "TWO"]),
+        (&["--service", "TWO"], vec!["ONE", "TWO"]),
+        (&["--service", "X"], vec!["X"]),
+    ] {
+        publish(more);
+        let mut named = Vec::new();
+        loop {
+            let said = acceptor.says();
+            match said["event"].as_str().unwrap() {
+                "directory" => named.push(said["name"].as_str().unwrap().to_owned()),
+                "gone" => {
+                    assert_eq!(said["refreshes"], 1, "{said}");
+                    break;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(named, services);
+    }
+}
+
+/// What EMA alone has a use for is named, once.
+#[test]
+fn settings_without_an_effect_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("EmaConfig.toml");
+    let text = "[[Consumer]]\nName = \"A\"\nItemCountHint = 5\nXmlTraceToStdout = 0\n";
+    std::fs::write(&file, text).unwrap();
+    let fixed = ["omm", "consumer", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
+    let output = tapeline(&[&fixed, &["--config", file.to_str().unwrap()][..]].concat()).output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    let expected =
+        "EmaConfig.toml: settings without an effect here: ItemCountHint (line 3), XmlTraceToStdout (line 4)";
+    assert_eq!(talk.matches(expected).count(), 1, "{talk}");
+}
+
 /// Every example of LSEG's is taken.
 #[test]
 fn the_examples_of_ema_are_taken() {

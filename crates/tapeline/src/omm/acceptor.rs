@@ -16,10 +16,11 @@ use tapeline_omm::{Dictionary, FieldList, State};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
 
 use super::MOST_MALFORMED;
+use super::config::Group;
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
-use super::out::{Room, Side};
-use super::transport::ServerArgs;
+use super::out::{JsonSettings, Room, Side};
+use super::transport::{ConfigArgs, ServerArgs};
 use crate::stop::Stop;
 
 /// Take what non-interactive providers publish, and show it.
@@ -28,6 +29,8 @@ use crate::stop::Stop;
     tapeline omm acceptor                                 at localhost:14003, where EMA's NI providers look for a hub\n  \
     tapeline omm acceptor --port 0 --quiet                a free port; only who comes and goes, with what was published")]
 pub(crate) struct AcceptorArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
     #[command(flatten)]
     server: ServerArgs,
     /// A user who is not let in
@@ -59,8 +62,11 @@ impl AcceptorArgs {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut reactor = Reactor::new(self.max_connections)?;
+        // EMA has no such program: the connections are those of a provider that consumers connect to.
+        let chosen = self.config.load(Group::IProvider)?;
         let mut program = Program {
             settings: Settings { most_items: self.max_items, ..Settings::default() },
+            json: chosen.json,
             hub: Hub {
                 dictionary: self.dictionary.load()?,
                 deny: self.deny.clone(),
@@ -69,7 +75,7 @@ impl AcceptorArgs {
             },
             publishers: HashMap::new(),
         };
-        let (address, settings) = self.server.listen(Vec::new(), USUAL_PORT)?;
+        let (address, settings) = self.server.listen(chosen.hosts, USUAL_PORT)?;
         let address = reactor.listen(address, &settings)?;
         let members = [("address", address.to_string().into()), ("port", address.port().into())];
         program.hub.lines.event("listening", &members);
@@ -123,6 +129,7 @@ struct Tally {
 
 struct Program {
     settings: Settings,
+    json: JsonSettings,
     hub: Hub,
     publishers: HashMap<ConnectionId, Publisher>,
 }
@@ -135,7 +142,7 @@ impl Program {
                     let acceptor = Acceptor::new(self.settings.clone(), now);
                     let publisher = Publisher {
                         acceptor,
-                        room: Room::new(Side::Server, agreed, &self.hub.dictionary),
+                        room: Room::new(Side::Server, agreed, &self.hub.dictionary, self.json),
                         user: String::new(),
                         tally: Tally::default(),
                     };

@@ -18,7 +18,7 @@ use super::dictionaries::DictionaryArgs;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
-use super::out::{Nowhere, Room, Side};
+use super::out::{JsonSettings, Nowhere, Room, Side};
 use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
 use crate::failure::Hinted;
@@ -112,6 +112,7 @@ impl ConsumerArgs {
             reactor: Reactor::new(1)?,
             connection: None,
             room: Room::default(),
+            json: chosen.json,
         };
         let started = clock.now();
         let deadline = self.duration.map(|duration| started + duration.as_nanos() as u64);
@@ -165,6 +166,7 @@ struct Program {
     reactor: Reactor,
     connection: Option<ConnectionId>,
     room: Room,
+    json: JsonSettings,
 }
 
 impl Program {
@@ -177,7 +179,7 @@ impl Program {
             match event {
                 Event::Connected(agreed) => {
                     self.watching.connected(&self.endpoints[self.endpoint].server, agreed);
-                    self.room = Room::new(Side::Client, agreed, &self.watching.dictionary);
+                    self.room = Room::new(Side::Client, agreed, &self.watching.dictionary, self.json);
                     self.consumer.connected(now, &mut self.room.on(&mut sender));
                 }
                 Event::Message(received) => {

@@ -8,7 +8,7 @@ use clap::Args;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::domain::ServiceEntry;
 use tapeline_omm::domain::directory::{Info, ServiceState};
-use tapeline_omm::role::consumer::Handle;
+use tapeline_omm::role::consumer::{Backoff, Handle};
 use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish, Settings};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, UpdateType, flags};
@@ -20,7 +20,7 @@ use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
 use super::login::LoginArgs;
 use super::market::Moment;
-use super::out::{Nowhere, Room, Side};
+use super::out::{JsonSettings, Nowhere, Room, Side};
 use super::shown;
 use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
 use crate::arguments;
@@ -39,10 +39,10 @@ pub(crate) struct NiProviderArgs {
     /// An item with a book of orders, in MarketByOrder; BIG has one of a megabyte
     #[arg(long = "book", value_name = "ITEM")]
     books: Vec<String>,
-    /// Name of the service that is published [default: that of the configuration, or DIRECT_FEED]
+    /// Name of the service that has the items [default: the first of the configuration, or DIRECT_FEED]
     #[arg(long)]
     service: Option<String>,
-    /// Number of the service [default: that of the configuration, or 1]
+    /// Number of that service [default: that of the configuration, or 1]
     #[arg(long, value_name = "NUMBER")]
     service_id: Option<u16>,
     /// Updates a second, of all items together and one after the other
@@ -75,6 +75,40 @@ const GOODBYE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 4 << 20;
 
 impl NiProviderArgs {
+    /// What is published, and which of them has the items: the one of the command line or the first of the configuration,
+    /// beside which the others stand empty.
+    fn services(&self, mut chosen: Vec<(u16, String, Option<String>)>) -> (u16, Vec<ServiceEntry>) {
+        if chosen.is_empty() {
+            chosen.push((1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned())));
+        }
+        let is_meant = |(id, name, _): &(u16, String, _)| match (self.service_id, &self.service) {
+            (Some(wanted), _) => wanted == *id,
+            (None, Some(wanted)) => wanted == name,
+            (None, None) => true,
+        };
+        let meant = chosen.iter().position(is_meant).unwrap_or_else(|| {
+            // Another than these stands in for all of them.
+            chosen.truncate(1);
+            0
+        });
+        let (id, name, _) = &mut chosen[meant];
+        *id = self.service_id.unwrap_or(*id);
+        *name = self.service.clone().unwrap_or(std::mem::take(name));
+        let service_id = *id;
+        let entry = |(id, name, vendor)| {
+            let info = Info {
+                name: Some(name),
+                vendor,
+                capabilities: Some(vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
+                dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+                qos: Some(vec![Qos::REALTIME_TICK]),
+                ..Info::default()
+            };
+            ServiceEntry::new(id, info, ServiceState::UP)
+        };
+        (service_id, chosen.into_iter().map(entry).collect())
+    }
+
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
@@ -135,6 +169,7 @@ struct Program {
     reactor: Reactor,
     connection: Option<ConnectionId>,
     room: Room,
+    json: JsonSettings,
     /// Updates a second, and of each item.
     rate: u64,
     wanted: Option<u64>,
@@ -148,21 +183,17 @@ impl Program {
     fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
         let credentials = args.login.credentials()?;
         let chosen = args.config.load(Group::NiProvider)?;
-        let reconnect_attempts = args.attempts.or(chosen.reconnect_attempts);
-        let settings = Settings { reconnect_attempts, ..Settings::default() };
-        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
-        let (id, name, vendor) = chosen.services.into_iter().next().unwrap_or(usual);
-        let service_id = args.service_id.unwrap_or(id);
-        let info = Info {
-            name: Some(args.service.clone().unwrap_or(name)),
-            vendor,
-            capabilities: Some(vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
-            dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
-            qos: Some(vec![Qos::REALTIME_TICK]),
-            ..Info::default()
+        let usual = Settings::default();
+        let most = chosen.reconnect_max.unwrap_or(usual.reconnect.most);
+        let first = chosen.reconnect_min.unwrap_or(usual.reconnect.first);
+        let settings = Settings {
+            reconnect_attempts: args.attempts.or(chosen.reconnect_attempts),
+            reconnect: Backoff { first, most: most.max(first) },
+            login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
+            ..usual
         };
-        let service = ServiceEntry::new(service_id, info, ServiceState::UP);
-        let mut provider = NiProvider::new(settings, &credentials.request(), &[service])?;
+        let (service_id, services) = args.services(chosen.services);
+        let mut provider = NiProvider::new(settings, &credentials.request(), &services)?;
         let names = if args.books.is_empty() { args.items.load()? } else { args.items.load_any()? };
         let prices = names.into_iter().map(|name| (Domain::MARKET_PRICE, name));
         let books = args.books.iter().map(|name| (Domain::MARKET_BY_ORDER, name.clone()));
@@ -192,6 +223,7 @@ impl Program {
             reactor: Reactor::new(1)?,
             connection: None,
             room: Room::default(),
+            json: chosen.json,
             rate: args.update_rate,
             wanted: args.updates,
             begun: None,
@@ -216,7 +248,7 @@ impl Program {
                 rssl::Event::Connected(agreed) => {
                     let server = self.endpoints[self.endpoint].server.as_str();
                     self.publisher.lines.event("connected", &[("server", server.into())]);
-                    self.room = Room::new(Side::Client, agreed, &self.publisher.dictionary);
+                    self.room = Room::new(Side::Client, agreed, &self.publisher.dictionary, self.json);
                     self.room.set_services(self.provider.directory());
                     self.provider.connected(now, &mut self.room.on(&mut sender));
                 }

@@ -11,6 +11,7 @@ use tapeline_omm::role::{Outbox, Sent};
 use tapeline_wire::rssl::{self, Negotiated, Sender};
 
 use self::json::Json;
+pub(crate) use self::json::Settings as JsonSettings;
 use super::MOST_MALFORMED;
 
 /// Longest message that is sent: what a connection takes if nothing else is set.
@@ -41,8 +42,14 @@ pub(crate) enum Side {
 
 impl Room {
     /// For a connection that has just been opened.
-    pub(crate) fn new(side: Side, agreed: &Negotiated, dictionary: &Arc<Dictionary>) -> Self {
-        let json = agreed.is_json().then(|| Box::new(Json::new(side, agreed.ping_timeout, dictionary)));
+    pub(crate) fn new(
+        side: Side,
+        agreed: &Negotiated,
+        dictionary: &Arc<Dictionary>,
+        settings: json::Settings,
+    ) -> Self {
+        let new = || Box::new(Json::new(side, agreed.ping_timeout, dictionary, settings));
+        let json = agreed.is_json().then(new);
         Self { json, ..Self::default() }
     }
 

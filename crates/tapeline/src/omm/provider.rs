@@ -28,7 +28,7 @@ use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::market::View;
 use super::message_file::MessageFile;
-use super::out::{Room, Side};
+use super::out::{JsonSettings, Room, Side};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
 use crate::stop::Stop;
@@ -189,6 +189,7 @@ impl Market {
 /// All of it but the sockets.
 struct Program {
     settings: Settings,
+    json: JsonSettings,
     market: Market,
     clients: HashMap<ConnectionId, Client>,
     /// Of those that are gone.
@@ -222,6 +223,7 @@ impl Program {
         }
         Ok(Self {
             settings: Settings { most_streams: args.max_streams, ..Settings::default() },
+            json: chosen.json,
             market: Market {
                 services,
                 dictionary: args.dictionary.load()?,
@@ -243,7 +245,7 @@ impl Program {
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let message = match event {
                 Event::Connected(agreed) => {
-                    let mut room = Room::new(Side::Server, agreed, &self.market.dictionary);
+                    let mut room = Room::new(Side::Server, agreed, &self.market.dictionary, self.json);
                     room.set_services(&self.market.services);
                     let client = Client {
                         provider: Provider::new(self.settings.clone(), now),

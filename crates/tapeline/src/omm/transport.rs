@@ -109,10 +109,15 @@ impl ConfigArgs {
         let chosen = Config::load(path)?.choose(group, self.config_name.as_deref())?;
         let (name, file) = (&chosen.name, path.display());
         anstream::eprintln!("note: the settings are those of {name} in {file}");
-        for line in &chosen.others {
+        for (name, line) in &chosen.others {
             anstream::eprintln!(
                 "note: {file}:{line}: another {name}, which does not count: the first one does"
             );
+        }
+        if !chosen.idle.is_empty() {
+            let idle: Vec<String> =
+                chosen.idle.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
+            anstream::eprintln!("warning: {file}: settings without an effect here: {}", idle.join(", "));
         }
         Ok(chosen)
     }

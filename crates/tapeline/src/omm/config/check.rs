@@ -1,12 +1,16 @@
 //! Settings that are unknown, out of their range, or contradict each other.
 
-use super::schema::{GROUPS, Group, Kind, Setting};
+use super::schema::{GLOBAL, GLOBAL_SETTINGS, GROUPS, Group, Kind, Setting};
 use super::tree::{Fault, Node, bare};
 use crate::near::nearest;
 
 /// The first thing that is wrong with a file.
 pub(super) fn check(root: &Node) -> Result<(), Fault> {
     for block in &root.children {
+        if block.name == GLOBAL {
+            check_block(root, block, GLOBAL_SETTINGS)?;
+            continue;
+        }
         let Some(group) = GROUPS.into_iter().find(|group| group.group() == block.name) else {
             let names = GROUPS.map(Group::group);
             return Err(unknown(root, block, &names.each_ref().map(String::as_str)));

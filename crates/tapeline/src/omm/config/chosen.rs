@@ -4,9 +4,10 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tapeline_omm::json;
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol};
 
-use super::schema::Group;
+use super::schema::{GLOBAL, Group, Kind, Setting};
 use super::tree::{Fault, Node};
 use crate::near::nearest;
 
@@ -15,8 +16,12 @@ use crate::near::nearest;
 pub(crate) struct Chosen {
     /// What the entry is called.
     pub(crate) name: String,
-    /// Lines of other entries of that name, which do not count.
-    pub(crate) others: Vec<usize>,
+    /// Entries that do not count, because one of the same name is before them: their names and lines.
+    pub(crate) others: Vec<(String, usize)>,
+    /// Settings that nothing follows from, with their lines.
+    pub(crate) idle: Vec<(String, usize)>,
+    /// How JSON is written and read.
+    pub(crate) json: json::Settings,
     /// Whom a client connects to: the first, or when that fails the next. Of a server, the one at which it listens.
     pub(crate) hosts: Vec<Host>,
     /// What a provider serves: number, name, vendor.
@@ -72,10 +77,14 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
     };
     let milliseconds = |name| entry.number(name).map(Duration::from_millis);
     let limit = |name| entry.text(name).and_then(|text| text.parse::<u32>().ok());
-    let same = group.entries(root).filter(|other| other.text("Name") == entry.text("Name"));
+    let mut json = json::Settings::default();
+    json.expand_enumerations = entry.flag("JsonExpandedEnumFields").unwrap_or(json.expand_enumerations);
+    json.catch_unknown_fields = entry.flag("CatchUnknownJsonFids").unwrap_or(json.catch_unknown_fields);
+    json.catch_unknown_members = entry.flag("CatchUnknownJsonKeys").unwrap_or(json.catch_unknown_members);
+    json.default_service = entry.number("DefaultServiceID").and_then(|id| u16::try_from(id).ok());
     let mut chosen = Chosen {
         name: entry.text("Name").unwrap_or_default().to_owned(),
-        others: same.skip(1).map(|other| other.line).collect(),
+        json,
         reconnect_min: milliseconds("ReconnectMinDelay"),
         reconnect_max: milliseconds("ReconnectMaxDelay"),
         reconnect_attempts: limit("ReconnectAttemptLimit"),
@@ -88,21 +97,33 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
         obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
         ..Chosen::default()
     };
+    let mut used = vec![(group, entry)];
+    // It was checked that each is there.
+    let named = |name, of: Group| entry.text(name).and_then(|name| of.entry(root, name));
     let usual_port = if group == Group::NiProvider { 14_003 } else { 14_002 };
     let channels = entry.text("ChannelSet").or_else(|| entry.text("Channel")).unwrap_or_default();
     for name in channels.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        // It was checked that it is there.
         if let Some(channel) = Group::Channel.entry(root, name) {
             chosen.hosts.push(client(channel, usual_port)?);
+            used.push((Group::Channel, channel));
         }
     }
-    if let Some(server) = entry.text("Server").and_then(|name| Group::Server.entry(root, name)) {
-        chosen.hosts.push(server_host(server, usual_port)?);
+    if let Some(set) = entry.child("WarmStandbyChannelSet").or_else(|| entry.child("SessionChannelSet"))
+        && chosen.hosts.is_empty()
+    {
+        let what = format!("{} is all that says where to connect, and it has no effect", set.name);
+        return Err(Fault::new(set.line, what, "give it a Channel or a ChannelSet"));
     }
-    if let Some(directory) = entry.text("Directory").and_then(|name| Group::Directory.entry(root, name)) {
+    if let Some(server) = named("Server", Group::Server) {
+        chosen.hosts.push(server_host(server)?);
+        used.push((Group::Server, server));
+    }
+    if let Some(directory) = named("Directory", Group::Directory) {
         chosen.services = services(directory)?;
+        used.push((Group::Directory, directory));
     }
-    if let Some(dictionary) = entry.text("Dictionary").and_then(|name| Group::Dictionary.entry(root, name)) {
+    if let Some(dictionary) = named("Dictionary", Group::Dictionary) {
+        used.push((Group::Dictionary, dictionary));
         if dictionary.code("DictionaryType") == Some("FileDictionary") {
             let file = |name, usual: &str| PathBuf::from(dictionary.text(name).unwrap_or(usual));
             chosen.dictionary = Some((
@@ -113,7 +134,28 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
             chosen.downloads_dictionary = true;
         }
     }
+    for (group, entry) in used {
+        let same = group.entries(root).filter(|other| other.text("Name") == entry.text("Name"));
+        let name = entry.text("Name").unwrap_or_default();
+        chosen.others.extend(same.skip(1).map(|other| (name.to_owned(), other.line)));
+        idle(group.settings(), entry, &mut chosen.idle);
+    }
+    for global in root.children.iter().filter(|child| child.name == GLOBAL) {
+        chosen.idle.push((global.name.clone(), global.line));
+    }
+    chosen.idle.sort_by_key(|(_, line)| *line);
     Ok(chosen)
+}
+
+/// Collects the settings of a block that have no effect.
+fn idle(settings: &[Setting], block: &Node, found: &mut Vec<(String, usize)>) {
+    for child in &block.children {
+        match settings.iter().find(|setting| setting.name == child.name) {
+            Some(Setting { has_effect: false, .. }) => found.push((child.name.clone(), child.line)),
+            Some(Setting { kind: Kind::Block(settings), .. }) => idle(settings, child, found),
+            _ => {}
+        }
+    }
 }
 
 fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
@@ -152,16 +194,17 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
     })
 }
 
-fn server_host(server: &Node, usual_port: u16) -> Result<Host, Fault> {
+fn server_host(server: &Node) -> Result<Host, Fault> {
     // A server takes both handshakes on one port.
     let is_encrypted = server.code("ServerType") == Some("RSSL_ENCRYPTED");
     let mut settings =
         Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
     transport(server, &mut settings)?;
-    let port = server.number("Port").unwrap_or(u64::from(usual_port));
+    let interface = server.text("InterfaceName").unwrap_or_default();
     let file = |name| server.text(name).map(PathBuf::from);
     Ok(Host {
-        server: format!("{}:{port}", server.text("InterfaceName").unwrap_or_default()),
+        // Without a port it is the usual one of the program.
+        server: format!("{interface}:{}", server.text("Port").unwrap_or_default()),
         is_encrypted,
         certificate: file("ServerCert").zip(file("ServerPrivateKey")),
         trusted: None,

@@ -49,8 +49,18 @@ impl Config {
             anyhow::bail!("{file} has {size} bytes; a configuration has {MOST_BYTES} at most");
         }
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-        let root = parse(&text).map_err(|fault| fault.in_file(&file))?;
-        Ok(Self { file, root })
+        Ok(Self::parse(file, &text)?)
+    }
+
+    /// The text of a file of this name.
+    ///
+    /// # Errors
+    /// What is wrong first, with its line, and a hint.
+    pub(crate) fn parse(file: String, text: &str) -> Result<Self, Hinted> {
+        match parse(text) {
+            Ok(root) => Ok(Self { file, root }),
+            Err(fault) => Err(fault.in_file(&file)),
+        }
     }
 
     /// What the file says of one consumer, provider or NI provider: the one of this name, or the file's default.
@@ -139,6 +149,49 @@ Port = 14002
         assert_eq!((line, what.as_str()), (8, "Channel has no setting Hots"));
         let (line, what, _) = refusal(&SMALL_TOML.replace("[[Channel]]", "[[Chanel]]"));
         assert_eq!((line, what.as_str()), (6, "there is no group Chanel"));
+    }
+
+    #[test]
+    fn what_has_no_effect_is_named_with_its_line() {
+        let with = |from: &str, to: &str| {
+            let text = SMALL.replace(from, to);
+            chosen::choose(&parse(&text).unwrap(), Group::Consumer, None).unwrap().idle
+        };
+        assert_eq!(with("", ""), []);
+        let idle = with("<Host ", "<ProxyHost value=\"p\"/>\n<DirectWrite value=\"1\"/><Host ");
+        assert_eq!(idle, [("ProxyHost".to_owned(), 6), ("DirectWrite".to_owned(), 7)]);
+        let idle = with("<ConsumerGroup>", "<GlobalConfig/>\n<ConsumerGroup>");
+        assert_eq!(idle, [("GlobalConfig".to_owned(), 2)]);
+        let toml = SMALL_TOML.replace("Host =", "TunnelingType = \"x\"\nHost =");
+        let idle = chosen::choose(&parse(&toml).unwrap(), Group::Consumer, None).unwrap().idle;
+        assert_eq!(idle, [("TunnelingType".to_owned(), 8)]);
+    }
+
+    #[test]
+    fn how_json_is_written_is_taken() {
+        let text = SMALL.replace(
+            "<Name value=\"A\"/>",
+            "<Name value=\"A\"/><JsonExpandedEnumFields value=\"1\"/><CatchUnknownJsonFids value=\"0\"/>\
+             <CatchUnknownJsonKeys value=\"1\"/><DefaultServiceID value=\"9\"/>",
+        );
+        let json = chosen::choose(&parse(&text).unwrap(), Group::Consumer, None).unwrap().json;
+        assert!(json.expand_enumerations && !json.catch_unknown_fields && json.catch_unknown_members);
+        assert_eq!(json.default_service, Some(9));
+    }
+
+    #[test]
+    fn a_standby_alone_is_nowhere_to_connect_to() {
+        let standby = "</ConsumerGroup><WarmStandbyGroup><WarmStandbyList><WarmStandbyChannel>\
+            <Name value=\"W\"/></WarmStandbyChannel></WarmStandbyList></WarmStandbyGroup>";
+        let text = SMALL.replace("</ConsumerGroup>", standby);
+        let both = text.replace("<Channel value=", "<WarmStandbyChannelSet value=\"W\"/><Channel value=");
+        let chosen = chosen::choose(&parse(&both).unwrap(), Group::Consumer, None).unwrap();
+        assert_eq!(chosen.idle, [("WarmStandbyChannelSet".to_owned(), 3)]);
+        let alone = text.replace("<Channel value=\"Channel_1\"/>", "<WarmStandbyChannelSet value=\"W\"/>");
+        let fault = chosen::choose(&parse(&alone).unwrap(), Group::Consumer, None).unwrap_err();
+        assert_eq!((fault.line, fault.hint.as_str()), (3, "give it a Channel or a ChannelSet"));
+        let unknown = both.replace("ChannelSet value=\"W\"", "ChannelSet value=\"V\"");
+        assert_eq!(refusal(&unknown).1, "there is no WarmStandbyChannel called V");
     }
 
     #[test]

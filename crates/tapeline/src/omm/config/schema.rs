@@ -33,14 +33,21 @@ pub(super) struct Setting {
     pub(super) kind: Kind,
     /// Whether there may be several.
     pub(super) many: bool,
+    /// Whether anything follows from it here. What is EMA's own affair is known, checked and named to who sets it.
+    pub(super) has_effect: bool,
 }
 
 const fn one(name: &'static str, kind: Kind) -> Setting {
-    Setting { name, kind, many: false }
+    Setting { name, kind, many: false, has_effect: true }
 }
 
 const fn many(name: &'static str, kind: Kind) -> Setting {
-    Setting { name, kind, many: true }
+    Setting { name, kind, many: true, has_effect: true }
+}
+
+/// One without an effect.
+const fn idle(name: &'static str, kind: Kind) -> Setting {
+    Setting { name, kind, many: false, has_effect: false }
 }
 
 /// A kind of entry.
@@ -54,9 +61,12 @@ pub(crate) enum Group {
     Directory,
     Dictionary,
     Logger,
+    WarmStandby,
+    WarmStandbyServer,
+    Session,
 }
 
-pub(super) const GROUPS: [Group; 8] = [
+pub(super) const GROUPS: [Group; 11] = [
     Group::Consumer,
     Group::IProvider,
     Group::NiProvider,
@@ -65,7 +75,13 @@ pub(super) const GROUPS: [Group; 8] = [
     Group::Directory,
     Group::Dictionary,
     Group::Logger,
+    Group::WarmStandby,
+    Group::WarmStandbyServer,
+    Group::Session,
 ];
+
+/// The block of settings that belongs to no group.
+pub(super) const GLOBAL: &str = "GlobalConfig";
 
 use Kind::{Block, Code, Flag, Limit, Number, NumberOr, Of, SomeOf, Text};
 
@@ -77,19 +93,25 @@ const U64: Kind = Number(0, u64::MAX);
 macro_rules! with_session {
     ($($more:expr),* $(,)?) => {
         &[
-            one("Name", Text), one("Logger", Of(Group::Logger)), one("CatchUnhandledException", Flag),
-            one("DispatchTimeoutApiThread", Limit), one("ItemCountHint", U32), one("ServiceCountHint", U32),
-            one("MaxDispatchCountApiThread", U32), one("MaxDispatchCountUserThread", U32), one("PipePort", Limit),
-            one("RequestTimeout", U64), one("PostAckTimeout", U64), one("MaxOutstandingPosts", U32),
-            one("LoginRequestTimeOut", U64), one("DirectoryRequestTimeOut", U64),
-            one("DictionaryRequestTimeOut", U64), one("DefaultServiceID", U16), one("EnablePreferredHostOptions", Flag),
-            one("XmlTraceToStdout", Flag), one("XmlTraceToFile", Flag), one("XmlTraceToMultipleFiles", Flag),
-            one("XmlTraceFileName", Text), one("XmlTraceMaxFileSize", U64), one("XmlTraceHex", Flag),
-            one("XmlTraceWrite", Flag), one("XmlTraceRead", Flag), one("XmlTracePing", Flag), one("XmlTraceDump", Flag),
-            one("DateTimeFormat", Text), one("LoadBalancing", Flag), one("GlobalConfig", Text),
-            one("ShouldInitializeCPUIDlib", Flag), one("EnumTypeFragmentSize", U32),
-            one("FieldDictionaryFragmentSize", U32), one("MsgKeyInUpdates", Flag), one("ReconnectAttemptLimit", Limit),
-            one("ReconnectMinDelay", Limit), one("ReconnectMaxDelay", Limit),
+            one("Name", Text), one("JsonExpandedEnumFields", Flag), one("CatchUnknownJsonFids", Flag),
+            one("CatchUnknownJsonKeys", Flag), one("DefaultServiceID", U16),
+            idle("CloseChannelFromConverterFailure", Flag), idle("SendJsonConvError", Flag),
+            idle("OutputBufferSize", U32), idle("JsonTokenIncrementSize", U32),
+            idle("Logger", Of(Group::Logger)), idle("CatchUnhandledException", Flag),
+            idle("DispatchTimeoutApiThread", Limit), idle("ItemCountHint", U32), idle("ServiceCountHint", U32),
+            idle("MaxDispatchCountApiThread", U32), idle("MaxDispatchCountUserThread", U32),
+            idle("MaxEventsInPool", Limit), idle("PipePort", Limit), idle("ShouldInitializeCPUIDlib", Flag),
+            idle("XmlTraceToStdout", Flag), idle("XmlTraceToFile", Flag), idle("XmlTraceToMultipleFiles", Flag),
+            idle("XmlTraceFileName", Text), idle("XmlTraceMaxFileSize", U64), idle("XmlTraceHex", Flag),
+            idle("XmlTraceWrite", Flag), idle("XmlTraceRead", Flag), idle("XmlTracePing", Flag),
+            idle("XmlTracePingOnly", Flag), idle("XmlTraceDump", Flag), idle("DateTimeFormat", Text),
+            idle("LoadBalancing", Flag), idle("GlobalConfig", Text), idle("MsgKeyInUpdates", Flag),
+            idle("EnumTypeFragmentSize", U32), idle("FieldDictionaryFragmentSize", U32),
+            idle("EnablePreferredHostOptions", Flag), idle("PHDetectionTimeSchedule", Text),
+            idle("PHDetectionTimeInterval", U32), idle("PHFallBackWithInWSBGroup", Flag),
+            idle("PreferredChannelName", Text), idle("PreferredWSBChannelName", Text),
+            idle("RestProxyHostName", Text), idle("RestProxyPort", Text), idle("RestLogFileName", Text),
+            idle("RestEnableLog", Flag), idle("RestVerboseMode", Flag),
             $($more),*
         ]
     };
@@ -98,36 +120,67 @@ macro_rules! with_session {
 const CONSUMER: &[Setting] = with_session![
     one("Channel", Of(Group::Channel)),
     one("ChannelSet", SomeOf(Group::Channel)),
-    one("SessionChannel", Text),
     one("Dictionary", Of(Group::Dictionary)),
+    one("ReconnectAttemptLimit", Limit),
+    one("ReconnectMinDelay", Limit),
+    one("ReconnectMaxDelay", Limit),
+    one("RequestTimeout", U64),
+    one("PostAckTimeout", U64),
+    one("MaxOutstandingPosts", U32),
+    one("LoginRequestTimeOut", U64),
+    one("DirectoryRequestTimeOut", U64),
+    one("DictionaryRequestTimeOut", U64),
     one("ObeyOpenWindow", U32),
-    one("EnableRtt", Flag),
-    one("ReissueTokenAttemptLimit", Limit),
-    one("ReissueTokenAttemptInterval", Limit),
-    one("TokenReissueRatio", Text),
-    one("RestRequestTimeOut", U64),
-    one("WarmStandbyChannelSet", Text),
+    idle("SessionChannel", Text),
+    idle("SessionChannelSet", SomeOf(Group::Session)),
+    idle("SessionEnhancedItemRecovery", Flag),
+    idle("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
+    idle("EnableRtt", Flag),
+    idle("UpdateTypeFilter", U64),
+    idle("NegativeUpdateTypeFilter", U64),
+    idle("ReissueTokenAttemptLimit", Limit),
+    idle("ReissueTokenAttemptInterval", Limit),
+    idle("TokenReissueRatio", Text),
+    idle("RestRequestTimeOut", U64),
 ];
 const NI_PROVIDER: &[Setting] = with_session![
     one("Channel", Of(Group::Channel)),
     one("ChannelSet", SomeOf(Group::Channel)),
     one("Directory", Of(Group::Directory)),
-    one("RefreshFirstRequired", Flag),
-    one("MergeSourceDirectoryStreams", Flag),
-    one("RecoverUserSubmitSourceDirectory", Flag),
-    one("RemoveItemsOnDisconnect", Flag),
+    one("ReconnectAttemptLimit", Limit),
+    one("ReconnectMinDelay", Limit),
+    one("ReconnectMaxDelay", Limit),
+    one("LoginRequestTimeOut", U64),
+    idle("RequestTimeout", U64),
+    idle("PostAckTimeout", U64),
+    idle("MaxOutstandingPosts", U32),
+    idle("DirectoryRequestTimeOut", U64),
+    idle("DictionaryRequestTimeOut", U64),
+    idle("RefreshFirstRequired", Flag),
+    idle("MergeSourceDirectoryStreams", Flag),
+    idle("RecoverUserSubmitSourceDirectory", Flag),
+    idle("RemoveItemsOnDisconnect", Flag),
 ];
 const I_PROVIDER: &[Setting] = with_session![
     one("Server", Of(Group::Server)),
     one("Directory", Of(Group::Directory)),
-    one("RefreshFirstRequired", Flag),
-    one("AcceptMessageWithoutAcceptingRequests", Flag),
-    one("AcceptDirMessageWithoutMinFilters", Flag),
-    one("AcceptMessageWithoutBeingLogin", Flag),
-    one("AcceptMessageSameKeyButDiffStream", Flag),
-    one("AcceptMessageThatChangesService", Flag),
-    one("AcceptMessageWithoutQosInRange", Flag),
-    one("EnforceAckIDValidation", Flag),
+    idle("RequestTimeout", U64),
+    idle("PostAckTimeout", U64),
+    idle("MaxOutstandingPosts", U32),
+    idle("LoginRequestTimeOut", U64),
+    idle("DirectoryRequestTimeOut", U64),
+    idle("DictionaryRequestTimeOut", U64),
+    idle("ReconnectAttemptLimit", Limit),
+    idle("ReconnectMinDelay", Limit),
+    idle("ReconnectMaxDelay", Limit),
+    idle("RefreshFirstRequired", Flag),
+    idle("AcceptMessageWithoutAcceptingRequests", Flag),
+    idle("AcceptDirMessageWithoutMinFilters", Flag),
+    idle("AcceptMessageWithoutBeingLogin", Flag),
+    idle("AcceptMessageSameKeyButDiffStream", Flag),
+    idle("AcceptMessageThatChangesService", Flag),
+    idle("AcceptMessageWithoutQosInRange", Flag),
+    idle("EnforceAckIDValidation", Flag),
 ];
 
 const COMPRESSIONS: Kind = Code(&["None", "ZLib", "LZ4"]);
@@ -142,65 +195,81 @@ macro_rules! with_transport {
             one("GuaranteedOutputBuffers", Number(1, 4_294_967_295)), one("NumInputBuffers", Number(1, 4_294_967_295)),
             one("HighWaterMark", U32), one("SysSendBufSize", U32), one("SysRecvBufSize", U32), one("TcpNodelay", Flag),
             one("ConnectionPingTimeout", Number(1_000, 255_000)), one("InitializationTimeout", U32),
-            one("InterfaceName", Text), one("DirectWrite", Flag), one("WsMaxMsgSize", U64), one("WsProtocols", Text),
-            one("LibSslName", Text), one("LibCryptoName", Text), one("LibCurlName", Text),
-            one("SecurityProtocol", Text), one("ServiceDiscoveryRetryCount", U32),
+            idle("DirectWrite", Flag), idle("WsMaxMsgSize", U64), one("WsProtocols", Text),
+            idle("LibSslName", Text), idle("LibCryptoName", Text), idle("LibCurlName", Text),
+            idle("SecurityProtocol", Text), idle("ServiceDiscoveryRetryCount", U32),
             $($more),*
         ]
     };
 }
 
 const CHANNEL: &[Setting] = with_transport![
+    idle("InterfaceName", Text),
     one("ChannelType", Code(CHANNEL_TYPES)),
     one("EncryptedProtocolType", Code(&["RSSL_SOCKET", "RSSL_HTTP", "RSSL_WEBSOCKET"])),
     one("Host", Text),
-    one("ObjectName", Text),
+    idle("ObjectName", Text),
     one("OpenSSLCAStore", Text),
-    one("Location", Text),
+    idle("Location", Text),
     one("EnableSessionManagement", Flag),
-    one("RecvAddress", Text),
-    one("RecvPort", Text),
-    one("SendAddress", Text),
-    one("SendPort", Text),
-    one("UnicastPort", Text),
-    one("HsmInterface", Text),
-    one("HsmMultAddress", Text),
-    one("HsmPort", Text),
-    one("HsmInterval", U32),
-    one("DisconnectOnGap", Flag),
-    one("PacketTTL", U32),
-    one("NDATA", U32),
-    one("NMISSING", U32),
-    one("NRREQ", U32),
-    one("PKTPOOLLIMITHIGH", U32),
-    one("PKTPOOLLIMITLOW", U32),
-    one("TDATA", U32),
-    one("TBCHOLD", U32),
-    one("TPPHOLD", U32),
-    one("TRREQ", U32),
-    one("TWAIT", U32),
-    one("UserQLimit", U32),
-    one("TunnelingType", Text),
-    one("ProxyHost", Text),
-    one("ProxyPort", Text),
+    idle("RecvAddress", Text),
+    idle("RecvPort", Text),
+    idle("SendAddress", Text),
+    idle("SendPort", Text),
+    idle("UnicastPort", Text),
+    idle("HsmInterface", Text),
+    idle("HsmMultAddress", Text),
+    idle("HsmPort", Text),
+    idle("HsmInterval", U32),
+    idle("DisconnectOnGap", Flag),
+    idle("PacketTTL", U32),
+    idle("NDATA", U32),
+    idle("ndata", U32),
+    idle("NMISSING", U32),
+    idle("nmissing", U32),
+    idle("NRREQ", U32),
+    idle("nrreq", U32),
+    idle("PKTPOOLLIMITHIGH", U32),
+    idle("pktPoolLimitHigh", U32),
+    idle("PKTPOOLLIMITLOW", U32),
+    idle("pktPoolLimitLow", U32),
+    idle("TDATA", U32),
+    idle("tdata", U32),
+    idle("TBCHOLD", U32),
+    idle("tbchold", U32),
+    idle("TPPHOLD", U32),
+    idle("tpphold", U32),
+    idle("TRREQ", U32),
+    idle("trreq", U32),
+    idle("TWAIT", U32),
+    idle("twait", U32),
+    idle("UserQLimit", U32),
+    idle("userQLimit", U32),
+    idle("tcpControlPort", Text),
+    idle("TunnelingType", Text),
+    idle("ProxyHost", Text),
+    idle("ProxyPort", Text),
+    idle("ProxyConnectionTimeout", U32),
 ];
 const SERVER: &[Setting] = with_transport![
+    one("InterfaceName", Text),
     one("ServerType", Code(&["RSSL_SOCKET", "RSSL_ENCRYPTED", "RSSL_WEBSOCKET"])),
     one("MaxFragmentSize", Number(256, 65_000)),
     one("ConnectionMinPingTimeout", Number(1_000, 255_000)),
     one("ServerCert", Text),
     one("ServerPrivateKey", Text),
-    one("CipherSuite", Text),
-    one("DHParams", Text),
-    one("KeystoreFile", Text),
-    one("KeystorePasswd", Text),
-    one("KeystoreType", Text),
-    one("KeyManagerAlgorithm", Text),
-    one("TrustManagerAlgorithm", Text),
-    one("SecurityProvider", Text),
-    one("SharedSocket", Flag),
-    one("ServerSharedSocket", Flag),
-    one("MaxOutputBuffers", U32),
+    idle("CipherSuite", Text),
+    idle("DHParams", Text),
+    idle("DhParams", Text),
+    idle("KeystoreFile", Text),
+    idle("KeystorePasswd", Text),
+    idle("KeystoreType", Text),
+    idle("KeyManagerAlgorithm", Text),
+    idle("TrustManagerAlgorithm", Text),
+    idle("SecurityProvider", Text),
+    idle("SharedSocket", Flag),
+    idle("ServerSharedSocket", Flag),
+    idle("MaxOutputBuffers", U32),
 ];
 
 const DICTIONARY: &[Setting] = &[
@@ -208,8 +277,9 @@ const DICTIONARY: &[Setting] = &[
     one("DictionaryType", Code(&["FileDictionary", "ChannelDictionary"])),
     one("RdmFieldDictionaryFileName", Text),
     one("EnumTypeDefFileName", Text),
-    one("RdmFieldDictionaryItemName", Text),
-    one("EnumTypeDefItemName", Text),
+    idle("RdmFieldDictionaryItemName", Text),
+    idle("EnumTypeDefItemName", Text),
+    idle("DictionaryID", Text),
 ];
 const LOGGER: &[Setting] = &[
     one("Name", Text),
@@ -223,25 +293,59 @@ const LOGGER: &[Setting] = &[
     one("IncludeDateInLoggerOutput", Flag),
 ];
 
+const WARM_STANDBY: &[Setting] = &[
+    idle("Name", Text),
+    idle("StartingActiveServer", Of(Group::WarmStandbyServer)),
+    idle("StandbyServerSet", SomeOf(Group::WarmStandbyServer)),
+    idle("WarmStandbyMode", Code(&["LOGIN_BASED", "SERVICE_BASED"])),
+];
+const WARM_STANDBY_SERVER: &[Setting] =
+    &[idle("Name", Text), idle("Channel", Of(Group::Channel)), idle("PerServiceNameSet", Text)];
+const SESSION: &[Setting] = &[
+    idle("Name", Text),
+    idle("ChannelSet", SomeOf(Group::Channel)),
+    idle("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
+    idle("ReconnectAttemptLimit", Limit),
+    idle("ReconnectMinDelay", Limit),
+    idle("ReconnectMaxDelay", Limit),
+    idle("EnablePreferredHostOptions", Flag),
+    idle("PHDetectionTimeSchedule", Text),
+    idle("PHDetectionTimeInterval", U32),
+    idle("PHFallBackWithInWSBGroup", Flag),
+    idle("PreferredChannelName", Text),
+    idle("PreferredWSBChannelName", Text),
+];
+/// Of [`GLOBAL`].
+pub(super) const GLOBAL_SETTINGS: &[Setting] = &[
+    idle("WorkerEventPoolLimit", Limit),
+    idle("ReactorChannelEventPoolLimit", Limit),
+    idle("ReactorMsgEventPoolLimit", Limit),
+    idle("TunnelStreamMsgEventPoolLimit", Limit),
+    idle("TunnelStreamStatusEventPoolLimit", Limit),
+    idle("JsonConverterPoolsSize", Limit),
+    idle("WatchlistObjectsPoolLimit", Limit),
+    idle("SocketProtocolPoolLimit", Limit),
+];
+
 const DIRECTORY: &[Setting] = &[one("Name", Text), many("Service", Block(SERVICE))];
 const SERVICE: &[Setting] = &[
     one("Name", Text),
     one("InfoFilter", Block(INFO)),
-    one("StateFilter", Block(STATE)),
-    one("LoadFilter", Block(&[one("OpenLimit", U64), one("OpenWindow", U64), one("LoadFactor", U64)])),
+    idle("StateFilter", Block(STATE)),
+    idle("LoadFilter", Block(&[one("OpenLimit", U64), one("OpenWindow", U64), one("LoadFactor", U64)])),
 ];
 const INFO: &[Setting] = &[
     one("ServiceId", U16),
     one("Vendor", Text),
-    one("IsSource", Flag),
-    one("Capabilities", Block(&[many("CapabilitiesEntry", Text)])),
-    one("DictionariesProvided", Block(&[many("DictionariesProvidedEntry", Of(Group::Dictionary))])),
-    one("DictionariesUsed", Block(&[many("DictionariesUsedEntry", Of(Group::Dictionary))])),
-    one("QoS", Block(&[many("QoSEntry", Block(QOS))])),
-    one("SupportsQoSRange", Flag),
-    one("ItemList", Text),
-    one("SupportsOutOfBandSnapshots", Flag),
-    one("AcceptingConsumerStatus", Flag),
+    idle("IsSource", Flag),
+    idle("Capabilities", Block(&[many("CapabilitiesEntry", Text)])),
+    idle("DictionariesProvided", Block(&[many("DictionariesProvidedEntry", Of(Group::Dictionary))])),
+    idle("DictionariesUsed", Block(&[many("DictionariesUsedEntry", Of(Group::Dictionary))])),
+    idle("QoS", Block(&[many("QoSEntry", Block(QOS))])),
+    idle("SupportsQoSRange", Flag),
+    idle("ItemList", Text),
+    idle("SupportsOutOfBandSnapshots", Flag),
+    idle("AcceptingConsumerStatus", Flag),
 ];
 const QOS: &[Setting] = &[
     one("Timeliness", NumberOr(&["RealTime", "InexactDelayed"])),
@@ -252,7 +356,17 @@ const STATE: &[Setting] =
 const STATUS: &[Setting] = &[
     one(
         "StreamState",
-        Code(&["Open", "NonStreaming", "ClosedRecover", "Closed", "Redirected", "ClosedRedirected"]),
+        Code(&[
+            "Open",
+            "NonStreaming",
+            "CloseRecover",
+            "Close",
+            "CloseRedirected",
+            "ClosedRecover",
+            "Closed",
+            "Redirected",
+            "ClosedRedirected",
+        ]),
     ),
     one("DataState", Code(&["NoChange", "Ok", "Suspect"])),
     one("StatusCode", Text),
@@ -271,6 +385,9 @@ impl Group {
             Self::Directory => "Directory",
             Self::Dictionary => "Dictionary",
             Self::Logger => "Logger",
+            Self::WarmStandby => "WarmStandbyChannel",
+            Self::WarmStandbyServer => "WarmStandbyServerInfo",
+            Self::Session => "SessionChannelInfo",
         }
     }
 
@@ -285,15 +402,27 @@ impl Group {
             Self::Directory => DIRECTORY,
             Self::Dictionary => DICTIONARY,
             Self::Logger => LOGGER,
+            Self::WarmStandby => WARM_STANDBY,
+            Self::WarmStandbyServer => WARM_STANDBY_SERVER,
+            Self::Session => SESSION,
+        }
+    }
+
+    /// What its group's and its list's names begin with.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::WarmStandby => "WarmStandby",
+            Self::Session => "SessionChannel",
+            _ => self.name(),
         }
     }
 
     pub(super) fn group(self) -> String {
-        format!("{}Group", self.name())
+        format!("{}Group", self.kind())
     }
 
     pub(super) fn list(self) -> String {
-        format!("{}List", self.name())
+        format!("{}List", self.kind())
     }
 
     /// The setting that names the entry to take where none is named.

@@ -19,6 +19,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
         match schema::group_of(&child.name) {
             // EMA's file has a list of them in a group; the groups are made here.
             Some(group) => group.put(&mut root, child),
+            None if child.name == schema::GLOBAL => root.children.push(child),
             None => return Err(schema::no_such_group(&child)),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
+pub(crate) use tapeline_omm::json::Settings;
 use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
 use tapeline_omm::rwf::{DataType, Domain, ElementListEncoder, Header, MessageView, RefreshHeader};
 
@@ -30,6 +31,7 @@ pub(super) struct Meaning {
     side: Side,
     dictionary: Arc<Dictionary>,
     services: Arc<Names>,
+    settings: Settings,
 }
 
 /// Ids and names of services.
@@ -59,8 +61,14 @@ pub(super) enum Step<'a> {
 }
 
 impl Json {
-    pub(super) fn new(side: Side, ping_timeout: u8, dictionary: &Arc<Dictionary>) -> Self {
-        let meaning = Meaning { side, dictionary: Arc::clone(dictionary), services: Arc::default() };
+    pub(super) fn new(
+        side: Side,
+        ping_timeout: u8,
+        dictionary: &Arc<Dictionary>,
+        settings: Settings,
+    ) -> Self {
+        let meaning =
+            Meaning { side, dictionary: Arc::clone(dictionary), services: Arc::default(), settings };
         Self { meaning, ping_timeout, text: Vec::new() }
     }
 
@@ -134,12 +142,13 @@ impl Json {
 
 impl Meaning {
     fn converter(&self) -> Converter<'_> {
-        let mut converter = Converter::new(&self.dictionary, &*self.services);
+        let mut settings = self.settings;
         if self.side == Side::Server {
             // Clients of the WebSocket API name a service only if they want another.
-            converter.settings.default_service = self.services.0.first().map(|(id, _)| *id);
+            let first = || self.services.0.first().map(|(id, _)| *id);
+            settings.default_service = settings.default_service.or_else(first);
         }
-        converter
+        Converter { dictionary: &self.dictionary, services: &*self.services, settings }
     }
 
     /// Takes a text apart. What cannot be read is answered by a server, and passed over by both; after `most` of that
