@@ -1,11 +1,14 @@
 //! What RSSL costs for each message: made into frames, taken out of them, and carried over loopback by two reactors.
 //!
 //! The first table is without sockets: messages of 100 bytes, 64 to a batch, by one session and another. Half of a
-//! message's bytes are random, so that compression has something to do and cannot do all. The second table is a reactor in a
-//! thread at each end of one connection, the first sending as much as there is room for. Bounded by counts; some ten seconds.
+//! message's bytes are random, so that compression has something to do and cannot do all. The second table is one message for
+//! many streams: copied, its stream's id put in, and sent; or copied to where it is sent from, and the id put in there. The third
+//! is a reactor in a thread at each end of one connection, the first sending as much as there is room for. Bounded by counts;
+//! some ten seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints its tables")]
 
 use std::error::Error;
+use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -85,6 +88,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:>18} {:>24} {:>24} {bytes:>14.1}", way.name, shown(sent), shown(taken));
     }
 
+    println!("\nns a stream, to send one message to many; plain frames");
+    println!("{:>18} {:>24} {:>24} {:>14}", "bytes", "copied and sent", "copied into frames", "ratio");
+    for size in [100, 400, 1500] {
+        let (mut sent, mut claimed, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for turn in 0..TURNS {
+            let [one, other] =
+                [turn % 2 == 0, turn % 2 == 1].map(|in_place| to_many(size, in_place, 2_000 / share));
+            let (copied, in_place) = if turn % 2 == 0 { (other?, one?) } else { (one?, other?) };
+            sent.push(copied);
+            claimed.push(in_place);
+            ratios.push(copied / in_place);
+        }
+        println!(
+            "{size:>18} {:>24} {:>24} {:>14}",
+            shown(&mut sent),
+            shown(&mut claimed),
+            shown(&mut ratios)
+        );
+    }
+
     let (first, last) = (cores[0], cores[cores.len() - 1]);
     println!(
         "\nns a message of {MESSAGE} bytes over loopback, a reactor at each end; cores {first} and {last}"
@@ -112,12 +135,8 @@ fn messages() -> Vec<Vec<u8>> {
     (0..KINDS).map(|_| (0..MESSAGE).map(&mut letter).collect()).collect()
 }
 
-/// ns to send a message, ns to take it, bytes of it on the wire.
-fn without_sockets(
-    way: Way,
-    messages: &[Vec<u8>],
-    batches: usize,
-) -> Result<(f64, f64, f64), Box<dyn Error>> {
+/// Two ends that have opened.
+fn opened(way: Way) -> Result<(Session, Session), Box<dyn Error>> {
     let now = Nanos(0);
     let mut client = Session::client(way.settings(), Version::V14, now);
     let mut server = Session::server(way.settings(), now);
@@ -125,6 +144,41 @@ fn without_sockets(
         take(&mut server, client.drain())?;
         take(&mut client, server.drain())?;
     }
+    Ok((client, server))
+}
+
+/// ns to send one message under the ids of many streams.
+fn to_many(size: usize, in_place: bool, batches: usize) -> Result<f64, Box<dyn Error>> {
+    let (_client, mut server) = opened(PLAIN)?;
+    let (message, mut copy) = (vec![b'x'; size], vec![0; size]);
+    let mut spent = 0;
+    for batch in 0..batches {
+        let begun = monotonic_ns();
+        for stream in 0..BATCH {
+            let id = (batch * BATCH + stream) as u32;
+            let output = server.output();
+            let room = if in_place { output.claim(size).ok_or("no room")? } else { &mut copy[..] };
+            room.copy_from_slice(black_box(&message));
+            room[3..7].copy_from_slice(&id.to_be_bytes());
+            if in_place {
+                output.commit(size);
+            } else {
+                assert_eq!(output.send(&copy), Sent::Queued);
+            }
+        }
+        spent += monotonic_ns() - begun;
+        black_box(server.drain());
+    }
+    Ok(spent as f64 / (batches * BATCH) as f64)
+}
+
+/// ns to send a message, ns to take it, bytes of it on the wire.
+fn without_sockets(
+    way: Way,
+    messages: &[Vec<u8>],
+    batches: usize,
+) -> Result<(f64, f64, f64), Box<dyn Error>> {
+    let (mut client, mut server) = opened(way)?;
     let (mut sending, mut taking, mut bytes, mut received) = (0, 0, 0, 0);
     for batch in messages.chunks(BATCH).cycle().take(batches) {
         let begun = monotonic_ns();

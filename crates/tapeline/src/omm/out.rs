@@ -69,7 +69,7 @@ impl Room {
 
     /// The way out for a role.
     pub(crate) fn on<'r, 's>(&'r mut self, sender: &'r mut Sender<'s>) -> Out<'r, 's> {
-        Out { room: self, sender }
+        Out { room: self, sender, in_place: false }
     }
 
     /// Messages, and texts of messages, that could not be read as JSON so far.
@@ -123,6 +123,8 @@ impl Room {
 pub(crate) struct Out<'r, 's> {
     room: &'r mut Room,
     sender: &'r mut Sender<'s>,
+    /// What was claimed last is the connection's own, and sent from there.
+    in_place: bool,
 }
 
 impl Out<'_, '_> {
@@ -151,6 +153,10 @@ impl Outbox for Out<'_, '_> {
         if !self.settle() || len > MOST {
             return None;
         }
+        self.in_place = self.room.json.is_none() && self.sender.claim(len).is_some();
+        if self.in_place {
+            return self.sender.claim(len);
+        }
         if self.room.bytes.len() < len {
             self.room.bytes.resize(len, 0);
         }
@@ -158,6 +164,10 @@ impl Outbox for Out<'_, '_> {
     }
 
     fn commit(&mut self, len: usize) {
+        if std::mem::take(&mut self.in_place) {
+            self.sender.commit(len);
+            return;
+        }
         let len = len.min(self.room.bytes.len());
         let Room { bytes, json, waiting, .. } = &mut *self.room;
         let is_there = json.as_mut().is_none_or(|json| json.write(bytes.get(..len).unwrap_or_default()));

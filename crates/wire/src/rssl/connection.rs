@@ -264,6 +264,21 @@ impl Sender<'_> {
         }
     }
 
+    /// Room for a message where it will be sent from, where there can be such; see [`Output::claim`].
+    #[inline]
+    pub fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.output.claim(len)
+    }
+
+    /// Sends what was written into the room that was claimed last; see [`Output::commit`].
+    #[inline]
+    pub fn commit(&mut self, len: usize) {
+        self.output.commit(len);
+        if self.output.is_high() {
+            self.flush();
+        }
+    }
+
     /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
     pub fn flush(&mut self) -> bool {
         match &mut self.reason {

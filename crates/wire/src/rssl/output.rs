@@ -47,6 +47,8 @@ pub struct Output {
     id: u16,
     max_message: usize,
     high_water: usize,
+    /// Bytes of the message that can be committed.
+    claimed: usize,
     /// A message found no room, and nobody has been told since that there is some again.
     was_full: bool,
     frames: u64,
@@ -80,6 +82,7 @@ impl Output {
             id: 0,
             max_message: settings.max_message_bytes as usize,
             high_water: settings.high_water_mark as usize,
+            claimed: 0,
             was_full: false,
             frames: 0,
         }
@@ -135,8 +138,48 @@ impl Output {
         sent
     }
 
+    /// Room for a message of up to `len` bytes, from where it will be sent: what is written there and
+    /// [committed](Self::commit) is not copied again. What is in it is of no meaning.
+    ///
+    /// `None` where a message cannot be sent from where it was written: one for more than one frame, compressed, on a
+    /// WebSocket or JSON; and where there is no room. [`send`](Self::send) takes those, or says why not.
+    #[inline]
+    pub fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.claimed = 0;
+        let framing = self.framing?;
+        let is_plain = self.envelope.is_none() && self.deflater.is_none();
+        let goes_first = !self.pack.is_empty() || !self.long.is_empty();
+        if !is_plain || len > framing.max - PACKED_LENGTH || goes_first && !self.advance() {
+            return None;
+        }
+        let room = self.waiting.reserve(HEADER + len)?.get_mut(HEADER..)?;
+        self.claimed = len;
+        Some(room)
+    }
+
+    /// Sends the first `len` bytes of the room that was claimed last, if nothing was sent or flushed since; not
+    /// more of it than was claimed, and nothing that is empty.
+    #[inline]
+    pub fn commit(&mut self, len: usize) {
+        let claimed = std::mem::take(&mut self.claimed);
+        let length = HEADER + len.min(claimed);
+        if length == HEADER {
+            return;
+        }
+        // It is the same room: nothing was sent or flushed since.
+        if let Some(room) = self.waiting.reserve(length)
+            && let Some(header) = room.first_chunk_mut()
+        {
+            let [high, low] = (length as u16).to_be_bytes();
+            *header = [high, low, flag::DATA];
+            self.waiting.commit(length);
+            self.frames += 1;
+        }
+    }
+
     #[inline]
     fn try_send(&mut self, message: &[u8]) -> Sent {
+        self.claimed = 0;
         let Some(framing) = self.framing else { return Sent::NotOpen };
         if message.is_empty() || message.len() > self.max_message {
             return Sent::Unfit;
@@ -158,6 +201,7 @@ impl Output {
     /// message would not fit, with the next [`send`](Self::send), with [`seal`](Self::seal), or with a flush. JSON messages
     /// share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
+        self.claimed = 0;
         let Some(framing) = self.framing else { return Sent::NotOpen };
         // JSON's brackets, or bracket and comma, take as much as a length.
         let packed = if framing.json { elements(message) } else { message };
@@ -248,6 +292,7 @@ impl Output {
 
     /// Makes frames of what has not become any: whether all of it found room.
     pub(super) fn advance(&mut self) -> bool {
+        self.claimed = 0;
         if !self.pack.is_empty() {
             let mut pack = std::mem::take(&mut self.pack);
             let begun = pack.len();
