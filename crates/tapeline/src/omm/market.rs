@@ -3,6 +3,8 @@
 //! All of it follows from an item's name and from how often it changed, so that every consumer sees the same, and a test
 //! knows what to expect.
 
+use std::rc::Rc;
+
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Refused, Time, fid};
 
@@ -25,8 +27,8 @@ const BIG_ORDERS: u64 = 20_000;
 const USD: u16 = 840;
 const TWO_DECIMALS: u16 = 2;
 
-/// Ids of the fields that are wanted; all if there is none.
-pub(crate) type View = Option<Box<[i16]>>;
+/// Ids of the fields that are wanted; all if there is none. Streams that want the same share them.
+pub(crate) type View = Option<Rc<[i16]>>;
 
 /// An item's state after so many changes.
 #[derive(Clone, Copy, Debug)]

@@ -143,6 +143,8 @@ struct Market {
     dictionary: Arc<Dictionary>,
     deny: Option<String>,
     board: Board,
+    /// The view that was asked for last.
+    last_view: View,
     lines: Lines,
 }
 
@@ -229,6 +231,7 @@ impl Program {
                 dictionary: args.dictionary.load()?,
                 deny: args.deny.clone(),
                 board: Board::new(messages),
+                last_view: None,
                 lines: Lines::new(args.format),
             },
             clients: HashMap::new(),

@@ -108,7 +108,8 @@ impl Application for Answers<'_> {
                 Ok(())
             }
             Event::Reissue { stream, request } => {
-                self.market.board.set_view(self.id, stream, view(&request));
+                let view = self.market.view(&request);
+                self.market.board.set_view(self.id, stream, view);
                 if request.wants_refresh() && self.market.board.want_image(self.id, stream, true) {
                     self.unanswered.push(provider, stream, Answer::Image);
                 }
@@ -203,7 +204,8 @@ impl Answers<'_> {
             self.unanswered.push(provider, stream, Answer::Closed(code, text));
             return;
         }
-        self.market.board.open(self.id, stream, (request.domain, name.into()), view(request));
+        let view = self.market.view(request);
+        self.market.board.open(self.id, stream, (request.domain, name.into()), view);
         self.market.board.want_image(self.id, stream, true);
         self.unanswered.push(provider, stream, Answer::Image);
     }
@@ -337,11 +339,15 @@ impl Answers<'_> {
     }
 }
 
-/// Field ids of a request's view.
-fn view(request: &ItemRequest<'_>) -> View {
-    match &request.view {
-        Some(Wanted::Fids(fids)) => Some(fids.iter().flatten().collect()),
-        _ => None,
+impl Market {
+    /// Field ids of a request's view. Those of a batch's streams are one and the same.
+    fn view(&mut self, request: &ItemRequest<'_>) -> View {
+        let Some(Wanted::Fids(fids)) = &request.view else { return None };
+        let fids = || fids.iter().flatten();
+        if !self.last_view.as_ref().is_some_and(|last| fids().eq(last.iter().copied())) {
+            self.last_view = Some(fids().collect());
+        }
+        self.last_view.clone()
     }
 }
 

@@ -354,8 +354,8 @@ mod tests {
     fn streams_of_an_item_are_found_whichever_are_closed() {
         let ([one, two], streams, mut board) = (connections(), streams(6), Board::default());
         for (fid, stream) in (0..).zip(&streams) {
-            board.open(one, *stream, name("A"), Some(Box::new([fid])));
-            board.open(two, *stream, name("A"), Some(Box::new([-fid])));
+            board.open(one, *stream, name("A"), Some(Rc::new([fid])));
+            board.open(two, *stream, name("A"), Some(Rc::new([-fid])));
         }
         for closed in [0, 5, 2] {
             board.close(one, streams[closed]);
