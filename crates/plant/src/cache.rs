@@ -9,7 +9,15 @@
 //! | container | a refresh without CLEAR_CACHE, an update |
 //! |---|---|
 //! | field list | by field; fields that are not there yet are added |
+//! | element list | by name |
+//! | filter list | by id: SET replaces, UPDATE folds into what is there, CLEAR leaves the id, empty |
+//! | map | by key: ADD adds, or folds into what is there; UPDATE folds into what is there; DELETE takes out |
+//! | vector | by index: SET replaces, UPDATE folds into what is there, CLEAR leaves the index, empty; INSERT and DELETE of a sorted one move those above |
+//! | series | rows are appended |
 //! | bytes (OPAQUE, XML, JSON, ANSI_PAGE), messages | replaced |
+//!
+//! Summaries and the data of entries are folded as containers of their own; containers in fields and elements are values,
+//! and replaced. Set data is kept as standard data. An update of an entry that is not there is passed by.
 //!
 //! A refresh with CLEAR_CACHE begins the image anew. Text of a field whose type the service's dictionary gives as
 //! RMTES_STRING may be a partial update, which is applied to the text that is there. An update moves the old value of a
@@ -54,10 +62,12 @@
 
 mod body;
 mod fields;
+mod fold;
 mod image;
 mod item;
 mod limits;
 mod record;
+mod rows;
 mod shape;
 
 use std::hash::BuildHasher;
@@ -114,6 +124,8 @@ pub struct Cache {
     /// Places in `dictionaries`, by service.
     services: Vec<(u16, u16)>,
     scratch: Scratch,
+    /// Room for what is being folded.
+    rooms: Vec<Vec<u8>>,
     /// Bytes of all items' labels and bodies.
     held: usize,
     counters: CacheCounters,
@@ -133,6 +145,7 @@ impl Cache {
             dictionaries: Vec::new(),
             services: Vec::new(),
             scratch: Scratch::default(),
+            rooms: Vec::new(),
             held: 0,
             counters: CacheCounters::default(),
         }
@@ -220,6 +233,7 @@ impl Cache {
                 scratch: &mut self.scratch,
                 limits: &self.limits,
                 words: words(&self.dictionaries, item.dictionary),
+                rooms: &mut self.rooms,
             };
             let ripples = !said.has(flag::DO_NOT_RIPPLE);
             let applied = item.body.apply(item.container, message.payload(), ripples, &mut tools);
@@ -293,6 +307,7 @@ impl Cache {
             scratch: &mut self.scratch,
             limits: &self.limits,
             words: words(&self.dictionaries, dictionary),
+            rooms: &mut self.rooms,
         };
         if begins {
             // In a body of its own, so that a fault leaves the old one as it was.
@@ -307,7 +322,11 @@ impl Cache {
             item.container = header.container;
             item.dictionary = dictionary;
         } else if header.container != DataType::NO_DATA {
-            item.body.apply(header.container, payload, false, &mut tools)?;
+            let applied = item.body.apply(header.container, payload, false, &mut tools);
+            if applied.is_err() {
+                self.held = self.held - before + item.bytes();
+                applied?;
+            }
         }
         item.note_refresh(header);
         item.seq = seq;

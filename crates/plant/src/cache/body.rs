@@ -3,9 +3,14 @@
 use tapeline_omm::FieldList;
 use tapeline_omm::rwf::{DataType, SetDefinitions};
 
+use super::fold::{Folding, check};
 use super::limits::{Limits, Refused};
 use super::record::{Record, Scratch, Words};
+use super::rows::Rows;
 use super::shape::Shapes;
+
+/// Room that is kept from one message to the next: what larger images need is given back.
+const MOST_KEPT: usize = 1 << 17;
 
 /// The data of an image.
 #[derive(Debug)]
@@ -14,8 +19,11 @@ pub(super) enum Body {
     None,
     /// A field list.
     Record(Record),
-    /// Bytes that are replaced as a whole: OPAQUE, XML, JSON, ANSI_PAGE, a message, and types that are not known.
-    Whole(Vec<u8>),
+    /// A map, a vector or a series.
+    Rows(Box<Rows>),
+    /// All else, as the wire has it: element lists and filter lists, folded; and what is replaced as a whole, OPAQUE, XML,
+    /// JSON, ANSI_PAGE, messages and types that are not known.
+    Bytes(Vec<u8>),
 }
 
 /// What applying works with.
@@ -24,6 +32,18 @@ pub(super) struct Tools<'t> {
     pub(super) scratch: &'t mut Scratch,
     pub(super) limits: &'t Limits,
     pub(super) words: Words<'t>,
+    pub(super) rooms: &'t mut Vec<Vec<u8>>,
+}
+
+impl Tools<'_> {
+    fn folding(&mut self) -> Folding<'_> {
+        Folding {
+            merging: &mut self.scratch.merging,
+            dictionary: self.words.map(|(_, dictionary)| dictionary),
+            limits: self.limits,
+            rooms: self.rooms,
+        }
+    }
 }
 
 impl Body {
@@ -33,7 +53,8 @@ impl Body {
         match self {
             Self::None => 0,
             Self::Record(record) => record.bytes(),
-            Self::Whole(bytes) => bytes.capacity(),
+            Self::Rows(rows) => rows.bytes(),
+            Self::Bytes(bytes) => bytes.capacity(),
         }
     }
 
@@ -48,7 +69,7 @@ impl Body {
     ///
     /// # Errors
     ///
-    /// Nothing has changed then.
+    /// Nothing has changed then, unless it is for a limit.
     pub(super) fn apply(
         &mut self,
         container: DataType,
@@ -68,18 +89,44 @@ impl Body {
                 let Self::Record(record) = self else { return Ok(()) };
                 record.apply((&list, bytes), ripples, tools.words, tools.shapes, tools.scratch)
             }
+            // Without bytes it is blank, which says nothing.
+            DataType::MAP | DataType::VECTOR | DataType::SERIES if bytes.is_empty() => Ok(()),
+            DataType::MAP | DataType::VECTOR | DataType::SERIES => {
+                check(container, bytes, &SetDefinitions::NONE, 0)?;
+                if !matches!(self, Self::Rows(_)) {
+                    *self = Self::Rows(Box::default());
+                }
+                let Self::Rows(rows) = self else { return Ok(()) };
+                if let Some((image, update)) = rows.mismatch(container, bytes)? {
+                    return Err(Refused::Mismatch { image, update });
+                }
+                rows.apply(container, bytes, &mut tools.folding())
+            }
             _ => {
-                let limit = tools.limits.image_bytes;
-                if bytes.len() > limit {
-                    return Err(Refused::Limit { what: "bytes of an image", limit });
+                check(container, bytes, &SetDefinitions::NONE, 0)?;
+                let most = tools.limits.image_bytes;
+                let mut folded = tools.rooms.pop().unwrap_or_default();
+                folded.clear();
+                let old = if let Self::Bytes(old) = self { &old[..] } else { &[] };
+                let new = (bytes, &SetDefinitions::NONE);
+                let mut done = tools.folding().fold(container, old, new, most, &mut folded);
+                if let Err(Refused::Limit { what, limit }) = &mut done
+                    && *limit == most
+                {
+                    *what = "bytes of an image";
                 }
-                if let Self::Whole(whole) = self {
-                    whole.clear();
-                    whole.extend_from_slice(bytes);
-                } else {
-                    *self = Self::Whole(bytes.to_vec());
+                match (done.is_ok(), &mut *self) {
+                    (false, _) => {}
+                    (true, Self::Bytes(old)) => {
+                        old.clear();
+                        old.extend_from_slice(&folded);
+                    }
+                    (true, body) => *body = Self::Bytes(folded.clone()),
                 }
-                Ok(())
+                if folded.capacity() <= MOST_KEPT {
+                    tools.rooms.push(folded);
+                }
+                done
             }
         }
     }

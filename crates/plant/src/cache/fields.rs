@@ -23,6 +23,16 @@ pub(super) struct Walk<'a> {
     at: usize,
 }
 
+/// The entries of a list that was written here, which has standard data alone; none of no list.
+pub(super) fn entries_of(list: &[u8]) -> &[u8] {
+    // The flag of an info block, whose length follows; then the count.
+    let head = match list {
+        [flags, info, ..] if flags & 1 != 0 => 2 + usize::from(*info) + 2,
+        _ => 3,
+    };
+    list.get(head..).unwrap_or_default()
+}
+
 /// One entry of a [`Walk`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {

@@ -1,12 +1,15 @@
 //! An image, read and given out.
 
-use tapeline_omm::rwf::{DataState, DataType, Info, Key, Qos, RefreshHeader, State, flags};
-use tapeline_omm::{Fid, FieldListEncoder, Refused};
+use tapeline_omm::rwf::{
+    DataState, DataType, ElementList, ElementListEncoder, Info, Key, Qos, RefreshHeader, State, flags,
+};
+use tapeline_omm::{Fid, FieldList, FieldListEncoder, Refused};
 
 use super::body::Body;
-use super::fields::{Walk, walk};
+use super::fields::{entries_of, walk};
 use super::item::{Item, ItemKey, Progress};
 use super::record::Record;
+use super::rows::Rows;
 use crate::Seq;
 
 /// The image of an item: what the cache knows of it.
@@ -25,14 +28,44 @@ pub enum View<'v> {
     All,
     /// These fields, of those that are there.
     Fields(&'v [Fid]),
+    /// The elements of these names, of those that are there.
+    Elements(&'v [&'v [u8]]),
 }
 
 impl View<'_> {
-    fn has_field(&self, fid: Fid) -> bool {
-        match self {
-            Self::Fields(fids) => fids.contains(&fid),
-            Self::All => true,
+    /// Writes what is wanted of a container that was folded here.
+    pub(super) fn write(&self, container: DataType, bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+        match (self, container) {
+            (Self::Fields(_), DataType::FIELD_LIST) => {
+                let info = FieldList::parse(bytes).ok().and_then(|list| list.info());
+                self.write_fields(info, entries_of(bytes), room)
+            }
+            (Self::Elements(names), DataType::ELEMENT_LIST) => {
+                // What was folded here can be read.
+                let Ok(list) = ElementList::parse(bytes) else { return Ok(0) };
+                let mut out = match list.number() {
+                    Some(number) => ElementListEncoder::with_number(room, number)?,
+                    None => ElementListEncoder::new(room)?,
+                };
+                for element in list.iter().flatten().filter(|element| names.contains(&element.name)) {
+                    out.raw(element.name, element.data_type, element.data)?;
+                }
+                Ok(out.finish())
+            }
+            _ => copy(bytes, room),
         }
+    }
+
+    fn write_fields(&self, info: Option<Info>, entries: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+        let Self::Fields(fids) = self else { return Ok(0) };
+        let mut list = match info {
+            Some(info) => FieldListEncoder::with_info(room, info)?,
+            None => FieldListEncoder::new(room)?,
+        };
+        for entry in walk(entries).filter(|entry| fids.contains(&entry.fid)) {
+            list.raw(entry.fid, entry.data)?;
+        }
+        Ok(list.finish())
     }
 }
 
@@ -127,7 +160,7 @@ impl<'c> Image<'c> {
     /// The image as refreshes: as many as the room of the caller makes it.
     #[must_use]
     pub const fn parts<'v>(&self, answer: Answer<'v>) -> Parts<'c, 'v> {
-        Parts { item: self.item, answer, is_done: false }
+        Parts { item: self.item, answer, next: 0, part: 0, is_done: false }
     }
 }
 
@@ -136,6 +169,9 @@ impl<'c> Image<'c> {
 pub struct Parts<'c, 'v> {
     item: &'c Item,
     answer: Answer<'v>,
+    /// The first row of the next part.
+    next: usize,
+    part: u16,
     is_done: bool,
 }
 
@@ -150,16 +186,41 @@ impl Parts<'_, '_> {
         if self.is_done {
             return Ok(None);
         }
-        let len = self.header(None).encode_with(out, |room| match &self.item.body {
-            Body::None => Ok(0),
+        if let Body::Rows(rows) = &self.item.body {
+            return self.write_rows(rows, out).map(Some);
+        }
+        let len = self.header(None, true).encode_with(out, |room| match &self.item.body {
             Body::Record(record) => write_record(record, &self.answer.view, room),
-            Body::Whole(bytes) => copy(bytes, room),
+            Body::Bytes(bytes) => self.answer.view.write(self.item.container, bytes, room),
+            Body::Rows(_) | Body::None => Ok(0),
         })?;
         self.is_done = true;
         Ok(Some(len))
     }
 
-    fn header(&self, part: Option<u16>) -> RefreshHeader<'_> {
+    /// Parts have numbers where there are several, which the first one does not know before it is written.
+    fn write_rows(&mut self, rows: &Rows, out: &mut [u8]) -> Result<usize, Refused> {
+        let write = |out: &mut [u8], part, is_last| {
+            let mut next = 0;
+            let len = self.header(part, is_last).encode_with(out, |room| {
+                let (len, behind) = rows.write(self.next, &self.answer.view, room)?;
+                next = behind;
+                Ok(len)
+            });
+            len.map(|len| (len, next))
+        };
+        let (mut len, mut next) = write(out, (self.next > 0).then_some(self.part), true)?;
+        if next < rows.len() {
+            (len, next) = write(out, Some(self.part), false)?;
+        }
+        self.is_done = next == rows.len();
+        self.next = next;
+        // A u15 on the wire: parts beyond keep the last number there is.
+        self.part = (self.part + 1).min(0x7FFF);
+        Ok(len)
+    }
+
+    fn header(&self, part: Option<u16>, is_last: bool) -> RefreshHeader<'_> {
         let image = Image::new(self.item);
         let mut header = RefreshHeader::new(
             self.item.domain,
@@ -167,7 +228,12 @@ impl Parts<'_, '_> {
             self.answer.state.unwrap_or_else(|| image.state()),
             image.container(),
         );
-        header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+        if is_last {
+            header.flags |= flags::refresh::REFRESH_COMPLETE;
+        }
+        if self.next == 0 {
+            header.flags |= flags::refresh::CLEAR_CACHE;
+        }
         if self.answer.is_solicited {
             header.flags |= flags::refresh::SOLICITED;
         }
@@ -187,19 +253,16 @@ fn copy(bytes: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
 }
 
 fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usize, Refused> {
-    let wanted = |entries: Walk<'_>| entries.filter(|entry| view.has_field(entry.fid)).count();
-    let count = if *view == View::All { record.len() } else { wanted(walk(record.entries())) };
+    if let View::Fields(_) = view {
+        return view.write_fields(record.info(), record.entries(), room);
+    }
+    // All entries are as they go out, so they go out at once.
     let head = list_head(record.info(), room)?;
-    let (count_at, mut at) = (head, head + 2);
+    let entries = head + 2;
     // At most 21,845.
-    room.get_mut(count_at..at).ok_or(Refused::Full)?.copy_from_slice(&(count as u16).to_be_bytes());
-    if *view == View::All {
-        return Ok(at + copy(record.entries(), room.get_mut(at..).unwrap_or_default())?);
-    }
-    for entry in walk(record.entries()).filter(|entry| view.has_field(entry.fid)) {
-        at += copy(entry.bytes, room.get_mut(at..).unwrap_or_default())?;
-    }
-    Ok(at)
+    let count = (record.len() as u16).to_be_bytes();
+    room.get_mut(head..entries).ok_or(Refused::Full)?.copy_from_slice(&count);
+    Ok(entries + copy(record.entries(), room.get_mut(entries..).unwrap_or_default())?)
 }
 
 /// The head of a field list up to its count: the length of what the encoder writes but for the two bytes of the count.

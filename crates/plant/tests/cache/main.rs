@@ -1,6 +1,16 @@
-//! The cache against a simple model, and at its limits.
+//! The cache against a simple model, on golden messages, on damaged ones, and at its limits.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
+#[path = "../../../feed/tests/mutations/mod.rs"]
+mod mutations;
+#[path = "../shared_data/mod.rs"]
+mod shared_data;
+
+mod containers;
+mod holds;
 mod images;
 mod lists;
 mod messages;
+mod model;
+mod vectors;

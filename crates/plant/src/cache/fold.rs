@@ -1,0 +1,364 @@
+//! Containers that are folded as bytes: lists, filter lists, all that stands in entries.
+//!
+//! What is kept is a container as the wire has it, its values standard data, its entries those of an image: whatever was
+//! sent to bring it about is gone.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use tapeline_omm::rwf::{
+    DEPTH_LIMIT, DataType, Element, ElementList, ElementListEncoder, FilterAction, FilterEntry, FilterList,
+    FilterListEncoder, FilterListHead, Map, MessageView, Rmtes, Series, SetDefinitions, Vector,
+};
+use tapeline_omm::{Dictionary, FieldList, FieldListEncoder};
+
+use super::fields::{self, MOST_BYTES, Merging};
+use super::limits::{Limits, Refused};
+use super::rows::Rows;
+
+/// What folding works with.
+pub(super) struct Folding<'t> {
+    pub(super) merging: &'t mut Merging,
+    pub(super) dictionary: Option<&'t Dictionary>,
+    pub(super) limits: &'t Limits,
+    /// Room for what is being folded, one for each level, kept from one message to the next.
+    pub(super) rooms: &'t mut Vec<Vec<u8>>,
+}
+
+/// Reads all of a container, and of those in it, so that nothing is found wrong when half of it is applied.
+///
+/// # Errors
+///
+/// [`Refused::Malformed`], [`Refused::Undefined`], [`Refused::TooDeep`].
+pub(super) fn check<'a>(
+    data_type: DataType,
+    bytes: &'a [u8],
+    sets: &SetDefinitions<'a>,
+    depth: usize,
+) -> Result<(), Refused> {
+    if depth >= DEPTH_LIMIT {
+        return Err(Refused::TooDeep);
+    }
+    let below = depth + 1;
+    match data_type {
+        DataType::FIELD_LIST => {
+            let list = FieldList::parse_with(bytes, sets)?;
+            if list.set_data().is_some() && list.set_definition().is_none() {
+                return Err(Refused::Undefined);
+            }
+            for field in list.typed() {
+                if let (field, Some(data_type)) = field?
+                    && data_type.base() != data_type
+                {
+                    fields::standard(data_type, field.data, &mut [0; 16])?;
+                }
+            }
+        }
+        DataType::ELEMENT_LIST => {
+            let list = ElementList::parse_with(bytes, sets)?;
+            if list.set_data().is_some() && list.set_definition().is_none() {
+                return Err(Refused::Undefined);
+            }
+            for element in list {
+                let element = element?;
+                if element.data_type.base() != element.data_type {
+                    fields::standard(element.data_type, element.data, &mut [0; 16])?;
+                }
+            }
+        }
+        // Without bytes they are no container, but a blank.
+        _ if bytes.is_empty() => {}
+        DataType::FILTER_LIST => {
+            let list = FilterList::parse(bytes)?;
+            for entry in list {
+                let entry = entry?;
+                let data_type = entry.container.unwrap_or(list.head().container);
+                check(data_type, entry.data, &SetDefinitions::NONE, below)?;
+            }
+        }
+        DataType::MAP => {
+            let map = Map::parse(bytes)?;
+            let (sets, container) = (map.sets()?, map.head().container);
+            if let Some(summary) = map.head().summary {
+                check(container, summary, &sets, below)?;
+            }
+            for entry in map {
+                check(container, entry?.data, &sets, below)?;
+            }
+        }
+        DataType::VECTOR => {
+            let vector = Vector::parse(bytes)?;
+            let (sets, container) = (vector.sets()?, vector.head().container);
+            if let Some(summary) = vector.head().summary {
+                check(container, summary, &sets, below)?;
+            }
+            for entry in vector {
+                check(container, entry?.data, &sets, below)?;
+            }
+        }
+        DataType::SERIES => {
+            let series = Series::parse(bytes)?;
+            let (sets, container) = (series.sets()?, series.head().container);
+            if let Some(summary) = series.head().summary {
+                check(container, summary, &sets, below)?;
+            }
+            for entry in series {
+                check(container, entry?, &sets, below)?;
+            }
+        }
+        // It is kept as it is; whoever reads it looks into it.
+        DataType::MSG => {
+            MessageView::parse(bytes)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+impl Folding<'_> {
+    /// Appends to `out` what `new` makes of `old`; there may be no old one, which is no bytes. `most` is how many bytes it
+    /// may have.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Limit`], if `new` was [checked](check). `out` is then of no use.
+    pub(super) fn fold<'a>(
+        &mut self,
+        data_type: DataType,
+        old: &[u8],
+        (new, sets): (&'a [u8], &SetDefinitions<'a>),
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let start = out.len();
+        match data_type {
+            DataType::FIELD_LIST => self.fold_fields(old, (new, sets), out)?,
+            DataType::ELEMENT_LIST => fold_elements(old, (new, sets), most, out)?,
+            // Without bytes it is blank, which says nothing.
+            DataType::FILTER_LIST | DataType::MAP | DataType::VECTOR | DataType::SERIES if new.is_empty() => {
+                out.extend_from_slice(old);
+            }
+            DataType::FILTER_LIST => self.fold_filters(old, new, most, out)?,
+            DataType::MAP | DataType::VECTOR | DataType::SERIES => {
+                // Seldom: containers of entries in entries. They are taken apart and put together again.
+                let mut rows = Rows::default();
+                if !old.is_empty() && rows.takes(data_type, old)? {
+                    rows.apply(data_type, old, self)?;
+                }
+                if !rows.takes(data_type, new)? {
+                    rows = Rows::default();
+                }
+                rows.apply(data_type, new, self)?;
+                rows.put(most, out)?;
+            }
+            _ => out.extend_from_slice(new),
+        }
+        if out.len() - start > most {
+            return Err(Refused::Limit { what: "bytes of an entry", limit: most });
+        }
+        Ok(())
+    }
+
+    fn fold_fields<'a>(
+        &mut self,
+        old: &[u8],
+        (new, sets): (&'a [u8], &SetDefinitions<'a>),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        let list = FieldList::parse_with(new, sets)?;
+        let old_list = FieldList::parse(old)?;
+        let mut head = [0; 16];
+        // The encoder has room enough, and dictionaries whose number came on the wire have one that it takes.
+        let written = match list.info().or(old_list.info()) {
+            Some(info) => FieldListEncoder::with_info(&mut head, info).map(FieldListEncoder::finish),
+            None => FieldListEncoder::new(&mut head).map(FieldListEncoder::finish).map_err(Into::into),
+        };
+        out.extend_from_slice(head.get(..written.unwrap_or(0)).unwrap_or_default());
+        let start = out.len();
+        let old_entries = fields::entries_of(old);
+        self.merging.merge(old_entries, (&list, new), &[], self.dictionary, out)?;
+        // At most 21,845: each takes three bytes of 65,535.
+        let count = fields::walk(out.get(start..).unwrap_or_default()).count() as u16;
+        if let Some(place) = start.checked_sub(2).and_then(|at| out.get_mut(at..start)) {
+            place.copy_from_slice(&count.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    fn fold_filters(
+        &mut self,
+        old: &[u8],
+        new: &[u8],
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refused> {
+        struct Filter<'a> {
+            id: u8,
+            container: DataType,
+            permission: Option<&'a [u8]>,
+            /// Cleared entries are there without data.
+            data: Option<Vec<u8>>,
+        }
+        let list = FilterList::parse(new)?;
+        let mut filters: Vec<Filter<'_>> = Vec::new();
+        let old = if old.is_empty() { None } else { Some(FilterList::parse(old)?) };
+        let head_container = old.map_or(list.head().container, |old| old.head().container);
+        for entry in old.iter().flat_map(FilterList::iter) {
+            let entry = entry?;
+            filters.push(Filter {
+                id: entry.id,
+                container: entry.container.unwrap_or(head_container),
+                permission: entry.permission_data,
+                data: (entry.action != FilterAction::CLEAR).then(|| entry.data.to_vec()),
+            });
+        }
+        for entry in list {
+            let entry = entry?;
+            let container = entry.container.unwrap_or(list.head().container);
+            let place = filters.iter().position(|filter| filter.id == entry.id);
+            let mut folded = Vec::new();
+            match (entry.action, place.and_then(|place| filters.get_mut(place))) {
+                (FilterAction::CLEAR, Some(filter)) => {
+                    filter.data = None;
+                    filter.permission = entry.permission_data.or(filter.permission);
+                }
+                (FilterAction::CLEAR, None) => {
+                    filters.push(Filter {
+                        id: entry.id,
+                        container,
+                        permission: entry.permission_data,
+                        data: None,
+                    });
+                }
+                (FilterAction::UPDATE, Some(filter)) if filter.container == container => {
+                    let before = filter.data.as_deref().unwrap_or_default();
+                    self.fold(
+                        container,
+                        before,
+                        (entry.data, &SetDefinitions::NONE),
+                        MOST_BYTES,
+                        &mut folded,
+                    )?;
+                    filter.data = Some(folded);
+                    filter.permission = entry.permission_data.or(filter.permission);
+                }
+                (FilterAction::SET, filter) => {
+                    self.fold(container, &[], (entry.data, &SetDefinitions::NONE), MOST_BYTES, &mut folded)?;
+                    let set = Filter {
+                        id: entry.id,
+                        container,
+                        permission: entry.permission_data,
+                        data: Some(folded),
+                    };
+                    match filter {
+                        Some(filter) => *filter = set,
+                        None => filters.push(set),
+                    }
+                }
+                // An update of what was never set "can be ignored" (`rsslFilterList.h`), and so can actions that there
+                // are not.
+                _ => {}
+            }
+        }
+        let head = FilterListHead {
+            container: head_container,
+            count_hint: None,
+            permission_data: filters.iter().any(|filter| filter.permission.is_some()),
+        };
+        let room =
+            filters.iter().map(|filter| filter_len(filter.permission, filter.data.as_deref())).sum::<usize>()
+                + 8;
+        write(room, most, out, |room| {
+            let mut encoder = FilterListEncoder::new(room, &head)?;
+            for filter in &filters {
+                encoder.entry(&FilterEntry {
+                    action: if filter.data.is_some() { FilterAction::SET } else { FilterAction::CLEAR },
+                    id: filter.id,
+                    container: (filter.container != head.container).then_some(filter.container),
+                    permission_data: filter.permission,
+                    data: filter.data.as_deref().unwrap_or_default(),
+                })?;
+            }
+            Ok(encoder.finish())
+        })
+    }
+}
+
+fn filter_len(permission: Option<&[u8]>, data: Option<&[u8]>) -> usize {
+    permission.map_or(0, <[u8]>::len) + data.map_or(0, <[u8]>::len) + 8
+}
+
+fn fold_elements<'a>(
+    old: &[u8],
+    (new, sets): (&'a [u8], &SetDefinitions<'a>),
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Refused> {
+    let list = ElementList::parse_with(new, sets)?;
+    let old_list = ElementList::parse(old)?;
+    struct Named<'a> {
+        name: &'a [u8],
+        data_type: DataType,
+        data: Cow<'a, [u8]>,
+    }
+    let mut elements: Vec<Named<'_>> = Vec::new();
+    let mut places: HashMap<&[u8], usize> = HashMap::new();
+    let mut room = 16;
+    for element in old_list.iter().chain(list.iter()) {
+        let Element { name, data_type, data } = element?;
+        let place = *places.entry(name).or_insert(elements.len());
+        let before = elements.get(place).map_or(&[][..], |known| &known.data);
+        let data = if data_type.base() != data_type {
+            Cow::Owned(fields::standard(data_type, data, &mut [0; 16])?.to_vec())
+        } else if data_type == DataType::RMTES_STRING
+            && fields::may_be_partial(data)
+            && Rmtes(data).is_partial()
+        {
+            let mut text = Vec::new();
+            let len = fields::apply_partial(&mut text, fields::UNSAID_ROOM, before, data).len();
+            text.truncate(len);
+            Cow::Owned(text)
+        } else {
+            Cow::Borrowed(data)
+        };
+        room += name.len() + data.len() + 8;
+        // What a set says in few bytes may be long in the end.
+        if room > most.saturating_mul(4).saturating_add(64) {
+            return Err(Refused::Limit { what: "bytes of an entry", limit: most });
+        }
+        let element = Named { name, data_type: data_type.base(), data };
+        match elements.get_mut(place) {
+            Some(known) => *known = element,
+            None => elements.push(element),
+        }
+    }
+    write(room, most, out, |room| {
+        let mut encoder = match list.number().or(old_list.number()) {
+            Some(number) => ElementListEncoder::with_number(room, number)?,
+            None => ElementListEncoder::new(room)?,
+        };
+        for Named { name, data_type, data } in &elements {
+            encoder.raw(name, *data_type, data)?;
+        }
+        Ok(encoder.finish())
+    })
+}
+
+/// Appends what an encoder writes into so much room.
+pub(super) fn write(
+    room: usize,
+    most: usize,
+    out: &mut Vec<u8>,
+    encode: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm::Refused>,
+) -> Result<(), Refused> {
+    let start = out.len();
+    out.resize(start + room, 0);
+    match encode(out.get_mut(start..).unwrap_or_default()) {
+        Ok(len) => {
+            out.truncate(start + len);
+            Ok(())
+        }
+        // More entries than a count says, or more bytes than a length does.
+        Err(_) => Err(Refused::Limit { what: "bytes of an entry", limit: most }),
+    }
+}

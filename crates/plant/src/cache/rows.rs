@@ -1,0 +1,446 @@
+//! Maps, vectors and series: entries that come, change and go one by one.
+//!
+//! Each entry is a piece of memory of its own: its key, its permission data, its data. The entries of a map are found by
+//! hash, those of a vector by search, as they are in the order of their indexes.
+
+mod given;
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use tapeline_omm::rwf::{
+    DataType, Map, MapAction, MapHead, Series, SeriesHead, SetDefinitions, Vector, VectorAction, VectorHead,
+};
+use tapeline_omm::{Fid, Malformed};
+
+use super::fields::MOST_BYTES;
+use super::fold::Folding;
+use super::limits::Refused;
+
+/// Bytes that a summary may have: its length is a u15.
+const MOST_SUMMARY: usize = 0x7FFF;
+/// The largest index of a vector: it is a u30.
+const MOST_INDEX: u32 = 0x3FFF_FFFF;
+
+/// Which of the three it is, and what its head says of the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    Map {
+        key_type: DataType,
+        key_fid: Option<Fid>,
+    },
+    Vector {
+        sorting: bool,
+    },
+    #[default]
+    Series,
+}
+
+/// The entries of a map, a vector or a series.
+#[derive(Debug)]
+pub(super) struct Rows {
+    kind: Kind,
+    /// Type of the summary and of all data; NO_DATA until something says otherwise.
+    container: DataType,
+    summary: Option<Vec<u8>>,
+    rows: Vec<Row>,
+    /// Places in `rows` of a map's keys.
+    index: HashTable<u32>,
+    hasher: RandomState,
+    /// Bytes of the rows' own memory.
+    held: usize,
+}
+
+/// An entry.
+#[derive(Debug, Default)]
+struct Row {
+    /// Key, permission data, data.
+    bytes: Vec<u8>,
+    key: u16,
+    permission: u16,
+    has_permission: bool,
+    /// Of a vector: there, but cleared.
+    is_blank: bool,
+    /// Of a vector.
+    index: u32,
+}
+
+impl Row {
+    fn new(key: &[u8], index: u32) -> Self {
+        // Keys and permission data have lengths of u15.
+        Self { bytes: key.to_vec(), key: key.len() as u16, index, ..Self::default() }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.bytes.get(..self.key.into()).unwrap_or_default()
+    }
+
+    fn data_at(&self) -> usize {
+        usize::from(self.key) + usize::from(self.permission)
+    }
+
+    fn permission(&self) -> Option<&[u8]> {
+        let bytes = self.bytes.get(self.key.into()..self.data_at()).unwrap_or_default();
+        self.has_permission.then_some(bytes)
+    }
+
+    fn data(&self) -> &[u8] {
+        self.bytes.get(self.data_at()..).unwrap_or_default()
+    }
+
+    fn set(&mut self, permission: Option<&[u8]>, data: &[u8]) {
+        self.set_permission(permission);
+        self.bytes.truncate(self.data_at());
+        let missing = data.len().saturating_sub(self.bytes.capacity() - self.bytes.len());
+        if missing > 0 {
+            // A little more than is needed, as what has grown once does so again.
+            self.bytes.reserve_exact(data.len() + data.len() / 8);
+        }
+        self.bytes.extend_from_slice(data);
+        self.is_blank = false;
+    }
+
+    fn clear(&mut self, permission: Option<&[u8]>) {
+        self.set_permission(permission);
+        self.bytes.truncate(self.data_at());
+        self.is_blank = true;
+    }
+
+    /// Permission data that takes the place of the old, and of all behind it.
+    fn set_permission(&mut self, permission: Option<&[u8]>) {
+        if let Some(permission) = permission
+            && self.permission() != Some(permission)
+        {
+            self.bytes.truncate(self.key.into());
+            self.bytes.extend_from_slice(permission);
+            (self.permission, self.has_permission) = (permission.len() as u16, true);
+        }
+    }
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self {
+            kind: Kind::default(),
+            container: DataType::NO_DATA,
+            summary: None,
+            rows: Vec::new(),
+            index: HashTable::new(),
+            hasher: RandomState::default(),
+            held: 0,
+        }
+    }
+}
+
+/// What a message's head says of the entries.
+struct Said<'a> {
+    kind: Kind,
+    container: DataType,
+    summary: Option<&'a [u8]>,
+}
+
+impl<'a> Said<'a> {
+    fn of(data_type: DataType, bytes: &'a [u8]) -> Result<Self, Malformed> {
+        Ok(match data_type {
+            DataType::MAP => {
+                let MapHead { key_type, key_fid, container, summary, .. } = *Map::parse(bytes)?.head();
+                Self { kind: Kind::Map { key_type, key_fid }, container, summary }
+            }
+            DataType::VECTOR => {
+                let VectorHead { sorting, container, summary, .. } = *Vector::parse(bytes)?.head();
+                Self { kind: Kind::Vector { sorting }, container, summary }
+            }
+            _ => {
+                let SeriesHead { container, summary, .. } = *Series::parse(bytes)?.head();
+                Self { kind: Kind::Series, container, summary }
+            }
+        })
+    }
+}
+
+impl Rows {
+    /// Whether a message is of the same shape: the same kind of entries, keys and data. Where one has no data at all, as a
+    /// map of deletes may say of itself, that is no difference.
+    pub(super) fn takes(&self, data_type: DataType, bytes: &[u8]) -> Result<bool, Malformed> {
+        Ok(self.mismatch(data_type, bytes)?.is_none())
+    }
+
+    /// In what a message differs, if it does: what is here, and what it has.
+    pub(super) fn mismatch(
+        &self,
+        data_type: DataType,
+        bytes: &[u8],
+    ) -> Result<Option<(DataType, DataType)>, Malformed> {
+        let said = Said::of(data_type, bytes)?;
+        if self.is_new() {
+            return Ok(None);
+        }
+        if let (Kind::Map { key_type: here, .. }, Kind::Map { key_type: there, .. }) = (self.kind, said.kind)
+            && here != there
+        {
+            return Ok(Some((here, there)));
+        }
+        let differs = ![self.container, said.container].contains(&DataType::NO_DATA)
+            && self.container != said.container;
+        Ok(differs.then_some((self.container, said.container)))
+    }
+
+    fn is_new(&self) -> bool {
+        self.rows.is_empty() && self.summary.is_none()
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.rows.capacity() * size_of::<Row>()
+            + self.index.capacity() * (size_of::<u32>() + 1)
+            + self.summary.as_ref().map_or(0, Vec::capacity)
+            + self.held
+    }
+
+    /// Applies a container of the same type that was [checked](super::fold::check).
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Limit`]; part of it may be applied then.
+    pub(super) fn apply(
+        &mut self,
+        data_type: DataType,
+        bytes: &[u8],
+        folding: &mut Folding<'_>,
+    ) -> Result<(), Refused> {
+        let said = Said::of(data_type, bytes)?;
+        self.note(&said);
+        match data_type {
+            DataType::MAP => {
+                let map = Map::parse(bytes)?;
+                let sets = map.sets()?;
+                self.fold_summary(said.summary, &sets, folding)?;
+                for entry in map {
+                    let entry = entry?;
+                    let hash = self.hasher.hash_one(entry.key);
+                    let place = self.place_of(hash, entry.key);
+                    match (entry.action, place) {
+                        (MapAction::ADD | MapAction::UPDATE, Some(place)) => {
+                            self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
+                        }
+                        (MapAction::ADD, None) => {
+                            let place = self.push(Row::new(entry.key, 0), self.rows.len(), folding)?;
+                            self.note_key(hash, place);
+                            self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
+                        }
+                        (MapAction::DELETE, Some(place)) => self.delete_key(hash, place),
+                        // An update of what was never added "can be ignored" (`rsslMap.h`).
+                        _ => {}
+                    }
+                }
+            }
+            DataType::VECTOR => {
+                let vector = Vector::parse(bytes)?;
+                let sets = vector.sets()?;
+                self.fold_summary(said.summary, &sets, folding)?;
+                for entry in vector {
+                    let entry = entry?;
+                    self.apply_at(
+                        entry.index,
+                        entry.action,
+                        entry.permission_data,
+                        (entry.data, &sets),
+                        folding,
+                    )?;
+                }
+            }
+            _ => {
+                let series = Series::parse(bytes)?;
+                let sets = series.sets()?;
+                self.fold_summary(said.summary, &sets, folding)?;
+                for entry in series {
+                    let place = self.push(Row::default(), self.rows.len(), folding)?;
+                    self.fold_row(place, None, (entry?, &sets), folding)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, said: &Said<'_>) {
+        self.kind = match (self.kind, said.kind) {
+            (Kind::Map { key_fid: old, .. }, Kind::Map { key_type, key_fid }) => {
+                Kind::Map { key_type, key_fid: key_fid.or(old) }
+            }
+            (Kind::Vector { sorting: old }, Kind::Vector { sorting }) => {
+                Kind::Vector { sorting: sorting || old }
+            }
+            (_, kind) => kind,
+        };
+        if said.container != DataType::NO_DATA {
+            self.container = said.container;
+        }
+    }
+
+    fn fold_summary<'a>(
+        &mut self,
+        summary: Option<&'a [u8]>,
+        sets: &SetDefinitions<'a>,
+        folding: &mut Folding<'_>,
+    ) -> Result<(), Refused> {
+        let Some(new) = summary else { return Ok(()) };
+        let mut room = folding.rooms.pop().unwrap_or_default();
+        room.clear();
+        let old = self.summary.as_deref().unwrap_or_default();
+        let done = folding.fold(self.container, old, (new, sets), MOST_SUMMARY, &mut room);
+        if done.is_ok() {
+            let summary = self.summary.get_or_insert_default();
+            summary.clear();
+            summary.extend_from_slice(&room);
+        }
+        folding.rooms.push(room);
+        done
+    }
+
+    /// Folds the data of a message into a row.
+    fn fold_row<'a>(
+        &mut self,
+        place: usize,
+        permission: Option<&[u8]>,
+        new: (&'a [u8], &SetDefinitions<'a>),
+        folding: &mut Folding<'_>,
+    ) -> Result<(), Refused> {
+        let container = self.container;
+        let Some(row) = self.rows.get_mut(place) else { return Ok(()) };
+        let mut room = folding.rooms.pop().unwrap_or_default();
+        room.clear();
+        let done = folding.fold(container, row.data(), new, MOST_BYTES, &mut room);
+        if done.is_ok() {
+            let before = row.bytes.capacity();
+            row.set(permission, &room);
+            self.held = self.held - before + row.bytes.capacity();
+        }
+        folding.rooms.push(room);
+        done?;
+        self.check_bytes(folding)
+    }
+
+    fn check_bytes(&self, folding: &Folding<'_>) -> Result<(), Refused> {
+        let limit = folding.limits.image_bytes;
+        if self.bytes() <= limit { Ok(()) } else { Err(Refused::Limit { what: "bytes of an image", limit }) }
+    }
+
+    fn push(&mut self, row: Row, place: usize, folding: &Folding<'_>) -> Result<usize, Refused> {
+        let limit = folding.limits.entries;
+        if self.rows.len() >= limit {
+            return Err(Refused::Limit { what: "entries", limit });
+        }
+        self.held += row.bytes.capacity();
+        self.rows.insert(place.min(self.rows.len()), row);
+        // Also an entry without data takes memory.
+        self.check_bytes(folding)?;
+        Ok(place)
+    }
+
+    fn remove(&mut self, place: usize) {
+        if place < self.rows.len() {
+            self.held -= self.rows.remove(place).bytes.capacity();
+        }
+    }
+
+    fn place_of(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        let is_same = |place: &u32| self.rows.get(*place as usize).is_some_and(|row| row.key() == key);
+        self.index.find(hash, is_same).map(|place| *place as usize)
+    }
+
+    fn note_key(&mut self, hash: u64, place: usize) {
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        // Cannot cut: there are no more rows than `Limits::entries`, and memory for no more than u32::MAX.
+        self.index.insert_unique(hash, place as u32, |place| {
+            rows.get(*place as usize).map_or(0, |row| hasher.hash_one(row.key()))
+        });
+    }
+
+    /// Takes a map's row out; the last one takes its place.
+    fn delete_key(&mut self, hash: u64, place: usize) {
+        if let Ok(found) = self.index.find_entry(hash, |found| *found as usize == place) {
+            found.remove();
+        }
+        let last = self.rows.len() - 1;
+        if place != last
+            && let Some(row) = self.rows.get(last)
+        {
+            let hash = self.hasher.hash_one(row.key());
+            if let Some(found) = self.index.find_mut(hash, |found| *found as usize == last) {
+                *found = place as u32;
+            }
+        }
+        self.held -= self.rows.swap_remove(place).bytes.capacity();
+    }
+
+    /// An entry of a vector. A vector that cannot be sorted has no INSERT and DELETE; as other entries must not move there,
+    /// they are taken for SET and for the end of the entry.
+    fn apply_at<'a>(
+        &mut self,
+        index: u32,
+        action: VectorAction,
+        permission: Option<&[u8]>,
+        new: (&'a [u8], &SetDefinitions<'a>),
+        folding: &mut Folding<'_>,
+    ) -> Result<(), Refused> {
+        let sorting = self.kind == Kind::Vector { sorting: true };
+        let found = self.rows.binary_search_by_key(&index, |row| row.index);
+        match (action, found) {
+            (VectorAction::UPDATE, Ok(place)) => self.fold_row(place, permission, new, folding)?,
+            (VectorAction::INSERT, Ok(place) | Err(place)) if sorting => {
+                self.shift(place, 1)?;
+                let place = self.push(Row::new(&[], index), place, folding)?;
+                self.fold_row(place, permission, new, folding)?;
+            }
+            (VectorAction::SET | VectorAction::INSERT, found) => {
+                let place = match found {
+                    Ok(place) => {
+                        if let Some(row) = self.rows.get_mut(place) {
+                            // Nothing of the old one is left, its permission data neither.
+                            row.bytes.clear();
+                            (row.permission, row.has_permission) = (0, false);
+                        }
+                        place
+                    }
+                    Err(place) => self.push(Row::new(&[], index), place, folding)?,
+                };
+                self.fold_row(place, permission, new, folding)?;
+            }
+            (VectorAction::CLEAR, found) => {
+                let place = match found {
+                    Ok(place) => place,
+                    Err(place) => self.push(Row::new(&[], index), place, folding)?,
+                };
+                if let Some(row) = self.rows.get_mut(place) {
+                    let before = row.bytes.capacity();
+                    row.clear(permission);
+                    self.held = self.held - before + row.bytes.capacity();
+                }
+            }
+            (VectorAction::DELETE, Ok(place)) => {
+                self.remove(place);
+                if sorting {
+                    self.shift(place, -1)?;
+                }
+            }
+            // Also where there is none at the index, those above it move down.
+            (VectorAction::DELETE, Err(place)) if sorting => self.shift(place, -1)?,
+            // An update of what was never set "can be ignored" (`rsslVector.h`).
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Moves the indexes from a row on.
+    fn shift(&mut self, from: usize, by: i32) -> Result<(), Refused> {
+        if by > 0 && self.rows.last().is_some_and(|row| row.index == MOST_INDEX) && from < self.rows.len() {
+            return Err(Refused::Limit { what: "indexes", limit: MOST_INDEX as usize });
+        }
+        for row in self.rows.get_mut(from..).unwrap_or_default() {
+            row.index = row.index.saturating_add_signed(by);
+        }
+        Ok(())
+    }
+}

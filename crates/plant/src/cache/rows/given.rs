@@ -1,0 +1,132 @@
+//! Maps, vectors and series as they are given out: images, in one part or several.
+
+use tapeline_omm::rwf::{
+    MapAction, MapEncoder, MapEntry, MapHead, SeriesEncoder, SeriesHead, VectorAction, VectorEncoder,
+    VectorEntry, VectorHead,
+};
+
+use super::super::fold;
+use super::super::limits::Refused;
+use super::{Kind, Row, Rows};
+use crate::cache::image::View;
+
+impl Rows {
+    /// Appends all of it as one container, for an entry of another.
+    pub(in super::super) fn put(&self, most: usize, out: &mut Vec<u8>) -> Result<(), Refused> {
+        let rows = self.rows.iter().map(|row| row.bytes.len() + 16).sum::<usize>();
+        let room = rows + self.summary.as_ref().map_or(0, Vec::len) + 32;
+        fold::write(room, most, out, |room| {
+            let (len, next) = self.write(0, &View::All, room)?;
+            if next == self.rows.len() { Ok(len) } else { Err(tapeline_omm::Refused::Full) }
+        })
+    }
+
+    /// Writes the rows from `from` on, as many as have room; returns the length, and which row is next. The summary and the
+    /// number of all rows stand in the first part alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`](tapeline_omm::Refused::Full) where not one row has room.
+    pub(in super::super) fn write(
+        &self,
+        from: usize,
+        view: &View<'_>,
+        room: &mut [u8],
+    ) -> Result<(usize, usize), tapeline_omm::Refused> {
+        let is_first = from == 0;
+        let permission_data = self.rows.iter().any(|row| row.has_permission);
+        let mut summary = Vec::new();
+        if let Some(all) = self.summary.as_deref().filter(|_| is_first) {
+            summary.resize(all.len() + 16, 0);
+            let len = view.write(self.container, all, &mut summary)?;
+            summary.truncate(len);
+        }
+        let summary = self.summary.is_some().then_some(&summary[..]).filter(|_| is_first);
+        // A hint ends at a u30; there are not as many rows.
+        let count_hint = is_first.then_some(self.rows.len() as u32);
+        match self.kind {
+            Kind::Map { key_type, key_fid } => {
+                let head = MapHead {
+                    key_fid,
+                    summary,
+                    count_hint,
+                    permission_data,
+                    ..MapHead::new(key_type, self.container)
+                };
+                let mut map = MapEncoder::new(room, &head)?;
+                let next = self.each(from, |row| {
+                    if *view != View::All {
+                        return map.entry_in_place(MapAction::ADD, row.key(), row.permission(), |room| {
+                            view.write(self.container, row.data(), room)
+                        });
+                    }
+                    map.entry(&MapEntry {
+                        action: MapAction::ADD,
+                        permission_data: row.permission(),
+                        key: row.key(),
+                        data: row.data(),
+                    })
+                })?;
+                Ok((map.finish(), next))
+            }
+            Kind::Vector { sorting } => {
+                let head = VectorHead {
+                    summary,
+                    count_hint,
+                    permission_data,
+                    sorting,
+                    ..VectorHead::new(self.container)
+                };
+                let mut vector = VectorEncoder::new(room, &head)?;
+                let next = self.each(from, |row| {
+                    // A cleared entry is there, so it is given as one.
+                    let action = if row.is_blank { VectorAction::CLEAR } else { VectorAction::SET };
+                    if *view != View::All {
+                        return vector.entry_in_place(action, row.index, row.permission(), |room| {
+                            view.write(self.container, row.data(), room)
+                        });
+                    }
+                    vector.entry(&VectorEntry {
+                        action,
+                        index: row.index,
+                        permission_data: row.permission(),
+                        data: row.data(),
+                    })
+                })?;
+                Ok((vector.finish(), next))
+            }
+            Kind::Series => {
+                let head = SeriesHead { summary, count_hint, ..SeriesHead::new(self.container) };
+                let mut series = SeriesEncoder::new(room, &head)?;
+                let next = self.each(from, |row| {
+                    if *view != View::All {
+                        return series.entry_in_place(|room| view.write(self.container, row.data(), room));
+                    }
+                    series.entry(row.data())
+                })?;
+                Ok((series.finish(), next))
+            }
+        }
+    }
+
+    /// Number of rows.
+    pub(in super::super) const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Writes rows until one has no room; returns which.
+    fn each(
+        &self,
+        from: usize,
+        mut write: impl FnMut(&Row) -> Result<(), tapeline_omm::Refused>,
+    ) -> Result<usize, tapeline_omm::Refused> {
+        for (place, row) in self.rows.iter().enumerate().skip(from) {
+            match write(row) {
+                Ok(()) => {}
+                Err(tapeline_omm::Refused::Full) if place > from => return Ok(place),
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(self.rows.len())
+    }
+}
