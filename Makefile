@@ -90,9 +90,11 @@ bench-peers-itch: ## ITCH decoding and books beside other libraries (PEERS_SRC=F
 	$(if $(PEERS_SRC),PEERS_SRC=$(PEERS_SRC) )$(CARGO) run --release --manifest-path peers/itch/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/itch.md) $(ARGS)
 .PHONY: bench-peers-itch
 
-bench-peers-rwf: ## the RWF codec beside LSEG's C library, built by you in the folder RTSDK=DIR; DOC=1 writes docs/benchmarks/rwf.md
+# ETA's jars for Java: what `make interop` brought.
+ETA_JARS ?= $(abspath $(target_dir))/interop/lib
+bench-peers-rwf: ## the RWF codec beside LSEG's libraries (C: built by you in RTSDK=DIR; Java: ETA_JARS=DIR); DOC=1 writes docs/benchmarks/rwf.md
 	@scripts/setup bench-peers
-	$(if $(RTSDK),RTSDK='$(RTSDK)' )$(CARGO) run --release --manifest-path peers/rwf/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/rwf.md) $(ARGS)
+	$(if $(RTSDK),RTSDK='$(RTSDK)' )ETA_JARS='$(ETA_JARS)' $(CARGO) run --release --manifest-path peers/rwf/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/rwf.md) $(ARGS)
 .PHONY: bench-peers-rwf
 
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)

@@ -1,7 +1,8 @@
-//! Tapeline's RWF codec beside LSEG's C library, taking turns on one core with the same messages.
+//! Tapeline's RWF codec beside LSEG's C and Java libraries, taking turns on one core with the same messages.
 //!
 //! `make bench-peers-rwf` builds and runs it; README.md says what is measured and how.
 
+mod java;
 mod messages;
 mod ours;
 mod page;
@@ -12,13 +13,16 @@ use std::path::PathBuf;
 use clap::Parser;
 use tapeline_measure::{Clock, Environment, cores, pin};
 
-/// Tapeline's RWF codec beside LSEG's C library
+/// Tapeline's RWF codec beside LSEG's C and Java libraries
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
     /// Folder with LSEG's `codecbench`, its dictionaries and `MsgData.xml`
     #[arg(long, env = "RTSDK", value_name = "DIR")]
     rtsdk: Option<PathBuf>,
+    /// Folder with the jars of ETA for Java
+    #[arg(long, env = "ETA_JARS", value_name = "DIR")]
+    eta_jars: Option<PathBuf>,
     /// Seconds for each task in each turn
     #[arg(long, default_value_t = 0.1)]
     seconds: f64,
@@ -47,6 +51,15 @@ const SIZES: [usize; 3] = [13, 23, 70];
 struct Rates {
     ours: Vec<f64>,
     theirs: Vec<f64>,
+    java: Vec<f64>,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy)]
+enum Side {
+    Ours,
+    Theirs,
+    Java,
 }
 
 /// One task on one message.
@@ -70,6 +83,10 @@ fn main() -> anyhow::Result<()> {
     if let [case, times] = &arguments.count[..] {
         return ours::count(&messages, case, times.parse()?);
     }
+    let jars = arguments.eta_jars.filter(|folder| folder.is_dir());
+    if jars.is_none() {
+        eprintln!("peers-rwf: Java is left out: no ETA_JARS=DIR; peers/rwf/README.md says what that is");
+    }
     let core = arguments.core.or_else(|| cores().last().copied());
     if let Some(core) = core {
         // The other program inherits it.
@@ -85,23 +102,38 @@ fn main() -> anyhow::Result<()> {
             .chain([FIND])
             .map(|task| Row { task, fields, bytes: ours.bytes(), rates: Rates::default() })
             .collect();
+        let mut java = match &jars {
+            Some(jars) => Some(java::Java::start(jars, &folder, ours.message())?),
+            None => None,
+        };
         for turn in 0..arguments.turns {
-            // Whoever comes second finds a warmer or a more throttled core: they take that in turns too.
-            for ours_now in if turn % 2 == 0 { [true, false] } else { [false, true] } {
-                if ours_now {
-                    for row in &mut of_size {
-                        row.rates.ours.push(ours.rate(row.task, arguments.seconds, &clock)?);
+            // Whoever comes later finds a warmer or a more throttled core: they take that in turns too.
+            let mut order = [Side::Ours, Side::Theirs, Side::Java];
+            order.rotate_left(usize::from(turn) % 3);
+            for side in order {
+                match side {
+                    Side::Ours => {
+                        for row in &mut of_size {
+                            row.rates.ours.push(ours.rate(row.task, arguments.seconds, &clock)?);
+                        }
                     }
-                } else {
-                    for figure in theirs::rates(&folder, arguments.seconds, fields)? {
-                        anyhow::ensure!(
-                            figure.bytes == ours.bytes(),
-                            "the other program's message of {fields} fields has {} bytes, ours {}: not the same message",
-                            figure.bytes,
-                            ours.bytes()
-                        );
-                        if let Some(row) = of_size.iter_mut().find(|row| row.task == figure.task) {
-                            row.rates.theirs.push(figure.millions_per_s);
+                    Side::Java => {
+                        let Some(java) = &mut java else { continue };
+                        for row in of_size.iter_mut().filter(|row| row.task != FIND) {
+                            row.rates.java.push(java.rate(row.task, arguments.seconds)?);
+                        }
+                    }
+                    Side::Theirs => {
+                        for figure in theirs::rates(&folder, arguments.seconds, fields)? {
+                            anyhow::ensure!(
+                                figure.bytes == ours.bytes(),
+                                "the other program's message of {fields} fields has {} bytes, ours {}: not the same message",
+                                figure.bytes,
+                                ours.bytes()
+                            );
+                            if let Some(row) = of_size.iter_mut().find(|row| row.task == figure.task) {
+                                row.rates.theirs.push(figure.millions_per_s);
+                            }
                         }
                     }
                 }

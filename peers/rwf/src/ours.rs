@@ -43,6 +43,10 @@ impl<'a> Ours<'a> {
         Ok(())
     }
 
+    pub(crate) fn message(&self) -> &[u8] {
+        &self.message
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.message.len()
     }

@@ -10,10 +10,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("decode", "the same, with each field's type from the dictionary and each value read as its type"),
     ("convert", "the same, with REALs as floating point numbers, ENUMs as their texts, TIMEs as a number"),
     ("encode", "header and every field from values of all types"),
-    (FIND, "header, then the last field alone; ours only, as the other library has no such call"),
+    (FIND, "header, then the last field alone; ours only, as the other libraries have no such call"),
 ];
 
-/// How many times the other library's rate is aimed at.
+/// How many times the C library's rate is aimed at.
 const AIMS: &[(&str, f64)] = &[("decode", 1.5), ("encode", 1.3)];
 
 pub(crate) fn page(rows: &[Row], turns: u16, seconds: f64, environment: &str) -> String {
@@ -30,24 +30,26 @@ fn write_page(
     seconds: f64,
     environment: &str,
 ) -> std::fmt::Result {
-    writeln!(page, "# RWF: the codec beside LSEG's C library\n")?;
+    writeln!(page, "# RWF: the codec beside LSEG's C and Java libraries\n")?;
     writeln!(
         page,
-        "Written by `make bench-peers-rwf DOC=1 RTSDK=DIR`; [how it is measured](../../peers/rwf/README.md)."
+        "Written by `make bench-peers-rwf DOC=1 RTSDK=DIR ETA_JARS=DIR`; [how it is measured](../../peers/rwf/README.md)."
     )?;
     writeln!(
         page,
-        "Million messages a second on one core, min / **median** / max of {turns} turns of {seconds} s. The ratio is ours by theirs, \
+        "Million messages a second on one core, min / **median** / max of {turns} turns of {seconds} s. A ratio is ours by theirs, \
          taken within each turn. Another machine, or this one at another hour, has other figures.\n"
     )?;
     writeln!(page, "```text\n{}\n```\n", environment.trim_end())?;
-    writeln!(page, "| task | fields | bytes | Tapeline | ETA C | ratio | aim |")?;
-    writeln!(page, "|---|---:|---:|---:|---:|---:|---|")?;
+    writeln!(page, "| task | fields | bytes | Tapeline | ETA C | ratio | aim | ETA Java | ratio |")?;
+    writeln!(page, "|---|---:|---:|---:|---:|---:|---|---:|---:|")?;
     for (task, _) in MEANINGS {
         for row in rows.iter().filter(|row| row.task == *task) {
             let Row { fields, bytes, rates, .. } = row;
-            let ratios: Vec<_> =
-                rates.ours.iter().zip(&rates.theirs).map(|(ours, theirs)| ours / theirs).collect();
+            let by = |theirs: &[f64]| -> Vec<f64> {
+                rates.ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
+            };
+            let ratios = by(&rates.theirs);
             let aim = AIMS.iter().find(|(of, _)| of == task).map(|(_, aim)| *aim);
             let verdict = match (aim, median(&ratios)) {
                 (Some(aim), Some(ratio)) if ratio >= aim => format!("{aim} met"),
@@ -56,10 +58,12 @@ fn write_page(
             };
             writeln!(
                 page,
-                "| {task} | {fields} | {bytes} | {} | {} | {} | {verdict} |",
+                "| {task} | {fields} | {bytes} | {} | {} | {} | {verdict} | {} | {} |",
                 spread(&rates.ours),
                 spread(&rates.theirs),
-                spread(&ratios)
+                spread(&ratios),
+                spread(&rates.java),
+                spread(&by(&rates.java))
             )?;
         }
     }
