@@ -1,0 +1,102 @@
+//! What RSSL does for each message allocates nothing once a connection is open: frames made, and frames taken apart, with
+//! every way to carry them.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use allocation_counter::measure;
+use tapeline_measure::Nanos;
+use tapeline_wire::rssl::{
+    Compression, ConnectionType, Event, Output, Sent, Session, Settings, SubProtocol, Version,
+};
+
+const NOW: Nanos = Nanos(0);
+const MESSAGE: [u8; 400] = [b'x'; 400];
+/// Messages of a batch, and batches; the first one may fill what is kept.
+const BATCH: usize = 20;
+const BATCHES: usize = 5;
+
+fn take(session: &mut Session, wire: &mut [u8]) -> usize {
+    let (mut at, mut messages) = (0, 0);
+    loop {
+        let (consumed, event) = session.take(&mut wire[at..], NOW).unwrap();
+        at += consumed;
+        match event {
+            Some(Event::Message(message)) => messages += usize::from(message == MESSAGE),
+            Some(_) => {}
+            None => return messages,
+        }
+    }
+}
+
+/// Allocations for the messages that a server sends, and for taking them.
+fn counted(settings: Settings, send: fn(&mut Output) -> Sent) -> (u64, u64) {
+    let settings = Arc::new(settings);
+    let mut client = Session::client(settings.clone(), Version::V14, NOW);
+    let mut server = Session::server(settings, NOW);
+    while !(client.is_open() && server.is_open()) {
+        take(&mut server, &mut client.drain());
+        take(&mut client, &mut server.drain());
+    }
+    let (mut sending, mut taking) = (0, 0);
+    for batch in 0..BATCHES {
+        let sent = measure(|| {
+            for _ in 0..BATCH {
+                assert_eq!(send(server.output()), Sent::Queued);
+            }
+        });
+        let mut wire = server.drain();
+        let mut messages = 0;
+        let taken = measure(|| messages = take(&mut client, &mut wire));
+        assert_eq!(messages, BATCH);
+        if batch > 0 {
+            sending += sent.count_total;
+            taking += taken.count_total;
+        }
+    }
+    (sending, taking)
+}
+
+fn plain(output: &mut Output) -> Sent {
+    output.send(&MESSAGE)
+}
+
+fn packed(output: &mut Output) -> Sent {
+    output.pack(&MESSAGE)
+}
+
+fn in_place(output: &mut Output) -> Sent {
+    output.claim(MESSAGE.len() + 8).unwrap()[..MESSAGE.len()].copy_from_slice(&MESSAGE);
+    output.commit(MESSAGE.len());
+    Sent::Queued
+}
+
+#[test]
+fn nothing_is_allocated_for_a_message() {
+    let compressed = |compression_type| Settings { compression_type, ..Settings::default() };
+    let websocket = |protocol| Settings {
+        connection_type: ConnectionType::WebSocket,
+        ws_protocols: [protocol].into_iter().collect(),
+        ..Settings::default()
+    };
+    let ways: [(&str, Settings, fn(&mut Output) -> Sent); 9] = [
+        ("plain", Settings::default(), plain),
+        ("written in place", Settings::default(), in_place),
+        ("packed", Settings::default(), packed),
+        ("LZ4", compressed(Compression::Lz4), plain),
+        ("LZ4, packed", compressed(Compression::Lz4), packed),
+        ("zlib", compressed(Compression::Zlib), plain),
+        ("rssl.rwf", websocket(SubProtocol::Rwf), plain),
+        ("rssl.rwf, packed", websocket(SubProtocol::Rwf), packed),
+        ("tr_json2", websocket(SubProtocol::TrJson2), plain),
+    ];
+    for (name, settings, send) in ways {
+        assert_eq!(counted(settings, send), (0, 0), "{name}: allocations to send, to take");
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    let (sending, taking) = counted(Settings::default(), |output| output.send(&MESSAGE.to_vec()));
+    assert_eq!((sending, taking), (((BATCHES - 1) * BATCH) as u64, 0));
+}
