@@ -1,0 +1,208 @@
+//! `tapeline omm` programs that are asked to end while a peer sends without end, and reads all or nothing of what it gets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use stage::Running;
+use tapeline_measure::Clock;
+use tapeline_omm::Refused;
+use tapeline_omm::domain::login::{LoginAttributes, LoginFeatures, ROLE_PROVIDER};
+use tapeline_omm::domain::{LoginRefresh, LoginRequest};
+use tapeline_omm::rwf::{
+    CloseHeader, DataType, Domain, Header, Key, MessageView, RequestHeader, UpdateHeader, UpdateType, flags,
+};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
+
+mod stage;
+
+/// Messages that a peer has sent when the program is asked to end.
+const MANY: u64 = 200_000;
+
+/// Whom a program meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    Consumer,
+    NiProvider,
+    /// What consumers and NI providers connect to.
+    Server,
+}
+
+fn encoded(write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    let len = write(&mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+impl Peer {
+    /// A message that the program takes any number of, and need not answer.
+    fn flood(self) -> Vec<u8> {
+        match self {
+            Self::Server => {
+                let header =
+                    UpdateHeader::new(Domain::MARKET_PRICE, 77, UpdateType::TRADE, DataType::NO_DATA);
+                encoded(|room| header.encode(room))
+            }
+            _ => encoded(|room| CloseHeader::new(Domain::MARKET_PRICE, 77).encode(room)),
+        }
+    }
+
+    fn login(self) -> Vec<u8> {
+        let login = LoginRequest::new(b"flood");
+        let role = (self == Self::NiProvider).then_some(ROLE_PROVIDER);
+        let attributes = LoginAttributes { role, ..login.attributes };
+        encoded(|room| LoginRequest { attributes, ..login }.encode(room))
+    }
+}
+
+/// A peer that sends without end.
+struct Flood {
+    thread: JoinHandle<()>,
+    is_over: Arc<AtomicBool>,
+    /// It has sent a lot.
+    under_way: Receiver<()>,
+    /// Where it listens.
+    address: Option<SocketAddr>,
+}
+
+impl Flood {
+    /// Connects to a program at `port`, or waits for one to connect.
+    fn start(peer: Peer, port: Option<u16>, reads: bool) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (say, under_way) = mpsc::channel();
+        let mut reactor = Reactor::new(1).unwrap();
+        let (clock, settings) = (Clock::calibrate(), Arc::new(Settings::default()));
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+        let address = port.is_none().then(|| reactor.listen(local, &settings).unwrap());
+        if port.is_some() {
+            reactor.connect(local, &settings, clock.now()).unwrap();
+        }
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let message = peer.flood();
+            let (mut open, mut sent) = (None::<ConnectionId>, 0);
+            while !over.load(Ordering::Relaxed) {
+                if reads || open.is_none() {
+                    reactor.wait(Duration::from_millis(1)).unwrap();
+                    while let Some((id, event, mut sender)) = reactor.next(clock.now()) {
+                        match event {
+                            Event::Connected(_) if peer != Peer::Server => {
+                                assert_eq!(sender.send(&peer.login()), Sent::Queued);
+                            }
+                            Event::Message(bytes) if open.is_none() => {
+                                let answer = met(peer, bytes);
+                                answer
+                                    .iter()
+                                    .for_each(|answer| assert_eq!(sender.send(answer), Sent::Queued));
+                                open = (!answer.is_empty()).then_some(id);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                if let Some(mut sender) = open.and_then(|id| reactor.sender(id)) {
+                    while sender.send(&message) == Sent::Queued {
+                        sent += 1;
+                    }
+                    sender.flush();
+                }
+                if sent >= MANY {
+                    let _ = say.send(());
+                }
+            }
+        });
+        Self { thread, is_over, under_way, address }
+    }
+
+    fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+    }
+}
+
+/// What is answered to the first word of the other end: to a login's refresh something that is worth reading.
+fn met(peer: Peer, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let message = MessageView::parse(bytes).unwrap();
+    match (peer, message.header().unwrap()) {
+        (Peer::Server, Header::Request(request)) => {
+            let request = LoginRequest::read(&request).unwrap();
+            let refresh = LoginRefresh::accepting(&request, LoginFeatures::default());
+            vec![encoded(|room| refresh.encode(room))]
+        }
+        (_, Header::Refresh(_)) => {
+            let header = RequestHeader::new(Domain::MARKET_PRICE, 5, Key::item(1, b"A"));
+            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+            vec![encoded(|room| header.encode(room))]
+        }
+        (_, other) => panic!("{other:?}"),
+    }
+}
+
+/// Asks a program to end: its last line, and its exit status.
+fn ended(mut running: Running) -> (Value, Option<i32>) {
+    running.ask_to_end();
+    let mut last = Value::Null;
+    while let Some(said) = running.may_say() {
+        last = said;
+    }
+    (last, running.child.wait().unwrap().code())
+}
+
+#[test]
+fn servers_end_when_they_are_asked_to() {
+    for (role, peer, last) in [("provider", Peer::Consumer, "end"), ("acceptor", Peer::NiProvider, "gone")] {
+        for reads in [true, false] {
+            let rate = ["--update-rate", "1000000"];
+            let options = if role == "provider" { &rate[..] } else { &["--quiet"] };
+            let mut running = Running::start(&[&["omm", role, "--port", "0"], options].concat());
+            let port = running.says()["port"].as_u64().unwrap();
+            let flood = Flood::start(peer, Some(u16::try_from(port).unwrap()), reads);
+            flood.under_way.recv().unwrap();
+            let (said, status) = ended(running);
+            assert!(status == Some(0) && said["event"] == last, "{role}, {reads}: {status:?} {said}");
+            flood.end();
+        }
+    }
+}
+
+#[test]
+fn clients_end_when_they_are_asked_to() {
+    for role in ["consumer", "ni-provider"] {
+        for reads in [true, false] {
+            let flood = Flood::start(Peer::Server, None, reads);
+            let server = flood.address.unwrap().to_string();
+            let rate = ["--update-rate", "1000000"];
+            let options = if role == "consumer" { &["--quiet"][..] } else { &rate };
+            let running = Running::start(&[&["omm", role, "A", "--server", &server], options].concat());
+            flood.under_way.recv().unwrap();
+            let (said, status) = ended(running);
+            // The consumer's item never came, which its status says.
+            let expected = i32::from(role == "consumer");
+            assert!(status == Some(expected) && said["event"] == "end", "{role}, {reads}: {status:?} {said}");
+            flood.end();
+        }
+    }
+}
+
+/// Lines without end come of it, which somebody reads.
+#[test]
+fn a_consumer_ends_amid_its_updates() {
+    let mut provider = Running::start(&["omm", "provider", "--port", "0", "--update-rate", "1000000"]);
+    let server = format!("localhost:{}", provider.says()["port"]);
+    let mut consumer = Running::start(&["omm", "consumer", "A", "B", "--server", &server]);
+    let mut updates = 0;
+    while updates < 10_000 {
+        updates += u32::from(consumer.says()["event"] == "update");
+    }
+    let (said, status) = ended(consumer);
+    assert!(status == Some(0) && said["event"] == "end", "{status:?} {said}");
+    let (said, status) = ended(provider);
+    assert!(status == Some(0) && said["event"] == "end", "{status:?} {said}");
+}
