@@ -90,7 +90,8 @@ impl Peer {
             }
         }
         let sent = self.owed.encode(write)?;
-        if sent == Sent::Full {
+        // Also one that is too long to wait here: nothing that is owed is lost without a word.
+        if !sent.is_queued() {
             self.over = Some(Over::Unread);
         }
         Ok(sent)

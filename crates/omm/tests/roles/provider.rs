@@ -13,11 +13,11 @@ use tapeline_omm::domain::{
 use tapeline_omm::role::provider::{Event, Provider, Settings, StreamHandle};
 use tapeline_omm::role::{Outbox, Over, Queue, Sent};
 use tapeline_omm::rwf::{
-    CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MapAction, MessageClass, MessageView,
-    PostHeader, PostUserInfo, RefreshHeader, RequestHeader, StateCode, StatusHeader, StreamState, UpdateType,
-    flags, update_header,
+    CloseHeader, DataState, DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass,
+    MessageView, PostHeader, PostUserInfo, RefreshHeader, RequestHeader, StateCode, StatusHeader,
+    StreamState, UpdateType, flags, update_header,
 };
-use tapeline_omm::{Dictionary, State};
+use tapeline_omm::{Dictionary, Refused, State};
 
 use super::desk::{close, dictionary, fields, item, login, message, request, sent};
 
@@ -366,6 +366,19 @@ fn a_peer_that_does_not_read_is_owed_so_much_and_no_more() {
     assert!((15..40).contains(&refused), "{refused}");
     assert_eq!(desk.refresh(0), Sent::Full, "what is owed goes first");
     assert_eq!(desk.take(&login()), Err(Over::Unread));
+}
+
+#[test]
+fn what_is_too_long_to_be_owed_is_not_lost_without_a_word() {
+    let mut desk = Desk::new(Settings { owed_bytes: 2000, ..Settings::default() }, 500);
+    desk.take(&login()).unwrap();
+    let header = GenericHeader::new(Domain::LOGIN, 1, DataType::OPAQUE);
+    let mut echo = |len: usize| {
+        let write = &mut |room: &mut [u8]| room.get_mut(..len).map(|_| len).ok_or(Refused::Full);
+        desk.provider.generic(&mut desk.out, None, &header, write).unwrap()
+    };
+    assert_eq!([echo(300), echo(3000)], [Sent::Queued, Sent::TooLong]);
+    assert_eq!(desk.tick(0), Err(Over::Unread));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `tapeline omm acceptor`: what non-interactive providers publish to.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +12,14 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item, Settings};
 use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
 use tapeline_omm::{Dictionary, FieldList, State};
-use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
 
 use super::MOST_MALFORMED;
 use super::config::Group;
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
 use super::out::{JsonSettings, Room, Side};
+use super::serving::{Clients, Serve};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::stop::Stop;
 
@@ -61,43 +61,35 @@ impl AcceptorArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
-        let mut reactor = Reactor::new(self.max_connections)?;
         // EMA has no such program: the connections are those of a provider that consumers connect to.
         let chosen = self.config.load(Group::IProvider)?;
-        let mut program = Program {
+        let mut hub = Hub {
             settings: Settings { most_items: self.max_items, ..Settings::default() },
             json: chosen.json,
-            hub: Hub {
-                dictionary: self.dictionary.load()?,
-                deny: self.deny.clone(),
-                lines: Lines::new(self.format),
-                is_quiet: self.quiet,
-            },
-            publishers: HashMap::new(),
+            dictionary: self.dictionary.load()?,
+            deny: self.deny.clone(),
+            lines: Lines::new(self.format),
+            is_quiet: self.quiet,
         };
-        let (address, settings) = self.server.listen(chosen.hosts, USUAL_PORT)?;
-        let address = reactor.listen(address, &settings)?;
-        let members = [("address", address.to_string().into()), ("port", address.port().into())];
-        program.hub.lines.event("listening", &members);
+        let mut reactor = self.server.open(chosen.hosts, USUAL_PORT, self.max_connections, &mut hub.lines)?;
+        let mut publishers = Clients::new();
         while !stop.requested() {
-            program.hub.lines.flush()?;
+            hub.lines.flush()?;
             reactor.wait(TURN)?;
-            program.serve(&mut reactor, clock.now());
-            if let Some(cause) = reactor.accept_error() {
-                anstream::eprintln!("note: nobody can be let in: {cause}");
-            }
+            let now = clock.now();
+            publishers.serve(&mut hub, &mut reactor, now);
+            publishers.tick(&mut hub, &mut reactor, now);
         }
-        let open: Vec<ConnectionId> = program.publishers.keys().copied().collect();
-        for id in open {
-            program.gone(id, "this side ends");
-        }
-        program.hub.lines.flush()?;
+        publishers.leave(&mut hub);
+        hub.lines.flush()?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// What all connections share.
 struct Hub {
+    settings: Settings,
+    json: JsonSettings,
     dictionary: Arc<Dictionary>,
     deny: Option<String>,
     lines: Lines,
@@ -127,58 +119,20 @@ struct Tally {
     unreadable: u64,
 }
 
-struct Program {
-    settings: Settings,
-    json: JsonSettings,
-    hub: Hub,
-    publishers: HashMap<ConnectionId, Publisher>,
-}
+impl Serve for Hub {
+    type Client = Publisher;
 
-impl Program {
-    fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
-        while let Some((id, event, mut sender)) = reactor.next(now) {
-            let message = match event {
-                rssl::Event::Connected(agreed) => {
-                    let acceptor = Acceptor::new(self.settings.clone(), now);
-                    let publisher = Publisher {
-                        acceptor,
-                        room: Room::new(Side::Server, agreed, &self.hub.dictionary, self.json),
-                        user: String::new(),
-                        tally: Tally::default(),
-                    };
-                    self.publishers.insert(id, publisher);
-                    None
-                }
-                rssl::Event::Message(message) => Some(message),
-                rssl::Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    self.gone(id, &reason);
-                    continue;
-                }
-                _ => None,
-            };
-            let Some(publisher) = self.publishers.get_mut(&id) else { continue };
-            if let Err(reason) = self.hub.step(publisher, &mut sender, message, now) {
-                // At once: nothing else of what it sent is looked at.
-                reactor.close(id);
-                self.gone(id, &reason);
-            }
-        }
-        let mut over = Vec::new();
-        for (id, publisher) in &mut self.publishers {
-            let Some(mut sender) = reactor.sender(*id) else { continue };
-            if let Err(reason) = self.hub.step(publisher, &mut sender, None, now) {
-                over.push((*id, reason));
-            }
-        }
-        for (id, reason) in over {
-            reactor.close(id);
-            self.gone(id, &reason);
+    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Publisher {
+        Publisher {
+            acceptor: Acceptor::new(self.settings.clone(), now),
+            room: Room::new(Side::Server, agreed, &self.dictionary, self.json),
+            user: String::new(),
+            tally: Tally::default(),
         }
     }
 
-    fn gone(&mut self, id: ConnectionId, reason: &str) {
-        let Some(Publisher { acceptor, room, user, tally }) = self.publishers.remove(&id) else { return };
+    fn gone(&mut self, _id: ConnectionId, publisher: Publisher, reason: &str) {
+        let Publisher { acceptor, room, user, tally } = publisher;
         let malformed = acceptor.counters().malformed + room.unreadable() + tally.unreadable;
         let members: [(&str, Json); 11] = [
             ("user", user.into()),
@@ -193,15 +147,13 @@ impl Program {
             ("largest", tally.largest.into()),
             ("reason", reason.into()),
         ];
-        self.hub.lines.event("gone", &members);
+        self.lines.event("gone", &members);
     }
-}
 
-impl Hub {
-    /// A provider has its turn: a message of its, or what is due.
     fn step(
         &mut self,
         publisher: &mut Publisher,
+        _id: ConnectionId,
         sender: &mut Sender<'_>,
         message: Option<&[u8]>,
         now: Nanos,

@@ -10,6 +10,7 @@
 //! | `ni_provider.rs` | `tapeline omm ni-provider` |
 //! | `acceptor.rs` | `tapeline omm acceptor`: what NI providers publish to |
 //! | `opaque/` | `tapeline omm transport` |
+//! | `serving.rs` | what provider and acceptor do alike with their connections |
 //! | `decode.rs` | `tapeline omm decode` |
 //! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
@@ -36,6 +37,7 @@ mod ni_provider;
 mod opaque;
 mod out;
 mod provider;
+mod serving;
 mod shown;
 mod transport;
 mod values;

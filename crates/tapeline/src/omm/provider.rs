@@ -3,7 +3,6 @@
 mod answers;
 mod board;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use tapeline_omm::domain::{Directory, ServiceEntry};
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::{Provider, Settings};
 use tapeline_omm::rwf::Domain;
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sender};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use self::answers::{Answer, Answers, Tally, Unanswered};
 use self::board::{Board, Change};
@@ -29,6 +28,7 @@ use super::lines::{LineFormat, Lines};
 use super::market::View;
 use super::message_file::MessageFile;
 use super::out::{JsonSettings, Room, Side};
+use super::serving::{Clients, Serve};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
 use crate::stop::Stop;
@@ -78,6 +78,8 @@ const USUAL_PORT: u16 = 14_002;
 const TURN: Duration = Duration::from_millis(100);
 /// How long a consumer may leave no room for an answer that it is owed; it is cut then.
 const LONGEST_STUCK: Duration = Duration::from_secs(30);
+/// What a consumer may be owed that does not read: an echo of the longest kind, or many short ones.
+const MOST_OWED: usize = 17 << 20;
 /// Updates that are made up for at most, when the machine was busy.
 const MOST_BEHIND: u64 = 10_000;
 
@@ -86,24 +88,19 @@ impl ProviderArgs {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::IProvider)?;
-        let (address, settings) = self.server.listen(std::mem::take(&mut chosen.hosts), USUAL_PORT)?;
+        let hosts = std::mem::take(&mut chosen.hosts);
         let mut program = Program::new(self, chosen, clock.now())?;
-        let mut reactor = Reactor::new(self.max_connections)?;
-        let address = reactor.listen(address, &settings)?;
-        let members = [("address", address.to_string().into()), ("port", address.port().into())];
-        program.market.lines.event("listening", &members);
-        program.market.lines.flush()?;
+        let lines = &mut program.market.lines;
+        let mut reactor = self.server.open(hosts, USUAL_PORT, self.max_connections, lines)?;
         while !stop.requested() {
             let now = clock.now();
             let due = program.publish(&mut reactor, now)?;
             program.market.lines.flush()?;
             reactor.wait(due.min(TURN))?;
-            program.serve(&mut reactor, clock.now());
-            if let Some(cause) = reactor.accept_error() {
-                anstream::eprintln!("note: nobody can be let in: {cause}");
-            }
+            program.clients.serve(&mut program.market, &mut reactor, clock.now());
         }
-        program.market.lines.event("end", &program.tally.members());
+        let members = program.market.tally.members();
+        program.market.lines.event("end", &members);
         program.market.lines.flush()?;
         Ok(ExitCode::SUCCESS)
     }
@@ -146,10 +143,27 @@ struct Market {
     /// The view that was asked for last.
     last_view: View,
     lines: Lines,
+    settings: Settings,
+    json: JsonSettings,
+    /// Of those that are gone.
+    tally: Tally,
 }
 
-impl Market {
-    /// A client has its turn: a message of its, or what is due.
+impl Serve for Market {
+    type Client = Client;
+
+    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
+        room.set_services(&self.services);
+        Client {
+            provider: Provider::new(self.settings.clone(), now),
+            room,
+            user: String::new(),
+            unanswered: Unanswered::default(),
+            tally: Tally::default(),
+        }
+    }
+
     fn step(
         &mut self,
         client: &mut Client,
@@ -186,16 +200,23 @@ impl Market {
         }
         Ok(())
     }
+
+    fn gone(&mut self, id: ConnectionId, client: Client, reason: &str) {
+        self.board.leave(id);
+        let malformed = client.malformed();
+        let mut members = vec![("user", client.user.into())];
+        members.extend(client.tally.members());
+        members.push(("malformed", malformed.into()));
+        members.push(("reason", reason.into()));
+        self.lines.event("gone", &members);
+        self.tally.add(&client.tally);
+    }
 }
 
 /// All of it but the sockets.
 struct Program {
-    settings: Settings,
-    json: JsonSettings,
     market: Market,
-    clients: HashMap<ConnectionId, Client>,
-    /// Of those that are gone.
-    tally: Tally,
+    clients: Clients<Market>,
     /// Updates a second.
     rate: u64,
     started: Nanos,
@@ -224,8 +245,6 @@ impl Program {
             services.apply(&ServiceEntry::new(id, info, ServiceState::UP));
         }
         Ok(Self {
-            settings: Settings { most_streams: args.max_streams, ..Settings::default() },
-            json: chosen.json,
             market: Market {
                 services,
                 dictionary: args.dictionary.load()?,
@@ -233,9 +252,15 @@ impl Program {
                 board: Board::new(messages),
                 last_view: None,
                 lines: Lines::new(args.format),
+                settings: Settings {
+                    most_streams: args.max_streams,
+                    owed_bytes: MOST_OWED,
+                    ..Settings::default()
+                },
+                json: chosen.json,
+                tally: Tally::default(),
             },
-            clients: HashMap::new(),
-            tally: Tally::default(),
+            clients: Clients::new(),
             rate: args.update_rate,
             started: now,
             updates: 0,
@@ -243,44 +268,9 @@ impl Program {
         })
     }
 
-    /// Takes what the connections have.
-    fn serve(&mut self, reactor: &mut Reactor, now: Nanos) {
-        while let Some((id, event, mut sender)) = reactor.next(now) {
-            let message = match event {
-                Event::Connected(agreed) => {
-                    let mut room = Room::new(Side::Server, agreed, &self.market.dictionary, self.json);
-                    room.set_services(&self.market.services);
-                    let client = Client {
-                        provider: Provider::new(self.settings.clone(), now),
-                        room,
-                        user: String::new(),
-                        unanswered: Unanswered::default(),
-                        tally: Tally::default(),
-                    };
-                    self.clients.insert(id, client);
-                    None
-                }
-                Event::Message(message) => Some(message),
-                Event::Room => None,
-                Event::Closed(reason) => {
-                    let reason = reason.to_string();
-                    self.gone(id, &reason);
-                    continue;
-                }
-                _ => continue,
-            };
-            let Some(client) = self.clients.get_mut(&id) else { continue };
-            if let Err(reason) = self.market.step(client, id, &mut sender, message, now) {
-                // At once: nothing else of what it sent is looked at.
-                reactor.close(id);
-                self.gone(id, &reason);
-            }
-        }
-    }
-
     /// Does what is due: pings of the roles, posts to be passed on, updates. How long until the next update.
     fn publish(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Duration> {
-        self.tick(reactor, now);
+        self.clients.tick(&mut self.market, reactor, now);
         while let Some(change) = self.market.board.posted() {
             self.send(reactor, now, &change)?;
         }
@@ -301,20 +291,6 @@ impl Program {
         Ok(Duration::from_nanos(u64::try_from(next.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
     }
 
-    fn tick(&mut self, reactor: &mut Reactor, now: Nanos) {
-        let mut over = Vec::new();
-        for (id, client) in &mut self.clients {
-            let Some(mut sender) = reactor.sender(*id) else { continue };
-            if let Err(reason) = self.market.step(client, *id, &mut sender, None, now) {
-                over.push((*id, reason));
-            }
-        }
-        for (id, reason) in over {
-            reactor.close(id);
-            self.gone(id, &reason);
-        }
-    }
-
     /// A change of an item goes to all who have it open. Who has no room gets a new image later.
     fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &Change) -> anyhow::Result<()> {
         if self.message.len() < change.longest() {
@@ -323,7 +299,7 @@ impl Program {
         let mut encoded: Option<(&View, Option<usize>)> = None;
         let (streams, messages) = self.market.board.streams(change.item());
         for open in streams {
-            let Some(client) = self.clients.get_mut(&open.connection) else { continue };
+            let Some(client) = self.clients.open.get_mut(&open.connection) else { continue };
             // The image that is owed will have this in it.
             if open.wants_image {
                 continue;
@@ -355,16 +331,125 @@ impl Program {
         }
         Ok(())
     }
+}
 
-    fn gone(&mut self, id: ConnectionId, reason: &str) {
-        self.market.board.leave(id);
-        let Some(client) = self.clients.remove(&id) else { return };
-        let malformed = client.malformed();
-        let mut members = vec![("user", client.user.into())];
-        members.extend(client.tally.members());
-        members.push(("malformed", malformed.into()));
-        members.push(("reason", reason.into()));
-        self.market.lines.event("gone", &members);
-        self.tally.add(&client.tally);
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    use clap::Parser;
+    use tapeline_omm::Refused;
+    use tapeline_omm::domain::LoginRequest;
+    use tapeline_omm::rwf::{Key, RequestHeader, flags};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ProviderArgs,
+    }
+
+    /// A provider, and a consumer that asks and never reads.
+    struct Desk {
+        program: Program,
+        reactor: Reactor,
+        peer: TcpStream,
+        now: Nanos,
+        said: u64,
+    }
+
+    impl Desk {
+        fn open() -> Self {
+            // Little room, so that one long image takes it all.
+            let options = "--port 0 --update-rate 0 --guaranteed-output-buffers 2 --sys-send-buf-size 4096";
+            let Line { args } = Line::parse_from(["provider"].into_iter().chain(options.split(' ')));
+            let now = Nanos(1_000_000_000);
+            let program = Program::new(&args, Chosen::default(), now).unwrap();
+            let (address, settings) = args.server.listen(Vec::new(), 0).unwrap();
+            let mut reactor = Reactor::new(1).unwrap();
+            let mut peer = TcpStream::connect(reactor.listen(address, &settings).unwrap()).unwrap();
+            // A connect request of version 14.
+            peer.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+            let mut desk = Self { program, reactor, peer, now, said: 0 };
+            desk.say(|room| LoginRequest::new(b"user").encode(room));
+            desk
+        }
+
+        fn say(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
+            let mut frame = vec![0; 4096];
+            let len = 3 + write(&mut frame[3..]).unwrap();
+            frame[..3].copy_from_slice(&[(len >> 8) as u8, len as u8, 2]);
+            self.peer.write_all(&frame[..len]).unwrap();
+            self.said += 1;
+        }
+
+        fn ask(&mut self, id: i32) {
+            let header = RequestHeader::new(Domain::MARKET_BY_ORDER, id, Key::item(1, b"BIG"));
+            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+            self.say(|room| header.encode(room));
+        }
+
+        fn client(&self) -> &Client {
+            self.program.clients.open.values().next().unwrap()
+        }
+
+        /// Goes on until the provider has taken all that was said.
+        fn settle(&mut self) {
+            let taken = |desk: &Self| {
+                desk.program
+                    .clients
+                    .open
+                    .values()
+                    .map(|client| client.provider.counters().messages)
+                    .sum::<u64>()
+            };
+            while taken(self) < self.said {
+                self.reactor.wait(TURN).unwrap();
+                self.program.clients.serve(&mut self.program.market, &mut self.reactor, self.now);
+            }
+        }
+    }
+
+    /// Six images are asked for; there is room for one or two.
+    fn stuck() -> Desk {
+        let mut desk = Desk::open();
+        (5..11).for_each(|id| desk.ask(id));
+        desk.settle();
+        assert!(desk.client().unanswered.stuck.is_some());
+        desk
+    }
+
+    #[test]
+    fn a_consumer_that_does_not_read_is_owed_one_answer_for_each_stream() {
+        let mut desk = stuck();
+        let owed = desk.client().unanswered.len();
+        assert!((3..=5).contains(&owed), "{owed}");
+        for _ in 0..3000 {
+            desk.ask(10);
+        }
+        desk.settle();
+        assert_eq!(desk.client().unanswered.len(), owed, "images that are asked for again");
+        for _ in 0..3000 {
+            let change = desk.program.market.board.next().unwrap();
+            desk.program.send(&mut desk.reactor, desk.now, &change).unwrap();
+        }
+        // Those whose images are out miss an update, and are owed a new one.
+        assert!(desk.client().unanswered.len() <= 6, "updates without room");
+    }
+
+    #[test]
+    fn a_consumer_that_takes_nothing_is_cut_in_time() {
+        let mut desk = stuck();
+        let mut tick = |after: Duration| {
+            let now = desk.now + after.as_nanos() as u64;
+            desk.program.clients.tick(&mut desk.program.market, &mut desk.reactor, now);
+            desk.program.clients.open.len()
+        };
+        assert_eq!(tick(LONGEST_STUCK - Duration::from_nanos(1)), 1);
+        assert_eq!(tick(LONGEST_STUCK), 0);
+        assert!(desk.reactor.is_empty() && desk.program.market.board.is_empty());
     }
 }

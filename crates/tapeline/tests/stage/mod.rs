@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
@@ -28,6 +28,15 @@ impl Running {
         let mut child = tapeline(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output }
+    }
+
+    /// What it says to people goes where it is read.
+    pub(crate) fn start_talking(arguments: &[&str]) -> (Self, ChildStderr) {
+        let piped = |command: &mut Command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = piped(&mut tapeline(arguments)).unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let talk = child.stderr.take().unwrap();
+        (Self { child, output }, talk)
     }
 
     /// The next line, waited for.

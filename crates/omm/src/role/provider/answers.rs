@@ -331,7 +331,7 @@ impl Provider {
     }
 
     /// Sends a generic message on a stream, or on that of the login. Domain (but of the login's stream) and stream are the
-    /// role's. Without room the role owes it, within [`Settings::owed_bytes`](super::Settings).
+    /// role's. Without room the role owes it; with more than [`Settings::owed_bytes`](super::Settings) the connection is over.
     ///
     /// # Errors
     ///

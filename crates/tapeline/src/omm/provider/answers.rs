@@ -28,10 +28,12 @@ pub(super) struct Tally {
     generics: u64,
     refreshes: u64,
     pub(super) updates: u64,
+    /// Answers that no message can hold.
+    unwritten: u64,
 }
 
 impl Tally {
-    pub(super) fn members(&self) -> [(&'static str, Json); 6] {
+    pub(super) fn members(&self) -> [(&'static str, Json); 7] {
         [
             ("requests", self.requests.into()),
             ("closes", self.closes.into()),
@@ -39,6 +41,7 @@ impl Tally {
             ("generics", self.generics.into()),
             ("refreshes", self.refreshes.into()),
             ("updates", self.updates.into()),
+            ("unwritten", self.unwritten.into()),
         ]
     }
 
@@ -49,6 +52,7 @@ impl Tally {
         self.generics += other.generics;
         self.refreshes += other.refreshes;
         self.updates += other.updates;
+        self.unwritten += other.unwritten;
     }
 }
 
@@ -73,6 +77,11 @@ pub(super) enum Answer {
 const MOST_STALE: usize = 1024;
 
 impl Unanswered {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.answers.len()
+    }
+
     /// One stream has one answer at a time, so that there are no more than a consumer has streams open.
     pub(super) fn push(&mut self, provider: &Provider, stream: StreamHandle, answer: Answer) {
         if self.answers.len() >= 2 * provider.open_streams() + MOST_STALE {
@@ -141,12 +150,20 @@ impl Application for Answers<'_> {
             _ => Ok(()),
         };
         if let Err(refused) = answered {
-            anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+            self.unwritten(refused);
         }
     }
 }
 
 impl Answers<'_> {
+    /// One line for each connection: a peer can ask for what cannot be written as often as it likes.
+    fn unwritten(&mut self, refused: Refused) {
+        self.tally.unwritten += 1;
+        if self.tally.unwritten == 1 {
+            anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+        }
+    }
+
     fn login(
         &mut self,
         provider: &mut Provider,
@@ -180,7 +197,13 @@ impl Answers<'_> {
             round_trip_latency: attributes.round_trip_latency,
             ..LoginFeatures::default()
         };
-        let _ = provider.accept_login(self.now, out, request, features)?;
+        if let Err(refused) = provider.accept_login(self.now, out, request, features) {
+            // What it says of itself is as long as a key can be, and the answer would say more.
+            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+            let text = b"The login is too long to be answered";
+            let _ = provider.login_status(out, State { stream, data, code: StateCode::USAGE_ERROR, text });
+            return Err(refused);
+        }
         if !is_reissue {
             self.market.lines.event("login", &[("user", self.user.as_str().into())]);
         }
@@ -223,9 +246,7 @@ impl Answers<'_> {
                     return;
                 }
                 Ok(_) => {}
-                Err(refused) => {
-                    anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
-                }
+                Err(refused) => self.unwritten(refused),
             }
             self.market.board.want_image(self.id, stream, false);
             self.unanswered.answers.pop_front();
