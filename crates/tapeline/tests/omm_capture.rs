@@ -146,6 +146,29 @@ fn both_directions_of_connections_of_every_compression() {
 }
 
 #[test]
+fn websockets_of_every_sub_protocol() {
+    for (protocol, compression) in
+        [("rwf", "none"), ("rwf", "lz4"), ("json", "none"), ("json", "zlib"), ("json-v2", "none")]
+    {
+        let way = format!("{protocol} {compression}");
+        let option = ["--compression", compression];
+        let asked = ["A", "B", "--batch", "--updates", "4", "--websocket", protocol];
+        let passed = passed(&option, &[&asked[..], &option].concat());
+        let (output, lines) = decode(&pcap(&packets(&passed)), &[]);
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{way}: {talk}");
+        assert_eq!(count(&lines, "request", "10.0.0.1"), 3, "{way}: {talk}");
+        assert!(count(&lines, "refresh", "10.0.0.2") >= 4, "{way}");
+        let updates: Vec<_> = lines.iter().filter(|line| line["event"] == "update").collect();
+        assert!(updates.len() >= 8 && updates.iter().all(|line| line["fields"].is_object()), "{way}");
+        assert_eq!(count(&lines, "close", "10.0.0.1"), 1, "{way}");
+        assert!(lines.iter().all(|line| line["fault"].is_null()), "{way}");
+        // JSON has the service's name, and the capture's reader no number for it.
+        assert_eq!(talk.contains("65535 stands for DIRECT_FEED"), protocol != "rwf", "{way}: {talk}");
+    }
+}
+
+#[test]
 fn what_cannot_be_followed_is_said_with_its_place() {
     let packets = packets(&passed(&[], &["A", "--updates", "4"]));
     let refused = |packets: &[Vec<u8>], expected: &str| -> Vec<Value> {

@@ -76,6 +76,34 @@ fn as_json_and_with_another_dictionary() {
 }
 
 #[test]
+fn json_says_what_it_is_as_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("texts");
+    let update = r#"{"ID":3,"Type":"Update","UpdateType":"Quote","Fields":{"BID":39.91,"BIDSIZE":10}}"#;
+    std::fs::write(&file, update).unwrap();
+    for (arguments, input) in
+        [(vec![update], ""), (vec![file.to_str().unwrap()], ""), (vec![], update), (vec!["--lines"], update)]
+    {
+        let output = decode(&arguments, input.as_bytes());
+        assert_eq!(text(output.stdout), SHOWN, "{arguments:?} {}", text(output.stderr));
+        assert!(output.status.success());
+    }
+    let several =
+        format!(r#"[{update},{{"Type":"Ping"}},{{"ID":4}},{{"ID":0,"Type":"Error","Text":"bad"}}]"#);
+    let output = decode(&[&several], b"");
+    assert_eq!(text(output.stdout), format!("{SHOWN}Ping\nError bad\n"));
+    assert!(!output.status.success() && text(output.stderr).contains("Missing required key 'Key'"));
+    let output = decode(&["--format", "json", &several], b"");
+    let lines = text(output.stdout);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["update", "ping", "error"]);
+    assert_eq!(lines[0]["fields"]["BID"], 39.91);
+    let output = decode(&[r#"{"ID":3,"Key":"#], b"");
+    assert!(!output.status.success() && text(output.stderr).contains("at byte"));
+}
+
+#[test]
 fn a_container_by_itself() {
     let output = decode(&["--type", "field-list", "08 0001 0016 03 0c0f97"], b"");
     assert_eq!(text(output.stdout), "FIELD_LIST\n  22 BID = 39.91\n");

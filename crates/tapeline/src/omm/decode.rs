@@ -3,19 +3,21 @@
 mod captured;
 mod input;
 mod streams;
+mod texts;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use serde_json::Map;
+use serde_json::{Map, Value as Json};
 use tapeline_feed::capture::{self, Recording};
 use tapeline_omm::Dictionary;
 use tapeline_omm::rwf::{Container, DataType, MessageView, SetDefinitions};
 
 use self::captured::Sent;
-use self::input::{Found, Piece};
+use self::input::{Content, Found, Piece};
+use self::texts::{Names, Said};
 use super::dictionaries::DictionaryArgs;
 use super::lines::LineFormat;
 use super::shown;
@@ -30,16 +32,17 @@ use crate::output;
     xxd -p message.bin | tapeline omm decode            the same from a pipe\n  \
     tapeline omm decode --lines messages.hex --dictionary RDMFieldDictionary --enums enumtype.def\n  \
     tapeline omm decode --type field-list 08000100160...\n  \
+    tapeline omm decode '{\"ID\":2,\"Key\":{\"Name\":\"A\"}}'    JSON of the WebSocket API, as the message that it is\n  \
     tapeline omm decode connection.pcap                 all messages of the RSSL connections in a capture")]
 pub(crate) struct DecodeArgs {
-    /// Bytes in hexadecimal, or a file of bytes, of hexadecimal text or of a capture (pcap, pcapng); standard input if not
-    /// said
+    /// Bytes in hexadecimal, JSON, or a file of bytes, of hexadecimal text, of JSON or of a capture (pcap, pcapng); standard
+    /// input if not said
     #[arg(value_name = "HEX|FILE")]
     input: Vec<String>,
     /// What the bytes are: a message, or a container such as field-list or map
     #[arg(long = "type", value_name = "TYPE", default_value = "msg", value_parser = container)]
     data_type: DataType,
-    /// Each line of hexadecimal text is one of its own; otherwise empty lines separate them
+    /// Each line of text is one of its own; otherwise empty lines separate those of hexadecimal digits
     #[arg(long)]
     lines: bool,
     #[command(flatten)]
@@ -52,16 +55,20 @@ pub(crate) struct DecodeArgs {
 impl DecodeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let dictionary = self.dictionary.load()?;
+        let names = Names::default();
         let mut is_good = true;
         let mut each = |found: Found| {
             match found {
                 Found::Pieces(pieces) => {
                     for piece in &pieces {
-                        is_good &= self.show(piece, &dictionary)?;
+                        is_good &= match &piece.content {
+                            Content::Bytes(bytes) => self.show(piece, bytes, &dictionary)?,
+                            Content::Text(text) => self.show_text(piece, text, &dictionary, &names)?,
+                        };
                     }
                 }
                 Found::Capture(source, bytes) => {
-                    is_good &= self.show_capture(&source, &bytes, &dictionary)?;
+                    is_good &= self.show_capture(&source, &bytes, &dictionary, &names)?;
                 }
             }
             anyhow::Ok(())
@@ -77,11 +84,20 @@ impl DecodeArgs {
                 each(Found::Pieces(vec![input::word(word)?]))?;
             }
         }
+        for (id, name) in names.all() {
+            anstream::eprintln!("note: JSON has names of services and RWF numbers: {id} stands for {name}");
+        }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     /// Whether every connection could be followed to its end.
-    fn show_capture(&self, source: &str, bytes: &[u8], dictionary: &Dictionary) -> anyhow::Result<bool> {
+    fn show_capture(
+        &self,
+        source: &str,
+        bytes: &[u8],
+        dictionary: &Dictionary,
+        names: &Names,
+    ) -> anyhow::Result<bool> {
         let recording = capture::open(bytes).with_context(|| format!("cannot read {source}"))?;
         let Recording::Datagrams(mut capture) = recording else {
             anyhow::bail!("{source} is no capture of packets");
@@ -89,7 +105,7 @@ impl DecodeArgs {
         let streams = streams::streams(&mut capture)?;
         let (sent, lost) = captured::messages(&streams);
         for message in &sent {
-            self.show_sent(message, dictionary)?;
+            self.show_sent(message, dictionary, names)?;
         }
         if sent.is_empty() && lost.is_empty() {
             anstream::eprintln!("note: there is no connection over TCP in {source}");
@@ -100,51 +116,70 @@ impl DecodeArgs {
         Ok(lost.is_empty() && !sent.is_empty())
     }
 
-    fn show_sent(&self, sent: &Sent, dictionary: &Dictionary) -> anyhow::Result<()> {
+    fn show_sent(&self, sent: &Sent, dictionary: &Dictionary, names: &Names) -> anyhow::Result<()> {
         let Sent { moment, source, destination, offset, is_json, bytes } = sent;
-        let text = is_json.then(|| String::from_utf8_lossy(bytes));
-        let message = MessageView::parse(bytes);
-        if self.format == LineFormat::Json {
-            let mut line = Map::new();
-            line.insert("event".into(), "message".into());
-            line.insert("packet".into(), moment.packet.into());
-            line.insert("time_ns".into(), moment.time.0.into());
-            line.insert("from".into(), source.to_string().into());
-            line.insert("to".into(), destination.to_string().into());
-            match (text, message) {
-                (Some(text), _) => drop(line.insert("text".into(), text.into())),
-                (None, Ok(message)) => {
-                    line.insert("stream_id".into(), message.stream_id().into());
-                    shown::describe(&mut line, &message, dictionary);
-                }
-                (None, Err(fault)) => drop(line.insert("fault".into(), fault.to_string().into())),
-            }
-            return output::print_json_line(&line);
-        }
-        let head = format!("packet {}  {source} → {destination}  byte {offset}", moment.packet);
-        let body = match (text, message) {
-            (Some(text), _) => text.into_owned(),
-            (None, Ok(message)) => message.outline(dictionary).to_string(),
-            (None, Err(fault)) => format!("<{fault}>"),
+        let said = match is_json {
+            true => texts::messages(&String::from_utf8_lossy(bytes), dictionary, names),
+            false => vec![Said::Message(bytes.clone())],
         };
-        output::print(&format!("{head}\n{body}\n"))
+        for said in &said {
+            if self.format == LineFormat::Json {
+                let mut line = Map::new();
+                line.insert("event".into(), "message".into());
+                line.insert("packet".into(), moment.packet.into());
+                line.insert("time_ns".into(), moment.time.0.into());
+                line.insert("from".into(), source.to_string().into());
+                line.insert("to".into(), destination.to_string().into());
+                tell(&mut line, said, dictionary);
+                output::print_json_line(&line)?;
+            } else {
+                let head = format!("packet {}  {source} → {destination}  byte {offset}", moment.packet);
+                output::print(&format!("{head}\n{}\n", outline(said, dictionary)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of a text could be read.
+    fn show_text(
+        &self,
+        piece: &Piece,
+        text: &str,
+        dictionary: &Dictionary,
+        names: &Names,
+    ) -> anyhow::Result<bool> {
+        let mut is_good = true;
+        for said in &texts::messages(text, dictionary, names) {
+            if let Said::Fault(why) = said {
+                anstream::eprintln!("error: {}: {why}", piece.place);
+                is_good = false;
+            } else if self.format == LineFormat::Json {
+                let mut line = Map::new();
+                line.insert("event".into(), "".into());
+                tell(&mut line, said, dictionary);
+                output::print_json_line(&line)?;
+            } else {
+                output::print(&outline(said, dictionary))?;
+            }
+        }
+        Ok(is_good)
     }
 
     /// Whether the bytes were what they were said to be.
-    fn show(&self, piece: &Piece, dictionary: &Dictionary) -> anyhow::Result<bool> {
+    fn show(&self, piece: &Piece, bytes: &[u8], dictionary: &Dictionary) -> anyhow::Result<bool> {
         let opened = if self.data_type == DataType::MSG {
-            MessageView::parse(&piece.bytes).and_then(|message| {
+            MessageView::parse(bytes).and_then(|message| {
                 message.header()?;
                 message.open()?;
                 Ok(Container::Message(message))
             })
         } else {
-            Container::parse(self.data_type, &piece.bytes, &SetDefinitions::NONE)
+            Container::parse(self.data_type, bytes, &SetDefinitions::NONE)
         };
         let container = match opened {
             Ok(container) => container,
             Err(fault) => {
-                let (place, count) = (&piece.place, piece.bytes.len());
+                let (place, count) = (&piece.place, bytes.len());
                 anstream::eprintln!("error: {place}: {fault}, of {count} bytes of a {}", self.data_type);
                 return Ok(false);
             }
@@ -164,6 +199,40 @@ impl DecodeArgs {
             output::print(&container.outline(dictionary).to_string())?;
         }
         Ok(true)
+    }
+}
+
+/// What was said, as members of a JSON object.
+fn tell(line: &mut Map<String, Json>, said: &Said, dictionary: &Dictionary) {
+    match said {
+        Said::Message(bytes) => match MessageView::parse(bytes) {
+            Ok(message) => {
+                line.insert("stream_id".into(), message.stream_id().into());
+                shown::describe(line, &message, dictionary);
+            }
+            Err(fault) => drop(line.insert("fault".into(), fault.to_string().into())),
+        },
+        Said::Ping => drop(line.insert("event".into(), "ping".into())),
+        Said::Pong => drop(line.insert("event".into(), "pong".into())),
+        Said::Complaint(text) => {
+            line.insert("event".into(), "error".into());
+            line.insert("text".into(), text.as_str().into());
+        }
+        Said::Fault(why) => drop(line.insert("fault".into(), why.as_str().into())),
+    }
+}
+
+/// The same as lines of text.
+fn outline(said: &Said, dictionary: &Dictionary) -> String {
+    match said {
+        Said::Message(bytes) => match MessageView::parse(bytes) {
+            Ok(message) => message.outline(dictionary).to_string(),
+            Err(fault) => format!("<{fault}>"),
+        },
+        Said::Ping => "Ping".to_owned(),
+        Said::Pong => "Pong".to_owned(),
+        Said::Complaint(text) => format!("Error {}", text.escape_debug()),
+        Said::Fault(why) => format!("<{why}>"),
     }
 }
 

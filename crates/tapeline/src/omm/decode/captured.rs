@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;
-use tapeline_wire::rssl::{Compression, Event, Negotiated, Session, Settings, Version};
+use tapeline_wire::rssl::{Compression, Event, Negotiated, Reason, Session, Settings, Version};
 
 use super::streams::{Moment, Stream};
 
@@ -17,6 +17,7 @@ pub(super) struct Sent {
     pub(super) destination: SocketAddr,
     /// Bytes of its stream up to and with it.
     pub(super) offset: usize,
+    /// Whether the bytes are a text of JSON, and not RWF.
     pub(super) is_json: bool,
     pub(super) bytes: Vec<u8>,
 }
@@ -78,12 +79,12 @@ fn follow(client: &Stream, server: &Stream, sent: &mut Vec<Sent>, lost: &mut Vec
     let attempts = VERSIONS.into_iter().flat_map(|version| [(version, true), (version, false)]);
     let opened = attempts.into_iter().find_map(|(version, key_exchange)| {
         let settings = Settings { key_exchange, ..patient() };
-        let mut session = Session::client(Arc::new(settings), version, Nanos(0));
+        let mut session = Session::follower(Arc::new(settings), version, &client.bytes, Nanos(0)).ok()?;
         let agreed = agreed(&mut session, &server.bytes)?;
         Some((session, agreed))
     });
     let Some((mut session, (at, agreed))) = opened else {
-        lost.push(server.lost(0, "no server's answer to a connect request of RSSL over TCP"));
+        lost.push(server.lost(0, "no server's answer to a connect request of RSSL or to a WebSocket's head"));
         return;
     };
     drain(&mut session, server, at, agreed.is_json(), sent, lost);
@@ -157,6 +158,8 @@ fn drain(
                 }
                 return;
             }
+            // A WebSocket that is closed in its own words.
+            Err(Reason::Peer) => return,
             Err(reason) => return lost.push(stream.lost(at, &reason.to_string())),
         }
     }

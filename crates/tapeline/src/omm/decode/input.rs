@@ -13,11 +13,26 @@ const MOST: u64 = 1 << 30;
 /// Hexadecimal text of a message at most.
 const MOST_TEXT: usize = 64 << 20;
 
-/// The bytes of one message.
+/// One message, or a text of several.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) place: Place,
-    pub(super) bytes: Vec<u8>,
+    pub(super) content: Content,
+}
+
+/// What a piece is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The bytes of a message.
+    Bytes(Vec<u8>),
+    /// JSON.
+    Text(String),
+}
+
+/// Whether text is JSON, as messages are: no message in bytes begins so, as its header would have thirty thousand of them, and
+/// no hexadecimal digits do.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
 }
 
 /// What there is to decode.
@@ -49,9 +64,12 @@ impl fmt::Display for Place {
 /// Hexadecimal digits from the command line.
 pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
     let place = Place { source: "the bytes on the command line".to_owned(), line: None };
+    if is_json(text) {
+        return Ok(Piece { place, content: Content::Text(text.to_owned()) });
+    }
     let digits = text.strip_prefix("0x").unwrap_or(text);
     match hex(digits) {
-        Ok(bytes) => Ok(Piece { place, bytes }),
+        Ok(bytes) => Ok(Piece { place, content: Content::Bytes(bytes) }),
         Err(fault) => {
             let shown: String = text.chars().take(40).collect();
             let hint = "write pairs of hexadecimal digits, or the name of a file that is there";
@@ -103,9 +121,21 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
     if bytes.is_empty() {
         return Err(Hinted::new(format!("{source} is empty"), "").into());
     }
+    if let Some(text) = str::from_utf8(&bytes).ok().filter(|text| is_json(text)) {
+        let place = |line| Place { source: source.clone(), line };
+        let piece = |line, text: &str| Piece { place: place(line), content: Content::Text(text.to_owned()) };
+        return Ok(match lines {
+            false => vec![piece(None, text)],
+            true => {
+                let each = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+                each.map(|(line, number)| piece(Some(number), line)).collect()
+            }
+        });
+    }
     let is_text = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace());
     let Some(text) = str::from_utf8(&bytes).ok().filter(|_| is_text) else {
-        return Ok(vec![Piece { place: Place { source, line: None }, bytes }]);
+        let place = Place { source, line: None };
+        return Ok(vec![Piece { place, content: Content::Bytes(bytes) }]);
     };
     let mut pieces = Vec::new();
     let mut gathered = String::new();
@@ -124,7 +154,7 @@ fn pieces(source: String, bytes: Vec<u8>, lines: bool) -> anyhow::Result<Vec<Pie
         if is_end && !gathered.trim().is_empty() {
             let place = Place { source: source.clone(), line: Some(first) };
             let bytes = hex(&gathered).map_err(|fault| anyhow::anyhow!("{place}: {fault}"))?;
-            pieces.push(Piece { place, bytes });
+            pieces.push(Piece { place, content: Content::Bytes(bytes) });
         }
         if is_end {
             gathered.clear();
@@ -159,7 +189,11 @@ mod tests {
 
     fn taken(text: &str, lines: bool) -> Vec<(String, Vec<u8>)> {
         let pieces = pieces("here".to_owned(), text.as_bytes().to_vec(), lines).unwrap();
-        pieces.into_iter().map(|piece| (piece.place.to_string(), piece.bytes)).collect()
+        let bytes = |content| match content {
+            Content::Bytes(bytes) => bytes,
+            Content::Text(text) => text.into_bytes(),
+        };
+        pieces.into_iter().map(|piece| (piece.place.to_string(), bytes(piece.content))).collect()
     }
 
     #[test]
@@ -169,6 +203,12 @@ mod tests {
         let each = [("here:1".into(), vec![1, 2]), ("here:2".into(), vec![3, 4]), ("here:4".into(), vec![5])];
         assert_eq!(taken(text, true), each);
         assert_eq!(taken("\u{1}\u{2}", false), [("here".into(), vec![1, 2])]);
+        let json = "\n{\n\n}\n";
+        assert_eq!(taken(json, false), [("here".into(), json.as_bytes().to_vec())]);
+        assert_eq!(
+            taken("{}\n\n[]\n", true),
+            [("here:1".into(), b"{}".to_vec()), ("here:3".into(), b"[]".to_vec())]
+        );
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub(super) struct Wrapped {
     position: u64,
 }
 
+/// Whether a client begins with a head of HTTP, as for a WebSocket.
+pub(super) fn is_http(opening: &[u8]) -> bool {
+    opening.starts_with(GET)
+}
+
 impl Session {
     /// The first bytes.
     pub(super) fn opening(&mut self, input: &mut [u8]) -> Result<(usize, Option<Found>), Reason> {

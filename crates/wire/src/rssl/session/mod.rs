@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 
-use super::fault::Reason;
+use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::output::Output;
 use super::receiver::{Place, Receiver, Span};
@@ -126,6 +126,27 @@ impl Session {
             session.request(version);
         }
         session
+    }
+
+    /// The client's end of a connection that somebody else opened, to follow what its server said: `opening` is what that
+    /// client sent first. What this end would say is to be [drained](Self::drain) and dropped.
+    ///
+    /// # Errors
+    /// It is the beginning of a WebSocket's head that is not whole, or not one of RSSL's.
+    pub fn follower(
+        settings: Arc<Settings>,
+        version: Version,
+        opening: &[u8],
+        now: Nanos,
+    ) -> Result<Self, Reason> {
+        let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
+        if carrier::is_http(opening) {
+            let Some(head) = websocket::head(opening, &session.settings.ws_protocols, None)? else {
+                return Err(Fault::new("a part of a WebSocket's head", "the whole of it").into());
+            };
+            session.carrier = Carrier::Opening(Some(head.key));
+        }
+        Ok(session)
     }
 
     /// The server's end.
