@@ -4,6 +4,57 @@ use super::Writer;
 use super::entries::{Shared, SharedBits};
 use crate::{Full, Refused};
 
+/// How the encoders of maps, vectors and series begin, count and end. Each has a `begin` of its own, for its head.
+macro_rules! entries_encoder {
+    ($encoder:ident, $head:ident, $what:literal) => {
+        impl<'a> $encoder<'a> {
+            #[doc = concat!("Begins a ", $what, " at the start of `out`.")]
+            ///
+            /// # Errors
+            ///
+            /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
+            pub fn new(out: &'a mut [u8], head: &$head<'_>) -> Result<Self, Refused> {
+                Self::begin(out, head, None::<NoWrite>)
+            }
+
+            #[doc = concat!("Begins a ", $what, " whose summary `write` puts into the room that is left, returning its length.")]
+            /// The summary of `head` is passed over; the length takes the two-byte form, as its room is reserved.
+            ///
+            /// # Errors
+            ///
+            #[doc = concat!("As [`", stringify!($encoder), "::new`], and what `write` comes back with.")]
+            pub fn with_summary(
+                out: &'a mut [u8],
+                head: &$head<'_>,
+                write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+            ) -> Result<Self, Refused> {
+                Self::begin(out, &$head { summary: Some(&[]), ..*head }, Some(write))
+            }
+
+            /// Entries so far.
+            #[inline]
+            #[must_use]
+            pub const fn len(&self) -> usize {
+                self.entries.len()
+            }
+
+            /// Whether there is no entry yet.
+            #[inline]
+            #[must_use]
+            pub const fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            #[doc = concat!("Ends the ", $what, "; returns its length in bytes.")]
+            #[must_use = "it is so many bytes long"]
+            pub fn finish(self) -> usize {
+                self.entries.finish()
+            }
+        }
+    };
+}
+pub(super) use entries_encoder;
+
 /// Appends entries and counts them; an entry goes in as a whole or not at all.
 #[derive(Debug)]
 pub(super) struct EntriesWriter<'a> {

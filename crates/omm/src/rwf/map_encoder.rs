@@ -1,6 +1,6 @@
 //! MAP, written (RWF chapter 4).
 
-use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
 use super::map::{ENTRY_HAS_PERMISSION_DATA, HAS_KEY_FID, HAS_PERMISSION_DATA, SHARED};
 use super::{MapAction, MapEntry, MapHead, Value, Writer};
 use crate::Refused;
@@ -38,30 +38,9 @@ pub struct MapEncoder<'a> {
     head: MapHead<'static>,
 }
 
+entries_encoder!(MapEncoder, MapHead, "map");
+
 impl<'a> MapEncoder<'a> {
-    /// Begins a map at the start of `out`.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
-    pub fn new(out: &'a mut [u8], head: &MapHead<'_>) -> Result<Self, Refused> {
-        Self::begin(out, head, None::<NoWrite>)
-    }
-
-    /// Begins a map whose summary `write` puts into the room that is left, returning its length. The summary of `head`
-    /// is passed over; the length takes the two-byte form, as its room is reserved.
-    ///
-    /// # Errors
-    ///
-    /// As [`MapEncoder::new`], and what `write` comes back with.
-    pub fn with_summary(
-        out: &'a mut [u8],
-        head: &MapHead<'_>,
-        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
-    ) -> Result<Self, Refused> {
-        Self::begin(out, &MapHead { summary: Some(&[]), ..*head }, Some(write))
-    }
-
     fn begin(
         out: &'a mut [u8],
         head: &MapHead<'_>,
@@ -79,20 +58,6 @@ impl<'a> MapEncoder<'a> {
         let head =
             MapHead { permission_data: head.permission_data, ..MapHead::new(head.key_type, head.container) };
         Ok(Self { entries: EntriesWriter::begin(writer)?, head })
-    }
-
-    /// Entries so far.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there is no entry yet.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Appends an entry. Data that has no place (of a DELETE, or in a map of NO_DATA) is not written.
@@ -176,13 +141,6 @@ impl<'a> MapEncoder<'a> {
             write_key(writer)?;
             data.write(writer, "map entry data")
         })
-    }
-
-    /// Ends the map; returns its length in bytes.
-    #[inline]
-    #[must_use = "the map is `len` bytes long"]
-    pub fn finish(self) -> usize {
-        self.entries.finish()
     }
 }
 

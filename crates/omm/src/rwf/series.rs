@@ -1,7 +1,7 @@
 //! SERIES, read and written (RWF chapter 4).
 
 use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
-use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
 use super::{Cursor, DataType, Writer};
 use crate::{Malformed, Refused};
 
@@ -99,30 +99,9 @@ pub struct SeriesEncoder<'a> {
     container: DataType,
 }
 
+entries_encoder!(SeriesEncoder, SeriesHead, "series");
+
 impl<'a> SeriesEncoder<'a> {
-    /// Begins a series at the start of `out`.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
-    pub fn new(out: &'a mut [u8], head: &SeriesHead<'_>) -> Result<Self, Refused> {
-        Self::begin(out, head, None::<NoWrite>)
-    }
-
-    /// Begins a series whose summary `write` puts into the room that is left, returning its length. The summary of
-    /// `head` is passed over; the length takes the two-byte form, as its room is reserved.
-    ///
-    /// # Errors
-    ///
-    /// As [`SeriesEncoder::new`], and what `write` comes back with.
-    pub fn with_summary(
-        out: &'a mut [u8],
-        head: &SeriesHead<'_>,
-        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
-    ) -> Result<Self, Refused> {
-        Self::begin(out, &SeriesHead { summary: Some(&[]), ..*head }, Some(write))
-    }
-
     fn begin(
         out: &'a mut [u8],
         head: &SeriesHead<'_>,
@@ -132,18 +111,6 @@ impl<'a> SeriesEncoder<'a> {
         writer.bytes(&[head.shared().bits(SHARED), head.container.container_byte()])?;
         head.shared().write(&mut writer, write_summary)?;
         Ok(Self { entries: EntriesWriter::begin(writer)?, container: head.container })
-    }
-
-    /// Entries so far.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there is no entry yet.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Appends an entry; in a series of NO_DATA its bytes are not written.
@@ -174,12 +141,6 @@ impl<'a> SeriesEncoder<'a> {
     ) -> Result<(), Refused> {
         let data = if self.container == DataType::NO_DATA { Data::None } else { data };
         self.entries.append(|writer| data.write(writer, "series entry"))
-    }
-
-    /// Ends the series; returns its length in bytes.
-    #[must_use = "the series is `len` bytes long"]
-    pub fn finish(self) -> usize {
-        self.entries.finish()
     }
 }
 

@@ -1,7 +1,7 @@
 //! VECTOR, read and written (RWF chapter 4).
 
 use super::entries::{Entries, EntryIter, Head, Shared, SharedBits};
-use super::entries_encoder::{Data, EntriesWriter, NoWrite};
+use super::entries_encoder::{Data, EntriesWriter, NoWrite, entries_encoder};
 use super::{Cursor, DataType, VectorAction, Writer};
 use crate::{Malformed, Refused};
 
@@ -154,30 +154,9 @@ pub struct VectorEncoder<'a> {
     head: VectorHead<'static>,
 }
 
+entries_encoder!(VectorEncoder, VectorHead, "vector");
+
 impl<'a> VectorEncoder<'a> {
-    /// Begins a vector at the start of `out`.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused::Full`]; [`Refused::TooLong`] for set definitions, a summary or a hint beyond the format's limits.
-    pub fn new(out: &'a mut [u8], head: &VectorHead<'_>) -> Result<Self, Refused> {
-        Self::begin(out, head, None::<NoWrite>)
-    }
-
-    /// Begins a vector whose summary `write` puts into the room that is left, returning its length. The summary of
-    /// `head` is passed over; the length takes the two-byte form, as its room is reserved.
-    ///
-    /// # Errors
-    ///
-    /// As [`VectorEncoder::new`], and what `write` comes back with.
-    pub fn with_summary(
-        out: &'a mut [u8],
-        head: &VectorHead<'_>,
-        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
-    ) -> Result<Self, Refused> {
-        Self::begin(out, &VectorHead { summary: Some(&[]), ..*head }, Some(write))
-    }
-
     fn begin(
         out: &'a mut [u8],
         head: &VectorHead<'_>,
@@ -191,18 +170,6 @@ impl<'a> VectorEncoder<'a> {
         head.shared().write(&mut writer, write_summary)?;
         let head = VectorHead { permission_data: head.permission_data, ..VectorHead::new(head.container) };
         Ok(Self { entries: EntriesWriter::begin(writer)?, head })
-    }
-
-    /// Entries so far.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there is no entry yet.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Appends an entry. Data that has no place (of a CLEAR or DELETE, or in a vector of NO_DATA) is not written.
@@ -252,12 +219,6 @@ impl<'a> VectorEncoder<'a> {
             }
             data.write(writer, "vector entry data")
         })
-    }
-
-    /// Ends the vector; returns its length in bytes.
-    #[must_use = "the vector is `len` bytes long"]
-    pub fn finish(self) -> usize {
-        self.entries.finish()
     }
 }
 
