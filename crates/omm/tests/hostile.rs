@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod dictionary_files;
 #[path = "../../feed/tests/mutations/mod.rs"]
 mod mutations;
 mod peers;
 mod readers;
+mod rmtes_values;
 mod servers;
 mod texts;
 
@@ -88,4 +90,18 @@ fn texts_hold() {
 #[test]
 fn messages_hold_as_texts() {
     mutations::each(&corpus(), 20_000, texts::rwf);
+}
+
+fn of_target(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name)
+}
+
+#[test]
+fn cached_rmtes_strings_hold() {
+    mutations::each(&of_target("rmtes"), 20_000, rmtes_values::any);
+}
+
+#[test]
+fn dictionary_files_hold() {
+    mutations::each(&of_target("dictionary"), 2_000, dictionary_files::any);
 }
