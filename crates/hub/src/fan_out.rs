@@ -1,0 +1,214 @@
+//! A tick, sent to all who have its item open.
+//!
+//! Costs a look at the item by its number, a fold into its image, and for each stream a copy of the message into the
+//! client's connection, with the stream's id patched. A client that has no room costs a look at a flag.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::Qos;
+use tapeline_omm::domain::ServicePart;
+use tapeline_omm::role::provider::Provider;
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{DataType, Header, MessageView, RefreshHeader, flags};
+use tapeline_plant::ItemId;
+use tapeline_plant::tick::{Kind, Tick};
+
+use crate::desk::copy;
+use crate::feeds;
+use crate::hub::Hub;
+use crate::interest::{Open, Place, Standing};
+use crate::market::SERVED;
+use crate::note::End;
+use crate::outlets::{Behind, Outlets};
+use crate::session::{Owed, Session};
+use crate::settings::SlowPolicy;
+use crate::views::choose;
+
+impl Hub {
+    /// Takes the next tick of the plant's ring.
+    pub fn tick(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+        self.counters.ticks += 1;
+        let seq = tick.header.seq.0;
+        let missing = seq.saturating_sub(self.next_seq);
+        if missing > 0 && self.next_seq > 0 {
+            self.missed(missing, outlets);
+        }
+        self.next_seq = seq.saturating_add(1);
+        if !self.market.is_up {
+            self.market.is_up = true;
+            self.tell([ServicePart::State(feeds::service_state(true, ""))], outlets);
+        }
+        if tick.header.item == ItemId(0) {
+            self.counters.about_no_item += 1;
+            if tick.header.kind == Kind::Status
+                && let Some(group) = self.market.feeds.status(tick)
+            {
+                self.tell([ServicePart::Group(group)], outlets);
+            }
+            return;
+        }
+        let Ok(message) = MessageView::parse(tick.body) else {
+            self.counters.unusable += 1;
+            return;
+        };
+        if !SERVED.contains(&message.domain()) {
+            self.counters.not_served += 1;
+            return;
+        }
+        let interest = &mut self.market.interest;
+        let place = match interest.of_number(tick.header.item, message.domain()) {
+            Some(place) => place,
+            None => match interest.appear(tick.header.item, message.domain(), tick.name.as_bytes()) {
+                Ok(place) => place,
+                Err(_) => {
+                    self.counters.unusable += 1;
+                    return;
+                }
+            },
+        };
+        if let Some(item) = interest.get_mut(place) {
+            item.channel = tick.header.channel;
+        }
+        match tick.header.kind {
+            Kind::Update => self.update(now, place, tick, outlets),
+            Kind::Refresh => self.refresh(now, place, tick, &message, outlets),
+            // The plant gives states to channels, not to items.
+            _ => self.counters.unusable += 1,
+        }
+    }
+
+    /// Ticks are missing: no image can be believed any more.
+    #[cold]
+    fn missed(&mut self, missing: u64, outlets: &mut impl Outlets) {
+        self.counters.missing += missing;
+        let groups = self.market.feeds.doubt_all("The hub has missed some of the plant's messages");
+        self.tell(groups.into_iter().map(ServicePart::Group), outlets);
+    }
+
+    fn update(&mut self, now: Nanos, place: Place, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+        let market = &mut self.market;
+        let Some(item) = market.interest.get_mut(place) else { return };
+        market.images.apply(item, tick.header.seq, tick.body);
+        for open in &mut item.streams {
+            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            if session.account.over.is_some() {
+                continue;
+            }
+            if open.standing != Standing::Current {
+                session.account.counters.conflated += u64::from(open.standing == Standing::Owed);
+                continue;
+            }
+            let Some(bytes) = market.views.cut(open.view, tick.header.seq, tick.body) else { continue };
+            let stream = open.stream;
+            let sent = offer(now, session, open, market.settings.slow, outlets, |provider, out| {
+                provider.update(out, stream, bytes)
+            });
+            match sent {
+                Sent::Queued => session.account.counters.updates += 1,
+                Sent::Full => match market.settings.slow {
+                    SlowPolicy::Conflate => session.account.counters.conflated += 1,
+                    SlowPolicy::Cut { .. } => self.over.push_back(open.session),
+                },
+                Sent::NotOpen => open.missed = true,
+                Sent::TooLong => {}
+            }
+        }
+    }
+
+    fn refresh(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        tick: &Tick<'_>,
+        message: &MessageView<'_>,
+        outlets: &mut impl Outlets,
+    ) {
+        let Ok(Header::Refresh(header)) = message.header() else {
+            self.counters.unusable += 1;
+            return;
+        };
+        let market = &mut self.market;
+        let Some(item) = market.interest.get_mut(place) else { return };
+        item.has_image = market.images.apply(item, tick.header.seq, tick.body)
+            && header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        let group = feeds::group(item.channel);
+        let header = RefreshHeader { group_id: &group, qos: Some(Qos::REALTIME_TICK), ..header };
+        let mut ready = Vec::new();
+        for open in &mut item.streams {
+            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            if session.account.over.is_some() {
+                continue;
+            }
+            match open.standing {
+                Standing::Owed => continue,
+                Standing::Waits => {
+                    if item.has_image {
+                        ready.push((open.session, open.stream));
+                    }
+                    continue;
+                }
+                Standing::Current => {}
+            }
+            let fids = market.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
+            let stream = open.stream;
+            let sent = offer(now, session, open, market.settings.slow, outlets, |provider, out| {
+                let sent = provider.refresh(out, stream, &header, &mut |room| match fids {
+                    Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
+                    None => copy(message.payload(), room),
+                });
+                sent.unwrap_or(Sent::TooLong)
+            });
+            match sent {
+                Sent::Queued => session.account.counters.refreshes += 1,
+                Sent::Full if matches!(market.settings.slow, SlowPolicy::Cut { .. }) => {
+                    self.over.push_back(open.session);
+                }
+                _ => {}
+            }
+        }
+        for (id, stream) in ready {
+            let Some(Some(session)) = self.sessions.get_mut(id.index()) else { continue };
+            if let Some(open) = self.market.interest.stream_mut(id, stream) {
+                open.standing = Standing::Owed;
+            }
+            session.account.owe(&session.provider, stream, Owed::Image);
+            outlets.with(id, |out| self.room(now, id, out));
+        }
+    }
+}
+
+/// Offers a message to a stream's client, as its policy has it. [`Sent::Full`]: the stream is owed an image now, or the
+/// session is over.
+fn offer(
+    now: Nanos,
+    session: &mut Session,
+    open: &mut Open,
+    slow: SlowPolicy,
+    outlets: &mut impl Outlets,
+    mut send: impl FnMut(&mut Provider, &mut dyn Outbox) -> Sent,
+) -> Sent {
+    let Session { provider, backlog, account } = session;
+    let mut sent = Sent::Full;
+    if !account.is_full {
+        let there = outlets.with(open.session, |out| send(provider, &mut Behind::new(backlog, out)));
+        sent = there.unwrap_or(Sent::NotOpen);
+    }
+    if sent != Sent::Full {
+        return sent;
+    }
+    account.found_no_room(now);
+    match slow {
+        SlowPolicy::Conflate => {
+            open.standing = Standing::Owed;
+            account.owe(provider, open.stream, Owed::Image);
+        }
+        SlowPolicy::Cut { messages, .. } => {
+            if backlog.len() < messages {
+                sent = send(provider, backlog);
+            }
+            if sent == Sent::Full {
+                account.end(End::Slow);
+            }
+        }
+    }
+    sent
+}

@@ -1,0 +1,108 @@
+//! How the plant's channels are, and what clients are told of it: each channel is an item group of the directory.
+
+use tapeline_omm::State;
+use tapeline_omm::domain::directory::{Group, ServiceState};
+use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
+use tapeline_omm::rwf::{DataState, Header, MessageView, StateCode, StreamState};
+use tapeline_plant::tick::{Flags, Tick};
+
+/// The most channels: a plant has 64 feeds, and one more number for the best over them.
+const MOST: usize = 256;
+
+/// What was last said of a channel's data.
+#[derive(Debug, Clone)]
+struct Channel {
+    is_suspect: bool,
+    text: Box<[u8]>,
+}
+
+/// All channels.
+#[derive(Debug, Default)]
+pub(crate) struct Feeds {
+    /// By number; those of which nothing was said are good.
+    channels: Vec<Option<Channel>>,
+}
+
+/// The bytes of a channel's group.
+pub(crate) const fn group(channel: u16) -> [u8; 2] {
+    channel.to_be_bytes()
+}
+
+impl Feeds {
+    /// Takes a tick about a channel as a whole: what all items of its group become by that, if it changes anything.
+    pub(crate) fn status(&mut self, tick: &Tick<'_>) -> Option<Group> {
+        let message = MessageView::parse(tick.body).ok()?;
+        let Ok(Header::Status(header)) = message.header() else { return None };
+        let said = header.state?;
+        let at = usize::from(tick.header.channel);
+        if said.data == DataState::NO_CHANGE || at >= MOST {
+            return None;
+        }
+        if self.channels.len() <= at {
+            self.channels.resize(at + 1, None);
+        }
+        let place = self.channels.get_mut(at)?;
+        // What is known of it may be suspect though the state just told is good: see `Flags::SUSPECT`.
+        let is_suspect = said.data == DataState::SUSPECT || tick.header.flags.contains(Flags::SUSPECT);
+        let was_suspect = place.as_ref().is_some_and(|channel| channel.is_suspect);
+        *place = Some(Channel { is_suspect, text: said.text.into() });
+        if !is_suspect && !was_suspect {
+            return None;
+        }
+        let data = if is_suspect { DataState::SUSPECT } else { DataState::OK };
+        let state = State { stream: StreamState::OPEN, data, ..said };
+        Some(Group {
+            group: Some(group(tick.header.channel).into()),
+            status: Some(OwnedState::from(state)),
+            ..Group::default()
+        })
+    }
+
+    /// Everything of a channel is in doubt: the hub itself missed something.
+    pub(crate) fn doubt_all(&mut self, text: &str) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for (place, number) in self.channels.iter_mut().zip(0..) {
+            *place = Some(Channel { is_suspect: true, text: text.as_bytes().into() });
+            let state = State {
+                stream: StreamState::OPEN,
+                data: DataState::SUSPECT,
+                code: StateCode::GAP_DETECTED,
+                text: text.as_bytes(),
+            };
+            groups.push(Group {
+                group: Some(group(number).into()),
+                status: Some(OwnedState::from(state)),
+                ..Group::default()
+            });
+        }
+        groups
+    }
+
+    /// The state of an image from this channel, for who asks now.
+    pub(crate) fn state(&self, channel: u16) -> State<'_> {
+        match self.channels.get(usize::from(channel)).and_then(Option::as_ref) {
+            Some(Channel { is_suspect: true, text }) => {
+                State { data: DataState::SUSPECT, text, ..State::OPEN_OK }
+            }
+            _ => State::OPEN_OK,
+        }
+    }
+}
+
+/// The state of a service that serves, or does not.
+pub(crate) fn service_state(is_up: bool, why: &str) -> ServiceState {
+    let status = (!is_up).then(|| {
+        OwnedState::from(State {
+            stream: StreamState::OPEN,
+            data: DataState::SUSPECT,
+            code: StateCode::NONE,
+            text: why.as_bytes(),
+        })
+    });
+    ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }
+}
+
+/// A change of one service.
+pub(crate) fn change(service_id: u16, parts: impl IntoIterator<Item = ServicePart>) -> Vec<ServiceEntry> {
+    parts.into_iter().map(|part| ServiceEntry::change(service_id, part)).collect()
+}

@@ -1,0 +1,31 @@
+//! The hub: one plant, every client. Each gets the image of an item and then every update, in the plant's order, and nobody's
+//! slowness or death costs the others anything.
+//!
+//! The hub is one more reader of the plant's ring. Everything that a client sees comes off that ring: the hub folds each
+//! tick into its own [cache](tapeline_plant::cache), so that the image of an item at N and the updates from N+1 on fit
+//! without a lock, and sends the same bytes to all who have the item open.
+//!
+//! It does no I/O, reads no clock, and is bounded: [`Hub`] takes one thing at a time (a session begins or ends, a message of
+//! a session, a tick, room to send again, time), sends through [`Outlets`], and leaves as data what others are to do
+//! ([`Note`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
+//! in [`Settings`].
+
+#![forbid(unsafe_code)]
+
+mod desk;
+mod fan_out;
+mod feeds;
+mod hub;
+mod images;
+mod interest;
+mod market;
+mod note;
+mod outlets;
+mod session;
+mod settings;
+mod views;
+
+pub use hub::Hub;
+pub use note::{Counters, End, Note, SessionCounters};
+pub use outlets::{Outlets, SessionId};
+pub use settings::{Settings, SlowPolicy, Unknown};

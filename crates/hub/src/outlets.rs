@@ -1,0 +1,54 @@
+//! The ways out to the clients.
+
+use tapeline_omm::role::{Outbox, Queue};
+
+/// A session of the hub: one client's connection. The number of one that is over is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub(crate) u32);
+
+impl SessionId {
+    /// Counted from 0, with few gaps: good as an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where messages for the sessions go: connections in a real hub, queues in a test.
+pub trait Outlets {
+    /// Lends the way out of a session to `send`; `None` where there is none any more.
+    fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R>;
+}
+
+/// A way out with messages waiting in front of it: what comes later waits behind them.
+pub(crate) struct Behind<'a> {
+    pub(crate) backlog: &'a mut Queue,
+    pub(crate) out: &'a mut dyn Outbox,
+    /// The claim is one in the backlog.
+    in_backlog: bool,
+}
+
+impl<'a> Behind<'a> {
+    pub(crate) fn new(backlog: &'a mut Queue, out: &'a mut dyn Outbox) -> Self {
+        Self { backlog, out, in_backlog: false }
+    }
+}
+
+impl Outbox for Behind<'_> {
+    fn most(&self) -> usize {
+        self.out.most()
+    }
+
+    fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.in_backlog = !self.backlog.is_empty() && !self.backlog.send_on(self.out);
+        if self.in_backlog { self.backlog.claim(len) } else { self.out.claim(len) }
+    }
+
+    fn commit(&mut self, len: usize) {
+        if self.in_backlog {
+            self.backlog.commit(len);
+        } else {
+            self.out.commit(len);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What can be set of a hub.
+
+use std::sync::Arc;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::role::provider;
+
+/// What becomes of a client that does not take what it is sent.
+///
+/// In either case nobody else waits for it: what there is no room for is kept for it within a limit, or is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlowPolicy {
+    /// Its updates are left out as long as it has no room, and each item that changed meanwhile gets one new image when it
+    /// has. It keeps up with the market, and not with every update.
+    Conflate,
+    /// It gets every update or none: what it has no room for waits, and beyond these limits the session is over.
+    Cut {
+        /// Bytes of messages that may wait for it, beyond what its connection holds.
+        bytes: usize,
+        /// So many messages may.
+        messages: usize,
+    },
+}
+
+/// What is said of an item that the plant has not published (yet).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is closed: not found.
+    #[default]
+    Closed,
+    /// The stream stays open without an image, its data suspect, until the item appears.
+    Wait,
+}
+
+/// What can be set of a hub.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What clients call the service.
+    pub service: String,
+    /// The number that the directory gives it.
+    pub service_id: u16,
+    /// What fields mean, for those who download it.
+    pub dictionary: Arc<Dictionary>,
+    /// What becomes of a slow client.
+    pub slow: SlowPolicy,
+    /// A client that is owed something and has taken nothing at all for so long is cut, milliseconds; under either policy.
+    pub stuck_ms: u64,
+    /// Of items that are not there.
+    pub unknown: Unknown,
+    /// Items at most; those of the plant beyond are served to nobody, and counted.
+    pub max_items: usize,
+    /// Bytes of all images together at most; an item whose image does not fit is suspect.
+    pub cache_bytes: usize,
+    /// Distinct views at most, of all sessions; a request with one more gets all fields.
+    pub max_views: usize,
+    /// Messages that cannot be read until a session is cut: a good client sends none.
+    pub max_malformed: u64,
+    /// Of each session: streams, time to log in, what may be owed.
+    pub session: provider::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            service: "TAPELINE".to_owned(),
+            service_id: 1,
+            dictionary: Arc::new(Dictionary::builtin().clone()),
+            slow: SlowPolicy::Conflate,
+            stuck_ms: 60_000,
+            unknown: Unknown::Closed,
+            max_items: 100_000,
+            cache_bytes: 1 << 30,
+            max_views: 10_000,
+            max_malformed: 100,
+            session: provider::Settings::default(),
+        }
+    }
+}
