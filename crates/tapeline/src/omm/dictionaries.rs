@@ -20,6 +20,11 @@ pub(crate) struct DictionaryArgs {
 }
 
 impl DictionaryArgs {
+    /// These files.
+    pub(crate) const fn of(dictionary: Option<PathBuf>, enums: Option<PathBuf>) -> Self {
+        Self { dictionary, enums }
+    }
+
     /// These files, if none is named.
     pub(crate) fn or(self, files: Option<(PathBuf, PathBuf)>) -> Self {
         match files {

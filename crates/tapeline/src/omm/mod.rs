@@ -27,7 +27,7 @@ mod acceptor;
 mod config;
 mod consumer;
 mod decode;
-mod dictionaries;
+pub(crate) mod dictionaries;
 mod items;
 mod lines;
 mod login;
@@ -35,7 +35,7 @@ mod market;
 mod message_file;
 mod ni_provider;
 mod opaque;
-mod out;
+pub(crate) mod out;
 mod provider;
 mod serving;
 mod shown;
@@ -47,7 +47,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 /// Messages that cannot be read until a server cuts the connection that they come on: a good peer sends none.
-const MOST_MALFORMED: u64 = 100;
+pub(crate) const MOST_MALFORMED: u64 = 100;
 
 /// Consume, provide and decode Open Message Model data.
 #[derive(Debug, Args)]

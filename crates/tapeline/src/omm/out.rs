@@ -128,8 +128,8 @@ pub(crate) struct Out<'r, 's> {
 }
 
 impl Out<'_, '_> {
-    /// Whether nothing waits here.
-    fn settle(&mut self) -> bool {
+    /// Whether nothing waits here, after another attempt to send it.
+    pub(crate) fn settle(&mut self) -> bool {
         let Some(len) = self.room.waiting else { return true };
         let bytes = match &self.room.json {
             Some(json) => json.text(),

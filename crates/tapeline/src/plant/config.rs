@@ -2,6 +2,7 @@
 //!
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
+pub(crate) mod hub;
 pub(crate) mod recovery;
 mod symbols;
 
@@ -56,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) feeds: Vec<Feed>,
     /// Over which of them the best bid and offer is published.
     pub(crate) nbbo: Option<ConsolidationSettings>,
+    /// Who serves clients on the network.
+    pub(crate) hub: Option<hub::HubConfig>,
 }
 
 /// Who reads a plant's sockets.
@@ -143,6 +146,7 @@ struct RawConfig {
     #[serde(default)]
     feed: Vec<RawFeed>,
     nbbo: Option<symbols::RawNbbo>,
+    hub: Option<hub::RawHub>,
 }
 
 #[derive(Deserialize)]
@@ -308,11 +312,7 @@ impl Source<'_> {
         )?;
         let receive = self.receive(&plant)?;
         if let Some(cpu) = &plant.cpu {
-            let cores = tapeline_measure::cores();
-            if !cores.contains(cpu.get_ref()) {
-                let what = format!("cpu is {}; this process may use {cores:?}", cpu.get_ref());
-                return Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"));
-            }
+            self.core(cpu)?;
         }
         if raw.feed.is_empty() || raw.feed.len() > MAX_FEEDS {
             let what = format!("{} feeds; 1 to {MAX_FEEDS} are expected", raw.feed.len());
@@ -351,9 +351,12 @@ impl Source<'_> {
             Some(nbbo) => Some(self.nbbo(nbbo, &feeds, max_items)?),
             None => None,
         };
+        let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
+        let hub = raw.hub.map(|hub| self.hub(hub, &name, max_items)).transpose()?;
         Ok(Config {
             nbbo,
-            name: plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner),
+            hub,
+            name,
             ring,
             ring_bytes,
             stall_limit: match &plant.stall_limit {
@@ -374,6 +377,16 @@ impl Source<'_> {
             max_items,
             feeds,
         })
+    }
+
+    /// A core that a thread is to be pinned to.
+    fn core(&self, cpu: &Spanned<usize>) -> anyhow::Result<()> {
+        let cores = tapeline_measure::cores();
+        if cores.contains(cpu.get_ref()) {
+            return Ok(());
+        }
+        let what = format!("cpu is {}; this process may use {cores:?}", cpu.get_ref());
+        Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"))
     }
 
     fn receive(&self, plant: &RawPlant) -> anyhow::Result<Receive> {

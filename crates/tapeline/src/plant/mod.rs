@@ -2,6 +2,7 @@
 
 mod config;
 mod follow;
+mod hub;
 mod intake;
 pub(crate) mod measure;
 mod recorded;

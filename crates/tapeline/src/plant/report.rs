@@ -1,6 +1,7 @@
 //! What a plant says about itself: that it is ready, and, at its end, what it did.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use tapeline_feed::line::Line;
@@ -10,6 +11,7 @@ use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
+use super::hub::HubReport;
 use super::recovery::Recovery;
 use crate::output;
 
@@ -20,11 +22,14 @@ pub(crate) struct Ready {
     pub(crate) ready: String,
     /// The process.
     pub(crate) pid: u32,
+    /// Where clients connect, where there is a hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hub: Option<SocketAddr>,
 }
 
 impl Ready {
-    pub(crate) fn of(config: &Config) -> Self {
-        Self { ready: config.ring.to_string(), pid: std::process::id() }
+    pub(crate) fn of(config: &Config, hub: Option<SocketAddr>) -> Self {
+        Self { ready: config.ring.to_string(), pid: std::process::id(), hub }
     }
 }
 
@@ -54,6 +59,9 @@ pub(crate) struct PlantReport {
     /// The best bid and offer over feeds, where it is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nbbo: Option<NbboReport>,
+    /// What its clients got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hub: Option<HubReport>,
 }
 
 /// What was published of the best bid and offer over feeds.
@@ -220,6 +228,7 @@ impl PlantReport {
             ring_evicted: sequencer.publisher().ring().evicted(),
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
+            hub: None,
             nbbo: sequencer.consolidation().map(|consolidation| {
                 let counters = consolidation.counters();
                 NbboReport {
@@ -395,6 +404,18 @@ impl PlantReport {
                     thousands(feed.items_refused)
                 ));
             }
+        }
+        if let Some(hub) = &self.hub {
+            text.push_str(&format!(
+                "\nhub at {}: {} clients, {} images and {} updates sent, {} conflated, {} requests refused, {} clients cut",
+                hub.address,
+                thousands(hub.sessions),
+                thousands(hub.refreshes),
+                thousands(hub.updates),
+                thousands(hub.conflated),
+                thousands(hub.refused),
+                thousands(hub.cut),
+            ));
         }
         if let Some(nbbo) = &self.nbbo {
             text.push_str(&format!(

@@ -1,5 +1,6 @@
 //! `tapeline plant --config FILE`: sockets in, ring out, one thread, or one more for each feed that receives.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
 
 use super::config::{self, Config, Feed, Receive};
+use super::hub::RunningHub;
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
 use super::recovery::Recovery;
@@ -78,7 +80,9 @@ struct Running {
 impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let config = config::read(&self.config)?;
+        let mut config = config::read(&self.config)?;
+        // Before this thread is pinned: see `RunningHub::start`.
+        let hub = config.hub.take().map(RunningHub::start).transpose()?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
@@ -86,13 +90,18 @@ impl RunArgs {
         }
         let mut plant = Running::open(&config, &stop)?;
         pin()?;
+        // Before the first tick, so that its images are whole.
+        let hub = hub.map(|hub| hub.join(&config.ring)).transpose()?;
+        let address = hub.as_ref().map(|hub| hub.address);
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config))?,
-            Format::Table => eprintln_ready(&config),
+            Format::Json => crate::output::print_json_line(&Ready::of(&config, address))?,
+            Format::Table => eprintln_ready(&config, address),
         }
         let outcome = plant.run(&config, self.until_end_of_session);
-        let report = plant.report(&config, outcome.as_ref().err());
+        let mut report = plant.report(&config, outcome.as_ref().err());
         plant.close()?;
+        // The ring has ended, and with it the hub, once its clients have what they are owed.
+        report.hub = hub.map(RunningHub::end).transpose()?;
         match self.format {
             Format::Json => crate::output::print_json_line(&report)?,
             Format::Table => report.print()?,
@@ -375,7 +384,7 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
     })
 }
 
-fn eprintln_ready(config: &Config) {
+fn eprintln_ready(config: &Config, hub: Option<SocketAddr>) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     anstream::eprintln!(
@@ -384,4 +393,7 @@ fn eprintln_ready(config: &Config) {
         config.ring,
         config.feeds.len()
     );
+    if let Some(address) = hub {
+        anstream::eprintln!("clients connect to {address}");
+    }
 }

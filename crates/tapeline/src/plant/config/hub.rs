@@ -1,0 +1,249 @@
+//! `[hub]`: who may connect to the plant, where, and what becomes of slow clients.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde::Deserialize;
+use tapeline_hub::{Settings, SlowPolicy, Unknown};
+use tapeline_omm::role::provider;
+use tapeline_wire::rssl::{self, Tls};
+use toml::Spanned;
+
+use super::Source;
+use crate::arguments;
+use crate::omm::dictionaries::DictionaryArgs;
+
+/// A plant's hub.
+#[derive(Debug)]
+pub(crate) struct HubConfig {
+    /// Where it listens; port 0 for a free one.
+    pub(crate) address: SocketAddr,
+    /// Of every connection.
+    pub(crate) transport: Arc<rssl::Settings>,
+    /// Connections at most; more are refused.
+    pub(crate) max_connections: usize,
+    /// The core that its thread is pinned to.
+    pub(crate) cpu: Option<usize>,
+    /// Look without rest instead of sleeping in the kernel while nothing happens.
+    pub(crate) spin: bool,
+    /// All else.
+    pub(crate) settings: Settings,
+}
+
+/// Where EMA's consumers look for a provider.
+const USUAL_PORT: u16 = 14_002;
+/// A provider says much to many: as many buffers, and as patient, as EMA's.
+const OUTPUT_BUFFERS: u32 = 200;
+const PING_TIMEOUT_S: u8 = 60;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHub {
+    bind: Option<Spanned<String>>,
+    port: Option<u16>,
+    cert: Option<Spanned<PathBuf>>,
+    key: Option<Spanned<PathBuf>>,
+    service: Option<Spanned<String>>,
+    service_id: Option<u16>,
+    max_connections: Option<Spanned<usize>>,
+    max_streams: Option<u32>,
+    cache_size: Option<Spanned<String>>,
+    unknown: Option<Spanned<String>>,
+    slow: Option<Spanned<String>>,
+    slow_bytes: Option<Spanned<String>>,
+    slow_messages: Option<Spanned<usize>>,
+    slow_time: Option<Spanned<String>>,
+    dictionary: Option<Spanned<PathBuf>>,
+    enums: Option<Spanned<PathBuf>>,
+    cpu: Option<Spanned<usize>>,
+    wait: Option<Spanned<String>>,
+}
+
+impl Source<'_> {
+    /// Checks the hub of a plant of this name, with so many items.
+    pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
+        let bind = match &raw.bind {
+            None => IpAddr::from(Ipv4Addr::LOCALHOST),
+            Some(bind) => bind.get_ref().parse().map_err(|_| {
+                let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
+                self.wrong(
+                    bind.span(),
+                    what,
+                    "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" of both families",
+                )
+            })?,
+        };
+        let service = raw.service.as_ref().map_or(plant, |service| service.get_ref());
+        if service.is_empty() || service.len() > 255 {
+            let span = raw.service.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
+            return Err(self.wrong(span, what, "the service's name, as clients ask for it"));
+        }
+        let max_connections = raw.max_connections.as_ref().map_or(1_000, |count| *count.get_ref());
+        if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
+            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
+            return Err(self.wrong(span, what, "each takes 1.2 MB for what it is sent, once it is slow"));
+        }
+        if let Some(cpu) = &raw.cpu {
+            self.core(cpu)?;
+        }
+        let slow = self.slow(&raw)?;
+        let usual = provider::Settings::default();
+        let settings = Settings {
+            service: service.to_owned(),
+            service_id: raw.service_id.unwrap_or(1),
+            dictionary: self.dictionary(&raw)?,
+            slow,
+            stuck_ms: match &raw.slow_time {
+                None => 60_000,
+                Some(time) => arguments::some_duration(time.get_ref())
+                    .map_err(|error| self.wrong(time.span(), error, "slow_time = \"60s\" is the default"))
+                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))?,
+            },
+            unknown: self.one_of(
+                "unknown",
+                raw.unknown.as_ref(),
+                &[("closed", Unknown::Closed), ("wait", Unknown::Wait)],
+                "\"wait\" keeps the stream of an item that is not there yet open",
+            )?,
+            max_items,
+            cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,
+            session: provider::Settings {
+                most_streams: raw.max_streams.unwrap_or(usual.most_streams),
+                ..usual
+            },
+            ..Settings::default()
+        };
+        Ok(HubConfig {
+            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
+            transport: Arc::new(rssl::Settings {
+                guaranteed_output_buffers: OUTPUT_BUFFERS,
+                connection_ping_timeout: PING_TIMEOUT_S,
+                tls: self.certificate(&raw)?,
+                ..rssl::Settings::default()
+            }),
+            max_connections,
+            cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
+            spin: self.one_of(
+                "wait",
+                raw.wait.as_ref(),
+                &[("block", false), ("spin", true)],
+                "\"spin\" takes a whole core and saves the wake-up",
+            )?,
+            settings,
+        })
+    }
+
+    fn slow(&self, raw: &RawHub) -> anyhow::Result<SlowPolicy> {
+        let is_cut = self.one_of(
+            "slow",
+            raw.slow.as_ref(),
+            &[("conflate", false), ("cut", true)],
+            "\"conflate\" leaves updates out and sends an image later; \"cut\" ends who is too slow for every update",
+        )?;
+        let of_cut = [
+            raw.slow_bytes.as_ref().map(|bytes| ("slow_bytes", bytes.span())),
+            raw.slow_messages.as_ref().map(|messages| ("slow_messages", messages.span())),
+        ];
+        if !is_cut {
+            return match of_cut.into_iter().flatten().next() {
+                None => Ok(SlowPolicy::Conflate),
+                Some((key, span)) => {
+                    let what = format!("{key} is given, and nothing waits for a client that is conflated");
+                    Err(self.wrong(span, what, "slow = \"cut\" has limits to what waits"))
+                }
+            };
+        }
+        Ok(SlowPolicy::Cut {
+            bytes: self.size(raw.slow_bytes.as_ref(), 8 << 20)?,
+            messages: raw.slow_messages.as_ref().map_or(100_000, |messages| *messages.get_ref()),
+        })
+    }
+
+    fn dictionary(&self, raw: &RawHub) -> anyhow::Result<Arc<tapeline_omm::Dictionary>> {
+        let files = match (&raw.dictionary, &raw.enums) {
+            (None, Some(enums)) => {
+                let hint = "dictionary = \"RDMFieldDictionary\" goes with it";
+                return Err(self.wrong(enums.span(), "enums is given, and no dictionary", hint));
+            }
+            (dictionary, enums) => {
+                let path = |file: &Spanned<PathBuf>| self.beside(file.get_ref());
+                (dictionary.as_ref().map(path), enums.as_ref().map(path))
+            }
+        };
+        DictionaryArgs::of(files.0, files.1).load()
+    }
+
+    fn certificate(&self, raw: &RawHub) -> anyhow::Result<Option<Tls>> {
+        let (cert, key) = match (&raw.cert, &raw.key) {
+            (None, None) => return Ok(None),
+            (Some(cert), Some(key)) => (cert, key),
+            (Some(one), None) | (None, Some(one)) => {
+                let hint = "cert and key go together: two files of PEM";
+                return Err(self.wrong(one.span(), "a certificate or a key without the other", hint));
+            }
+        };
+        let read = |file: &Spanned<PathBuf>| {
+            let path = self.beside(file.get_ref());
+            std::fs::read(&path).map_err(|cause| {
+                let what = format!("cannot read {}: {cause}", path.display());
+                self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
+            })
+        };
+        let tls = Tls::server(&read(cert)?, &read(key)?);
+        tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
+    }
+
+    /// A file that is named in the configuration: beside it, unless the whole path is given.
+    fn beside(&self, file: &Path) -> PathBuf {
+        Path::new(self.file).parent().map_or_else(|| file.to_owned(), |folder| folder.join(file))
+    }
+}
+
+/// As many sockets as a process is usually given at most.
+const MAX_CONNECTIONS: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Hinted;
+    use crate::plant::config::{Config, parse};
+
+    fn checked(hub: &str) -> Result<Config, String> {
+        let feed = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n\
+                    [[feed.line]]\naddress = \"239.1.1.1:26477\"\ninterface = \"127.0.0.1\"\n";
+        parse("plant.toml", &format!("{feed}[hub]\n{hub}")).map_err(|error| {
+            let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
+            format!("{error} ({hint})")
+        })
+    }
+
+    #[test]
+    fn an_empty_table_is_a_hub_for_this_machine() {
+        let hub = checked("").unwrap().hub.unwrap();
+        assert_eq!(hub.address.to_string(), "127.0.0.1:14002");
+        assert_eq!((&*hub.settings.service, hub.settings.slow), ("TAPELINE", SlowPolicy::Conflate));
+        assert!(checked("slow = \"cut\"\nslow_bytes = \"1MiB\"\nslow_time = \"5s\"").is_ok());
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_said() {
+        for (keys, says) in [
+            ("bind = \"here\"", "plant.toml:10:8: bind is \"here\""),
+            ("slow_bytes = \"1MiB\"", "plant.toml:10:14: slow_bytes is given"),
+            ("slow = \"drop\"", "\"conflate\" or \"cut\" is expected"),
+            ("max_connections = 0", "max_connections is 0"),
+            ("cert = \"a.pem\"", "cert and key go together"),
+            ("cert = \"no.pem\"\nkey = \"no.pem\"", "cannot read no.pem"),
+            ("enums = \"enumtype.def\"", "no dictionary"),
+            ("cpu = 99999", "cpu is 99999"),
+            ("prot = 1", "did you mean `port`?"),
+        ] {
+            let said = checked(keys).unwrap_err();
+            assert!(said.contains(says), "{keys}: {said}");
+        }
+    }
+}

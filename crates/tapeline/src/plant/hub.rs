@@ -1,0 +1,257 @@
+//! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
+
+mod doors;
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tapeline_hub::{Hub, Note, SessionCounters};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
+use tapeline_wire::rssl::Reactor;
+
+use self::doors::Doors;
+use super::config::hub::HubConfig;
+use crate::failure::Hinted;
+
+/// Ticks that are taken before the sockets are looked at again: some microseconds' worth.
+const BATCH: usize = 64;
+/// How long to sleep at most while the ring is quiet: so long a client may wait for its answer then. The ring's own ticks
+/// end the sleep.
+const SHORT_SLEEP: Duration = Duration::from_micros(500);
+/// The same while nobody is connected.
+const LONG_SLEEP: Duration = Duration::from_millis(10);
+/// For how long a hub that ends goes on sending what its clients are owed.
+const LAST_WORDS_NS: i64 = 2_000_000_000;
+/// How often the clock is compared with the kernel's.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+
+/// A hub on its thread.
+#[derive(Debug)]
+pub(super) struct RunningHub {
+    /// Where clients connect.
+    pub(super) address: SocketAddr,
+    /// Tells the thread which ring it is; dropped without a word, the thread ends.
+    ring: SyncSender<Name>,
+    joined: Receiver<()>,
+    thread: JoinHandle<anyhow::Result<HubReport>>,
+}
+
+/// What a hub did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct HubReport {
+    /// Where clients connected.
+    pub(crate) address: String,
+    /// Ticks taken from the ring.
+    pub(crate) ticks: u64,
+    /// Clients that connected.
+    pub(crate) sessions: u64,
+    /// Of them, those that were cut because they were too slow.
+    pub(crate) cut: u64,
+    /// Items that were asked for.
+    pub(crate) requests: u64,
+    /// Of them, those that were refused.
+    pub(crate) refused: u64,
+    /// Images sent.
+    pub(crate) refreshes: u64,
+    /// Updates sent.
+    pub(crate) updates: u64,
+    /// Updates that are in a later image instead, as their client had no room.
+    pub(crate) conflated: u64,
+}
+
+impl RunningHub {
+    /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
+    /// one inherits where it may run.
+    pub(super) fn start(config: HubConfig) -> anyhow::Result<Self> {
+        let mut reactor = Reactor::new(config.max_connections)?;
+        let address = reactor.listen(config.address, &config.transport).map_err(|error| {
+            let hint = "port = 0 in [hub] takes a free one and says which";
+            let what = format!("the hub cannot listen at {}", config.address);
+            anyhow::Error::new(error).context(Hinted::new(what, hint))
+        })?;
+        let (ring, which) = sync_channel(1);
+        let (tell, joined) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("hub".to_owned())
+            .spawn(move || {
+                if let Some(cpu) = config.cpu {
+                    tapeline_measure::pin(cpu)?;
+                }
+                let Ok(ring) = which.recv() else { return Ok(HubReport::default()) };
+                let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
+                let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
+                let _ = tell.send(());
+                let mut program = Program::new(config, reactor, subscriber);
+                let ended = program.run();
+                if let Err(error) = &ended {
+                    // The plant goes on without it; who waits for its end would hear of it too late.
+                    anstream::eprintln!("warning: the hub has ended early: {error:#}");
+                }
+                let report = program.end(address);
+                ended.map(|()| report)
+            })
+            .context("cannot make the hub's thread")?;
+        Ok(Self { address, ring, joined, thread })
+    }
+
+    /// The ring is there: returns when the hub reads it, and misses nothing from here on.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
+        if self.ring.send(ring.clone()).is_ok() && self.joined.recv().is_ok() {
+            return Ok(self);
+        }
+        self.end()?;
+        anyhow::bail!("the hub has ended before it began")
+    }
+
+    /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
+    pub(super) fn end(self) -> anyhow::Result<HubReport> {
+        drop(self.ring);
+        match self.thread.join() {
+            Ok(report) => report.context("the hub has ended early"),
+            Err(_) => anyhow::bail!("the hub's thread has panicked"),
+        }
+    }
+}
+
+/// All of it.
+struct Program {
+    hub: Hub,
+    doors: Doors,
+    subscriber: Subscriber,
+    clock: Clock,
+    spin: bool,
+    housekept: Nanos,
+}
+
+impl Program {
+    fn new(config: HubConfig, reactor: Reactor, subscriber: Subscriber) -> Self {
+        let clock = Clock::calibrate();
+        let dictionary = config.settings.dictionary.clone();
+        let hub = Hub::new(config.settings);
+        let doors = Doors::new(reactor, dictionary, hub.directory().clone());
+        Self { hub, doors, subscriber, housekept: clock.now(), clock, spin: config.spin }
+    }
+
+    /// Serves until the ring ends.
+    fn run(&mut self) -> anyhow::Result<()> {
+        loop {
+            let now = self.clock.now();
+            let (taken, is_over) = self.take_ticks(now)?;
+            let is_busy = self.doors.serve(&mut self.hub, now)?;
+            self.hub.turn(now, &mut self.doors);
+            self.doors.close_those_over(&mut self.hub);
+            self.say();
+            if is_over {
+                return Ok(());
+            }
+            if now.since(self.housekept) >= HOUSEKEEPING_NS {
+                self.housekept = now;
+                self.clock.recalibrate();
+                if let Some(cause) = self.doors.accept_error() {
+                    anstream::eprintln!("warning: the hub can let nobody in: {cause}");
+                }
+                if !self.subscriber.publisher_alive()? {
+                    anyhow::bail!("the plant has died");
+                }
+            }
+            if taken == 0 && !is_busy && !self.spin {
+                let sleep = if self.hub.sessions() == 0 { LONG_SLEEP } else { SHORT_SLEEP };
+                self.subscriber.wait(Wait::Park, sleep);
+            }
+        }
+    }
+
+    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    fn take_ticks(&mut self, now: Nanos) -> anyhow::Result<(usize, bool)> {
+        for taken in 0..BATCH {
+            match self.subscriber.next() {
+                Poll::Frame(frame) => {
+                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+                    self.hub.tick(now, &tick, &mut self.doors);
+                }
+                Poll::Empty => return Ok((taken, false)),
+                Poll::Ended => return Ok((taken, true)),
+                Poll::Damaged { position } => anyhow::bail!(
+                    "the ring is damaged at position {}: something other than its publisher has written into it",
+                    position.0
+                ),
+                Poll::Evicted { position } => {
+                    let what = format!(
+                        "the hub read nothing for the ring's stall limit and lost its place: position {position}"
+                    );
+                    let hint = "give it a core of its own (cpu in [hub]), or raise stall_limit or ring_size";
+                    return Err(Hinted::new(what, hint).into());
+                }
+                // What a later version of the ring may say: nothing that this one can act on.
+                _ => return Ok((taken, false)),
+            }
+        }
+        Ok((BATCH, false))
+    }
+
+    /// Tells the clients that it is over, and gives them the time to take what they are owed.
+    fn end(mut self, address: SocketAddr) -> HubReport {
+        let begun = self.clock.now();
+        // Nobody is held up by this reader any more.
+        drop(self.subscriber);
+        self.hub.stop("The plant has ended", &mut self.doors);
+        loop {
+            let now = self.clock.now();
+            let served = self.doors.serve(&mut self.hub, now);
+            self.hub.turn(now, &mut self.doors);
+            self.doors.close_those_over(&mut self.hub);
+            let is_done = self.hub.is_settled() && self.doors.are_flushed();
+            if is_done || served.is_err() || now.since(begun) >= LAST_WORDS_NS {
+                break;
+            }
+            // Sockets are looked at without sleeping: it is for a moment only.
+            std::thread::yield_now();
+        }
+        self.doors.close_all(&mut self.hub);
+        say(&mut self.hub);
+        let counters = *self.hub.counters();
+        let SessionCounters { requests, refused, refreshes, updates, conflated, .. } = counters.past;
+        HubReport {
+            address: address.to_string(),
+            ticks: counters.ticks,
+            sessions: counters.sessions,
+            cut: counters.cut,
+            requests,
+            refused,
+            refreshes,
+            updates,
+            conflated,
+        }
+    }
+
+    fn say(&mut self) {
+        say(&mut self.hub);
+    }
+}
+
+/// Who comes and goes, on standard error.
+fn say(hub: &mut Hub) {
+    while let Some(note) = hub.next_note() {
+        match note {
+            Note::Login { session, user } => {
+                anstream::eprintln!("hub: session {} login {}", session.index(), user.escape_debug());
+            }
+            Note::Gone { session, user, end, counters } => anstream::eprintln!(
+                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated",
+                session.index(),
+                user.escape_debug(),
+                counters.requests,
+                counters.refreshes,
+                counters.updates,
+                counters.conflated
+            ),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The connections of the hub's sessions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_hub::{End, Hub, Outlets, SessionId};
+use tapeline_measure::Nanos;
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::Outbox;
+use tapeline_wire::Error;
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+
+use crate::omm::MOST_MALFORMED;
+use crate::omm::out::{JsonSettings, Room, Side};
+
+/// All connections, each under the number of its session.
+#[derive(Debug)]
+pub(super) struct Doors {
+    reactor: Reactor,
+    doors: Vec<Option<Door>>,
+    sessions: HashMap<ConnectionId, SessionId>,
+    dictionary: Arc<Dictionary>,
+    /// What JSON calls the service.
+    services: Directory,
+    /// Requests in JSON that name no service mean the only one.
+    json: JsonSettings,
+}
+
+#[derive(Debug)]
+struct Door {
+    connection: ConnectionId,
+    room: Room,
+}
+
+impl Outlets for Doors {
+    #[inline]
+    fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
+        let door = self.doors.get_mut(session.index())?.as_mut()?;
+        let mut sender = self.reactor.sender(door.connection)?;
+        Some(send(&mut door.room.on(&mut sender)))
+    }
+}
+
+impl Doors {
+    /// On what listens already.
+    pub(super) fn new(reactor: Reactor, dictionary: Arc<Dictionary>, services: Directory) -> Self {
+        let mut json = JsonSettings::default();
+        json.default_service = services.services().map(|service| service.id).next();
+        Self { reactor, doors: Vec::new(), sessions: HashMap::new(), dictionary, services, json }
+    }
+
+    /// Sends what waits, looks at the sockets, and hands what came to the hub: whether anything came.
+    ///
+    /// # Errors
+    /// The machine refuses to wait for sockets.
+    pub(super) fn serve(&mut self, hub: &mut Hub, now: Nanos) -> Result<bool, Error> {
+        self.reactor.wait(Duration::ZERO)?;
+        let mut is_busy = false;
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            is_busy = true;
+            if let Event::Connected(agreed) = event {
+                let session = hub.open(now);
+                let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
+                room.set_services(&self.services);
+                if self.doors.len() <= session.index() {
+                    self.doors.resize_with(session.index() + 1, || None);
+                }
+                self.doors[session.index()] = Some(Door { connection: id, room });
+                self.sessions.insert(id, session);
+                continue;
+            }
+            let Some(session) = self.sessions.get(&id).copied() else { continue };
+            let Some(Some(door)) = self.doors.get_mut(session.index()) else { continue };
+            match event {
+                Event::Message(received) => {
+                    let _ = door.room.take(received, &mut sender, |message, out| {
+                        hub.message(now, session, message, out);
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                    // Those in RWF the hub counts itself.
+                    if door.room.unreadable() >= MOST_MALFORMED {
+                        self.close(session);
+                        hub.close(session, End::Malformed(MOST_MALFORMED));
+                    }
+                }
+                Event::Room => {
+                    let mut out = door.room.on(&mut sender);
+                    // What waits in front, whether or not anything follows.
+                    out.settle();
+                    hub.room(now, session, &mut out);
+                }
+                Event::Closed(reason) => {
+                    let end = End::Connection(reason.to_string());
+                    self.forget(session);
+                    hub.close(session, end);
+                }
+                _ => {}
+            }
+            // At once: nothing else of what it sent is looked at.
+            self.close_those_over(hub);
+        }
+        Ok(is_busy)
+    }
+
+    /// Closes the connections of the sessions that the hub has ended.
+    pub(super) fn close_those_over(&mut self, hub: &mut Hub) {
+        while let Some(session) = hub.next_over() {
+            self.close(session);
+        }
+    }
+
+    /// Closes all connections.
+    pub(super) fn close_all(&mut self, hub: &mut Hub) {
+        let open: Vec<SessionId> = self.sessions.values().copied().collect();
+        for session in open {
+            self.close(session);
+            hub.close(session, End::Stopped);
+        }
+    }
+
+    /// Why nobody can be let in, since this was asked last.
+    pub(super) fn accept_error(&mut self) -> Option<Error> {
+        self.reactor.accept_error()
+    }
+
+    /// Whether everything has left this process.
+    pub(super) fn are_flushed(&mut self) -> bool {
+        self.reactor.flush();
+        let Self { reactor, doors, .. } = self;
+        doors.iter_mut().flatten().all(|door| {
+            reactor
+                .sender(door.connection)
+                .is_none_or(|mut sender| door.room.on(&mut sender).settle() && sender.unsent() == 0)
+        })
+    }
+
+    fn close(&mut self, session: SessionId) {
+        if let Some(connection) = self.forget(session) {
+            self.reactor.close(connection);
+        }
+    }
+
+    fn forget(&mut self, session: SessionId) -> Option<ConnectionId> {
+        let door = self.doors.get_mut(session.index())?.take()?;
+        self.sessions.remove(&door.connection);
+        Some(door.connection)
+    }
+}
