@@ -142,7 +142,8 @@ pub fn encode_batch_close(
     out: &mut [u8],
 ) -> Result<usize, Refused> {
     let payload = RequestPayload { streams: Some(List::Given(streams)), ..RequestPayload::default() };
-    let header = crate::rwf::CloseHeader { container: DataType::ELEMENT_LIST, ..*header };
+    let flags = header.flags | flags::close::HAS_BATCH;
+    let header = crate::rwf::CloseHeader { flags, container: DataType::ELEMENT_LIST, ..*header };
     header.encode_with(out, |room| payload.encode(room))
 }
 

@@ -273,6 +273,7 @@ impl Reading<'_> {
         header.flags = self.flags(&[("Ack", start.members.ack, false, flags::close::ACK)])?;
         let Some(ids) = ids else { return header.encode(room) };
         header.container = DataType::ELEMENT_LIST;
+        header.flags |= flags::close::HAS_BATCH;
         header.encode_with(room, |room| {
             let mut list = ElementListEncoder::new(room)?;
             list.array(":StreamIdList", DataType::INT, 0, |array| {

@@ -185,6 +185,8 @@ flags! {
         HAS_EXTENDED_HEADER = 0x0001,
         /// An ACK is wanted.
         ACK = 0x0002,
+        /// The payload holds the streams that are closed.
+        HAS_BATCH = 0x0004,
     }
 
     /// Of an ACK.
