@@ -1,7 +1,7 @@
 //! The message key: what a stream is about (RWF chapter 2).
 
-use super::{Container, Cursor, DataType, NameType, SetDefinitions, Writer};
-use crate::{Malformed, Refused};
+use super::{Container, Cursor, DataType, ElementListEncoder, NameType, SetDefinitions, Writer};
+use crate::{Malformed, Refused, Value};
 
 const SERVICE_ID: u16 = 0x01;
 const NAME: u16 = 0x02;
@@ -29,6 +29,51 @@ impl<'a> Attributes<'a> {
         Container::parse(self.container, self.data, &SetDefinitions::NONE)
     }
 }
+
+/// Attributes of a key that are an element list, as in all of LSEG's domains, written once and kept.
+///
+/// ```
+/// use tapeline_omm::Value;
+/// use tapeline_omm::rwf::{Key, KeyElements};
+///
+/// let elements = KeyElements::new(&[("Depth", Value::UInt(5)), ("Side", Value::Ascii(b"bid"))])?;
+/// let key = Key { attributes: Some(elements.attributes()), ..Key::item(1, b"IBM.N") };
+/// # assert!(key.attributes.unwrap().open().is_ok());
+/// # Ok::<(), tapeline_omm::Refused>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyElements(Box<[u8]>);
+
+impl KeyElements {
+    /// These elements, in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::TooLong`] for more than 32,767 bytes; a value that does not tell its type.
+    pub fn new(elements: &[(&str, Value<'_>)]) -> Result<Self, Refused> {
+        let mut room = vec![0; LONGEST_ATTRIBUTES];
+        let mut write = || {
+            let mut list = ElementListEncoder::new(&mut room)?;
+            elements.iter().try_for_each(|(name, value)| list.value(name, *value))?;
+            Ok(list.finish())
+        };
+        let len = write().map_err(|refused| match refused {
+            Refused::Full => Refused::TooLong { what: "key attributes", limit: LONGEST_ATTRIBUTES },
+            other => other,
+        })?;
+        room.truncate(len);
+        Ok(Self(room.into()))
+    }
+
+    /// For a [`Key`].
+    #[must_use]
+    pub fn attributes(&self) -> Attributes<'_> {
+        Attributes { container: DataType::ELEMENT_LIST, data: &self.0 }
+    }
+}
+
+/// Bytes that a key's attributes have at most: their length has 15 bits.
+const LONGEST_ATTRIBUTES: usize = 0x7FFF;
 
 /// What a stream is about: a name at a service, and what narrows it down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
