@@ -102,7 +102,7 @@ pub use header::{
     AckHeader, CloseHeader, Conflation, GenericHeader, Header, PostHeader, PostUserInfo, Priority,
     RefreshHeader, RequestHeader, StatusHeader, UpdateHeader,
 };
-pub use key::{Attributes, Key};
+pub use key::{Attributes, Key, KeyElements};
 pub use map::{Map, MapEntries, MapEntry, MapHead};
 pub use map_encoder::MapEncoder;
 pub use message::{MessageView, patch_stream_id, update_header};

@@ -470,7 +470,7 @@ pub const SOLICITED: crate::rwf::Flags = crate::rwf::Flags(
 
 /// All services, as refreshes and updates have left them.
 ///
-/// Of a peer's messages at most 1,024 services are kept; more are passed over.
+/// At most 1,024 services are kept, whether they came in one message or in several; more are passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directory {
     services: Vec<ServiceEntry>,

@@ -17,13 +17,15 @@
 //! | the connection or the service is lost | OPEN/SUSPECT | asks again when it is back |
 //! | CLOSED, REDIRECTED, a snapshot's image | that, and it is final | nothing: a redirection is the application's to follow |
 //! | a private stream, or any without `SingleOpen`, is lost | CLOSED_RECOVER, final | nothing: another stream would not be the same |
-//! | the login is refused or closed | CLOSED, final | asks for a disconnection, and ends |
+//! | it becomes suspect, for a login without `SingleOpen` and `AllowSuspectData` | CLOSED_RECOVER, final | closes it |
+//! | the login is refused, closed or redirected | CLOSED, final | asks for a disconnection, and ends: where to log in else is the application's to know, from [`Event::Login`] |
 //!
 //! Asking again waits, where the vendor's library asks at once: a provider that goes on refusing is then asked
 //! thousands of times a second by each of its consumers, just when it is short of something. The first wait is short
 //! enough for a provider that closes and opens (100 ms), and each is twice the last one up to ten seconds; an item that
 //! stayed open for that long begins anew. A thousand items that were lost together are asked for in line, as room allows.
 
+mod batches;
 mod connection;
 mod event;
 mod items;
@@ -91,6 +93,8 @@ pub struct Consumer {
     /// The login request, encoded.
     login: Box<[u8]>,
     single_open: bool,
+    /// Whether suspect data is wanted.
+    takes_suspect: bool,
     answers_round_trips: bool,
     connection: Connection,
     directory: Directory,
@@ -123,6 +127,7 @@ impl Consumer {
             settings,
             login: Box::default(),
             single_open: true,
+            takes_suspect: true,
             answers_round_trips: false,
             connection: Connection::default(),
             directory: Directory::new(),

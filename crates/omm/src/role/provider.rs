@@ -3,7 +3,8 @@
 //! The application hears of requests as [`Event`]s and answers them by handle, at once or later: [`Provider::accept_login`],
 //! [`Provider::directory`], [`Provider::dictionary`], [`Provider::refresh`] and so on. The role fills in what belongs to
 //! the stream (ids, domain, key, private stream, solicited), ends snapshots, takes batches apart, and answers by itself
-//! what nobody should have sent.
+//! what nobody should have sent. What is asked before the login is accepted is refused, to be asked again (CLOSED_RECOVER,
+//! USAGE_ERROR), as the vendor's own providers do unless they are told otherwise (EMA Java, `MarketItemHandler`).
 //!
 //! ```
 //! use tapeline_measure::Nanos;

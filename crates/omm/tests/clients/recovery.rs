@@ -186,6 +186,47 @@ fn private_streams_and_those_of_a_user_who_recovers_himself_are_not_recovered() 
 }
 
 #[test]
+fn who_wants_no_suspect_data_has_the_stream_closed() {
+    let suspect = State { data: DataState::SUSPECT, text: b"old", ..State::OPEN_OK };
+    let desk = |single_open| {
+        let mut login = LoginRequest::new(b"user");
+        (login.attributes.single_open, login.attributes.allow_suspect_data) = (Some(single_open), Some(0));
+        let mut desk = Desk::new(Settings::default(), &login);
+        desk.connect();
+        desk.log_in(&[]);
+        desk.directory(&[(1, "FEED")]);
+        for (name, closure) in [("A", 1), ("A", 2), ("B", 3), ("C", 4)] {
+            desk.open(name, closure);
+        }
+        desk.feed(&answer(3));
+        desk.feed(&answer(5));
+        desk.sent();
+        desk.heard();
+        desk
+    };
+    let mut alone = desk(0);
+    let closed = |item| format!("item {item}: CLOSED_RECOVER/SUSPECT/NONE \"old\", final");
+    alone.feed(&status(3, suspect));
+    assert_eq!(alone.heard(), [closed(2), closed(1)]);
+    alone.feed(&image(4, &[0, 1], suspect, flags_of::SOLICITED));
+    assert_eq!(alone.heard(), [closed(3)]);
+    // Of the whole service.
+    let said = ServiceState { status: Some(OwnedState::from(suspect)), ..ServiceState::UP };
+    alone.feed(&changes(ServicePart::State(said)));
+    assert_eq!(alone.heard().first(), Some(&closed(4)));
+    assert_eq!(alone.sent(), ["CLOSE 3", "CLOSE 4", "CLOSE 5"]);
+    assert_eq!((alone.consumer.items(), alone.consumer.streams()), (0, 0));
+    // Who has his items recovered takes it in between.
+    let mut recovered = desk(1);
+    recovered.feed(&status(3, suspect));
+    assert_eq!(
+        recovered.heard(),
+        ["item 2: STATUS OPEN/SUSPECT/NONE \"old\"", "item 1: STATUS OPEN/SUSPECT/NONE \"old\""]
+    );
+    assert_eq!(recovered.sent(), [""; 0]);
+}
+
+#[test]
 fn a_service_that_goes_takes_its_items_with_it_until_it_is_back() {
     let mut desk = Desk::ready(Settings::default());
     desk.open("A", 1);

@@ -260,6 +260,72 @@ fn batches_go_out_as_such_where_the_provider_takes_them() {
 }
 
 #[test]
+fn many_are_closed_and_changed_with_one_message_where_the_provider_takes_that() {
+    let streams = |message: &[u8]| -> (String, Vec<i32>) {
+        let view = MessageView::parse(message).unwrap();
+        let streams = RequestPayload::read(&view).unwrap().streams;
+        (brief(message), streams.iter().flat_map(List::iter).flatten().collect())
+    };
+    let names: [&[u8]; 5] = [b"A", b"B", b"C", b"D", b"E"];
+    let open = |desk: &mut Desk| {
+        let items = names.map(|name| desk.consumer.open(&request(name, 0)).unwrap());
+        desk.tick();
+        (3..8).for_each(|id| desk.feed(&answer(id)));
+        desk.sent();
+        desk.heard();
+        items
+    };
+    let mut desk = able(Settings { most_in_batch: 3, ..Settings::default() });
+    let items = open(&mut desk);
+    let pause = Reissue { is_paused: Some(true), ..Reissue::default() };
+    assert!(items.iter().all(|item| desk.consumer.reissue(*item, &pause)));
+    // No room, and then some: nothing is lost, and nothing sent twice.
+    let room = std::mem::replace(&mut desk.out, Queue::new(0));
+    desk.tick();
+    desk.out = room;
+    desk.tick();
+    let sent: Vec<_> = std::iter::from_fn(|| desk.out.pop()).map(|message| streams(&message)).collect();
+    let paused = |id| format!("REQUEST {id} no-refresh pause batch");
+    assert_eq!(sent, [(paused(8), vec![3, 4, 5]), (paused(9), vec![6, 7])]);
+    let done = State { stream: StreamState::CLOSED, text: b"processed", ..State::OPEN_OK };
+    (8..10).for_each(|id| desk.feed(&status(id, done)));
+    // What differs is told by itself.
+    let priority = Priority { class: 2, count: 1 };
+    desk.consumer.reissue(items[0], &Reissue { priority: Some(priority), ..Reissue::default() });
+    desk.consumer.reissue(items[1], &Reissue { is_paused: Some(false), ..Reissue::default() });
+    desk.tick();
+    assert_eq!(desk.sent(), ["REQUEST 3 A no-refresh pause", "REQUEST 4 B"]);
+    assert_eq!(desk.heard(), [""; 0]);
+    desk.feed(&answer(4));
+
+    items.iter().for_each(|item| assert!(desk.consumer.close(*item)));
+    let room = std::mem::replace(&mut desk.out, Queue::new(0));
+    desk.tick();
+    desk.out = room;
+    desk.tick();
+    let sent: Vec<_> = std::iter::from_fn(|| desk.out.pop())
+        .map(|message| {
+            let view = MessageView::parse(&message).unwrap();
+            assert!(view.flags().has(flags::close::HAS_BATCH));
+            streams(&message)
+        })
+        .collect();
+    assert_eq!(sent, [("CLOSE 10".to_owned(), vec![3, 4, 5]), ("CLOSE 11".to_owned(), vec![6, 7])]);
+    assert_eq!((desk.consumer.items(), desk.consumer.streams()), (0, 0));
+    // Their ids are free, and those of the batches once they are answered, or after a while.
+    desk.feed(&status(10, done));
+    desk.pass(15 * SECOND);
+    assert_eq!((desk.sent(), desk.consumer.counters().misplaced), (vec![], 0));
+
+    // A provider that takes none.
+    let mut desk = Desk::ready(Settings::default());
+    let items = open(&mut desk);
+    items[..2].iter().for_each(|item| assert!(desk.consumer.close(*item)));
+    desk.tick();
+    assert_eq!(desk.sent(), ["CLOSE 3", "CLOSE 4"]);
+}
+
+#[test]
 fn a_batch_keeps_to_the_window_and_waits_for_room() {
     let mut desk = able(Settings::default());
     let load = tapeline_omm::domain::directory::Load { open_window: Some(2), ..Default::default() };

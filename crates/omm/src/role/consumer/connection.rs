@@ -11,7 +11,7 @@ use super::losses::{CLOSED, SUSPECT};
 use super::{Application, Consumer, DICTIONARY_STREAMS, DIRECTORY_STREAM, Event};
 use crate::domain::dictionary::{ENUMERATIONS, FIELDS};
 use crate::domain::directory::{self, ServiceEntry, ServicePart};
-use crate::domain::login::BATCH_REQUESTS;
+use crate::domain::login::{BATCH_CLOSES, BATCH_REISSUES, BATCH_REQUESTS};
 use crate::domain::{LOGIN_STREAM, LoginRefresh, RoundTrip};
 use crate::role::loading::{DownloadFailed, Loaded, Loading};
 use crate::role::{Outbox, Queue, Sent};
@@ -48,6 +48,8 @@ pub(super) struct Features {
     pub(super) views: bool,
     pub(super) pauses_items: bool,
     pub(super) batches: bool,
+    pub(super) batch_reissues: bool,
+    pub(super) batch_closes: bool,
 }
 
 /// One connection after the other.
@@ -255,6 +257,8 @@ impl Consumer {
             views: features.serves_views(),
             pauses_items: features.pauses_items(),
             batches: features.batches(BATCH_REQUESTS),
+            batch_reissues: features.batches(BATCH_REISSUES),
+            batch_closes: features.batches(BATCH_CLOSES),
         };
         self.counters.logins += 1;
         self.connection.attempts = 0;

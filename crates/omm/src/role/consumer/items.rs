@@ -4,7 +4,7 @@ use super::{Application, Consumer, Event, Handle};
 use crate::State;
 use crate::role::Outbox;
 use crate::role::watchlist::{Image, Interest, Owner, Phase};
-use crate::rwf::{Header, MessageView, RefreshHeader, StateCode, StreamState, flags};
+use crate::rwf::{DataState, Header, MessageView, RefreshHeader, StateCode, StreamState, flags};
 
 impl Consumer {
     /// Tells items of a stream, those that `picks` names.
@@ -67,11 +67,39 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
+        if self.is_unwanted(state) {
+            return self.close_suspect(place, state, out, app);
+        }
         if let Some(stream) = self.list.stream_mut(place) {
             stream.note(state.data);
         }
         let event = |item, closure| Event::State { item, closure, state: *state, is_final: false };
         self.tell(place, |_| true, event, out, app);
+    }
+
+    /// Whether a stream in this state is not to be had at all.
+    fn is_unwanted(&self, state: &State<'_>) -> bool {
+        !self.takes_suspect && state.stream == StreamState::OPEN && state.data == DataState::SUSPECT
+    }
+
+    /// Items that would be suspect are closed for the application; the provider hears of it when there is room.
+    fn close_suspect(
+        &mut self,
+        place: u32,
+        state: &State<'_>,
+        out: &mut dyn Outbox,
+        app: &mut dyn Application,
+    ) {
+        let mut told = std::mem::take(&mut self.told);
+        told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
+        for (handle, _) in &told {
+            self.list.close(*handle);
+        }
+        let state = State { stream: StreamState::CLOSED_RECOVER, ..*state };
+        for (item, closure) in told.drain(..) {
+            app.event(self, out, Event::State { item, closure, state, is_final: true });
+        }
+        self.told = told;
     }
 
     pub(super) fn finish_with_state(
@@ -163,6 +191,9 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
+        if self.is_unwanted(&refresh.state) {
+            return self.close_suspect(place, &refresh.state, out, app);
+        }
         let is_complete = refresh.flags.has(flags::refresh::REFRESH_COMPLETE);
         let is_solicited = refresh.flags.has(flags::refresh::SOLICITED);
         let is_final = match refresh.state.stream {
@@ -227,6 +258,9 @@ impl Consumer {
         out: &mut dyn Outbox,
         app: &mut dyn Application,
     ) {
+        if self.is_unwanted(state) {
+            return self.close_suspect(place, state, out, app);
+        }
         let is_open = self.list.stream(place).is_some_and(|stream| stream.phase == Phase::Open);
         let is_final = match state.stream {
             StreamState::CLOSED_RECOVER => return self.recover(place, state, out, app),

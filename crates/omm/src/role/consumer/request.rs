@@ -36,7 +36,7 @@ pub struct ItemRequest<'a> {
     pub filter: Option<u32>,
     /// A number whose meaning the domain gives.
     pub identifier: Option<i32>,
-    /// Further attributes of the key.
+    /// Further attributes of the key, such as those of [`KeyElements`](crate::rwf::KeyElements).
     pub attributes: Option<Attributes<'a>>,
     /// Of a symbol list: how its items are wanted, see [`symbol_list`](crate::domain::symbol_list). The provider is told;
     /// opening them, as the list comes, is the application's to do.
@@ -334,6 +334,8 @@ impl Consumer {
         bytes.truncate(len);
         self.login = bytes.into();
         self.single_open = login.attributes.single_open != Some(0);
+        // Who has items recovered learns in between that they are suspect, whatever it says: as in the vendor's library.
+        self.takes_suspect = self.single_open || login.attributes.allow_suspect_data != Some(0);
         self.answers_round_trips =
             login.attributes.round_trip_latency == Some(crate::domain::login::ROUND_TRIP_WANTED);
         Ok(())

@@ -11,7 +11,7 @@ use crate::{Refused, State};
 
 /// What is said to the provider of a stream, of all items on it together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
+pub(super) struct Asked {
     priority: Priority,
     view: Option<Box<ViewOf>>,
     is_paused: bool,
@@ -19,9 +19,19 @@ struct Asked {
     is_image_wanted: bool,
 }
 
+/// What is new of an open stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    asked: Asked,
+    flags: Flags,
+    is_image_wanted: bool,
+    /// The image that comes is for all items on the stream.
+    is_for_all: bool,
+}
+
 /// Whether the line can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
+pub(super) enum Done {
     Yes,
     /// There is no room: later.
     Full,
@@ -48,6 +58,12 @@ impl Consumer {
     fn send(&mut self, place: u32, out: &mut dyn Outbox, app: &mut dyn Application) -> Done {
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
         if stream.id != 0 && (stream.is_forsaken() || stream.is_late) {
+            if stream.is_forsaken()
+                && let Some(done) = self.close_batch(place, out)
+            {
+                return done;
+            }
+            let Some(stream) = self.list.stream(place) else { return Done::Yes };
             let close = CloseHeader::new(stream.key.domain, stream.id);
             if !matches!(out.encode(&mut |room| close.encode(room)), Ok(Sent::Queued)) {
                 return Done::Full;
@@ -102,7 +118,7 @@ impl Consumer {
                 return Done::Yes;
             }
         };
-        if batch != 0 && self.connection.features.batches && !is_special(&stream.key) {
+        if batch != 0 && self.connection.features.batches && !stream.key.is_special() {
             return self.request_batch(place, id, out);
         }
         let stream_id = self.list.take_id(place);
@@ -169,7 +185,7 @@ impl Consumer {
                     && stream.id == 0
                     && stream.due.is_none()
                     && !stream.is_forsaken()
-                    && self.list.stream(first).is_some_and(|head| are_alike(&head.key, &stream.key))
+                    && self.list.stream(first).is_some_and(|head| head.key.is_like(&stream.key))
                     && self.asked(place) == asked
             });
             // Those behind count against the service's window before they are asked for.
@@ -234,15 +250,31 @@ impl Consumer {
 
     /// Tells the provider of an open stream what has changed, if anything has.
     fn reissue_stream(&mut self, place: u32, out: &mut dyn Outbox) -> Done {
-        let asked = self.asked(place);
+        let Some(change) = self.change(place) else { return Done::Yes };
+        if let Some(done) = self.reissue_batch(place, &change, out) {
+            return done;
+        }
         let Some(stream) = self.list.stream(place) else { return Done::Yes };
+        let Change { asked, flags, .. } = &change;
+        let sent = send_request(&stream.key, stream.id, stream.service_id, asked, *flags, out);
+        if sent == Ok(Sent::Full) {
+            return Done::Full;
+        }
+        self.has_changed(place, &change);
+        Done::Yes
+    }
+
+    /// What is new of an open stream, if anything is.
+    pub(super) fn change(&self, place: u32) -> Option<Change> {
+        let asked = self.asked(place);
+        let stream = self.list.stream(place)?;
         // An image that is on its way belongs to those who asked for it: who came later asks when it is there.
         let is_image_wanted = asked.is_image_wanted && !stream.is_in_parts;
         let is_view_new = asked.view != stream.view;
         let resumes = stream.is_paused && !asked.is_paused;
         let is_changed = is_view_new || asked.is_paused != stream.is_paused || stream.is_reissued;
         if !is_image_wanted && !is_changed && !stream.wants_image {
-            return Done::Yes;
+            return None;
         }
         let is_for_all = stream.wants_image || is_view_new || resumes;
         let wants_image = is_image_wanted || is_for_all;
@@ -250,17 +282,20 @@ impl Consumer {
         if asked.is_paused {
             flags |= flags::request::PAUSE;
         }
-        let sent = send_request(&stream.key, stream.id, stream.service_id, &asked, flags, out);
-        if sent == Ok(Sent::Full) {
-            return Done::Full;
-        }
+        Some(Change { asked, flags, is_image_wanted, is_for_all })
+    }
+
+    /// The provider was told of a change.
+    pub(super) fn has_changed(&mut self, place: u32, change: &Change) {
         let due = self.after(self.settings.request_timeout);
+        let asked = &change.asked;
         if let Some(stream) = self.list.stream_mut(place) {
-            (stream.priority, stream.view, stream.is_paused) = (asked.priority, asked.view, asked.is_paused);
+            (stream.priority, stream.is_paused) = (asked.priority, asked.is_paused);
+            stream.view.clone_from(&asked.view);
             (stream.is_reissued, stream.wants_image) = (false, false);
-            stream.image_is_for_all |= is_for_all;
+            stream.image_is_for_all |= change.is_for_all;
         }
-        if is_image_wanted {
+        if change.is_image_wanted {
             self.list.change_items(place, |_, item| {
                 if item.image == Image::Wanted {
                     item.image = Image::Asked;
@@ -268,7 +303,6 @@ impl Consumer {
             });
             self.set_due(place, due);
         }
-        Done::Yes
     }
 
     /// What all items of a stream together want of it, as far as the provider can give it.
@@ -297,19 +331,6 @@ impl Consumer {
             is_image_wanted,
         }
     }
-}
-
-/// Whether it has more than a batch can say.
-const fn is_special(key: &StreamKey) -> bool {
-    key.is_private || key.more.is_some()
-}
-
-/// Whether two requests differ in their names alone.
-fn are_alike(a: &StreamKey, b: &StreamKey) -> bool {
-    let of = |key: &StreamKey| {
-        (key.service, key.domain, key.name_type, key.is_streaming, key.key_in_updates, key.qos, key.worst_qos)
-    };
-    of(a) == of(b) && !is_special(b)
 }
 
 /// All fields of all views; none, that is every field, if one has none or they are of different kinds.
@@ -399,6 +420,21 @@ fn send_batch(
     send_with(header, asked, RequestPayload { items, ..RequestPayload::default() }, out)
 }
 
+/// The same for streams that are open: what they have in common, and their ids.
+pub(super) fn send_reissues(
+    key: &StreamKey,
+    id: i32,
+    service_id: u16,
+    change: &Change,
+    ids: &[i32],
+    out: &mut dyn Outbox,
+) -> Result<Sent, Refused> {
+    let mut header = header(key, id, service_id, &change.asked, change.flags);
+    header.key.name = None;
+    let streams = Some(List::Given(ids));
+    send_with(header, &change.asked, RequestPayload { streams, ..RequestPayload::default() }, out)
+}
+
 fn send_with(
     mut header: RequestHeader<'_>,
     asked: &Asked,
@@ -413,7 +449,8 @@ fn send_with(
         ViewOf::Fids(fids) => View::Fids(List::Given(fids)),
         ViewOf::Names(_) => View::Names(List::Given(&view_names)),
     });
-    if view.is_none() && payload.items.is_none() && payload.data_streams.is_none() {
+    let is_alone = payload.items.is_none() && payload.streams.is_none() && payload.data_streams.is_none();
+    if view.is_none() && is_alone {
         return out.encode(&mut |room| header.encode(room));
     }
     let payload = RequestPayload { view, ..payload };

@@ -35,4 +35,25 @@ impl StreamKey {
     pub(crate) const fn is_shareable(&self) -> bool {
         self.is_streaming && !self.is_private
     }
+
+    /// Whether it has more than a batch can say.
+    pub(crate) const fn is_special(&self) -> bool {
+        self.is_private || self.more.is_some()
+    }
+
+    /// Whether a request of `other` differs from one of this in the name alone.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let of = |key: &Self| {
+            (
+                key.service,
+                key.domain,
+                key.name_type,
+                key.is_streaming,
+                key.key_in_updates,
+                key.qos,
+                key.worst_qos,
+            )
+        };
+        of(self) == of(other) && !other.is_special()
+    }
 }
