@@ -5,8 +5,9 @@
 //!     [--case WHAT/FIELDS/INPUT] [--rounds N]
 //! ```
 //!
-//! `write` turns the RWF of an update of prices, sizes and times into text, `read` the text into RWF; `bytes` are those of
-//! the text. The harness says what the options and the figures are.
+//! `write` turns the RWF of an update of prices, sizes and times into text, `read` the text into RWF; `tree` is what a reader
+//! on top of a general library would begin with, `serde_json`'s parse of the text into its tree of values. `bytes` are those
+//! of the text. The harness says what the options and the figures are.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod harness;
@@ -69,6 +70,10 @@ fn updates(bench: &mut Bench, fields: usize) {
         let message = MessageView::parse(black_box(&messages[place & (VARIED - 1)])).unwrap();
         converter.write(&message, &mut text).unwrap();
         text.len() as u64 ^ u64::from(text[text.len() - 3])
+    });
+    bench.add(("tree", fields, "update"), bytes, |place| {
+        let tree: serde_json::Value = serde_json::from_str(black_box(&texts[place & (VARIED - 1)])).unwrap();
+        tree.as_object().map_or(0, serde_json::Map::len) as u64
     });
     let mut room = Vec::new();
     bench.add(("read", fields, "update"), bytes, |place| {

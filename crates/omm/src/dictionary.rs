@@ -14,6 +14,8 @@ mod parts;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::RandomState;
+
 pub use download::{Download, DownloadError};
 pub use enumerations::{EnumeratedValue, EnumerationTable};
 pub use error::{DictionaryError, Problem};
@@ -39,7 +41,7 @@ pub struct Dictionary {
     types: Table<DataType>,
     /// By id taken as u16: the place in `fields`.
     places: Table<u16>,
-    names: HashMap<Box<str>, Fid>,
+    names: HashMap<Box<str>, Fid, RandomState>,
     tables: Vec<EnumerationTable>,
     /// By id taken as u16: the place in `tables`.
     enumerated: Table<u16>,
@@ -75,7 +77,7 @@ impl Dictionary {
             fields: Vec::new(),
             types: Table::of(DataType::UNKNOWN),
             places: Table::of(NONE),
-            names: HashMap::new(),
+            names: HashMap::default(),
             tables: Vec::new(),
             enumerated: Table::of(NONE),
             field_tags: Vec::new(),

@@ -34,7 +34,8 @@ impl<'t> Packed<'t> {
     pub fn parse(text: &'t str) -> Result<Self, Fault> {
         let fault = |offset, what| Fault { problem: Problem::Syntax(what), offset, id: 0 };
         check(text.as_bytes(), DEPTH, true).map_err(|(offset, what)| fault(offset, what))?;
-        let raw = Raw::at(text, skip_blanks(text.as_bytes(), 0));
+        // There is nothing else than one value.
+        let raw = Raw { text: text.trim_ascii(), offset: skip_blanks(text.as_bytes(), 0) };
         match raw.token() {
             Token::Object => Ok(Self { items: Items::NONE, single: Some(raw), repeated: None }),
             Token::Array => Ok(Self { items: raw.items(), single: None, repeated: None }),
@@ -155,11 +156,6 @@ pub(super) struct Raw<'t> {
 }
 
 impl<'t> Raw<'t> {
-    /// The value that begins at `at` in the whole text.
-    fn at(text: &'t str, at: usize) -> Self {
-        Self { text: text.get(at..value_end(text.as_bytes(), at)).unwrap_or_default(), offset: at }
-    }
-
     pub(super) const fn text(self) -> &'t str {
         self.text
     }
@@ -228,7 +224,10 @@ impl<'t> Raw<'t> {
 
     /// A string without quotes and escapes.
     pub(super) fn string(self) -> Option<Cow<'t, str>> {
-        Some(unescape(self.text.strip_prefix('"')?.strip_suffix('"')?))
+        let inner = self.text.strip_prefix('"')?.strip_suffix('"')?;
+        // Up to the closing quote there is nothing to be replaced.
+        let is_plain = plain_end(self.text.as_bytes(), 1) == Some(inner.len() + 1);
+        Some(if is_plain { Cow::Borrowed(inner) } else { unescape(inner) })
     }
 }
 
@@ -299,27 +298,31 @@ pub(super) fn is_json(bytes: &[u8]) -> bool {
 
 /// Where the value that begins at `at` of a well-formed text ends.
 fn value_end(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at) {
+        Some(b'"') => string_end(bytes, at).unwrap_or(bytes.len()),
+        Some(b'{' | b'[') => bracket_end(bytes, at),
+        _ => word_end(bytes, at),
+    }
+}
+
+/// Behind the bracket that closes the one at `at`: nothing but brackets and strings, in which there may be some, is looked at.
+fn bracket_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_u32;
     let mut at = at;
-    loop {
-        match bytes.get(at) {
-            None => return bytes.len(),
-            Some(b'"') => at = string_end(bytes, at).unwrap_or(bytes.len()),
-            Some(b'{' | b'[') => {
-                depth += 1;
-                at += 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(bytes, at).unwrap_or(bytes.len());
+                continue;
             }
-            Some(b'}' | b']') => {
-                depth = depth.saturating_sub(1);
-                at += 1;
-            }
-            Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => at += 1,
-            Some(_) => at = word_end(bytes, at),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth <= 1 => return at + 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
         }
-        if depth == 0 {
-            return at;
-        }
+        at += 1;
     }
+    bytes.len()
 }
 
 /// Where a number or a word ends.
@@ -335,13 +338,38 @@ fn word_end(bytes: &[u8], at: usize) -> usize {
 fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
-        let rest = bytes.get(at..)?;
-        at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        at = plain_end(bytes, at)?;
         match bytes.get(at) {
+            Some(b'"') => return Some(at + 1),
             Some(b'\\') => at += 2,
-            _ => return Some(at + 1),
+            _ => at += 1,
         }
     }
+}
+
+/// The first byte from `at` on that ends what a string has as it is: a quote, a backslash, a control character.
+#[inline]
+fn plain_end(bytes: &[u8], at: usize) -> Option<usize> {
+    const fn all(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let mut at = at;
+    // Eight bytes at once: the lowest bit that is set is that of the first such byte ("Bit Twiddling Hacks", S. E. Anderson).
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let chunk = u64::from_le_bytes(*chunk);
+        let is_control = chunk.wrapping_sub(all(0x20)) & !chunk;
+        let [quote, backslash] = [b'"', b'\\'].map(|byte| {
+            let zero = chunk ^ all(byte);
+            zero.wrapping_sub(all(1)) & !zero
+        });
+        let found = (is_control | quote | backslash) & all(0x80);
+        if found != 0 {
+            return Some(at + (found.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..)?;
+    rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')).map(|found| at + found)
 }
 
 fn skip_blanks(bytes: &[u8], at: usize) -> usize {
@@ -426,11 +454,7 @@ fn check_key(bytes: &[u8], at: usize) -> Result<usize, (usize, &'static str)> {
 fn check_string(bytes: &[u8], start: usize) -> Result<usize, (usize, &'static str)> {
     let mut at = start + 1;
     loop {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let Some(found) = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) else {
-            return Err((start, "a string without an end"));
-        };
-        at += found;
+        at = plain_end(bytes, at).ok_or((start, "a string without an end"))?;
         match (bytes.get(at), bytes.get(at + 1)) {
             (Some(b'"'), _) => return Ok(at + 1),
             (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => at += 2,
@@ -639,9 +663,26 @@ mod tests {
         assert_eq!(ids(&many(10_000)).len(), 1);
     }
 
+    /// Eight bytes at once find what one by one does.
+    #[test]
+    fn strings_end_where_they_end() {
+        for len in 0..20 {
+            for at in 0..len {
+                for byte in (0..=u8::MAX).filter(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)) {
+                    for stop in [b'"', b'\\', 0, 0x1F] {
+                        let mut bytes = vec![byte; len];
+                        assert_eq!(plain_end(&bytes, 0), None);
+                        bytes[at] = stop;
+                        assert_eq!(plain_end(&bytes, 0), Some(at), "{bytes:?}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn escapes() {
-        let string = |text: &str| Raw::at(text, 0).string().unwrap().into_owned();
+        let string = |text: &str| Raw { text, offset: 0 }.string().unwrap().into_owned();
         assert_eq!(string(r#""\ud83d\ude00\u20ac\b\f\n\r\t\/\\\"""#), "😀€\u{8}\u{c}\n\r\t/\\\"");
         assert_eq!(string(r#""\ud83d\u0041 \ude00 \ud83d""#), "\u{FFFD}A \u{FFFD} \u{FFFD}");
     }

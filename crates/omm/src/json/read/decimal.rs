@@ -8,7 +8,35 @@ const MOST_PLACES: i64 = 14;
 const MOST_TENS: i64 = 7;
 
 /// A number as JSON writes it, digits and places kept; `None` if no REAL has that value.
+#[inline]
 pub(super) fn real(text: &str) -> Option<Real> {
+    short(text).or_else(|| any(text))
+}
+
+/// What nearly every number is: no more digits than an i64 has for sure, no exponent.
+#[inline]
+fn short(text: &str) -> Option<Real> {
+    const MOST_BYTES: usize = 18;
+    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    if digits.len() > MOST_BYTES {
+        return None;
+    }
+    let (mut mantissa, mut places, mut has_point) = (0_i64, 0_u8, false);
+    for byte in digits.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + i64::from(byte - b'0');
+                places += u8::from(has_point);
+            }
+            b'.' if !has_point => has_point = true,
+            _ => return None,
+        }
+    }
+    let mantissa = if is_negative { -mantissa } else { mantissa };
+    (i64::from(places) <= MOST_PLACES).then(|| Real::decimal(mantissa, places))
+}
+
+fn any(text: &str) -> Option<Real> {
     let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     let (digits, exponent) = match text.split_once(['e', 'E']) {
         // What does not fit 64 bits is far beyond any REAL, unless it is zero.
@@ -57,6 +85,33 @@ pub(super) fn real(text: &str) -> Option<Real> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_numbers_are_read_as_any_are() {
+        let digits = "123456789012345678";
+        let mut count = 0;
+        for sign in ["", "-"] {
+            for len in 0..=digits.len() {
+                for point in 0..=len {
+                    let (whole, places) = digits[..len].split_at(point);
+                    for text in [
+                        format!("{sign}{whole}.{places}"),
+                        format!("{sign}{whole}"),
+                        format!("{sign}0.0{places}"),
+                    ] {
+                        if let Some(value) = short(&text) {
+                            assert_eq!(Some(value), any(&text), "{text}");
+                            count += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(count > 500, "{count} were short");
+        for text in ["1e2", "1.2.3", "1234567890123456789", "0.000000000000001", "Inf", "1,5"] {
+            assert_eq!(short(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn digits_are_kept() {

@@ -155,6 +155,11 @@ impl Reading<'_> {
     }
 
     fn real(&mut self, key: &str, raw: Raw<'_>) -> Result<Real, Refused> {
+        if let Token::Primitive = raw.token()
+            && let Some(value) = decimal::real(raw.text())
+        {
+            return Ok(value);
+        }
         let value = match raw.text().trim_matches('"') {
             "Inf" => Some(Real::INFINITY),
             "-Inf" => Some(Real::MINUS_INFINITY),
@@ -162,7 +167,7 @@ impl Reading<'_> {
             _ if raw.token() != Token::Primitive => {
                 return Err(self.stop(Problem::kind(key, "PRIMITIVE", raw), raw));
             }
-            text => decimal::real(text),
+            _ => None,
         };
         value.ok_or_else(|| self.stop(Problem::value(key, raw), raw))
     }
