@@ -79,7 +79,7 @@ impl Hub {
     /// Ticks are missing: no image can be believed any more.
     #[cold]
     fn missed(&mut self, missing: u64, outlets: &mut impl Outlets) {
-        self.counters.missing += missing;
+        self.counters.missing = self.counters.missing.saturating_add(missing);
         let groups = self.market.feeds.doubt_all("The hub has missed some of the plant's messages");
         self.tell(groups.into_iter().map(ServicePart::Group), outlets);
     }

@@ -227,6 +227,31 @@ fn who_is_too_slow_for_every_update_is_cut_and_nobody_else() {
 }
 
 #[test]
+fn nothing_that_is_said_later_overtakes_the_updates_that_wait() {
+    let mut exchange = Exchange::new(cut(10_000));
+    exchange.refresh("AAPL", &quote(1, 100));
+    let mut client = exchange.client(4096);
+    exchange.say(&client, &item(5, "AAPL"));
+    for value in 2..=1000 {
+        exchange.update("AAPL", &bid(value));
+    }
+    // Room for a few of those that wait, and for what is not theirs.
+    exchange.read(&mut client, 10);
+    exchange.status(0, DataState::SUSPECT, tick::Flags::GAP.and(tick::Flags::SUSPECT));
+    exchange.update("AAPL", &bid(1001));
+    exchange.read_all(&mut client);
+    let order: Vec<_> = client
+        .received
+        .iter()
+        .filter(|received| received.domain == Domain::SOURCE || received.values.contains_key(&fid::BID))
+        .map(|received| received.values.get(&fid::BID).copied())
+        .collect();
+    let expected: Vec<_> =
+        std::iter::once(None).chain((1..=1000).map(Some)).chain([None, Some(1001)]).collect();
+    assert_eq!(order, expected);
+}
+
+#[test]
 fn who_takes_nothing_at_all_is_cut_in_the_end() {
     for slow in [SlowPolicy::Conflate, SlowPolicy::Cut { bytes: 1 << 20, messages: 1 << 20 }] {
         let mut exchange = Exchange::new(Settings { slow, stuck_ms: 1000, ..Settings::default() });
