@@ -389,6 +389,44 @@ fn a_peer_that_never_stops_keeps_no_other_waiting() {
 }
 
 #[test]
+fn a_peer_that_never_pauses_does_not_keep_room_from_being_told() {
+    let mut world = World::new();
+    let narrow = settings(|settings| {
+        (settings.guaranteed_output_buffers, settings.sys_send_buf_size) = (2, 4096);
+    });
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &narrow).unwrap();
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(&REQUEST).unwrap();
+    world.until(|world| !world.connected.is_empty());
+    let far = world.connected[0].0;
+    while world.reactor.sender(far).unwrap().send(&[7; 3000]) == Sent::Queued {}
+    peer.set_nonblocking(true).unwrap();
+    // As many as fit into the socket, whose other direction is emptied.
+    let frames = [0, 4, 2, b'm'].repeat(TURN / 4);
+    let (mut sent, mut room) = (0, [0; 4096]);
+    let mut fill = || {
+        while let Ok(count) = peer.write(&frames[sent % 4..]) {
+            sent += count;
+        }
+        while peer.read(&mut room).is_ok_and(|count| count > 0) {}
+    };
+    fill();
+    let (mut taken, mut has_room) = (0, false);
+    while !has_room {
+        world.reactor.wait(Duration::from_millis(100)).unwrap();
+        while let Some((_, event, _)) = world.reactor.next(world.now) {
+            has_room |= matches!(event, Event::Room);
+            taken += usize::from(matches!(event, Event::Message(_)));
+            // The socket is never empty.
+            if taken % 4096 == 0 {
+                fill();
+                assert!(has_room || taken < TURN, "nothing is told of the room that there is");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_turn_ends_also_where_nothing_is_said() {
     let mut world = World::new();
     let [mut loud, _quiet] = loud_and_quiet(&mut world);

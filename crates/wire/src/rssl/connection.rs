@@ -131,8 +131,12 @@ impl Connection {
         if self.session.output().has_room_again() { Progress::Event(Found::Room) } else { Progress::Idle }
     }
 
+    /// Before others have their turn, this one hears of room: a peer that never pauses leaves no better moment.
     #[cold]
     fn give_way(&mut self) -> Progress {
+        if self.session.output().has_room_again() {
+            return Progress::Event(Found::Room);
+        }
         self.begin_turn();
         Progress::Yield
     }

@@ -34,6 +34,12 @@ impl Outgoing {
         None
     }
 
+    /// Whether there is room for so many bytes in one piece.
+    pub(super) fn fits(&self, count: usize) -> bool {
+        let end = if self.wrapped.is_some() { self.head } else { self.bytes.len() };
+        end - self.tail >= count || self.wrapped.is_none() && count <= self.head
+    }
+
     /// Adds the first `count` bytes of what was reserved last.
     #[inline]
     pub(super) fn commit(&mut self, count: usize) {

@@ -67,6 +67,8 @@ struct Framing {
 /// The two bytes by which the longest message that is not sent in fragments is shorter than a frame's largest payload: it
 /// could be packed.
 const PACKED_LENGTH: usize = 2;
+/// The longest extension of a header: that of a first fragment.
+const LONGEST_EXTENSION: usize = 7;
 
 impl Output {
     pub(super) fn new(settings: &Settings) -> Self {
@@ -113,11 +115,13 @@ impl Output {
 
     /// Bytes that no WebSocket is around.
     pub(super) fn head(&mut self, head: &[u8]) {
+        self.claimed = 0;
         put_whole(&mut self.waiting, head);
     }
 
     /// Answers a WebSocket's ping.
     pub(super) fn pong(&mut self, payload: &[u8]) {
+        self.claimed = 0;
         if let Some(envelope) = &mut self.envelope {
             envelope.pong(&mut self.waiting, payload);
         }
@@ -125,6 +129,7 @@ impl Output {
 
     /// Says goodbye where the protocol has a word for it: on a WebSocket.
     pub(super) fn goodbye(&mut self, code: u16) {
+        self.claimed = 0;
         if let Some(mut envelope) = self.envelope.take() {
             envelope.close(&mut self.waiting, code);
         }
@@ -261,17 +266,33 @@ impl Output {
         self.framing = None;
     }
 
-    /// Whether there is room again, after there was none: half of it, once each time.
+    /// Whether there is room again, after there was none: half of it, and in one piece as much as any frame takes. Once each
+    /// time. Who tries again then gets something out: else one that cannot would be told again at once, and so without end.
     pub(super) fn has_room_again(&mut self) -> bool {
-        let again =
-            self.was_full && self.long.is_empty() && self.waiting.len() <= self.waiting.capacity() / 2;
+        let again = self.was_full
+            && self.long.is_empty()
+            && self.waiting.len() <= self.waiting.capacity() / 2
+            && self.waiting.fits(self.longest_frame());
         self.was_full &= !again;
         again
     }
 
-    /// Says that this side is alive. Where there is no room, what waits says so as well.
+    /// Bytes that a frame, or the two that compression makes of it, can take.
+    fn longest_frame(&self) -> usize {
+        let max = self.framing.map_or(0, |framing| framing.max);
+        let payload = if self.deflater.is_some() { compression::most(max) } else { max };
+        payload + 2 * (LONGEST_HEADER + HEADER + LONGEST_EXTENSION)
+    }
+
+    /// Says that this side is alive. Where there is no room, what waits says so as well; and so does the rest of a message
+    /// in pieces, between which a WebSocket has no place for another message.
     pub(super) fn ping(&mut self) {
+        self.claimed = 0;
+
         let json = self.framing.is_some_and(|framing| framing.json);
+        if json && !self.long.is_empty() {
+            return;
+        }
         let done = match &mut self.envelope {
             Some(envelope) if json => {
                 envelope.put(&mut self.waiting, Part::whole(Kind::Text), [websocket::PING, &[], &[]])
@@ -284,6 +305,7 @@ impl Output {
 
     /// A message of the handshake. There is always room for those.
     pub(super) fn handshake(&mut self, message: &[u8]) {
+        self.claimed = 0;
         match &mut self.envelope {
             Some(envelope) => envelope.put(&mut self.waiting, Part::whole(Kind::Binary), [message, &[], &[]]),
             None => put_whole(&mut self.waiting, message),
@@ -333,6 +355,7 @@ impl Output {
 
     /// So many bytes of that are out.
     pub(super) fn consume(&mut self, count: usize) {
+        self.claimed = 0;
         self.waiting.consume(count);
     }
 
@@ -503,5 +526,111 @@ impl fmt::Debug for Output {
             .field("unsent", &self.unsent())
             .field("frames", &self.frames)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::Arc;
+
+    use tapeline_measure::Nanos;
+
+    use super::super::session::Session;
+    use super::super::settings::ConnectionType;
+    use super::*;
+
+    const NOW: Nanos = Nanos(0);
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A client's end that is open, and its server's.
+    fn open(settings: Settings) -> [Session; 2] {
+        let settings = Arc::new(settings);
+        let mut ends = [Session::client(settings.clone(), Version::V14, NOW), Session::server(settings, NOW)];
+        while !ends.iter().all(Session::is_open) {
+            let [client, server] = &mut ends;
+            carry(client, server);
+            carry(server, client);
+        }
+        ends
+    }
+
+    /// Bytes of the messages that come of all that waits.
+    fn carry(from: &mut Session, to: &mut Session) -> usize {
+        let (mut bytes, mut messages) = (from.drain(), 0);
+        loop {
+            let (consumed, event) = to.take(&mut bytes, NOW).unwrap();
+            let is_last = event.is_none();
+            if let Some(crate::rssl::Event::Message(message)) = event {
+                messages += message.len();
+            }
+            bytes.drain(..consumed);
+            if is_last {
+                return messages;
+            }
+        }
+    }
+
+    #[test]
+    fn who_hears_of_room_has_room() {
+        for compression_type in [Compression::None, Compression::Zlib, Compression::Lz4] {
+            for (drained, len) in (1..200).flat_map(|drained| [200, 254, 600].map(|len| (drained * 3, len))) {
+                let narrow = Settings {
+                    compression_type,
+                    max_fragment_size: 256,
+                    guaranteed_output_buffers: 2,
+                    ..Settings::default()
+                };
+                let [mut client, _] = open(narrow);
+                let mut state = 1_u32;
+                let message: Vec<u8> = std::iter::repeat_with(|| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 24) as u8
+                })
+                .take(len)
+                .collect();
+                while client.output().send(&message) == Sent::Queued {}
+                client.drain_at_most(drained);
+                let what = format!("{compression_type:?}, {len} bytes, {drained} out");
+                if client.output().has_room_again() {
+                    assert_eq!(client.output().send(&message), Sent::Queued, "{what}");
+                }
+                // Nobody waits for ever either.
+                while client.output().send(&message) == Sent::Queued {}
+                client.drain();
+                assert!(client.output().has_room_again(), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_ping_is_put_between_the_pieces_of_a_message() {
+        let narrow = Settings {
+            connection_type: ConnectionType::WebSocket,
+            ws_protocols: vec![crate::rssl::SubProtocol::TrJson2],
+            max_fragment_size: 256,
+            guaranteed_output_buffers: 10,
+            ..Settings::default()
+        };
+        let [mut client, mut server] = open(narrow);
+        let long = format!("{{\"ID\":1,\"Text\":\"{}\"}}", "x".repeat(5000));
+        assert_eq!(client.output().send(long.as_bytes()), Sent::Queued);
+        // No further piece finds room, but a ping would.
+        assert!(!client.output().long.is_empty());
+        client.turn(NOW).unwrap();
+        client.turn(NOW + 10 * SECOND).unwrap();
+        assert_eq!(carry(&mut client, &mut server), long.len());
+        client.turn(NOW + 15 * SECOND).unwrap();
+        client.turn(NOW + 25 * SECOND).unwrap();
+        assert!(client.output().unsent() > 0, "pings go on");
+    }
+
+    #[test]
+    fn what_is_claimed_before_a_ping_is_not_sent_behind_it() {
+        let [mut client, _] = open(Settings::default());
+        client.output().claim(5).unwrap().copy_from_slice(b"claim");
+        client.turn(NOW + 10 * SECOND).unwrap();
+        client.output().commit(5);
+        assert_eq!(client.drain(), PING);
     }
 }
