@@ -120,6 +120,27 @@ fn market_price() {
     );
 }
 
+/// As clients of the cloud log in, and renew their tokens.
+#[test]
+fn logins_by_token() {
+    let (_provider, port) = provider(&["--update-rate", "0"]);
+    let mut client = Client::connect(port, "tr_json2");
+    let login = |more: &str| {
+        format!(
+            r#"{{"ID":1,"Domain":"Login","Key":{{"NameType":"AuthnToken","Elements":{{"ApplicationId":"256","Position":"127.0.0.1/net","AuthenticationToken":"secret"}}}}{more}}}"#
+        )
+    };
+    client.send(&login(""));
+    let answer = client.next_of("Refresh", 1);
+    assert_eq!(answer["Key"]["NameType"], "AuthnToken", "{answer}");
+    assert_eq!(answer["Key"]["Elements"]["AuthenticationErrorText"], "Success", "{answer}");
+    client.send(&login(r#","Refresh":false"#));
+    client.send(r#"{"ID":2,"Key":{"Name":"A","Service":"DIRECT_FEED"}}"#);
+    // The renewed login has no answer of its own.
+    let next = client.next();
+    assert_eq!((&next["Type"], &next["ID"]), (&json!("Refresh"), &json!(2)), "{next}");
+}
+
 #[test]
 fn batches_and_views() {
     let (mut provider, port) = provider(&["--update-rate", "0"]);

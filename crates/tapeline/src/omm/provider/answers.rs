@@ -182,10 +182,17 @@ impl Answers<'_> {
             self.market.lines.event("denied", &[("user", self.user.as_str().into())]);
             return Ok(());
         }
+        if is_reissue && request.flags.has(flags::request::NO_REFRESH) {
+            // A renewed token, say: what was answered before goes on.
+            return Ok(());
+        }
         let attributes = &request.attributes;
+        let has_token = request.name_type == login::USER_AUTHENTICATION_TOKEN;
         let features = LoginFeatures {
             application_id: attributes.application_id,
             application_name: Some(b"tapeline"),
+            authentication_error_code: has_token.then_some(0),
+            authentication_error_text: has_token.then_some(b"Success"),
             position: attributes.position,
             single_open: attributes.single_open.or(Some(1)),
             allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
