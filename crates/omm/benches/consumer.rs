@@ -1,13 +1,17 @@
-//! What a consumer costs beside the codec: an update from the wire's bytes to the application that holds the item.
+//! What the roles cost beside the codec: a consumer from an update's bytes to the application that holds the item, and a
+//! provider from an update's bytes to each of the streams that it goes to.
 //!
 //! ```text
 //! cargo bench -p tapeline-omm --bench consumer -- [--core N] [--seconds S] [--repeats N] [--json]
 //! ```
 //!
-//! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order.
+//! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order. `publish/N` is one
+//! update that is encoded already, for one of N streams that have the item open, in turn over all of them.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod harness;
+
+use std::hint::black_box;
 
 use harness::Bench;
 use tapeline_measure::Nanos;
@@ -15,8 +19,11 @@ use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::provider::{self, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Queue};
-use tapeline_omm::rwf::{DataType, Domain, MessageView, RefreshHeader, UpdateType, flags, update_header};
+use tapeline_omm::rwf::{
+    DataType, Domain, Key, MessageView, RefreshHeader, RequestHeader, UpdateType, flags, update_header,
+};
 
 const NOW: Nanos = Nanos(1);
 
@@ -63,8 +70,69 @@ fn ready(count: usize) -> (Consumer, Vec<i32>) {
     (consumer, ids)
 }
 
+/// Where a connection's messages go: one place, over and over.
+struct Socket([u8; 1024]);
+
+impl Outbox for Socket {
+    fn most(&self) -> usize {
+        self.0.len()
+    }
+
+    fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.0.get_mut(..len)
+    }
+
+    fn commit(&mut self, len: usize) {
+        black_box(&self.0[..len]);
+    }
+}
+
+/// A provider with so many streams open for an item, each with its image.
+fn open_for(count: usize) -> (Provider, Vec<StreamHandle>) {
+    let mut provider = Provider::new(provider::Settings::default(), NOW);
+    let mut out = Socket([0; 1024]);
+    let mut streams = Vec::new();
+    let image = RefreshHeader {
+        flags: flags::refresh::REFRESH_COMPLETE,
+        ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
+    };
+    let mut desk = |provider: &mut Provider, out: &mut dyn Outbox, event: provider::Event<'_>| match event {
+        provider::Event::Login { request, .. } => {
+            let _ = provider.accept_login(NOW, out, &request, LoginFeatures::default()).unwrap();
+        }
+        provider::Event::Open { stream, .. } => {
+            let _ = provider.refresh(out, stream, &image, &mut |_| Ok(0)).unwrap();
+            streams.push(stream);
+        }
+        other => panic!("{other:?}"),
+    };
+    let login = encode(|out| LoginRequest::new(b"user").encode(out));
+    provider.message(NOW, &login, &mut out, &mut desk).unwrap();
+    for id in 0..count {
+        let header = RequestHeader::new(Domain::MARKET_PRICE, id as i32 + 2, Key::item(1, b"A"));
+        let request = encode(|out| RequestHeader { flags: flags::request::STREAMING, ..header }.encode(out));
+        provider.message(NOW, &request, &mut out, &mut desk).unwrap();
+    }
+    assert_eq!(streams.len(), count);
+    (provider, streams)
+}
+
+fn publishing(bench: &mut Bench) {
+    let mut update = [0; 128];
+    update_header(&mut update, Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST).unwrap();
+    for count in [1, 1_000] {
+        let (mut provider, streams) = open_for(count);
+        let mut out = Socket([0; 1024]);
+        bench.add(("publish", count, "streams"), update.len() as f64, move |place| {
+            let stream = &streams[place % count..][..1];
+            provider.publish(&mut out, stream, black_box(&update)) as u64
+        });
+    }
+}
+
 fn main() {
     let mut bench = Bench::new("consumer");
+    publishing(&mut bench);
     let mut consumers: Vec<_> =
         [1_usize, 1_000, 100_000].into_iter().map(|count| (count, ready(count))).collect();
     for (count, (consumer, ids)) in &mut consumers {
