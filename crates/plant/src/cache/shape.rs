@@ -24,7 +24,7 @@ const LONGEST_CHAIN: usize = 16;
 pub(super) struct ShapeId(u32);
 
 /// Where a field is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found(u32);
 
 impl Found {
@@ -129,6 +129,11 @@ impl Shape {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// The field of a place.
+    pub(super) fn fid(&self, found: Found) -> Option<Fid> {
+        self.slots.get(found.slot()).map(|slot| slot.fid)
     }
 
     /// Whether any field ripples to another of the same order.

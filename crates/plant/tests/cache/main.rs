@@ -4,7 +4,7 @@
 
 #[path = "../../../feed/tests/mutations/mod.rs"]
 mod mutations;
-#[path = "../shared_data/mod.rs"]
+#[path = "../../../omm/tests/shared_data/mod.rs"]
 mod shared_data;
 
 mod containers;
