@@ -236,7 +236,7 @@ fn nothing_that_is_said_later_overtakes_the_updates_that_wait() {
         exchange.update("AAPL", &bid(value));
     }
     // Room for a few of those that wait, and for what is not theirs.
-    exchange.read(&mut client, 10);
+    exchange.read(&mut client, 30);
     exchange.status(0, DataState::SUSPECT, tick::Flags::GAP.and(tick::Flags::SUSPECT));
     exchange.update("AAPL", &bid(1001));
     exchange.read_all(&mut client);
