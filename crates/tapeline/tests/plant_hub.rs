@@ -134,7 +134,7 @@ fn every_transport_brings_the_image_and_every_update_in_order() {
 }
 
 #[test]
-fn who_comes_late_gets_what_the_plant_has_published_until_then() {
+fn who_comes_late_gets_what_is_and_hears_of_the_end() {
     let mut market = Market::open("", &[]);
     let mut watch = watch(&market);
     market.replay("3k");
@@ -152,7 +152,21 @@ fn who_comes_late_gets_what_the_plant_has_published_until_then() {
             assert_eq!(got[item], [("refresh".to_owned(), last)], "{way:?} {item}");
         }
     }
+    // Who is still there when the plant ends is told, of each item, before the connection is closed.
+    let mut last = market.consumer(&[]);
+    let mut images = 0;
+    while images < STOCKS.len() {
+        images += usize::from(last.says()["event"] == "refresh");
+    }
     market.plant.ask_to_end();
+    let mut told = 0;
+    while let Some(said) = last.may_say() {
+        if said["event"] == "state" && said["state"]["text"] == "The plant has ended" {
+            assert_eq!(said["state"]["data"], "SUSPECT");
+            told += 1;
+        }
+    }
+    assert_eq!(told, STOCKS.len());
     let report = market.plant.says();
-    assert_eq!((&report["hub"]["sessions"], &report["hub"]["refreshes"]), (&json!(2), &json!(6)));
+    assert_eq!((&report["hub"]["sessions"], &report["hub"]["refreshes"]), (&json!(3), &json!(9)));
 }
