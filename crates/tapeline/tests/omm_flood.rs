@@ -32,6 +32,8 @@ enum Peer {
     NiProvider,
     /// What consumers and NI providers connect to.
     Server,
+    /// The same, but nobody can read what it sends.
+    Babbler,
 }
 
 fn encoded(write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) -> Vec<u8> {
@@ -45,6 +47,7 @@ impl Peer {
     /// A message that the program takes any number of, and need not answer.
     fn flood(self) -> Vec<u8> {
         match self {
+            Self::Babbler => vec![0xFF; 3],
             Self::Server => {
                 let header =
                     UpdateHeader::new(Domain::MARKET_PRICE, 77, UpdateType::TRADE, DataType::NO_DATA);
@@ -93,7 +96,7 @@ impl Flood {
                     reactor.wait(Duration::from_millis(1)).unwrap();
                     while let Some((id, event, mut sender)) = reactor.next(clock.now()) {
                         match event {
-                            Event::Connected(_) if peer != Peer::Server => {
+                            Event::Connected(_) if port.is_some() => {
                                 assert_eq!(sender.send(&peer.login()), Sent::Queued);
                             }
                             Event::Message(bytes) if open.is_none() => {
@@ -131,7 +134,7 @@ impl Flood {
 fn met(peer: Peer, bytes: &[u8]) -> Vec<Vec<u8>> {
     let message = MessageView::parse(bytes).unwrap();
     match (peer, message.header().unwrap()) {
-        (Peer::Server, Header::Request(request)) => {
+        (Peer::Server | Peer::Babbler, Header::Request(request)) => {
             let request = LoginRequest::read(&request).unwrap();
             let refresh = LoginRefresh::accepting(&request, LoginFeatures::default());
             vec![encoded(|room| refresh.encode(room))]
@@ -188,6 +191,22 @@ fn clients_end_when_they_are_asked_to() {
             assert!(status == Some(expected) && said["event"] == "end", "{role}, {reads}: {status:?} {said}");
             flood.end();
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_once() {
+    for role in ["consumer", "ni-provider"] {
+        let flood = Flood::start(Peer::Babbler, None, true);
+        let server = flood.address.unwrap().to_string();
+        let (running, mut stderr) = Running::start_talking(&["omm", role, "A", "--server", &server]);
+        let talk = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
+        flood.under_way.recv().unwrap();
+        let (said, _) = ended(running);
+        assert!(said["malformed"].as_u64() > Some(1), "{role}: {said}");
+        let talk = talk.join().unwrap();
+        assert_eq!(talk.matches("cannot be read").count(), 1, "{role}: {} bytes", talk.len());
+        flood.end();
     }
 }
 

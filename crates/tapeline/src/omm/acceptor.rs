@@ -215,7 +215,13 @@ impl Application for Taking<'_> {
                     ..LoginFeatures::default()
                 };
                 if let Err(refused) = acceptor.accept_login(out, &request, features) {
-                    anstream::eprintln!("note: the login's answer cannot be written: {refused}");
+                    anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+                    // Who it is has no room beside what this side says.
+                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+                    let text = b"The login is too long to be answered";
+                    let code = StateCode::USAGE_ERROR;
+                    let _ = acceptor.login_status(out, State { stream, data, code, text });
+                    return;
                 }
                 if !is_reissue {
                     self.hub.lines.event("login", &[("user", self.user.as_str().into())]);

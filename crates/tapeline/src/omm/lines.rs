@@ -93,6 +93,9 @@ impl Lines {
             && let Some(state) = header.state()
         {
             let _ = write!(text, "  {state}");
+            if let Some(name) = shown::redirected(&header).and_then(|key| key.name) {
+                let _ = write!(text, "  to {}", name.escape_ascii());
+            }
         }
         let _ = match message.open() {
             Ok(Container::NoData) => Ok(()),

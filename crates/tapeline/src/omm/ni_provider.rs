@@ -140,6 +140,7 @@ struct Tally {
     updates: u64,
     statuses: u64,
     logins: u64,
+    malformed: u64,
 }
 
 /// The application of the provider.
@@ -364,6 +365,7 @@ impl Program {
             ("updates", tally.updates.into()),
             ("statuses", tally.statuses.into()),
             ("logins", tally.logins.into()),
+            ("malformed", tally.malformed.into()),
         ];
         self.publisher.lines.event("end", &members);
         self.publisher.lines.flush()?;
@@ -503,7 +505,13 @@ impl Application for Publisher {
                 }
                 self.lines.message("", message, &self.dictionary);
             }
-            Event::Malformed(fault) => anstream::eprintln!("note: a message cannot be read: {fault}"),
+            Event::Malformed(fault) => {
+                // Once: the end has how many.
+                if self.tally.malformed == 0 {
+                    anstream::eprintln!("note: a message cannot be read: {fault}");
+                }
+                self.tally.malformed += 1;
+            }
             _ => {}
         }
     }

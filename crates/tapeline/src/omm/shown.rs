@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 use tapeline_omm::rwf::{
-    Container, DEPTH_LIMIT, Element, Field, FieldList, Header, MessageView, NamedValue, SetDefinitions, Value,
+    Container, DEPTH_LIMIT, Element, Field, FieldList, Header, Key, MessageView, NamedValue, SetDefinitions,
+    StreamState, Value,
 };
 use tapeline_omm::{Dictionary, Malformed, State};
 
@@ -40,6 +41,14 @@ pub(crate) fn carry(line: &mut Map<String, Json>, container: &Container<'_>, dic
 fn members(line: &mut Map<String, Json>, header: &Header<'_>) {
     if let Some(state) = header.state() {
         line.insert("state".into(), state_json(&state));
+        if let Some(key) = redirected(header) {
+            let mut to = Map::new();
+            if let Some(service) = key.service_id {
+                to.insert("service".into(), service.into());
+            }
+            to.insert("name".into(), lossy(key.name.unwrap_or_default()));
+            line.insert("redirected".into(), to.into());
+        }
     }
     match header {
         Header::Refresh(refresh) => {
@@ -68,6 +77,12 @@ fn members(line: &mut Map<String, Json>, header: &Header<'_>) {
     if let Some(sequence) = header.sequence() {
         line.insert("sequence".into(), sequence.into());
     }
+}
+
+/// Where an item is to be asked for that is not to be had here, as a redirection says.
+pub(crate) fn redirected<'h>(header: &'h Header<'_>) -> Option<&'h Key<'h>> {
+    let is_redirected = header.state().is_some_and(|state| state.stream == StreamState::REDIRECTED);
+    header.key().filter(|_| is_redirected)
 }
 
 /// A state as an object, with its parts by name.
@@ -200,4 +215,32 @@ fn note(line: &mut Map<String, Json>, fault: Malformed) {
 /// Text of a peer's, which may be any bytes.
 pub(crate) fn lossy(text: &[u8]) -> Json {
     String::from_utf8_lossy(text).into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use tapeline_omm::rwf::{Domain, StatusHeader};
+
+    use super::*;
+
+    #[test]
+    fn a_redirection_says_where_to() {
+        let described = |stream| {
+            let state = State { stream, ..State::OPEN_OK };
+            let header = StatusHeader {
+                state: Some(state),
+                key: Some(Key::item(7, b"IBM.O")),
+                ..StatusHeader::new(Domain::MARKET_PRICE, 3)
+            };
+            let mut bytes = [0; 64];
+            let len = header.encode(&mut bytes).unwrap();
+            let mut line = Map::new();
+            describe(&mut line, &MessageView::parse(&bytes[..len]).unwrap(), Dictionary::builtin());
+            line.remove("redirected")
+        };
+        let there = serde_json::json!({ "service": 7, "name": "IBM.O" });
+        assert_eq!(described(StreamState::REDIRECTED), Some(there));
+        assert_eq!(described(StreamState::CLOSED), None);
+    }
 }

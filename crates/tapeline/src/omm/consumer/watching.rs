@@ -379,7 +379,10 @@ impl Application for Watching {
                 }
             }
             Event::RoundTrip(_) => {}
-            Event::Malformed(fault) => anstream::eprintln!("note: a message cannot be read: {fault}"),
+            // Once: the end has how many.
+            Event::Malformed(fault) if consumer.counters().malformed == 1 => {
+                anstream::eprintln!("note: a message cannot be read: {fault}");
+            }
             _ => {}
         }
     }
