@@ -323,7 +323,8 @@ fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Rea
     loop {
         let framed = output.advance();
         while output.waiting() > 0 {
-            match transport.send(&output.pieces()) {
+            let pieces = if transport.is_encrypted() { output.record() } else { output.pieces() };
+            match transport.send(&pieces) {
                 Ok(0) => return false,
                 Ok(count) => output.consume(count),
                 Err(cause) => {

@@ -1,7 +1,6 @@
 //! What waits to be sent: one block of memory, filled from the front and used again from there.
 
 use std::fmt;
-use std::io::IoSlice;
 
 /// Bytes in the order they are to be sent. What is reserved at one time is contiguous; at most two pieces are to be written.
 pub(super) struct Outgoing {
@@ -47,12 +46,11 @@ impl Outgoing {
     }
 
     /// What is to be written, in this order.
-    pub(super) fn pieces(&self) -> [IoSlice<'_>; 2] {
-        let (first, second) = match self.wrapped {
-            Some(end) => (&self.bytes[self.head..end], &self.bytes[..self.tail]),
-            None => (&self.bytes[self.head..self.tail], &[][..]),
-        };
-        [IoSlice::new(first), IoSlice::new(second)]
+    pub(super) fn pieces(&self) -> [&[u8]; 2] {
+        match self.wrapped {
+            Some(end) => [&self.bytes[self.head..end], &self.bytes[..self.tail]],
+            None => [&self.bytes[self.head..self.tail], &[]],
+        }
     }
 
     /// The first `count` bytes are out.

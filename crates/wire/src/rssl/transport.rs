@@ -40,11 +40,16 @@ impl Transport {
         }
     }
 
-    /// Sends as much as there is room for: how many bytes.
+    /// Sends as much as there is room for: how many bytes. With TLS, what is sent at once begins a record; as long as one
+    /// holds it, it is in that record and alone there.
     pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> Result<usize, Reason> {
         match self {
             Self::Plain(socket) => Ok(socket.send(pieces)?),
             Self::Tls(encrypted) => {
+                // Else it could be cut where TLS has no more room.
+                if !encrypted.flush()? {
+                    return Ok(0);
+                }
                 let taken = encrypted.tls.writer().write_vectored(pieces).unwrap_or(0);
                 encrypted.flush()?;
                 Ok(taken)
@@ -84,6 +89,10 @@ impl Transport {
             Self::Plain(socket) => !socket.is_connecting(),
             Self::Tls(encrypted) => !encrypted.tls.is_handshaking(),
         }
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Tls(_))
     }
 
     /// The version of TLS, such as `TLSv1_3`, once it is agreed on.

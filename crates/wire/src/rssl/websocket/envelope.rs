@@ -47,6 +47,11 @@ impl Envelope {
         Self { masks: is_client.then(Masks::new) }
     }
 
+    /// Whether it is a client's.
+    pub(in super::super) fn is_masked(&self) -> bool {
+        self.masks.is_some()
+    }
+
     /// Puts a frame behind what waits, or nothing where there is no room.
     #[inline]
     pub(in super::super) fn put(&mut self, waiting: &mut Outgoing, part: Part, pieces: [&[u8]; 3]) -> bool {
@@ -93,6 +98,23 @@ impl Envelope {
     }
 }
 
+/// How many of these bytes, which begin with a frame, are whole frames and fit into `most`; one frame at least, however long.
+pub(in super::super) fn whole_frames(bytes: &[u8], most: usize) -> usize {
+    let mut end = 0;
+    while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
+        let mut cursor = Cursor::new(rest);
+        let length = match FrameHeader::parse(&mut cursor) {
+            Ok(Some((_, payload))) => cursor.position() as usize + payload as usize,
+            _ => rest.len(),
+        };
+        if end > 0 && end + length > most {
+            break;
+        }
+        end += length;
+    }
+    end.min(bytes.len())
+}
+
 /// Masks or unmasks bytes, the first of them at `at` of the payload.
 #[inline]
 pub(super) fn apply(mask: Option<[u8; 4]>, at: usize, bytes: &mut [u8]) {
@@ -128,5 +150,28 @@ impl Masks {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         ((self.0 >> 32) as u32).to_be_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_counted_whole() {
+        let mut waiting = Outgoing::new(1 << 20);
+        let mut envelope = Envelope::new(true);
+        let mut ends = Vec::new();
+        for length in [1, 300, 70_000, 5] {
+            assert!(envelope.put(&mut waiting, Part::whole(Kind::Binary), [&vec![7; length], &[], &[]]));
+            ends.push(waiting.len());
+        }
+        let [bytes, _] = waiting.pieces();
+        assert_eq!(whole_frames(bytes, 10_000), ends[1]);
+        assert_eq!(whole_frames(bytes, ends[0]), ends[0]);
+        // Too long for any: alone.
+        assert_eq!(whole_frames(&bytes[ends[1]..], 10_000), ends[2] - ends[1]);
+        assert_eq!(whole_frames(bytes, 1 << 20), ends[3]);
+        assert_eq!(whole_frames(&[], 10_000), 0);
     }
 }
