@@ -18,7 +18,7 @@ use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 use super::config::Group;
 use super::items::ItemArgs;
 use super::lines::{LineFormat, Lines};
-use super::login::LoginArgs;
+use super::login::{Credentials, LoginArgs};
 use super::market::Moment;
 use super::out::{JsonSettings, Nowhere, Room, Side};
 use super::shown;
@@ -158,10 +158,13 @@ struct Publisher {
     attempt: u32,
     wants_disconnection: bool,
     is_ending: bool,
+    /// The hub has answered since.
+    is_heard: bool,
     refusal: Option<String>,
 }
 
 struct Program {
+    credentials: Credentials,
     endpoints: Vec<Endpoint>,
     /// The one that is connected to, or was last.
     endpoint: usize,
@@ -204,6 +207,7 @@ impl Program {
             items.push(Item { handle, domain, name, turn: 0, updates: 0 });
         }
         Ok(Self {
+            credentials,
             endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
             endpoint: 0,
             provider,
@@ -219,6 +223,7 @@ impl Program {
                 attempt: 0,
                 wants_disconnection: false,
                 is_ending: false,
+                is_heard: false,
                 refusal: None,
             },
             reactor: Reactor::new(1)?,
@@ -321,19 +326,27 @@ impl Program {
         }
     }
 
-    /// Withdraws what is published, logs out, and says what was published.
+    /// Withdraws what is published, logs out once the hub has taken it all, and says what was published.
     fn end(mut self, clock: &Clock, is_interrupted: bool) -> anyhow::Result<ExitCode> {
         let is_done = self.is_done();
         self.publisher.is_ending = true;
         let handles: Vec<Handle> = self.publisher.items.iter().map(|item| item.handle).collect();
         let mut left = handles.iter().peekable();
         let deadline = clock.now() + GOODBYE.as_nanos() as u64;
-        let mut is_out = false;
+        let (mut is_asked, mut is_out) = (false, false);
         while let Some(id) = self.connection.filter(|_| clock.now() < deadline) {
             let now = clock.now();
-            while let Some((_, event, _)) = self.reactor.next(now) {
-                if let rssl::Event::Closed(_) = event {
-                    self.connection = None;
+            while let Some((_, event, mut sender)) = self.reactor.next(now) {
+                match event {
+                    rssl::Event::Closed(_) => self.connection = None,
+                    rssl::Event::Message(received) => {
+                        let (provider, publisher) = (&mut self.provider, &mut self.publisher);
+                        let _ = self.room.take(received, &mut sender, |message, out| {
+                            provider.message(now, message, out, publisher);
+                            Ok::<(), std::convert::Infallible>(())
+                        });
+                    }
+                    _ => {}
                 }
             }
             let Some(mut sender) = self.reactor.sender(id) else { break };
@@ -346,7 +359,12 @@ impl Program {
                 }
                 left.next();
             }
-            if left.peek().is_none() && !is_out {
+            if left.peek().is_none() && !is_asked {
+                // ETA forgets what it has not read when a connection over TLS closes: an answer comes after all of it.
+                self.provider.renew_login(&mut out, &self.credentials.request())?;
+                is_asked = true;
+            }
+            if is_asked && !is_out && (self.publisher.is_heard || !self.provider.is_ready()) {
                 self.provider.log_out(&mut out, &mut self.publisher);
                 is_out = true;
             }
@@ -483,6 +501,7 @@ impl Application for Publisher {
             Event::Disconnect => self.wants_disconnection = true,
             Event::Lost => self.images = 0,
             Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            Event::Login { .. } if self.is_ending => self.is_heard = true,
             Event::Login { state, .. } => {
                 self.lines.event("login", &[("state", shown::state_json(&state))]);
             }
