@@ -157,6 +157,12 @@ impl Consumer {
         self.connection.link == Link::Ended
     }
 
+    /// Whether the provider holds back updates of single items, as its login says: [`Reissue::is_paused`] has an effect.
+    #[must_use]
+    pub const fn can_pause(&self) -> bool {
+        self.connection.features.pauses_items
+    }
+
     /// The services that the provider has said there are.
     #[must_use]
     pub const fn directory(&self) -> &Directory {

@@ -1,6 +1,8 @@
 //! `tapeline omm consumer`: opens items and shows what comes.
 
 mod asking;
+mod commands;
+mod performing;
 mod watching;
 
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use tapeline_omm::role::consumer::{Backoff, Consumer, Settings};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use self::asking::Asked;
+use self::commands::{Command, Commands};
 use self::watching::Watching;
 use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
@@ -30,7 +33,9 @@ use crate::stop::Stop;
     tapeline omm consumer IBM.N AAPL.O                    two items of localhost:14002, until Ctrl-C\n  \
     tapeline omm consumer --server feed:14002 --service ELEKTRON_DD --view BID,ASK IBM.N\n  \
     tapeline omm consumer --domain MarketByOrder --snapshot IBM.N | jq .entries\n  \
-    tapeline omm consumer IBM.N --post BID=39.91,BIDSIZE=10 --updates 1")]
+    tapeline omm consumer IBM.N --post BID=39.91,BIDSIZE=10 --updates 1\n  \
+    tapeline omm consumer --commands                      then: open IBM.N, view IBM.N BID,ASK, pause IBM.N, help\n  \
+    printf 'open A B\\nwait\\nclose A\\nwait 2s\\n' | tapeline omm consumer --commands")]
 pub(crate) struct ConsumerArgs {
     #[command(flatten)]
     items: ItemArgs,
@@ -52,6 +57,13 @@ pub(crate) struct ConsumerArgs {
     /// Open streams of one's own
     #[arg(long)]
     private: bool,
+    /// Hold back updates until they are resumed; needs a provider that can
+    #[arg(long, conflicts_with_all = ["snapshot", "updates"])]
+    pause: bool,
+    /// Take commands from standard input, a line each: open, close, view, refresh, pause, resume, post, generic, list, wait, quit;
+    /// help explains them. Where they end, it ends when all that was asked for is there
+    #[arg(long)]
+    commands: bool,
     /// Post these fields to each item once it is there, and want a receipt
     #[arg(long, value_name = "FIELD=VALUE", value_delimiter = ',')]
     post: Vec<String>,
@@ -113,18 +125,25 @@ impl ConsumerArgs {
             connection: None,
             room: Room::default(),
             json: chosen.json,
+            commands: None,
         };
+        if self.commands {
+            let waker = program.reactor.waker()?;
+            // One that cannot be woken looks every turn.
+            program.commands = Some(Commands::begin(move || _ = waker.wake())?);
+        }
         let started = clock.now();
         let deadline = self.duration.map(|duration| started + duration.as_nanos() as u64);
-        program.watching.open(&mut program.consumer)?;
+        program.watching.open(&mut program.consumer, 0, !self.snapshot)?;
         loop {
             let now = clock.now();
+            let goes_on = program.obey(now);
             let next = program.step(now)?;
             program.watching.lines.flush()?;
-            if stop.requested() || deadline.is_some_and(|deadline| now >= deadline) {
+            if stop.requested() || !goes_on || deadline.is_some_and(|deadline| now >= deadline) {
                 break;
             }
-            if program.watching.is_done() || program.consumer.is_ended() {
+            if program.is_done(deadline.is_some()) || program.consumer.is_ended() {
                 break;
             }
             let due = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
@@ -167,9 +186,43 @@ struct Program {
     connection: Option<ConnectionId>,
     room: Room,
     json: JsonSettings,
+    commands: Option<Commands>,
 }
 
 impl Program {
+    /// Does what commands say, as far as they are there. `false`: they say that it is to end.
+    fn obey(&mut self, now: Nanos) -> bool {
+        let Self { commands: Some(commands), watching, consumer, .. } = self else { return true };
+        while let Some(line) = commands.next(now, watching.is_settled()) {
+            let done = match Command::parse(&line) {
+                Ok(Some(Command::Quit)) => return false,
+                Ok(Some(Command::Wait(duration))) => {
+                    commands.wait(now, duration);
+                    Ok(())
+                }
+                Ok(Some(command)) => watching.perform(consumer, command),
+                Ok(None) => Ok(()),
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = done {
+                // It goes on, for who can say it again.
+                let _ = crate::failure::report(&fault);
+            }
+        }
+        true
+    }
+
+    /// Whether all is there that was to be waited for. `has_deadline`: it ends by the clock.
+    fn is_done(&self, has_deadline: bool) -> bool {
+        match &self.commands {
+            Some(commands) if !commands.is_over() => false,
+            // Closes that wait for room.
+            Some(_) if self.consumer.is_ready() && self.consumer.streams() > self.consumer.items() => false,
+            Some(_) if !self.watching.is_finite() => !has_deadline && self.watching.is_settled(),
+            _ => self.watching.is_done(),
+        }
+    }
+
     /// Takes what has come, and does what is due; when it is to be called again at the latest.
     fn step(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
         while let Some((id, event, mut sender)) = self.reactor.next(now) {

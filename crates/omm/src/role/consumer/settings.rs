@@ -81,8 +81,8 @@ impl Default for Settings {
             downloads_dictionary: false,
             directory_filter: filter::ALL,
             obeys_open_window: true,
-            // Names of ten characters then take some 5 KB, a frame's worth.
-            most_in_batch: 400,
+            // Names of ten characters then take 5.5 KB: a frame holds them.
+            most_in_batch: 500,
             token_percent: 80,
         }
     }

@@ -1,5 +1,7 @@
 //! What is asked for: items, views, posts.
 
+use std::rc::Rc;
+
 use tapeline_omm::rwf::Domain;
 use tapeline_omm::{Dictionary, Fid, FieldListEncoder, Full};
 
@@ -17,12 +19,14 @@ pub(super) struct Asked {
     pub(super) is_snapshot: bool,
     pub(super) is_batch: bool,
     pub(super) is_private: bool,
+    /// Updates are held back from the beginning.
+    pub(super) is_paused: bool,
     /// Ids of the wanted fields.
     pub(super) view: Vec<i16>,
     /// A field list to be posted.
-    pub(super) post: Option<Vec<u8>>,
+    pub(super) post: Option<Rc<[u8]>>,
     pub(super) is_off_stream: bool,
-    pub(super) generic: Option<String>,
+    pub(super) generic: Option<Rc<str>>,
     pub(super) updates: Option<u64>,
 }
 
@@ -31,10 +35,10 @@ const MOST_POSTED: usize = 60_000;
 
 impl Asked {
     pub(super) fn new(args: &ConsumerArgs, dictionary: &Dictionary) -> anyhow::Result<Self> {
-        let items = args.items.load()?;
+        let items = if args.commands { args.items.load_any()? } else { args.items.load()? };
         let view =
             args.view.iter().map(|field| Ok(fid(field, dictionary)?.0)).collect::<anyhow::Result<_>>()?;
-        let post = if args.post.is_empty() { None } else { Some(fields(&args.post, dictionary)?) };
+        let post = if args.post.is_empty() { None } else { Some(fields(&args.post, dictionary)?.into()) };
         Ok(Self {
             items,
             service: args.service.clone(),
@@ -42,10 +46,11 @@ impl Asked {
             is_snapshot: args.snapshot,
             is_batch: args.batch,
             is_private: args.private,
+            is_paused: args.pause,
             view,
             post,
             is_off_stream: args.off_stream,
-            generic: args.generic.clone(),
+            generic: args.generic.as_deref().map(Rc::from),
             updates: args.updates,
         })
     }
@@ -69,7 +74,7 @@ pub(super) fn domain(text: &str) -> Result<Domain, String> {
 }
 
 /// A field by name or number.
-fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
+pub(super) fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
     if let Ok(number) = text.parse() {
         return Ok(Fid(number));
     }
@@ -85,7 +90,7 @@ fn fid(text: &str, dictionary: &Dictionary) -> anyhow::Result<Fid> {
 }
 
 /// A field list of `NAME=VALUE`s.
-fn fields(pairs: &[String], dictionary: &Dictionary) -> anyhow::Result<Vec<u8>> {
+pub(super) fn fields(pairs: &[String], dictionary: &Dictionary) -> anyhow::Result<Vec<u8>> {
     let mut bytes = vec![0; MOST_POSTED];
     let mut list = FieldListEncoder::new(&mut bytes)?;
     for pair in pairs {

@@ -1,13 +1,14 @@
 //! What becomes of the items: printed, counted, and answered with posts and generic messages.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use tapeline_omm::domain::{List, View};
 
 use tapeline_omm::role::consumer::{
-    Application, Consumer, Counters, Event, Handle, ItemRequest, ServiceName, Target,
+    Application, Consumer, Counters, Event, Handle, ItemRequest, Reissue, ServiceName, Target,
 };
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
@@ -23,11 +24,13 @@ use crate::omm::shown;
 
 /// An item that was asked for.
 #[derive(Debug, Default)]
-struct Item {
-    handle: Option<Handle>,
-    has_image: bool,
+pub(super) struct Item {
+    pub(super) handle: Option<Handle>,
+    pub(super) has_image: bool,
     is_closed: bool,
-    updates: u64,
+    /// Closed by a command: what it has not had by then is not missed.
+    is_dismissed: bool,
+    pub(super) updates: u64,
 }
 
 /// What came, counted.
@@ -44,25 +47,32 @@ struct Tally {
 }
 
 /// What is to be sent to an item.
-#[derive(Clone, Copy, Debug)]
-enum Sending {
-    Post(usize),
-    Generic(usize),
+#[derive(Clone, Debug)]
+pub(super) enum Sending {
+    /// With a field list.
+    Post(usize, Rc<[u8]>),
+    Generic(usize, Rc<str>),
 }
 
 /// The application of the consumer.
 pub(super) struct Watching {
-    asked: Asked,
+    pub(super) asked: Asked,
     pub(super) dictionary: Arc<Dictionary>,
     pub(super) lines: Lines,
     is_quiet: bool,
-    items: Vec<Item>,
+    pub(super) items: Vec<Item>,
+    /// Of each name the item that was opened last.
+    pub(super) numbers: HashMap<String, usize>,
     tally: Tally,
-    to_send: VecDeque<Sending>,
+    pub(super) to_send: VecDeque<Sending>,
+    /// Of each post the item; its id is one more than its place.
+    posted: Vec<usize>,
     message: Vec<u8>,
     /// Items that have all that was asked for.
     satisfied: usize,
     closed: usize,
+    /// Items that a command closed before they had all.
+    dismissed: usize,
     /// Directory or dictionary are new.
     pub(super) has_news: bool,
     /// Messages in JSON that could not be read, on connections that are over.
@@ -81,15 +91,18 @@ impl Watching {
     pub(super) fn new(asked: Asked, dictionary: Arc<Dictionary>, lines: Lines, is_quiet: bool) -> Self {
         Self {
             items: asked.items.iter().map(|_| Item::default()).collect(),
+            numbers: asked.items.iter().cloned().zip(0..).collect(),
             asked,
             dictionary,
             lines,
             is_quiet,
             tally: Tally::default(),
             to_send: VecDeque::new(),
+            posted: Vec::new(),
             message: Vec::new(),
             satisfied: 0,
             closed: 0,
+            dismissed: 0,
             has_news: false,
             unreadable: 0,
             wants_connection: false,
@@ -100,30 +113,62 @@ impl Watching {
         }
     }
 
-    /// Opens all items; they are asked for as soon as that is possible.
-    pub(super) fn open(&mut self, consumer: &mut Consumer) -> anyhow::Result<()> {
+    /// One more item, which is to be opened.
+    pub(super) fn add(&mut self, name: String) {
+        self.numbers.insert(name.clone(), self.items.len());
+        self.asked.items.push(name);
+        self.items.push(Item::default());
+    }
+
+    /// Opens the items from that number on; they are asked for as soon as that is possible.
+    pub(super) fn open(
+        &mut self,
+        consumer: &mut Consumer,
+        from: usize,
+        is_streaming: bool,
+    ) -> anyhow::Result<()> {
         let asked = &self.asked;
         let view = (!asked.view.is_empty()).then(|| View::Fids(List::Given(&asked.view)));
         let request = ItemRequest {
             domain: asked.domain,
             view,
-            is_streaming: !asked.is_snapshot,
+            is_streaming,
             is_private: asked.is_private,
+            closure: from as u64,
             ..ItemRequest::new(ServiceName::Name(&asked.service), b"")
         };
+        let items = self.items.iter_mut().skip(from);
         if asked.is_batch {
-            let names: Vec<&[u8]> = asked.items.iter().map(String::as_bytes).collect();
-            let handles = consumer.open_batch(&request, &names)?;
-            for (item, handle) in self.items.iter_mut().zip(handles) {
+            let names: Vec<&[u8]> = asked.items.iter().skip(from).map(String::as_bytes).collect();
+            for (item, handle) in items.zip(consumer.open_batch(&request, &names)?) {
                 item.handle = Some(handle);
             }
-            return Ok(());
+        } else {
+            for ((item, name), closure) in items.zip(asked.items.iter().skip(from)).zip(from as u64..) {
+                let request = ItemRequest { name: name.as_bytes(), closure, ..request };
+                item.handle = Some(consumer.open(&request)?);
+            }
         }
-        for (number, name) in asked.items.iter().enumerate() {
-            let request = ItemRequest { name: name.as_bytes(), closure: number as u64, ..request };
-            self.items[number].handle = Some(consumer.open(&request)?);
+        if asked.is_paused {
+            let pause = Reissue { is_paused: Some(true), ..Reissue::default() };
+            for handle in self.items.iter().skip(from).filter_map(|item| item.handle) {
+                consumer.reissue(handle, &pause);
+            }
         }
         Ok(())
+    }
+
+    /// Closes an item because a command says so.
+    pub(super) fn dismiss(&mut self, consumer: &mut Consumer, number: usize) {
+        let needed = self.asked.updates.unwrap_or(0);
+        let Some(item) = self.items.get_mut(number) else { return };
+        let Some(handle) = item.handle.take() else { return };
+        consumer.close(handle);
+        (item.is_closed, item.is_dismissed) = (true, true);
+        if !item.has_image || item.updates < needed {
+            self.dismissed += 1;
+        }
+        self.lines.event("closed", &[("item", self.asked.items[number].as_str().into())]);
     }
 
     pub(super) fn connected(&mut self, server: &str, agreed: &Negotiated) {
@@ -145,16 +190,23 @@ impl Watching {
         let answered = self.tally.acks + self.tally.naks >= self.tally.posts
             && (self.asked.generic.is_none() || self.tally.generics >= self.tally.asked);
         self.is_finite()
-            && self.satisfied + self.closed >= self.items.len()
+            && self.satisfied + self.closed + self.dismissed >= self.items.len()
             && self.to_send.is_empty()
             && answered
             || self.closed == self.items.len()
     }
 
+    /// Whether nothing is waited for: each item has all that was asked for or is closed, each post its receipt.
+    pub(super) fn is_settled(&self) -> bool {
+        self.to_send.is_empty()
+            && self.tally.acks + self.tally.naks >= self.tally.posts
+            && self.satisfied + self.closed + self.dismissed >= self.items.len()
+    }
+
     /// Whether something that was asked for never came.
     pub(super) fn has_failed(&self) -> bool {
         let is_short = |item: &Item| !item.has_image || item.updates < self.asked.updates.unwrap_or(0);
-        self.items.iter().any(is_short)
+        self.items.iter().filter(|item| !item.is_dismissed).any(is_short)
     }
 
     /// Says what became of it all.
@@ -180,20 +232,22 @@ impl Watching {
 
     /// Sends the posts and generic messages that are due, as long as there is room.
     pub(super) fn send(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) -> anyhow::Result<()> {
-        while let Some(sending) = self.to_send.front().copied() {
-            let sent = match sending {
-                Sending::Post(number) => self.post(consumer, number, out)?,
-                Sending::Generic(number) => self.generic(consumer, number, out)?,
+        while let Some(sending) = self.to_send.front().cloned() {
+            let sent = match &sending {
+                Sending::Post(number, fields) => self.post(consumer, *number, fields, out)?,
+                Sending::Generic(number, text) => self.generic(consumer, *number, text, out)?,
             };
             match sent {
                 Sent::Full => return Ok(()),
                 Sent::Queued => {}
                 Sent::NotOpen | Sent::TooLong => {
-                    let name = self.asked.items[number_of(sending)].as_str();
-                    anstream::eprintln!("note: nothing can be sent to {name}: the provider does not take it");
+                    let (Sending::Post(number, _) | Sending::Generic(number, _)) = sending;
+                    let name = self.asked.items[number].as_str();
+                    let why = "there is no image of it, or the provider does not take it";
+                    anstream::eprintln!("note: nothing can be sent to {name}: {why}");
                     match sending {
-                        Sending::Post(_) => self.tally.posts -= 1,
-                        Sending::Generic(_) => self.tally.asked -= 1,
+                        Sending::Post(..) => self.tally.posts -= 1,
+                        Sending::Generic(..) => self.tally.asked = self.tally.asked.saturating_sub(1),
                     }
                 }
             }
@@ -202,11 +256,21 @@ impl Watching {
         Ok(())
     }
 
-    fn post(&mut self, consumer: &mut Consumer, number: usize, out: &mut dyn Outbox) -> anyhow::Result<Sent> {
-        let (Some(handle), Some(payload)) = (self.items[number].handle, &self.asked.post) else {
-            return Ok(Sent::NotOpen);
-        };
-        let id = number as u32 + 1;
+    /// A post is to be sent, and a receipt waited for.
+    pub(super) fn queue_post(&mut self, number: usize, fields: Rc<[u8]>) {
+        self.tally.posts += 1;
+        self.to_send.push_back(Sending::Post(number, fields));
+    }
+
+    fn post(
+        &mut self,
+        consumer: &mut Consumer,
+        number: usize,
+        fields: &[u8],
+        out: &mut dyn Outbox,
+    ) -> anyhow::Result<Sent> {
+        let Some(handle) = self.items[number].handle else { return Ok(Sent::NotOpen) };
+        let id = self.posted.len() as u32 + 1;
         let name = self.asked.items[number].as_bytes();
         let service = consumer.directory().named(&self.asked.service).map(|service| service.id);
         let key =
@@ -227,18 +291,21 @@ impl Watching {
             post_user_rights: None,
         };
         let target = if self.asked.is_off_stream { Target::Login } else { Target::Item(handle) };
-        Ok(consumer.post(out, target, &header, payload)?)
+        let sent = consumer.post(out, target, &header, fields)?;
+        if sent == Sent::Queued {
+            self.posted.push(number);
+        }
+        Ok(sent)
     }
 
     fn generic(
         &mut self,
         consumer: &mut Consumer,
         number: usize,
+        text: &str,
         out: &mut dyn Outbox,
     ) -> anyhow::Result<Sent> {
-        let (Some(handle), Some(text)) = (self.items[number].handle, &self.asked.generic) else {
-            return Ok(Sent::NotOpen);
-        };
+        let Some(handle) = self.items[number].handle else { return Ok(Sent::NotOpen) };
         self.message.resize(text.len() + 64, 0);
         let mut list = ElementListEncoder::new(&mut self.message)?;
         list.ascii("Text", text)?;
@@ -281,13 +348,12 @@ impl Watching {
         let is_satisfied = item.has_image && item.updates >= needed;
         self.satisfied += usize::from(is_satisfied && !was_satisfied);
         if is_first {
-            if self.asked.post.is_some() {
-                self.tally.posts += 1;
-                self.to_send.push_back(Sending::Post(number));
+            if let Some(fields) = self.asked.post.clone() {
+                self.queue_post(number, fields);
             }
-            if self.asked.generic.is_some() {
+            if let Some(text) = self.asked.generic.clone() {
                 self.tally.asked += 1;
-                self.to_send.push_back(Sending::Generic(number));
+                self.to_send.push_back(Sending::Generic(number, text));
             }
         }
         if is_final {
@@ -324,8 +390,8 @@ impl Watching {
             Some(_) => self.tally.naks += 1,
             None => self.tally.acks += 1,
         }
-        let number = (ack.ack_id as usize).wrapping_sub(1);
-        let name = self.asked.items.get(number).map_or("", String::as_str);
+        let number = self.posted.get((ack.ack_id as usize).wrapping_sub(1));
+        let name = number.and_then(|number| self.asked.items.get(*number)).map_or("", String::as_str);
         let mut members: Vec<(&str, Json)> = vec![("item", name.into()), ("post_id", ack.ack_id.into())];
         if let Some(code) = ack.nak_code {
             members.push(("nak", code.to_string().into()));
@@ -334,12 +400,6 @@ impl Watching {
             members.push(("text", shown::lossy(text)));
         }
         self.lines.event("ack", &members);
-    }
-}
-
-fn number_of(sending: Sending) -> usize {
-    match sending {
-        Sending::Post(number) | Sending::Generic(number) => number,
     }
 }
 

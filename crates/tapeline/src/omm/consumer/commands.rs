@@ -1,0 +1,234 @@
+//! What is asked for while it runs: a command a line, from standard input.
+
+use std::io::{BufRead, Read};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::near::nearest;
+
+/// What can be said, as `help` shows it.
+pub(super) const HELP: &str = "\
+open ITEM…               ask for items, as the command line says
+snapshot ITEM…           ask for their images alone
+close ITEM…              close them
+refresh ITEM…            ask for their images once more
+view ITEM FIELD,FIELD…   from now on these fields of an item alone; * for all fields
+pause ITEM…              hold back their updates
+resume ITEM…             let them come again, after a new image
+post ITEM FIELD=VALUE,…  post to an item
+generic ITEM TEXT        send a generic message on its stream
+list                     how each item is
+wait [DURATION]          go on after so long; or when each item has its image and --updates, each post its receipt
+quit                     end
+Behind close, refresh, view, pause and resume, * is every item that is open. A line that begins with # is a comment.";
+
+const WORDS: [&str; 14] = [
+    "open", "snapshot", "close", "refresh", "view", "pause", "resume", "post", "generic", "list", "wait",
+    "help", "quit", "exit",
+];
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Open { items: Vec<String>, is_snapshot: bool },
+    Change(Vec<String>, Change),
+    Post { item: String, fields: Vec<String> },
+    Generic { item: String, text: String },
+    List,
+    Wait(Option<Duration>),
+    Help,
+    Quit,
+}
+
+/// What becomes of items that are open.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Close,
+    Refresh,
+    Pause,
+    Resume,
+    /// Fields by name; all if there is none.
+    View(Vec<String>),
+}
+
+impl Command {
+    /// What a line says; nothing, if it is empty or a comment.
+    ///
+    /// # Errors
+    /// It is no command, or one with too little behind it.
+    pub(super) fn parse(line: &str) -> anyhow::Result<Option<Self>> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(None);
+        }
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let (first, behind) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let (first, behind) = (first.to_owned(), behind.trim());
+        let items = || -> Vec<String> { rest.split_whitespace().map(str::to_owned).collect() };
+        let list = || behind.split(',').map(|one| one.trim().to_owned()).collect();
+        let command = match word {
+            "list" => Self::List,
+            "help" => Self::Help,
+            "quit" | "exit" => Self::Quit,
+            "wait" if rest.is_empty() => Self::Wait(None),
+            "wait" => {
+                Self::Wait(Some(arguments::some_duration(rest).map_err(|fault| Hinted::new(fault, ""))?))
+            }
+            "post" | "generic" | "view" if behind.is_empty() => {
+                let what = match word {
+                    "post" => "ITEM FIELD=VALUE, such as post IBM.N BID=39.91",
+                    "generic" => "ITEM TEXT",
+                    _ => "ITEM FIELD,FIELD, such as view IBM.N BID,ASK",
+                };
+                return Err(Hinted::new(format!("{word} wants {what}"), "").into());
+            }
+            "post" => Self::Post { item: first, fields: list() },
+            "generic" => Self::Generic { item: first, text: behind.to_owned() },
+            "view" if behind == "*" => Self::Change(vec![first], Change::View(Vec::new())),
+            "view" => Self::Change(vec![first], Change::View(list())),
+            _ if WORDS.contains(&word) && rest.is_empty() => {
+                return Err(Hinted::new(format!("{word} wants an item"), "").into());
+            }
+            "open" | "snapshot" => Self::Open { items: items(), is_snapshot: word == "snapshot" },
+            "close" => Self::Change(items(), Change::Close),
+            "refresh" => Self::Change(items(), Change::Refresh),
+            "pause" => Self::Change(items(), Change::Pause),
+            "resume" => Self::Change(items(), Change::Resume),
+            _ => {
+                let hint = match nearest(word, &WORDS) {
+                    Some(near) => format!("there is {near}"),
+                    None => "help lists them".to_owned(),
+                };
+                return Err(Hinted::new(format!("'{word}' is no command"), hint).into());
+            }
+        };
+        Ok(Some(command))
+    }
+}
+
+/// What is waited for before the next line counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Until(Nanos),
+    /// Everything that was asked for is there.
+    Settled,
+}
+
+/// Lines of standard input, which a thread of their own waits for.
+#[derive(Debug)]
+pub(super) struct Commands {
+    lines: Receiver<String>,
+    wait: Option<Wait>,
+    is_over: bool,
+}
+
+/// The longest line, bytes.
+const LONGEST: u64 = 1 << 20;
+/// Lines that wait to be looked at, so that a script of any length takes no memory.
+const AHEAD: usize = 64;
+
+impl Commands {
+    /// Begins to read. `wake` is called when there is a line, or no more of them.
+    pub(super) fn begin(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+        let (told, lines) = sync_channel(AHEAD);
+        std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
+            let mut input = std::io::stdin().lock();
+            let mut line = String::new();
+            while input.by_ref().take(LONGEST).read_line(&mut line).is_ok_and(|count| count > 0) {
+                if told.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+                wake();
+            }
+            drop(told);
+            wake();
+        })?;
+        Ok(Self { lines, wait: None, is_over: false })
+    }
+
+    /// The next line, unless something is waited for. `is_settled`: everything that was asked for is there.
+    pub(super) fn next(&mut self, now: Nanos, is_settled: bool) -> Option<String> {
+        match self.wait {
+            Some(Wait::Until(time)) if now < time => return None,
+            Some(Wait::Settled) if !is_settled => return None,
+            _ => self.wait = None,
+        }
+        match self.lines.try_recv() {
+            Ok(line) => Some(line),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.is_over = true;
+                None
+            }
+        }
+    }
+
+    /// No line counts before then: so long from now, or when everything that was asked for is there.
+    pub(super) fn wait(&mut self, now: Nanos, duration: Option<Duration>) {
+        let until = |duration: Duration| Wait::Until(now + duration.as_nanos() as u64);
+        self.wait = Some(duration.map_or(Wait::Settled, until));
+    }
+
+    /// Whether there are no more.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn lines_are_commands() {
+        let items = words(&["A", "B.N"]);
+        for (line, command) in [
+            ("open A B.N", Command::Open { items: items.clone(), is_snapshot: false }),
+            ("  snapshot\tA  B.N ", Command::Open { items: items.clone(), is_snapshot: true }),
+            ("close A B.N", Command::Change(items.clone(), Change::Close)),
+            ("pause *", Command::Change(words(&["*"]), Change::Pause)),
+            ("view A BID, ASK", Command::Change(words(&["A"]), Change::View(words(&["BID", "ASK"])))),
+            ("view A *", Command::Change(words(&["A"]), Change::View(Vec::new()))),
+            ("post A BID=1,ASK=", Command::Post { item: "A".into(), fields: words(&["BID=1", "ASK="]) }),
+            ("generic A who is there", Command::Generic { item: "A".into(), text: "who is there".into() }),
+            ("wait", Command::Wait(None)),
+            ("wait 2s", Command::Wait(Some(Duration::from_secs(2)))),
+            ("exit", Command::Quit),
+        ] {
+            assert_eq!(Command::parse(line).unwrap(), Some(command), "{line}");
+        }
+        assert_eq!((Command::parse("").unwrap(), Command::parse(" # open A").unwrap()), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_command_is_said() {
+        for (line, said) in [
+            ("clsoe A", "'clsoe' is no command"),
+            ("close", "close wants an item"),
+            ("view A", "view wants ITEM FIELD"),
+            ("post A", "post wants ITEM FIELD=VALUE"),
+            ("wait soon", "soon"),
+        ] {
+            let error = Command::parse(line).unwrap_err();
+            assert!(error.to_string().contains(said), "{line}: {error}");
+        }
+        let error = Command::parse("clsoe A").unwrap_err();
+        assert_eq!(error.downcast_ref::<Hinted>().unwrap().hint(), "there is close");
+    }
+
+    #[test]
+    fn help_tells_all_of_them() {
+        for word in WORDS.iter().filter(|word| !["help", "exit"].contains(word)) {
+            assert!(HELP.lines().any(|line| line.starts_with(word)), "{word}");
+        }
+    }
+}

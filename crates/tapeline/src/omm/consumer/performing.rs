@@ -1,0 +1,110 @@
+//! Commands, carried out.
+
+use std::rc::Rc;
+
+use tapeline_omm::domain::{List, View};
+use tapeline_omm::role::consumer::{Consumer, Handle, Reissue};
+
+use super::asking;
+use super::commands::{Change, Command, HELP};
+use super::watching::{Sending, Watching};
+use crate::failure::Hinted;
+
+impl Watching {
+    /// Does what a command asks for, as far as it is about items.
+    ///
+    /// # Errors
+    /// It names an item that is not open, or a field that there is not; then nothing is done.
+    pub(super) fn perform(&mut self, consumer: &mut Consumer, command: Command) -> anyhow::Result<()> {
+        match command {
+            Command::Open { items, is_snapshot } => {
+                if let Some(name) = items.iter().find(|name| self.number_open(name).is_some()) {
+                    let hint = "refresh asks for its image once more, close closes it";
+                    return Err(Hinted::new(format!("{name} is open"), hint).into());
+                }
+                let from = self.asked.items.len();
+                for name in items {
+                    self.add(name);
+                }
+                self.open(consumer, from, !is_snapshot)?;
+            }
+            Command::Change(names, change) => self.change(consumer, &names, &change)?,
+            Command::Post { item, fields } => {
+                let number = self.named(&item)?;
+                let fields = asking::fields(&fields, &self.dictionary)?;
+                self.queue_post(number, fields.into());
+            }
+            Command::Generic { item, text } => {
+                let number = self.named(&item)?;
+                self.to_send.push_back(Sending::Generic(number, Rc::from(text)));
+            }
+            Command::List => self.list(),
+            Command::Help => anstream::eprintln!("{HELP}"),
+            Command::Wait(_) | Command::Quit => {}
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, consumer: &mut Consumer, names: &[String], change: &Change) -> anyhow::Result<()> {
+        let mut numbers = Vec::new();
+        for name in names {
+            if name == "*" {
+                numbers.extend((0..self.items.len()).filter(|number| self.items[*number].handle.is_some()));
+            } else {
+                numbers.push(self.named(name)?);
+            }
+        }
+        let fids: Vec<i16> = match change {
+            Change::View(fields) => fields
+                .iter()
+                .map(|field| Ok(asking::fid(field, &self.dictionary)?.0))
+                .collect::<anyhow::Result<_>>()?,
+            _ => Vec::new(),
+        };
+        let view = (!fids.is_empty()).then_some(View::Fids(List::Given(&fids)));
+        let reissue = match change {
+            Change::Close => {
+                numbers.iter().for_each(|number| self.dismiss(consumer, *number));
+                return Ok(());
+            }
+            Change::Refresh => Reissue { wants_image: true, ..Reissue::default() },
+            Change::View(_) => Reissue { view: Some(view), ..Reissue::default() },
+            Change::Pause | Change::Resume => {
+                if consumer.is_ready() && !consumer.can_pause() {
+                    anstream::eprintln!("note: this provider's login says that it cannot hold back updates");
+                }
+                Reissue { is_paused: Some(*change == Change::Pause), ..Reissue::default() }
+            }
+        };
+        let handles: Vec<Handle> = numbers.iter().filter_map(|number| self.items[*number].handle).collect();
+        for handle in handles {
+            consumer.reissue(handle, &reissue);
+        }
+        Ok(())
+    }
+
+    /// The item of that name that is open.
+    fn number_open(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied().filter(|number| self.items[*number].handle.is_some())
+    }
+
+    fn named(&self, name: &str) -> anyhow::Result<usize> {
+        self.number_open(name).ok_or_else(|| {
+            let what = format!("no item {name} is open");
+            Hinted::new(what, "list tells which are, open opens more").into()
+        })
+    }
+
+    fn list(&mut self) {
+        for (number, item) in self.items.iter().enumerate() {
+            let state = match item.handle {
+                None => "closed",
+                Some(_) if item.has_image => "open",
+                Some(_) => "asked for",
+            };
+            let name = self.asked.items[number].as_str();
+            let members = [("item", name.into()), ("is", state.into()), ("updates", item.updates.into())];
+            self.lines.event("item", &members);
+        }
+    }
+}
