@@ -5,23 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::column::{Column, Outcome, Scenario};
-use crate::consuming::{no_json, server};
+use crate::consuming::server;
 use crate::program::{Place, Program, free_port};
 use crate::way::Way;
 
-const SCENARIOS: [Scenario; 11] = [
+const SCENARIOS: [Scenario; 13] = [
     ("login", "login and directory"),
     ("dictionary", "dictionary downloaded"),
-    ("items", "items requested, refreshed, updated; one unknown"),
+    ("items", "items requested, refreshed, updated, closed; one unknown"),
     ("view", "view"),
     ("snapshot", "snapshot"),
     ("post", "posts on and off stream, ack and nak"),
     ("generic", "generic messages both ways"),
     ("book", "MarketByOrder"),
     ("big", "refresh of a megabyte"),
-    ("batch", "batch of three in one message"),
+    ("batch", "batch of up to 500 in one message"),
+    ("reissue", "reissue, and another view"),
+    ("pause", "pause and resume"),
     ("reconnect", "provider killed and back"),
 ];
+const LARGEST_BATCH: u32 = 500;
 /// EMA's provider sends this image with so many orders.
 const BIG_ORDERS: usize = 18_000;
 
@@ -30,7 +33,7 @@ pub(crate) fn tapeline_consumer() -> Column {
     Column {
         title: "Tapeline consumer, EMA and ETA providers",
         scenarios: &SCENARIOS,
-        explained: |_, way| no_json(way),
+        explained: |_, _| None,
         session: |place, way| ask(place, way).unwrap_or_else(|why| vec![("login", Outcome::Failed(why))]),
         cells: BTreeMap::new(),
     }
@@ -38,7 +41,7 @@ pub(crate) fn tapeline_consumer() -> Column {
 
 fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> {
     let port = free_port();
-    let provider = server(place, "EmaProvider", way, port)?;
+    let mut provider = server(place, "EmaProvider", way, port)?;
     let run = |arguments: &[&str]| Told::all_of(start(place, way, port, arguments));
     let mut seen = Vec::new();
 
@@ -52,15 +55,31 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     seen.push(("dictionary", told.outcome(is_ours && told.well)));
 
     let list = place.item_file(port);
-    let told = run(&["--item-file", &list, "--updates", &place.updates.to_string(), "--quiet"]);
+    let updates = place.updates.to_string();
+    let mut many = start_told(place, way, port, &["--item-file", &list, "--updates", &updates, "--quiet"]);
+    many.tell("wait");
+    many.tell("close *");
+    // EMA forgets what it has not read when its peer leaves: an image comes after all the closes.
+    many.tell("open LAST");
+    many.leave_alone();
+    let told = Told::all_of(many);
+    let gone = loop {
+        let gone = provider.wait_for("gone")?;
+        if gone["requests"].as_u64() >= Some(u64::from(place.items)) {
+            break gone;
+        }
+    };
     let unknown = run(&["UNKNOWN", "--updates", "1"]);
-    let all = told.at_end("images") == u64::from(place.items)
-        && told.at_end("updates") >= u64::from(place.items * place.updates);
-    seen.push(("items", told.outcome(all && told.well && unknown.at_end("closed") == 1 && !unknown.well)));
+    let all = told.at_end("images") == u64::from(place.items) + 1
+        && told.at_end("updates") >= u64::from(place.items * place.updates)
+        && gone["closes"] == place.items;
+    let is_refused = unknown.at_end("closed") == 1 && !unknown.well;
+    let ends = format!("{} {gone} {}", told.last(), unknown.last());
+    seen.push(("items", Outcome::of(all && told.well && is_refused, ends)));
 
     let told = run(&["VIEWED", "--view", "BID", "--view", "ASK", "--updates", "2"]);
     let wanted = BTreeSet::from(["BID", "ASK"]);
-    let is_view = |event: &Value| event["fields"].as_object().is_some_and(|all| keys(all) == wanted);
+    let is_view = |event: &Value| fields(event).as_ref() == Some(&wanted);
     let only = told.any("refresh", is_view) && !told.any("update", |event| !is_view(event));
     seen.push(("view", told.outcome(only && told.well)));
 
@@ -88,14 +107,53 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     let is_whole = |event: &Value| event["entries"].as_array().is_some_and(|all| all.len() == BIG_ORDERS);
     seen.push(("big", told.outcome(told.any("refresh", is_whole) && told.well)));
 
+    seen.push(("reissue", reissue(place, way, port).map_or_else(Outcome::Failed, |()| Outcome::Passed)));
     seen.push(("reconnect", reconnect(place, way, port, provider)));
 
+    // EMA hands a batch to its application as one request and has no way to open the items of it.
     let port = free_port();
     let mut provider = server(place, "EtaProvider", way, port)?;
-    let told = Told::all_of(start(place, way, port, &["A", "B", "C", "--batch", "--updates", "1"]));
+    let size = place.items.min(LARGEST_BATCH);
+    let names: Vec<String> = (0..size).map(|number| format!("BATCH{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let told = Told::all_of(start(place, way, port, &[&names[..], &["--batch", "--updates", "1"]].concat()));
     let batch = provider.wait_for("batch")?;
-    seen.push(("batch", told.outcome(told.at_end("images") == 3 && batch["items"] == 3 && told.well)));
+    let all = told.at_end("images") == u64::from(size) && batch["items"] == size;
+    seen.push(("batch", told.outcome(all && told.well)));
+    let paused = pause(place, way, port, &mut provider);
+    seen.push(("pause", paused.map_or_else(Outcome::Failed, |()| Outcome::Passed)));
     Ok(seen)
+}
+
+/// An image once more, and then one of other fields.
+fn reissue(place: &Place, way: Way, port: u16) -> Result<(), String> {
+    let mut consumer = start_told(place, way, port, &["REISSUED"]);
+    consumer.wait_for("refresh")?;
+    consumer.tell("refresh REISSUED");
+    let whole = consumer.wait_for("refresh")?;
+    consumer.tell("view REISSUED BID,ASK");
+    let viewed = consumer.wait_for("refresh")?;
+    consumer.tell("quit");
+    let is_view = fields(&viewed) == Some(BTreeSet::from(["BID", "ASK"]));
+    if is_view && fields(&whole).map(|all| all.len()) > Some(2) {
+        Ok(())
+    } else {
+        Err(format!("{whole} {viewed}"))
+    }
+}
+
+/// An item that is paused while it is open, and one from the beginning.
+fn pause(place: &Place, way: Way, port: u16, provider: &mut Program) -> Result<(), String> {
+    let mut consumer = start_told(place, way, port, &["PAUSED"]);
+    consumer.wait_for("refresh")?;
+    consumer.tell("pause PAUSED");
+    provider.wait_for("pause")?;
+    consumer.tell("resume PAUSED");
+    consumer.wait_for("refresh")?;
+    consumer.tell("quit");
+    let mut sleeper = start(place, way, port, &["SLEEPER", "--pause"]);
+    sleeper.wait_for("refresh")?;
+    provider.wait_for("pause").map(|_| ())
 }
 
 fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outcome {
@@ -117,8 +175,16 @@ fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
     place.start(command, "consumer.log")
 }
 
-fn keys(fields: &serde_json::Map<String, Value>) -> BTreeSet<&str> {
-    fields.keys().map(String::as_str).collect()
+/// One that takes commands.
+fn start_told(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
+    let mut command = place.tapeline_client("consumer", way, port);
+    command.args(arguments).args(["--commands", "--for", "60s"]);
+    place.start_told(command, "consumer.log")
+}
+
+/// Names of the fields that a message brought.
+fn fields(event: &Value) -> Option<BTreeSet<&str>> {
+    event["fields"].as_object().map(|fields| fields.keys().map(String::as_str).collect())
 }
 
 /// All that a program said, and how it ended.

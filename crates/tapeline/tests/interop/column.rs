@@ -49,8 +49,16 @@ impl Column {
             let mut cells = BTreeMap::new();
             while let Some(way) = WAYS.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let outcomes = self.over(place, *way);
-                let good = !outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
-                eprintln!("interop: {}: {way}: {}", self.title, if good { "good" } else { "NOT good" });
+                let mut good = true;
+                for (name, outcome) in &outcomes {
+                    if let Outcome::Failed(seen) = outcome {
+                        good = false;
+                        eprintln!("interop: {}: {way}: {name} FAILED: {seen}", self.title);
+                    }
+                }
+                if good {
+                    eprintln!("interop: {}: {way}: good", self.title);
+                }
                 cells.extend(outcomes.into_iter().map(|(name, outcome)| ((name, *way), outcome)));
             }
             cells

@@ -64,7 +64,7 @@ pub(crate) fn tapeline_provider() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline provider",
         scenarios: &SCENARIOS,
-        explained: |scenario, way| no_json(way).or_else(|| lost_by_ema(scenario, way)),
+        explained: lost_by_ema,
         session: |place, way| {
             let mut seen = Vec::new();
             let port = free_port();
@@ -85,11 +85,6 @@ pub(crate) fn tapeline_provider() -> Column {
         },
         cells: BTreeMap::new(),
     }
-}
-
-/// What Tapeline's programs cannot do.
-pub(crate) fn no_json(way: Way) -> Option<&'static str> {
-    way.is_json().then_some("Tapeline's JSON is tried between its own programs only, so far")
 }
 
 /// What EMA's clients cannot do, whoever the server is.

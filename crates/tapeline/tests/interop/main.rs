@@ -34,17 +34,27 @@ fn every_pair_over_every_transport() {
     std::fs::create_dir_all(place.logs()).unwrap();
 
     let writes_page = std::env::var_os("DOC").is_some_and(|text| !text.is_empty());
-    let run = |columns: Vec<Column>| columns.into_iter().map(|column| column.run(&place)).collect::<Vec<_>>();
-    let mut columns = run(vec![consuming::tapeline_provider(), asking::tapeline_consumer()]);
+    // For whoever looks into one of them.
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let run = |columns: Vec<Column>| {
+        let wanted = columns.into_iter().filter(|column| column.title.contains(&only));
+        wanted.map(|column| column.run(&place)).collect::<Vec<_>>()
+    };
+    let mut columns = run(vec![
+        consuming::tapeline_provider(),
+        asking::tapeline_consumer(),
+        publishing::tapeline_acceptor(),
+        publishing::tapeline_ni_provider(),
+    ]);
     let have_failed = |columns: &[Column]| columns.iter().any(|column| !column.failures().is_empty());
     // The library alone tells nothing of us while all is well.
-    if writes_page || have_failed(&columns) {
+    if writes_page || !only.is_empty() || have_failed(&columns) {
         columns.extend(run(vec![consuming::control(), publishing::control()]));
     }
 
     let tables = page::tables(&columns);
     println!("{tables}");
-    if writes_page {
+    if writes_page && only.is_empty() {
         page::write(&tables, place.items);
     }
     let failures: Vec<String> = columns.iter().flat_map(Column::failures).collect();

@@ -1,14 +1,20 @@
 //! Programs that say things as lines of JSON, Tapeline's and the Java ones.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::way::Way;
+
+/// A program that says nothing for so long hangs: twice what the programs of `tests/interop` wait for anything.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// The folder that `make interop` filled, and how much is asked of each pair.
 pub(crate) struct Place {
@@ -73,13 +79,13 @@ impl Place {
     /// A client of `tapeline omm`.
     pub(crate) fn tapeline_client(&self, role: &str, way: Way, port: u16) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-        command.args(["omm", role, "--server", &format!("localhost:{port}"), "--user", "interop"]);
+        command.args(["omm", role, "--server", &format!("localhost:{port}")]);
         command.args(["--compression", way.compression, "--format", "json"]);
         if way.is_encrypted() {
             command.args(["--tls", "--ca", &self.path("certificates/ca.pem")]);
         }
-        if way.transport.ends_with("ws-rwf") {
-            command.args(["--websocket", "rwf"]);
+        if let Some((_, protocol)) = way.transport.split_once("ws-") {
+            command.args(["--websocket", protocol]);
         }
         command
     }
@@ -97,14 +103,25 @@ impl Place {
     }
 
     /// Starts a program; what it says besides goes to a log of that name.
-    pub(crate) fn start(&self, mut command: Command, log: &str) -> Program {
+    pub(crate) fn start(&self, command: Command, log: &str) -> Program {
+        self.spawn(command, log, Stdio::null())
+    }
+
+    /// One that is told what to do as it goes.
+    pub(crate) fn start_told(&self, command: Command, log: &str) -> Program {
+        self.spawn(command, log, Stdio::piped())
+    }
+
+    fn spawn(&self, mut command: Command, log: &str, input: Stdio) -> Program {
         let log = File::options().create(true).append(true).open(self.logs().join(log)).unwrap();
         let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap_or_else(|error| {
+            command.stdin(input).stdout(Stdio::piped()).stderr(log).spawn().unwrap_or_else(|error| {
                 panic!("{:?}: {error}", command.get_program());
             });
         let output = BufReader::new(child.stdout.take().unwrap());
-        Program { child, output, last: String::new() }
+        let (told, lines) = mpsc::channel();
+        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        Program { child, lines, last: String::new() }
     }
 }
 
@@ -116,21 +133,26 @@ pub(crate) fn free_port() -> u16 {
 /// A running program. Ends with the session, whatever becomes of that.
 pub(crate) struct Program {
     child: Child,
-    output: BufReader<ChildStdout>,
+    lines: Receiver<String>,
     last: String,
 }
 
 impl Program {
-    /// The next event, waited for; none when the program has ended.
+    /// The next event, waited for; none when the program has ended, or hangs and is killed.
     pub(crate) fn event(&mut self) -> Option<Value> {
         loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line).unwrap() == 0 {
-                return None;
-            }
-            self.last.clone_from(&line);
+            let line = match self.lines.recv_timeout(SILENCE) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.last = format!("nothing for {SILENCE:?}; before: {}", self.last);
+                    self.kill();
+                    return None;
+                }
+            };
+            self.last = line;
             // The library prints a line of its own now and then.
-            if let Ok(value @ Value::Object(_)) = serde_json::from_str(&line) {
+            if let Ok(value @ Value::Object(_)) = serde_json::from_str(&self.last) {
                 return Some(value);
             }
         }
@@ -154,6 +176,22 @@ impl Program {
     /// Whether it ended well, once it has.
     pub(crate) fn ended_well(&mut self) -> bool {
         self.child.wait().unwrap().success()
+    }
+
+    /// Tells it something: a line of its standard input.
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Tells it no more.
+    pub(crate) fn leave_alone(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// Has it leave as people have it leave, with Ctrl-C.
+    pub(crate) fn ask_to_end(&self) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     }
 
     /// At once, without a word to its peers.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::column::{Column, Outcome, Scenario};
 use crate::consuming::lost_by_ema;
-use crate::program::{Place, free_port};
+use crate::program::{Place, Program, free_port};
 use crate::way::Way;
 
 const SCENARIOS: [Scenario; 6] = [
@@ -18,6 +18,12 @@ const SCENARIOS: [Scenario; 6] = [
     ("refused", "login refused"),
 ];
 const BIG_BYTES: u64 = 1_000_000;
+/// A user whom no acceptor lets in.
+const DENIED: &str = "denied";
+
+/// Starts what is published to; it refuses the user [`DENIED`].
+type Acceptor = fn(&Place, Way, u16) -> Result<Program, String>;
+type Seen = Vec<(&'static str, Outcome)>;
 
 /// The library against itself.
 pub(crate) fn control() -> Column {
@@ -25,9 +31,43 @@ pub(crate) fn control() -> Column {
         title: "EMA non-interactive provider, ETA acceptor",
         scenarios: &SCENARIOS,
         explained: |scenario, way| silent_over_json(way).or_else(|| lost_by_ema(scenario, way)),
-        session: |place, way| publish(place, way).unwrap_or_else(|why| vec![("login", Outcome::Failed(why))]),
+        session: |place, way| told(ema_publishes(place, way, eta_acceptor)),
         cells: BTreeMap::new(),
     }
+}
+
+/// EMA's non-interactive provider at `tapeline omm acceptor`.
+pub(crate) fn tapeline_acceptor() -> Column {
+    Column {
+        title: "EMA non-interactive provider, Tapeline acceptor",
+        scenarios: &SCENARIOS,
+        explained: |scenario, way| silent_over_json(way).or_else(|| lost_by_ema(scenario, way)),
+        session: |place, way| {
+            told(ema_publishes(place, way, |place, way, port| {
+                let mut command = place.tapeline_server("acceptor", way, port);
+                command.args(["--deny", DENIED, "--quiet"]);
+                let mut acceptor = place.start(command, "acceptor.log");
+                acceptor.wait_for("listening").map(|_| acceptor)
+            }))
+        },
+        cells: BTreeMap::new(),
+    }
+}
+
+/// `tapeline omm ni-provider` at ETA's transport and codec.
+pub(crate) fn tapeline_ni_provider() -> Column {
+    Column {
+        title: "Tapeline non-interactive provider, ETA acceptor",
+        scenarios: &SCENARIOS,
+        explained: |_, _| None,
+        session: |place, way| told(tapeline_publishes(place, way)),
+        cells: BTreeMap::new(),
+    }
+}
+
+/// A session that could not go on failed where it began.
+fn told(seen: Result<Seen, String>) -> Seen {
+    seen.unwrap_or_else(|why| vec![("login", Outcome::Failed(why))])
 }
 
 fn silent_over_json(way: Way) -> Option<&'static str> {
@@ -36,24 +76,25 @@ fn silent_over_json(way: Way) -> Option<&'static str> {
     )
 }
 
-fn publish(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> {
+fn eta_acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
+    let mut acceptor = place.start(place.java_server("EtaAcceptor", way, port), "EtaAcceptor.log");
+    acceptor.wait_for("listening").map(|_| acceptor)
+}
+
+/// One provider for all: what it publishes is published again to the second acceptor, updated and withdrawn there.
+fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor) -> Result<Seen, String> {
     let port = free_port();
-    let acceptor = || {
-        let mut acceptor = place.start(place.java_server("EtaAcceptor", way, port), "EtaAcceptor.log");
-        acceptor.wait_for("listening").map(|_| acceptor)
-    };
     let publisher = |more: &[&str]| {
         let mut command = place.java_client("EmaNiProvider", way, port);
         command.args(["--dictionary", &place.dictionary()]).args(more);
         place.start(command, "EmaNiProvider.log")
     };
-
-    let mut taking = acceptor()?;
+    let mut taking = acceptor(place, way, port)?;
     let mut provider = if lost_by_ema("reconnect", way).is_none() {
         let mut provider = publisher(&["--reconnect", "1"]);
         provider.wait_for("ready")?;
         taking.kill();
-        taking = acceptor()?;
+        taking = acceptor(place, way, port)?;
         provider
     } else {
         publisher(&[])
@@ -61,23 +102,58 @@ fn publish(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, Stri
     let published = provider.wait_for("published")?;
     let well = provider.ended_well();
     let gone = taking.wait_for("gone")?;
+    let mut denied = publisher(&["--user", DENIED]);
+    let refused = denied.wait_for("failed").is_ok() && !denied.ended_well();
 
+    let mut seen = taken(&gone, &published);
+    seen.push(("reconnect", Outcome::of(well, provider.last())));
+    seen.push(("refused", Outcome::of(refused, denied.last())));
+    Ok(seen)
+}
+
+/// One provider that ends by itself, and another that does not, for the acceptor that is killed.
+fn tapeline_publishes(place: &Place, way: Way) -> Result<Seen, String> {
+    let port = free_port();
+    let list = place.item_file(port);
+    let updates = place.updates.to_string();
+    let publisher = |more: &[&str]| {
+        let mut command = place.tapeline_client("ni-provider", way, port);
+        command.args(["--item-file", &list, "--book", "BOOK", "--book", "BIG", "--update-rate", "10000"]);
+        command.args(more);
+        place.start(command, "ni-provider.log")
+    };
+    let mut taking = eta_acceptor(place, way, port)?;
+    let mut provider = publisher(&["--updates", &updates]);
+    let end = provider.wait_for("end")?;
+    let well = provider.ended_well();
+    let gone = taking.wait_for("gone")?;
+    let mut denied = publisher(&["--updates", &updates, "--user", DENIED]);
+    let refused = denied.wait_for("end").is_ok() && !denied.ended_well();
+
+    let mut lasting = publisher(&[]);
+    lasting.wait_for("published")?;
+    taking.kill();
+    let mut taking = eta_acceptor(place, way, port)?;
+    let again = lasting.wait_for("published");
+    lasting.ask_to_end();
+    let left = taking.wait_for("gone")?;
+    let is_all = left["refreshes"] == gone["refreshes"] && left["malformed"] == 0;
+
+    let mut seen = taken(&gone, &end);
+    seen.push(("reconnect", Outcome::of(well && again.is_ok() && is_all, &left)));
+    seen.push(("refused", Outcome::of(refused, denied.last())));
+    Ok(seen)
+}
+
+/// What an acceptor got of all that was published: an image of each item, an update, and its end.
+fn taken(gone: &Value, published: &Value) -> Seen {
     let same = |name: &str| gone[name] == published[name];
     let read = gone["malformed"] == 0 && gone["services"] == 1;
-    let mut denied = publisher(&["--user", "denied"]);
-    let refused = denied.wait_for("failed");
-    Ok(vec![
-        ("login", Outcome::of(read, &gone)),
-        (
-            "items",
-            Outcome::of(
-                same("refreshes") && same("updates") && same("statuses"),
-                [&gone, &published].map(Value::to_string).join(" "),
-            ),
-        ),
-        ("book", Outcome::of(gone["orders"].as_u64() > Some(0), &gone)),
-        ("big", Outcome::of(gone["largest"].as_u64() >= Some(BIG_BYTES), &gone)),
-        ("reconnect", Outcome::of(well, provider.last())),
-        ("refused", Outcome::of(refused.is_ok() && !denied.ended_well(), denied.last())),
-    ])
+    let all = same("refreshes") && same("updates") && same("statuses");
+    vec![
+        ("login", Outcome::of(read, gone)),
+        ("items", Outcome::of(all, [gone, published].map(Value::to_string).join(" "))),
+        ("book", Outcome::of(gone["orders"].as_u64() > Some(0), gone)),
+        ("big", Outcome::of(gone["largest"].as_u64() >= Some(BIG_BYTES), gone)),
+    ]
 }

@@ -38,6 +38,7 @@ final class EmaNiProvider implements OmmProviderClient {
     private final long login;
     private boolean up;
     private boolean lost;
+    private boolean back;
     private int logins;
 
     public static void main(String[] arguments) {
@@ -77,7 +78,7 @@ final class EmaNiProvider implements OmmProviderClient {
         publish();
         if (options.has("reconnect")) {
             Line.event("ready").with("for", "reconnect").print();
-            if (!await(() -> lost, "not thrown out") || !await(() -> up, "not back")) {
+            if (!await(() -> lost, "not thrown out") || !await(() -> back, "not back")) {
                 return false;
             }
             publish();
@@ -162,6 +163,8 @@ final class EmaNiProvider implements OmmProviderClient {
     public void onStatusMsg(StatusMsg status, OmmProviderEvent event) {
         if (status.hasState()) {
             note(status.state());
+            // "channel up": an answer to the login may be one of before, told late.
+            back |= lost && up;
         }
     }
 

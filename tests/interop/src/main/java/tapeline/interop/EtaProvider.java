@@ -102,6 +102,9 @@ final class EtaProvider extends EtaServer {
     }
 
     private void open(ReactorChannel channel, RequestMsg request) {
+        if (request.checkPause()) {
+            Line.event("pause").print();
+        }
         if (request.checkNoRefresh()) {
             return;
         }

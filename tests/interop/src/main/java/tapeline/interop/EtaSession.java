@@ -12,6 +12,7 @@ import com.refinitiv.eta.valueadd.reactor.ReactorChannelEventTypes;
 import com.refinitiv.eta.valueadd.reactor.ReactorErrorInfo;
 import com.refinitiv.eta.valueadd.reactor.ReactorFactory;
 import com.refinitiv.eta.valueadd.reactor.ReactorJsonConverterOptions;
+import com.refinitiv.eta.valueadd.reactor.ReactorReturnCodes;
 import com.refinitiv.eta.valueadd.reactor.ReactorRole;
 import java.io.IOException;
 import java.nio.channels.SelectableChannel;
@@ -36,6 +37,15 @@ abstract class EtaSession implements ReactorChannelEventCallback, DefaultMsgCall
         ReactorJsonConverterOptions json = ReactorFactory.createReactorJsonConverterOptions();
         json.dataDictionary(dictionary(options.text("dictionary")));
         json.defaultServiceId(defaultService);
+        // The peers of these tests name one service. Without this, what names any is dropped without a word.
+        json.serviceNameToIdCallback((service, event) -> {
+            service.serviceId(defaultService);
+            return ReactorReturnCodes.SUCCESS;
+        });
+        json.jsonConversionEventCallback(event -> {
+            Line.event("unreadable").with("text", event.error().text()).print();
+            return ReactorCallbackReturnCodes.SUCCESS;
+        });
         must(reactor.initJsonConverter(json, error));
     }
 
