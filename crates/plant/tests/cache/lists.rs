@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tapeline_omm::rwf::{DataType, Flags, MessageView, Rmtes, RmtesCache, flags};
+use tapeline_omm::rwf::{
+    DataType, Flags, Map, MapAction, MapEncoder, MapEntry, MapHead, MessageView, Rmtes, RmtesCache, flags,
+};
 use tapeline_omm::{Dictionary, Fid};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Applied, Cache, Limits, View};
@@ -263,4 +265,26 @@ fn values_of_any_length_take_the_place_of_others() {
             assert_eq!(fields_of(&payload(&cache)), model, "{len} bytes in {fid}");
         }
     }
+}
+
+/// Partial text is applied in the entries of a map too; values ripple in a payload's own list alone.
+#[test]
+fn text_is_folded_where_it_stands() {
+    let mut cache = cache();
+    let map = |action, fields: &[(i16, &str)]| {
+        let mut out = vec![0; 256];
+        let mut map = MapEncoder::new(&mut out, &MapHead::new(DataType::UINT, DataType::FIELD_LIST)).unwrap();
+        map.entry(&MapEntry { action, permission_data: None, key: &[1], data: &list(fields) }).unwrap();
+        let len = map.finish();
+        out.truncate(len);
+        out
+    };
+    let first = map(MapAction::ADD, &[(1, "a"), (2, "b"), (6, "ABCDEF")]);
+    apply(&mut cache, 1, &refresh(CLEAR | COMPLETE, DataType::MAP, &first));
+    let then = map(MapAction::UPDATE, &[(6, "\x1b[4`xyz"), (1, "c")]);
+    apply(&mut cache, 2, &update(Flags::NONE, DataType::MAP, &then));
+    let image = payload(&cache);
+    let entry = Map::parse(&image).unwrap().iter().next().unwrap().unwrap();
+    let fields: Vec<_> = fields_of(entry.data).into_iter().collect();
+    assert_eq!(fields, [(1, b"c".to_vec()), (2, b"b".to_vec()), (6, b"ABCDxyz".to_vec())]);
 }
