@@ -21,9 +21,9 @@
 //!
 //! A refresh with CLEAR_CACHE begins the image anew. Text of a field whose type the service's dictionary gives as
 //! RMTES_STRING may be a partial update, which is applied to the text that is there. An update moves the old value of a
-//! field that it brings, in a payload's own field list, to the field that the dictionary says it ripples to, and so on, unless it has that one itself, is
-//! marked DO_NOT_RIPPLE, or the image does not have that field. Messages marked DO_NOT_CACHE are passed by. Permission
-//! data of an update speaks of that update alone and is not kept.
+//! field that it brings, in a payload's own field list, to the field that the dictionary says it ripples to, and so on,
+//! unless it has that one itself, is marked DO_NOT_RIPPLE, or the image does not have that field. Messages marked
+//! DO_NOT_CACHE are passed by. Permission data of an update speaks of that update alone and is not kept.
 //!
 //! ```
 //! use tapeline_omm::rwf::{self, DataType, Domain, MessageView, RefreshHeader, flags};
