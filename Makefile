@@ -115,8 +115,17 @@ interop: ## LSEG's own clients and servers against Tapeline's, over every transp
 	@scripts/setup interop
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
-		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- --nocapture
+		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
 .PHONY: interop
+
+interop-rtsdk: ITEMS = 1000
+interop-rtsdk: ## LSEG's performance tools in C and C++, built by you in RTSDK=FOLDER, against Tapeline's programs; DOC=1 writes docs/interop.md
+	@test -x '$(RTSDK)/bin/ConsPerf' || { echo "interop-rtsdk: RTSDK=FOLDER names a folder with LSEG's tools in bin; docs/interop.md says how they are built" >&2; exit 2; }
+	@scripts/setup interop
+	tests/interop/certificates $(interop_dir)/certificates
+	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) RTSDK='$(abspath $(RTSDK))' DOC='$(DOC)' \
+		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_tool --nocapture
+.PHONY: interop-rtsdk
 
 clean: ## remove what was built (run folders stay)
 	$(CARGO) clean

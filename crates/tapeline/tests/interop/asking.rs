@@ -171,7 +171,7 @@ fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outco
 fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
     let mut command = place.tapeline_client("consumer", way, port);
     // Should what it waits for never come.
-    command.args(arguments).args(["--for", "60s"]);
+    command.args(arguments).args(["--user", "interop", "--for", "60s"]);
     place.start(command, "consumer.log")
 }
 
@@ -188,31 +188,31 @@ fn fields(event: &Value) -> Option<BTreeSet<&str>> {
 }
 
 /// All that a program said, and how it ended.
-struct Told {
+pub(crate) struct Told {
     events: Vec<Value>,
-    well: bool,
+    pub(crate) well: bool,
 }
 
 impl Told {
-    fn all_of(mut program: Program) -> Self {
+    pub(crate) fn all_of(mut program: Program) -> Self {
         let events = std::iter::from_fn(|| program.event()).collect();
         Self { events, well: program.ended_well() }
     }
 
-    fn any(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> bool {
+    pub(crate) fn any(&self, name: &str, is_it: impl Fn(&Value) -> bool) -> bool {
         self.events.iter().any(|event| event["event"] == name && is_it(event))
     }
 
-    fn last(&self) -> String {
+    pub(crate) fn last(&self) -> String {
         self.events.last().map_or_else(|| "nothing".to_owned(), Value::to_string)
     }
 
     /// A figure of the last event.
-    fn at_end(&self, figure: &str) -> u64 {
+    pub(crate) fn at_end(&self, figure: &str) -> u64 {
         self.events.last().and_then(|event| event[figure].as_u64()).unwrap_or(u64::MAX)
     }
 
-    fn outcome(&self, passed: bool) -> Outcome {
+    pub(crate) fn outcome(&self, passed: bool) -> Outcome {
         Outcome::of(passed, self.last())
     }
 }

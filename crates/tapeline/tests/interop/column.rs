@@ -7,9 +7,6 @@ use std::thread;
 use crate::program::Place;
 use crate::way::{WAYS, Way};
 
-/// Sessions at the same time.
-const AT_ONCE: usize = 2;
-
 /// How one scenario went over one way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
@@ -42,8 +39,8 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Every way, some at once: programs wait for each other more than they work. Said on standard error as it goes.
-    pub(crate) fn run(mut self, place: &Place) -> Self {
+    /// Every way, so many at once: programs wait for each other more than they work. Said on standard error as it goes.
+    pub(crate) fn run(mut self, place: &Place, at_once: usize) -> Self {
         let next = AtomicUsize::new(0);
         let worker = || {
             let mut cells = BTreeMap::new();
@@ -64,7 +61,7 @@ impl Column {
             cells
         };
         let cells = thread::scope(|scope| {
-            let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+            let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(worker)).collect();
             workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
         });
         self.cells = cells;

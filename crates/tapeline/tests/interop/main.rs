@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "it takes minutes: how far it is")]
+#![allow(clippy::print_stdout, reason = "the tables")]
 
 mod asking;
 mod column;
@@ -14,6 +15,7 @@ mod consuming;
 mod page;
 mod program;
 mod publishing;
+mod tools;
 mod way;
 
 use std::path::PathBuf;
@@ -23,39 +25,71 @@ use program::Place;
 
 #[test]
 fn every_pair_over_every_transport() {
-    let Some(built) = std::env::var_os("INTEROP") else {
+    let Some(place) = place() else {
         eprintln!("skipped: `make interop` builds the other side and runs this");
         return;
     };
-    let number = |name: &str, otherwise: u32| {
-        std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
-    };
-    let place = Place { built: PathBuf::from(built), items: number("INTEROP_ITEMS", 10_000), updates: 2 };
-    std::fs::create_dir_all(place.logs()).unwrap();
+    let columns = vec![
+        consuming::tapeline_provider(),
+        asking::tapeline_consumer(),
+        publishing::tapeline_acceptor(),
+        publishing::tapeline_ni_provider(),
+    ];
+    // The library alone tells nothing of us while all is well.
+    let controls = || vec![consuming::control(), publishing::control()];
+    meet(&place, 2, "make interop DOC=1", columns, controls);
+}
 
+#[test]
+fn every_tool_over_every_transport() {
+    let (Some(place), Some(sdk)) = (place(), std::env::var_os("RTSDK")) else {
+        eprintln!("skipped: `make interop-rtsdk RTSDK=FOLDER` says where the tools are and runs this");
+        return;
+    };
+    let place = Place { tools: PathBuf::from(sdk).join("bin"), ..place };
+    let columns = vec![
+        tools::consumers::column(),
+        tools::providers::column(),
+        tools::ni_providers::column(),
+        tools::opaque::column(),
+    ];
+    meet(&place, 4, "make interop-rtsdk DOC=1", columns, Vec::new);
+}
+
+/// What the environment says of the other side; none without.
+fn place() -> Option<Place> {
+    let built = PathBuf::from(std::env::var_os("INTEROP")?);
+    let items = std::env::var("INTEROP_ITEMS")
+        .map_or(10_000, |text| text.parse().unwrap_or_else(|_| panic!("INTEROP_ITEMS={text}")));
+    Some(Place { built, tools: PathBuf::new(), items, updates: 2 })
+}
+
+/// Lets all pairs meet, so many at once: those in Java work more than they wait. The controls do when something failed, and
+/// for the page.
+fn meet(
+    place: &Place,
+    at_once: usize,
+    command: &str,
+    columns: Vec<Column>,
+    controls: impl FnOnce() -> Vec<Column>,
+) {
+    std::fs::create_dir_all(place.logs()).unwrap();
     let writes_page = std::env::var_os("DOC").is_some_and(|text| !text.is_empty());
     // For whoever looks into one of them.
     let only = std::env::var("ONLY").unwrap_or_default();
     let run = |columns: Vec<Column>| {
         let wanted = columns.into_iter().filter(|column| column.title.contains(&only));
-        wanted.map(|column| column.run(&place)).collect::<Vec<_>>()
+        wanted.map(|column| column.run(place, at_once)).collect::<Vec<_>>()
     };
-    let mut columns = run(vec![
-        consuming::tapeline_provider(),
-        asking::tapeline_consumer(),
-        publishing::tapeline_acceptor(),
-        publishing::tapeline_ni_provider(),
-    ]);
-    let have_failed = |columns: &[Column]| columns.iter().any(|column| !column.failures().is_empty());
-    // The library alone tells nothing of us while all is well.
-    if writes_page || !only.is_empty() || have_failed(&columns) {
-        columns.extend(run(vec![consuming::control(), publishing::control()]));
+    let mut columns = run(columns);
+    if writes_page || !only.is_empty() || columns.iter().any(|column| !column.failures().is_empty()) {
+        columns.extend(run(controls()));
     }
 
     let tables = page::tables(&columns);
     println!("{tables}");
     if writes_page && only.is_empty() {
-        page::write(&tables, place.items);
+        page::write(command, &tables, place.items);
     }
     let failures: Vec<String> = columns.iter().flat_map(Column::failures).collect();
     assert!(failures.is_empty(), "{}\nlogs: {}", failures.join("\n"), place.logs().display());

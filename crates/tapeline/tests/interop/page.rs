@@ -6,8 +6,7 @@ use std::path::Path;
 use crate::column::{Column, Outcome};
 use crate::way::WAYS;
 
-/// Between these two lines of the page everything is ours.
-const BEGIN: &str = "<!-- tables: `make interop DOC=1` -->";
+/// Ends the tables of a command; what begins them has its name.
 const END: &str = "<!-- end of the tables -->";
 
 /// A table for each pair, scenarios down and ways across, and the notes that its cells refer to.
@@ -40,12 +39,13 @@ pub(crate) fn tables(columns: &[Column]) -> String {
     text
 }
 
-/// Puts them into the page.
-pub(crate) fn write(tables: &str, items: u32) {
+/// Puts them into the page, where those of this command are.
+pub(crate) fn write(command: &str, tables: &str, items: u32) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interop.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("where the tables begin");
+    let begin = format!("<!-- tables: `{command}` -->");
+    let (before, rest) = page.split_once(&begin).expect("where the tables begin");
     let (_, after) = rest.split_once(END).expect("where the tables end");
-    let page = format!("{before}{BEGIN}\n\nWith {items} items.\n\n{}\n{END}{after}", tables.trim_end());
+    let page = format!("{before}{begin}\n\nWith {items} items.\n\n{}\n{END}{after}", tables.trim_end());
     std::fs::write(&path, page).unwrap();
 }

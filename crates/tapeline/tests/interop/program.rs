@@ -19,6 +19,8 @@ const SILENCE: Duration = Duration::from_secs(120);
 /// The folder that `make interop` filled, and how much is asked of each pair.
 pub(crate) struct Place {
     pub(crate) built: PathBuf,
+    /// Where LSEG's tools in C and C++ are; nowhere without.
+    pub(crate) tools: PathBuf,
     pub(crate) items: u32,
     pub(crate) updates: u32,
 }
@@ -68,10 +70,11 @@ impl Place {
     /// A server of `tapeline omm`.
     pub(crate) fn tapeline_server(&self, role: &str, way: Way, port: u16) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-        command.args(["omm", role, "--port", &port.to_string(), "--compression", way.compression]);
+        command.arg("omm").args(role.split(' ')).args(["--port", &port.to_string()]);
+        command.args(["--compression", way.compression]);
         if way.is_encrypted() {
-            command.args(["--cert", &self.path("certificates/server.pem")]);
-            command.args(["--key", &self.path("certificates/server.key")]);
+            command.args(["--cert", &self.certificate("server.pem")]);
+            command.args(["--key", &self.certificate("server.key")]);
         }
         command
     }
@@ -79,10 +82,10 @@ impl Place {
     /// A client of `tapeline omm`.
     pub(crate) fn tapeline_client(&self, role: &str, way: Way, port: u16) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-        command.args(["omm", role, "--server", &format!("localhost:{port}")]);
+        command.arg("omm").args(role.split(' ')).args(["--server", &format!("localhost:{port}")]);
         command.args(["--compression", way.compression, "--format", "json"]);
         if way.is_encrypted() {
-            command.args(["--tls", "--ca", &self.path("certificates/ca.pem")]);
+            command.args(["--tls", "--ca", &self.certificate("ca.pem")]);
         }
         if let Some((_, protocol)) = way.transport.split_once("ws-") {
             command.args(["--websocket", protocol]);
@@ -96,6 +99,17 @@ impl Place {
         let names: String = (0..self.items).map(|number| format!("ITEM{number}\n")).collect();
         std::fs::write(&path, names).unwrap();
         path
+    }
+
+    /// One of the files that `certificates` makes.
+    pub(crate) fn certificate(&self, name: &str) -> String {
+        self.path(&format!("certificates/{name}"))
+    }
+
+    /// The dictionary of LSEG's tools, as options of ours.
+    pub(crate) fn tool_dictionary(&self) -> [String; 4] {
+        let file = |name: &str| self.tools.join(name).to_str().unwrap().to_owned();
+        ["--dictionary".into(), file("RDMFieldDictionary"), "--enums".into(), file("enumtype.def")]
     }
 
     pub(crate) fn dictionary(&self) -> String {

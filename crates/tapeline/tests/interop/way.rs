@@ -36,6 +36,16 @@ impl Way {
         self.transport.starts_with("tls")
     }
 
+    /// What a WebSocket's messages are, by the name that its opening has for them.
+    pub(crate) fn sub_protocol(self) -> Option<&'static str> {
+        match self.transport {
+            "ws-rwf" | "tls-ws-rwf" => Some("rssl.rwf"),
+            "ws-json" | "tls-ws-json" => Some("tr_json2"),
+            "ws-json-v2" => Some("rssl.json.v2"),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_json(self) -> bool {
         self.transport.contains("json")
     }

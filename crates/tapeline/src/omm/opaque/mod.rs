@@ -55,6 +55,9 @@ enum End {
     Client {
         #[command(flatten)]
         server: ClientArgs,
+        /// Connections to try, one a second, before giving up; without end if not said
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+        attempts: Option<u32>,
         #[command(flatten)]
         traffic: TrafficArgs,
     },
@@ -105,6 +108,8 @@ const PROTOCOL_TYPE: u8 = 88;
 const CONNECTIONS: usize = 1_000;
 /// The longest wait between two looks at whether to end.
 const TURN: Duration = Duration::from_millis(100);
+/// Time between two attempts to connect.
+const AGAIN_NS: u64 = 1_000_000_000;
 /// How long what was sent may take to go out, in the end.
 const DRAIN_NS: u64 = 2_000_000_000;
 
@@ -117,14 +122,19 @@ impl Transport {
                 let address = program.reactor.listen(address, &opaque(&settings))?;
                 let members = [("address", address.to_string().into()), ("port", address.port().into())];
                 program.lines.event("listening", &members);
-                program.run(None)
+                program.run()
             }
-            End::Client { server, traffic } => {
+            End::Client { server, attempts, traffic } => {
                 let endpoint = server.endpoints(Vec::new(), "localhost:14002")?.remove(0);
                 let mut program = Program::new(traffic, Reactor::new(1)?)?;
-                let (addresses, now) = (resolve(&endpoint.server)?, program.clock.now());
-                program.reactor.connect_to_any(&addresses, &opaque(&endpoint.settings), now)?;
-                program.run(Some(&endpoint.server))
+                program.calling = Some(Calling {
+                    server: endpoint.server,
+                    settings: opaque(&endpoint.settings),
+                    attempts_left: attempts,
+                    next: Some(Nanos(0)),
+                    closed: None,
+                });
+                program.run()
             }
         }
     }
@@ -147,7 +157,19 @@ struct Program {
     last: Nanos,
     /// When nothing more is sent.
     end: Nanos,
-    /// Why a client's connection is over.
+    /// A client's.
+    calling: Option<Calling>,
+}
+
+/// A client's way to its server. It ends with its connection.
+struct Calling {
+    server: String,
+    settings: Arc<Settings>,
+    /// None: without end.
+    attempts_left: Option<u32>,
+    /// When to try to connect; none while it does, or has.
+    next: Option<Nanos>,
+    /// Why it is over.
     closed: Option<String>,
 }
 
@@ -181,22 +203,22 @@ impl Program {
             totals: Totals::new(now),
             last: now,
             end: Nanos(u64::MAX),
-            closed: None,
+            calling: None,
             traffic,
         })
     }
 
-    /// `server`: whom a client has connected to. It ends with its connection.
-    fn run(mut self, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    fn run(mut self) -> anyhow::Result<ExitCode> {
         loop {
-            self.receive(server);
+            self.connect()?;
+            self.receive();
             let now = self.clock.now();
             if self.stop.requested() {
                 self.end = self.end.min(now);
             }
             self.send(now);
             self.lines.flush()?;
-            if now >= self.end || self.closed.is_some() {
+            if now >= self.end || self.calling.as_ref().is_some_and(|calling| calling.closed.is_some()) {
                 break;
             }
             let wait = self.wait(now);
@@ -205,11 +227,29 @@ impl Program {
                 anstream::eprintln!("note: nobody can be let in: {cause}");
             }
         }
-        self.drain(server)?;
-        self.finish(server)
+        self.drain()?;
+        self.finish()
     }
 
-    fn receive(&mut self, server: Option<&str>) {
+    /// Connects, where a client is to.
+    fn connect(&mut self) -> anyhow::Result<()> {
+        let now = self.clock.now();
+        let Some(calling) =
+            self.calling.as_mut().filter(|calling| calling.next.is_some_and(|next| now >= next))
+        else {
+            return Ok(());
+        };
+        calling.next = None;
+        calling.attempts_left = calling.attempts_left.map(|left| left.saturating_sub(1));
+        let addresses = resolve(&calling.server)?;
+        let begun = self.reactor.connect_to_any(&addresses, &calling.settings, now);
+        if let Err(cause) = begun {
+            calling.failed(now, &cause.to_string());
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) {
         let now = self.clock.now();
         while let Some((id, event, _)) = self.reactor.next(now) {
             match event {
@@ -222,7 +262,8 @@ impl Program {
                     self.totals.connections += 1;
                     let is_json = agreed.is_json();
                     let sending = Sending::new(self.load, is_json, now);
-                    self.lines.connected(server.unwrap_or_default(), agreed);
+                    let server = self.calling.as_ref().map_or("", |calling| &calling.server);
+                    self.lines.connected(server, agreed);
                     let peer = agreed.peer_version.clone();
                     self.flows
                         .insert(id, Flow { peer, is_json, since: now, sending, heard: Heard::default() });
@@ -243,8 +284,10 @@ impl Program {
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
                     self.gone(id, now, &reason);
-                    if server.is_some() {
-                        self.closed = Some(reason);
+                    match &mut self.calling {
+                        Some(calling) if self.totals.connections == 0 => calling.failed(now, &reason),
+                        Some(calling) => calling.closed = Some(reason),
+                        None => {}
                     }
                 }
                 _ => {}
@@ -265,7 +308,8 @@ impl Program {
     /// How long there is nothing to send. Sleeping takes whole milliseconds.
     fn wait(&self, now: Nanos) -> Duration {
         let due = self.flows.values().filter_map(|flow| flow.sending.as_ref()?.due()).min();
-        let due = due.map_or(self.end, |due| due.min(self.end));
+        let next = self.calling.as_ref().and_then(|calling| calling.next);
+        let due = due.into_iter().chain(next).chain([self.end]).min().unwrap_or(self.end);
         match due.0.saturating_sub(now.0) {
             0 => Duration::ZERO,
             _ if self.traffic.wait == Wait::Spin && !self.flows.is_empty() => Duration::ZERO,
@@ -274,7 +318,7 @@ impl Program {
     }
 
     /// Lets what was sent go out, and takes what comes meanwhile.
-    fn drain(&mut self, server: Option<&str>) -> anyhow::Result<()> {
+    fn drain(&mut self) -> anyhow::Result<()> {
         let until = self.clock.now() + DRAIN_NS;
         loop {
             let Self { flows, reactor, .. } = self;
@@ -283,7 +327,7 @@ impl Program {
                 return Ok(());
             }
             self.reactor.wait(TURN)?;
-            self.receive(server);
+            self.receive();
         }
     }
 
@@ -311,14 +355,16 @@ impl Program {
         );
     }
 
-    fn finish(mut self, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    fn finish(mut self) -> anyhow::Result<ExitCode> {
         let open: Vec<ConnectionId> = self.flows.keys().copied().collect();
         let now = self.clock.now();
         for id in open {
             self.reactor.close(id);
             self.gone(id, now, "this side ends");
         }
-        if let (Some(server), Some(reason), 0) = (server, &self.closed, self.totals.connections) {
+        if let (Some(Calling { server, closed: Some(reason), .. }), 0) =
+            (&self.calling, self.totals.connections)
+        {
             let what = format!("cannot connect to {server}: {reason}");
             let hint =
                 "start the other end first: tapeline omm transport server, or TransportPerf -appType server";
@@ -336,5 +382,19 @@ impl Program {
             output::print(&output::percentile_table(&[("latency", &report.latency)]))?;
         }
         Ok(if report.is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl Calling {
+    /// An attempt came to nothing: there may be another.
+    fn failed(&mut self, now: Nanos, reason: &str) {
+        if self.attempts_left == Some(0) {
+            self.closed = Some(reason.to_owned());
+            return;
+        }
+        if self.next.is_none() {
+            anstream::eprintln!("note: no connection to {}: {reason}", self.server);
+        }
+        self.next = Some(now + AGAIN_NS);
     }
 }
