@@ -65,6 +65,11 @@ pub trait Outbox {
     /// Length of the longest message that can ever be sent.
     fn most(&self) -> usize;
 
+    /// Length of the longest message that there may be room for by now, where that is known.
+    fn left(&self) -> usize {
+        self.most()
+    }
+
     /// Room for one message of up to `len` bytes, at least so many; `None` as long as there is none. What is in it is of no
     /// meaning. Takes the place of an earlier claim.
     fn claim(&mut self, len: usize) -> Option<&mut [u8]>;
@@ -95,8 +100,8 @@ pub trait Outbox {
         &mut self,
         write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
     ) -> Result<Sent, Refused> {
-        let most = self.most();
-        let mut size = FIRST_CLAIM.min(most);
+        let (most, left) = (self.most(), self.left());
+        let mut size = FIRST_CLAIM.min(left);
         loop {
             let Some(room) = self.claim(size) else { return Ok(Sent::Full) };
             match write(room) {
@@ -104,7 +109,8 @@ pub trait Outbox {
                     self.commit(len);
                     return Ok(Sent::Queued);
                 }
-                Err(Refused::Full) if size < most => size = size.saturating_mul(CLAIM_GROWTH).min(most),
+                Err(Refused::Full) if size < left => size = size.saturating_mul(CLAIM_GROWTH).min(left),
+                Err(Refused::Full) if left < most => return Ok(Sent::Full),
                 Err(Refused::Full) => return Ok(Sent::TooLong),
                 Err(other) => return Err(other),
             }
@@ -172,6 +178,10 @@ impl Outbox for Queue {
         self.limit.saturating_sub(MESSAGE_COST)
     }
 
+    fn left(&self) -> usize {
+        (self.limit - self.held).saturating_sub(MESSAGE_COST)
+    }
+
     fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
         if len + MESSAGE_COST > self.limit - self.held {
             return None;
@@ -217,12 +227,26 @@ mod tests {
         assert_eq!(queue.send(&[7; 100]), Sent::Queued);
         assert_eq!(queue.send(&[8; 100]), Sent::Full);
         assert_eq!(queue.send(&[8; 169]), Sent::TooLong);
-        assert_eq!(queue.encode(&mut |room| Ok(room.len())), Ok(Sent::Full));
+        let mut write = |room: &mut [u8]| room.get_mut(..100).map(|room| room.len()).ok_or(Refused::Full);
+        assert_eq!(queue.encode(&mut write), Ok(Sent::Full));
         let mut next = Queue::new(300);
         assert!(queue.send_on(&mut next));
         assert_eq!((queue.len(), next.len()), (0, 1));
         assert_eq!(queue.encode(&mut |_| Err(Refused::Full)), Ok(Sent::TooLong));
         assert_eq!(queue.encode(&mut |room| Ok(room.len())), Ok(Sent::Queued));
         assert_eq!(queue.pop().map(|message| message.len()), Some(168));
+    }
+
+    #[test]
+    fn a_queue_takes_what_there_is_room_for() {
+        // Whatever is claimed on the way.
+        for held in [0, 1, 5_000] {
+            let mut queue = Queue::new(held + 20_000 + 2 * MESSAGE_COST);
+            assert_eq!(queue.send(&vec![7; held]), Sent::Queued);
+            let mut encode = |len: usize| {
+                queue.encode(&mut |room| room.get_mut(..len).map(|room| room.len()).ok_or(Refused::Full))
+            };
+            assert_eq!([encode(20_001), encode(20_000)], [Ok(Sent::Full), Ok(Sent::Queued)]);
+        }
     }
 }

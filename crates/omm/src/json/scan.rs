@@ -12,7 +12,7 @@ use super::fault::{Fault, Problem};
 const DEPTH: u32 = 100;
 /// How deep JSON inside a message may nest.
 const EMBEDDED_DEPTH: u32 = 32;
-/// Bytes that the messages of one with several ids may come to, all read one by one.
+/// Bytes that the messages of those with several ids may come to in one text, all read one by one.
 const MOST_REPEATED: usize = 16 << 20;
 
 /// The messages of one text, in order. A Request or Update with several ids is one for each of them; of several names each
@@ -23,6 +23,8 @@ pub struct Packed<'t> {
     single: Option<Raw<'t>>,
     /// The one that has several ids, those that are left, and how many were before them.
     repeated: Option<(Raw<'t>, Items<'t>, usize)>,
+    /// Bytes that those with several ids may still come to.
+    left: usize,
 }
 
 impl<'t> Packed<'t> {
@@ -37,8 +39,12 @@ impl<'t> Packed<'t> {
         // There is nothing else than one value.
         let raw = Raw { text: text.trim_ascii(), offset: skip_blanks(text.as_bytes(), 0) };
         match raw.token() {
-            Token::Object => Ok(Self { items: Items::NONE, single: Some(raw), repeated: None }),
-            Token::Array => Ok(Self { items: raw.items(), single: None, repeated: None }),
+            Token::Object => {
+                Ok(Self { items: Items::NONE, single: Some(raw), repeated: None, left: MOST_REPEATED })
+            }
+            Token::Array => {
+                Ok(Self { items: raw.items(), single: None, repeated: None, left: MOST_REPEATED })
+            }
             _ => Err(fault(raw.offset, "expected a message or an array of messages")),
         }
     }
@@ -57,8 +63,9 @@ impl<'t> Iterator for Packed<'t> {
         }
         self.repeated = None;
         let raw = self.single.take().or_else(|| self.items.next())?;
-        match raw.repeated() {
-            Some(ids) => {
+        match raw.repeated(self.left) {
+            Some((ids, bytes)) => {
+                self.left -= bytes;
                 self.repeated = Some((raw, ids, 0));
                 self.next()
             }
@@ -205,16 +212,16 @@ impl<'t> Raw<'t> {
     }
 
     /// The ids of a message that stands for one with each of them: of a class that has no such form in RWF. Not of one that
-    /// is too long to be read so often, which is then at fault for its array.
-    fn repeated(self) -> Option<Items<'t>> {
+    /// is too long to be read so often, which is then at fault for its array: more than `most` bytes. With how many.
+    fn repeated(self, most: usize) -> Option<(Items<'t>, usize)> {
         let ids = self.member("ID").filter(|ids| ids.token() == Token::Array)?;
         let is_such = match self.member("Type") {
             None => true,
             Some(name) => matches!(name.text, r#""Request""# | r#""Update""# | "1" | "4"),
         };
-        let count = ids.items().take(MOST_REPEATED / self.text.len().max(1) + 1).count();
-        let is_short = count * self.text.len() <= MOST_REPEATED;
-        (is_such && is_short && count > 0).then(|| ids.items())
+        let count = ids.items().take(most / self.text.len().max(1) + 1).count();
+        let bytes = count * self.text.len();
+        (is_such && bytes <= most && count > 0).then(|| (ids.items(), bytes))
     }
 
     fn parts(self, token: Token) -> Rest<'t> {
@@ -661,6 +668,8 @@ mod tests {
         let many = |count: usize| format!(r#"{{"ID":[{}1]}}"#, "1,".repeat(count - 1));
         assert_eq!(ids(&many(2_000)).len(), 2_000);
         assert_eq!(ids(&many(10_000)).len(), 1);
+        let [one, all] = [many(2_000), [(); 5].map(|()| many(2_000)).join(",")];
+        assert_eq!(ids(&format!("[{one},{one},{all}]")).len(), 2 * 2_000 + 5);
     }
 
     /// Eight bytes at once find what one by one does.
