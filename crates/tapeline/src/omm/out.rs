@@ -30,6 +30,8 @@ pub(crate) struct Room {
     unreadable: u64,
     /// Messages that the peer could not read.
     complaints: u64,
+    /// Messages that could not be sent as JSON.
+    unsendable: u64,
 }
 
 /// Which end of a connection this is.
@@ -75,6 +77,14 @@ impl Room {
     /// Messages, and texts of messages, that could not be read as JSON so far.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable
+    }
+
+    /// One line for each connection: a peer can have as many made as it likes.
+    fn cannot_send(&mut self, why: &str) {
+        if self.unsendable == 0 {
+            anstream::eprintln!("note: a message cannot be sent as JSON: {why}");
+        }
+        self.unsendable += 1;
     }
 
     /// Hands what came to `each`: the message, or those of a text one by one. Of a text nothing is looked at behind
@@ -135,10 +145,16 @@ impl Out<'_, '_> {
             Some(json) => json.text(),
             None => self.room.bytes.get(..len).unwrap_or_default(),
         };
-        if self.sender.send(bytes) == rssl::Sent::Full {
-            return false;
+        match self.sender.send(bytes) {
+            rssl::Sent::Full => return false,
+            // As RWF it was short enough.
+            rssl::Sent::Unfit => {
+                let why = format!("its text has {} bytes", bytes.len());
+                self.room.cannot_send(&why);
+            }
+            // Sent; or the connection is over, and nobody will ever read it.
+            _ => {}
         }
-        // Sent; or the connection is over, and nobody will ever read it.
         self.room.waiting = None;
         true
     }
@@ -169,9 +185,12 @@ impl Outbox for Out<'_, '_> {
             return;
         }
         let len = len.min(self.room.bytes.len());
-        let Room { bytes, json, waiting, .. } = &mut *self.room;
-        let is_there = json.as_mut().is_none_or(|json| json.write(bytes.get(..len).unwrap_or_default()));
-        *waiting = is_there.then_some(len);
+        let Room { bytes, json, .. } = &mut *self.room;
+        let message = bytes.get(..len).unwrap_or_default();
+        match json.as_mut().map_or(Ok(()), |json| json.write(message)) {
+            Ok(()) => self.room.waiting = Some(len),
+            Err(why) => self.room.cannot_send(&why),
+        }
         if self.settle() && self.room.bytes.len() > KEPT {
             self.room.bytes = Vec::new();
         }

@@ -145,6 +145,8 @@ struct Market {
     lines: Lines,
     settings: Settings,
     json: JsonSettings,
+    /// Answers wait for their consumer's next turn.
+    is_busy: bool,
     /// Of those that are gone.
     tally: Tally,
 }
@@ -173,6 +175,9 @@ impl Serve for Market {
         now: Nanos,
     ) -> Result<(), String> {
         let Client { provider, room, user, unanswered, tally } = client;
+        if message.is_none() {
+            unanswered.begin_turn();
+        }
         let mut answers = Answers { id, now, market: self, user, unanswered, tally };
         let done = match message {
             Some(received) => room.take(received, sender, |message, out| {
@@ -258,6 +263,7 @@ impl Program {
                     ..Settings::default()
                 },
                 json: chosen.json,
+                is_busy: false,
                 tally: Tally::default(),
             },
             clients: Clients::new(),
@@ -270,13 +276,14 @@ impl Program {
 
     /// Does what is due: pings of the roles, posts to be passed on, updates. How long until the next update.
     fn publish(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Duration> {
+        self.market.is_busy = false;
         self.clients.tick(&mut self.market, reactor, now);
         while let Some(change) = self.market.board.posted() {
             self.send(reactor, now, &change)?;
         }
         if self.rate == 0 || self.market.board.is_empty() {
             (self.started, self.updates) = (now, 0);
-            return Ok(TURN);
+            return Ok(if self.market.is_busy { Duration::ZERO } else { TURN });
         }
         let elapsed = u128::from(now.0.saturating_sub(self.started.0));
         let due = u64::try_from(elapsed * u128::from(self.rate) / 1_000_000_000).unwrap_or(u64::MAX);
@@ -286,6 +293,9 @@ impl Program {
             if let Some(change) = self.market.board.next() {
                 self.send(reactor, now, &change)?;
             }
+        }
+        if self.market.is_busy {
+            return Ok(Duration::ZERO);
         }
         let next = u128::from(self.updates + 1) * 1_000_000_000 / u128::from(self.rate);
         Ok(Duration::from_nanos(u64::try_from(next.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
@@ -312,7 +322,7 @@ impl Program {
             let mut out = client.room.on(&mut sender);
             // Most have the same view, or none.
             let len = match encoded {
-                Some((view, len)) if *view == open.view => len,
+                Some((view, len)) if *view == open.view || change.is_posted() => len,
                 _ => change.encode(open.view.as_deref(), now, messages, &mut self.message)?,
             };
             encoded = Some((&open.view, len));
@@ -362,10 +372,10 @@ mod tests {
     }
 
     impl Desk {
-        fn open() -> Self {
-            // Little room, so that one long image takes it all.
-            let options = "--port 0 --update-rate 0 --guaranteed-output-buffers 2 --sys-send-buf-size 4096";
-            let Line { args } = Line::parse_from(["provider"].into_iter().chain(options.split(' ')));
+        fn open(buffers: &str) -> Self {
+            let options =
+                "provider --port 0 --update-rate 0 --sys-send-buf-size 4096 --guaranteed-output-buffers";
+            let Line { args } = Line::parse_from(options.split(' ').chain([buffers]));
             let now = Nanos(1_000_000_000);
             let program = Program::new(&args, Chosen::default(), now).unwrap();
             let (address, settings) = args.server.listen(Vec::new(), 0).unwrap();
@@ -415,9 +425,11 @@ mod tests {
 
     /// Six images are asked for; there is room for one or two.
     fn stuck() -> Desk {
-        let mut desk = Desk::open();
+        // Little room, so that one long image takes it all.
+        let mut desk = Desk::open("2");
         (5..11).for_each(|id| desk.ask(id));
         desk.settle();
+        desk.program.clients.tick(&mut desk.program.market, &mut desk.reactor, desk.now);
         assert!(desk.client().unanswered.stuck.is_some());
         desk
     }
@@ -438,6 +450,23 @@ mod tests {
         }
         // Those whose images are out miss an update, and are owed a new one.
         assert!(desk.client().unanswered.len() <= 6, "updates without room");
+    }
+
+    #[test]
+    fn a_consumer_that_takes_all_has_its_turn_and_no_more() {
+        let mut desk = Desk::open("4000");
+        (5..11).for_each(|id| desk.ask(id));
+        desk.settle();
+        // A turn is no longer than two of them, whatever room there is.
+        let mut owed = desk.client().unanswered.len();
+        assert!(owed >= 4, "{owed}");
+        while owed > 0 {
+            let due = desk.program.publish(&mut desk.reactor, desk.now).unwrap();
+            let left = desk.client().unanswered.len();
+            assert!((1..=2).contains(&(owed - left)), "{owed} {left}");
+            assert_eq!(due.is_zero(), left > 0, "{left}");
+            owed = left;
+        }
     }
 
     #[test]

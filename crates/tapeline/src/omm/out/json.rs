@@ -81,9 +81,11 @@ impl Json {
         self.meaning.dictionary = Arc::clone(dictionary);
     }
 
-    /// Makes the text of a message. Whether there is one: what cannot be said in JSON is said on standard error, and not
-    /// sent.
-    pub(super) fn write(&mut self, message: &[u8]) -> bool {
+    /// Makes the text of a message.
+    ///
+    /// # Errors
+    /// Why there is none: not all can be said in JSON.
+    pub(super) fn write(&mut self, message: &[u8]) -> Result<(), String> {
         if self.text.capacity() > KEPT {
             self.text = Vec::new();
         }
@@ -91,7 +93,7 @@ impl Json {
         let with_limits = self.with_limits(message);
         let converter = self.meaning.converter();
         let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));
-        let written = message.map_err(|fault| fault.to_string()).and_then(|message| {
+        message.map_err(|fault| fault.to_string()).and_then(|message| {
             let written = match self.meaning.side {
                 Side::Client => converter.write(&message, &mut self.text),
                 Side::Server => {
@@ -101,12 +103,8 @@ impl Json {
                     written
                 }
             };
-            written.map_err(|fault| fault.to_string())
-        });
-        if let Err(fault) = &written {
-            anstream::eprintln!("note: a message cannot be sent as JSON: {fault}");
-        }
-        written.is_ok()
+            written.map(|_| ()).map_err(|fault| fault.to_string())
+        })
     }
 
     /// A server's login refresh with what RWF's has not: clients of the WebSocket API look there for how often to ping, and

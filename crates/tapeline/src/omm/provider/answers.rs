@@ -62,6 +62,8 @@ pub(super) struct Unanswered {
     answers: VecDeque<(StreamHandle, Answer)>,
     /// Since when nothing of it had room.
     pub(super) stuck: Option<Nanos>,
+    /// Bytes that are left of this consumer's turn.
+    left: usize,
 }
 
 /// What a stream waits for.
@@ -73,6 +75,10 @@ pub(super) enum Answer {
     Closed(StateCode, &'static [u8]),
 }
 
+/// Bytes of answers before it is the turn of others: a consumer that reads fast never leaves the connection without room.
+const TURN_BYTES: usize = 1 << 20;
+/// What an answer counts for beside its data.
+const ANSWER_COST: usize = 256;
 /// Answers to streams that are closed meanwhile are looked for only above so many.
 const MOST_STALE: usize = 1024;
 
@@ -80,6 +86,11 @@ impl Unanswered {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.answers.len()
+    }
+
+    /// It is this consumer's turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.left = TURN_BYTES;
     }
 
     /// One stream has one answer at a time, so that there are no more than a consumer has streams open.
@@ -143,7 +154,10 @@ impl Application for Answers<'_> {
             Event::Malformed(fault) => {
                 // One line for each connection: a peer can send as many as it likes.
                 if provider.counters().malformed == 1 {
-                    anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+                    anstream::eprintln!(
+                        "note: a message of {} cannot be read: {fault}",
+                        self.user.escape_debug()
+                    );
                 }
                 Ok(())
             }
@@ -160,7 +174,10 @@ impl Answers<'_> {
     fn unwritten(&mut self, refused: Refused) {
         self.tally.unwritten += 1;
         if self.tally.unwritten == 1 {
-            anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+            anstream::eprintln!(
+                "note: an answer to {} cannot be written: {refused}",
+                self.user.escape_debug()
+            );
         }
     }
 
@@ -240,9 +257,13 @@ impl Answers<'_> {
         self.unanswered.push(provider, stream, Answer::Image);
     }
 
-    /// Sends what streams wait for, as long as there is room.
+    /// Sends what streams wait for, as long as there is room and the turn lasts.
     pub(super) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         while let Some((stream, answer)) = self.unanswered.answers.front().copied() {
+            if self.unanswered.left == 0 {
+                self.market.is_busy = true;
+                return;
+            }
             let sent = match answer {
                 Answer::Image => self.image(provider, out, stream),
                 Answer::Closed(code, text) => self.closed(provider, out, stream, code, text),
@@ -258,6 +279,7 @@ impl Answers<'_> {
             self.market.board.want_image(self.id, stream, false);
             self.unanswered.answers.pop_front();
             self.unanswered.stuck = None;
+            self.unanswered.left = self.unanswered.left.saturating_sub(ANSWER_COST);
         }
     }
 
@@ -294,10 +316,13 @@ impl Answers<'_> {
             qos: Some(Qos::REALTIME_TICK),
             ..RefreshHeader::new(domain, 0, state, container)
         };
+        let mut len = 0;
         let sent = provider.refresh(out, stream, &header, &mut |room| {
-            if is_book { moment.book(room) } else { moment.prices(view, room) }
+            len = if is_book { moment.book(room) } else { moment.prices(view, room) }?;
+            Ok(len)
         })?;
         if sent.is_queued() {
+            self.unanswered.left = self.unanswered.left.saturating_sub(len);
             self.tally.refreshes += 1;
             // A snapshot's stream is done.
             if provider.stream_id(stream).is_none() {

@@ -255,6 +255,11 @@ impl Change {
         matches!(self.what, What::Closes)
     }
 
+    /// Whether it is the same in every view.
+    pub(super) fn is_posted(&self) -> bool {
+        matches!(self.what, What::Posted(..))
+    }
+
     /// Bytes that it has at most, encoded.
     pub(super) fn longest(&self) -> usize {
         match &self.what {
