@@ -43,7 +43,8 @@ pub(crate) fn control() -> Column {
             match ema() {
                 Ok(provider) => {
                     eta_consumer(place, way, port, &["reissue", "pause"], &mut seen);
-                    ema_consumer(place, way, port, provider, &ema, &mut seen);
+                    let provider = Killable { running: provider, again: &ema };
+                    ema_consumer(place, way, port, provider, lost_by_ema, &mut seen);
                 }
                 Err(why) => seen.push(("login", Outcome::Failed(why))),
             }
@@ -64,7 +65,7 @@ pub(crate) fn tapeline_provider() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline provider",
         scenarios: &SCENARIOS,
-        explained: lost_by_ema,
+        explained: |_, _| None,
         session: |place, way| {
             let mut seen = Vec::new();
             let port = free_port();
@@ -77,7 +78,8 @@ pub(crate) fn tapeline_provider() -> Column {
             match tapeline() {
                 Ok(provider) => {
                     eta_consumer(place, way, port, &OF_ETA, &mut seen);
-                    ema_consumer(place, way, port, provider, &tapeline, &mut seen);
+                    let provider = Killable { running: provider, again: &tapeline };
+                    ema_consumer(place, way, port, provider, |_, _| None, &mut seen);
                 }
                 Err(why) => seen.push(("login", Outcome::Failed(why))),
             }
@@ -87,11 +89,11 @@ pub(crate) fn tapeline_provider() -> Column {
     }
 }
 
-/// What EMA's clients cannot do, whoever the server is.
+/// What EMA's clients cannot do at EMA's and ETA's servers. At Tapeline's they come back.
 pub(crate) fn lost_by_ema(scenario: &'static str, way: Way) -> Option<&'static str> {
     (scenario == "reconnect" && way.transport.ends_with("ws-rwf")).then_some(
-        "EMA's clients come back over this transport, but what they send after that is lost or cannot be read, \
-         by EMA's servers too; not always",
+        "EMA's clients come back to EMA's and ETA's servers over this transport, but not always: now and then they \
+         connect, and no login arrives",
     )
 }
 
@@ -110,24 +112,30 @@ fn eta_consumer(place: &Place, way: Way, port: u16, steps: &[&str], seen: &mut V
     }
 }
 
-/// Through all that EMA can, against a provider that can be started again.
+/// A provider that can be started again.
+struct Killable<'a> {
+    running: Program,
+    again: &'a dyn Fn() -> Result<Program, String>,
+}
+
+/// Through all that EMA can, but for what is explained.
 fn ema_consumer(
     place: &Place,
     way: Way,
     port: u16,
-    mut provider: Program,
-    again: &dyn Fn() -> Result<Program, String>,
+    mut provider: Killable<'_>,
+    explained: fn(&'static str, Way) -> Option<&'static str>,
     seen: &mut Vec<(&'static str, Outcome)>,
 ) {
     let mut command = place.java_client("EmaConsumer", way, port);
     let steps = SCENARIOS.iter().map(|(name, _)| *name).filter(|name| !OF_ETA.contains(name));
-    command.args(steps.filter(|name| lost_by_ema(name, way).is_none()));
+    command.args(steps.filter(|name| explained(name, way).is_none()));
     let mut consumer = place.start(command, "EmaConsumer.log");
     while let Some(event) = consumer.event() {
         if event["event"] == "ready" {
-            provider.kill();
-            match again() {
-                Ok(running) => provider = running,
+            provider.running.kill();
+            match (provider.again)() {
+                Ok(running) => provider.running = running,
                 Err(why) => {
                     seen.push(("reconnect", Outcome::Failed(why)));
                     break;

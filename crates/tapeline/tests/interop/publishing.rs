@@ -31,7 +31,10 @@ pub(crate) fn control() -> Column {
         title: "EMA non-interactive provider, ETA acceptor",
         scenarios: &SCENARIOS,
         explained: |scenario, way| silent_over_json(way).or_else(|| lost_by_ema(scenario, way)),
-        session: |place, way| told(ema_publishes(place, way, eta_acceptor)),
+        session: |place, way| {
+            let comes_back = lost_by_ema("reconnect", way).is_none();
+            told(ema_publishes(place, way, eta_acceptor, comes_back))
+        },
         cells: BTreeMap::new(),
     }
 }
@@ -41,17 +44,17 @@ pub(crate) fn tapeline_acceptor() -> Column {
     Column {
         title: "EMA non-interactive provider, Tapeline acceptor",
         scenarios: &SCENARIOS,
-        explained: |scenario, way| silent_over_json(way).or_else(|| lost_by_ema(scenario, way)),
-        session: |place, way| {
-            told(ema_publishes(place, way, |place, way, port| {
-                let mut command = place.tapeline_server("acceptor", way, port);
-                command.args(["--deny", DENIED, "--quiet"]);
-                let mut acceptor = place.start(command, "acceptor.log");
-                acceptor.wait_for("listening").map(|_| acceptor)
-            }))
-        },
+        explained: |_, way| silent_over_json(way),
+        session: |place, way| told(ema_publishes(place, way, acceptor, true)),
         cells: BTreeMap::new(),
     }
+}
+
+fn acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
+    let mut command = place.tapeline_server("acceptor", way, port);
+    command.args(["--deny", DENIED, "--quiet"]);
+    let mut acceptor = place.start(command, "acceptor.log");
+    acceptor.wait_for("listening").map(|_| acceptor)
 }
 
 /// `tapeline omm ni-provider` at ETA's transport and codec.
@@ -82,7 +85,7 @@ fn eta_acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
 }
 
 /// One provider for all: what it publishes is published again to the second acceptor, updated and withdrawn there.
-fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor) -> Result<Seen, String> {
+fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor, comes_back: bool) -> Result<Seen, String> {
     let port = free_port();
     let publisher = |more: &[&str]| {
         let mut command = place.java_client("EmaNiProvider", way, port);
@@ -90,7 +93,7 @@ fn ema_publishes(place: &Place, way: Way, acceptor: Acceptor) -> Result<Seen, St
         place.start(command, "EmaNiProvider.log")
     };
     let mut taking = acceptor(place, way, port)?;
-    let mut provider = if lost_by_ema("reconnect", way).is_none() {
+    let mut provider = if comes_back {
         let mut provider = publisher(&["--reconnect", "1"]);
         provider.wait_for("ready")?;
         taking.kill();
