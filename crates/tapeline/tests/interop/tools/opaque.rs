@@ -10,10 +10,10 @@ use crate::way::Way;
 
 const SCENARIOS: [Scenario; 6] = [
     ("transport-client", "`TransportPerf` as client"),
-    ("transport-client-packed", "`TransportPerf -pack 10` as client, frames packed both ways"),
+    ("transport-client-packed", "`TransportPerf -pack 10` as client, packed frames"),
     ("transport-client-large", "`TransportPerf` as client, messages of 20,000 bytes"),
     ("transport-server", "`TransportPerf` as server"),
-    ("transport-server-packed", "`TransportPerf -pack 10` as server, frames packed both ways"),
+    ("transport-server-packed", "`TransportPerf -pack 10` as server, packed frames"),
     ("transport-server-large", "`TransportPerf` as server, messages of 20,000 bytes"),
 ];
 pub(crate) fn column() -> Column {
