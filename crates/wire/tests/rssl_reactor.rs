@@ -4,9 +4,11 @@
 mod world;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use tapeline_wire::rssl::{
     Compression, ConnectionType, Event, Reactor, Sent, Settings, SubProtocol, Version,
 };
@@ -189,12 +191,21 @@ fn both_families_of_addresses_are_spoken() {
     }
 }
 
+/// Has an address, and refuses whoever connects to it.
+fn deaf(address: &str) -> rustix::io::Result<OwnedFd> {
+    let address: SocketAddr = address.parse().unwrap();
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let fd = socket(family, SocketType::STREAM, None)?;
+    bind(&fd, &address)?;
+    Ok(fd)
+}
+
 #[test]
 fn a_servers_addresses_are_tried_in_turn() {
-    let gone = |family: &str| TcpListener::bind(family).and_then(|listener| listener.local_addr());
-    // Nobody listens at these any more; the last cannot be reached at all.
+    // Taken, so that nobody else listens there, and not listening; the last cannot be reached at all.
+    let taken: Vec<_> = ["127.0.0.1:0", "[::1]:0"].into_iter().filter_map(|at| deaf(at).ok()).collect();
     let mut addresses: Vec<_> =
-        ["127.0.0.1:0", "[::1]:0"].into_iter().filter_map(|at| gone(at).ok()).collect();
+        taken.iter().filter_map(|fd| SocketAddr::try_from(getsockname(fd).ok()?).ok()).collect();
     addresses.push("[ff02::1]:9".parse().unwrap());
     let mut world = World::new();
     let dead = world.reactor.connect_to_any(&addresses, &settings(|_| ()), world.now).unwrap();
@@ -206,6 +217,36 @@ fn a_servers_addresses_are_tried_in_turn() {
     assert!(world.connected.iter().any(|(id, _)| *id == near));
     // One that takes connections and says nothing is reached: the next is not asked.
     assert!(world.reactor.connect_to_any(&[], &settings(|_| ()), world.now).is_err());
+}
+
+/// What came before a connection broke is read, also where sending is what finds it broken.
+#[test]
+fn what_a_peer_sent_before_it_went_is_read() {
+    const SENT: usize = 50;
+    let (mut near, mut far) = (World::new(), World::new());
+    let address = far.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let client = near.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    far.until(|far| {
+        near.reactor.wait(Duration::ZERO).unwrap();
+        while let Some((_, event, mut sender)) = near.reactor.next(NOW) {
+            if matches!(event, Event::Connected(_)) {
+                (0..SENT).for_each(|_| assert_eq!(sender.send(&bytes(1000, 7)), Sent::Queued));
+            }
+        }
+        !far.connected.is_empty()
+    });
+    let server = far.connected[0].0;
+    // Never read by the client, so that its end is a reset.
+    assert_eq!(far.reactor.sender(server).unwrap().send(&bytes(100, 1)), Sent::Queued);
+    far.reactor.flush();
+    near.reactor.close(client);
+    let mut sender = far.reactor.sender(server).unwrap();
+    while sender.is_open() {
+        let _ = sender.send(&bytes(100, 2));
+        sender.flush();
+    }
+    far.until(|far| far.closed.contains_key(&server));
+    assert_eq!(far.messages.get(&server).map_or(0, Vec::len), SENT, "{:?}", far.closed);
 }
 
 #[test]

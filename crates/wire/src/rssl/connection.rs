@@ -34,6 +34,8 @@ pub(super) struct Connection {
     events: u32,
     /// Its turn ends when so many bytes have been inflated.
     inflated: u64,
+    /// Why nothing can be sent any more. What the peer sent before that is still there: it is over once that is read.
+    broken: Option<Reason>,
     /// Why it is over.
     reason: Option<Reason>,
 }
@@ -72,6 +74,7 @@ impl Connection {
             reads: READS,
             events: EVENTS,
             inflated: INFLATED,
+            broken: None,
             reason: None,
         })
     }
@@ -109,7 +112,10 @@ impl Connection {
                     self.input.add(count);
                     self.session.heard(now);
                 }
-                Ok(Received::Nothing) => break,
+                Ok(Received::Nothing) => match self.broken.take() {
+                    None => break,
+                    Some(cause) => return self.end(cause),
+                },
                 Ok(Received::Full) => {
                     return self.end(Fault::new("frame that never ends", "at most 65,535 bytes").into());
                 }
@@ -117,15 +123,18 @@ impl Connection {
                     return self.end(Reason::NoAnswer);
                 }
                 Ok(Received::Closed) => return self.end(Reason::Peer),
-                Err(reason) => return self.end(reason),
+                Err(reason) => {
+                    let cause = self.broken.take().unwrap_or(reason);
+                    return self.end(cause);
+                }
             }
         }
         self.begin_turn();
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
-            if self.reason.is_some() {
-                return Progress::Over;
+            if self.is_ending() {
+                return if self.reason.is_some() { Progress::Over } else { Progress::Yield };
             }
         }
         if self.session.output().has_room_again() { Progress::Event(Found::Room) } else { Progress::Idle }
@@ -148,7 +157,15 @@ impl Connection {
 
     /// Sends as much as there is room for; whether all is out. What goes wrong ends the connection.
     pub(super) fn flush(&mut self) -> bool {
-        flush(self.session.output(), &mut self.transport, &mut self.reason)
+        if self.reason.is_some() {
+            return true;
+        }
+        let is_out = flush(self.session.output(), &mut self.transport, &mut self.broken);
+        // A peer that was never spoken with has sent nothing; and TLS that is broken brings nothing more.
+        if !matches!(self.broken, Some(Reason::Socket(_))) || !self.transport.is_established() {
+            self.reason = self.broken.take();
+        }
+        is_out
     }
 
     /// Pings and time-outs.
@@ -187,8 +204,9 @@ impl Connection {
         Progress::Over
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.reason.is_some()
+    /// Whether it is over, or will be as soon as what came is read.
+    pub(super) fn is_ending(&self) -> bool {
+        self.reason.is_some() || self.broken.is_some()
     }
 
     pub(super) fn reason(&self) -> Option<&Reason> {
@@ -206,21 +224,21 @@ impl Connection {
     /// The last event, and the way to answer it.
     #[inline]
     pub(super) fn event(&mut self, found: Option<Found>) -> (Event<'_>, Sender<'_>) {
-        let Self { transport, session, input, reason, .. } = self;
-        let (event, output) = match (found, &mut *reason) {
-            (Some(found), reason) => {
+        let Self { transport, session, input, broken, reason, .. } = self;
+        let (event, output) = match (found, &*reason) {
+            (Some(found), _) => {
                 let (event, output) = session.event_and_output(found, input.bytes());
-                return (event, Sender { output, transport, reason: Ending::Open(reason) });
+                return (event, Sender { output, transport, ending: Ending::Open(broken) });
             }
             (None, Some(reason)) => (Event::Closed(reason), session.output()),
             (None, None) => (Event::Closed(&Reason::Local), session.output()),
         };
-        (event, Sender { output, transport, reason: Ending::Closed })
+        (event, Sender { output, transport, ending: Ending::Closed })
     }
 
     pub(super) fn sender(&mut self) -> Sender<'_> {
-        let Self { transport, session, reason, .. } = self;
-        Sender { output: session.output(), transport, reason: Ending::Open(reason) }
+        let Self { transport, session, broken, .. } = self;
+        Sender { output: session.output(), transport, ending: Ending::Open(broken) }
     }
 
     pub(super) fn negotiated(&self) -> Option<&Negotiated> {
@@ -233,10 +251,10 @@ impl Connection {
 pub struct Sender<'a> {
     output: &'a mut Output,
     transport: &'a mut Transport,
-    reason: Ending<'a>,
+    ending: Ending<'a>,
 }
 
-/// Where to say that sending has ended the connection.
+/// Where to say that nothing can be sent any more.
 #[derive(Debug)]
 enum Ending<'a> {
     Open(&'a mut Option<Reason>),
@@ -285,8 +303,8 @@ impl Sender<'_> {
 
     /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
     pub fn flush(&mut self) -> bool {
-        match &mut self.reason {
-            Ending::Open(reason) => flush(self.output, self.transport, reason),
+        match &mut self.ending {
+            Ending::Open(broken) => flush(self.output, self.transport, broken),
             Ending::Closed => true,
         }
     }
@@ -316,8 +334,8 @@ impl Sender<'_> {
 }
 
 /// Sends as much as there is room for; whether all is out.
-fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Reason>) -> bool {
-    if reason.is_some() {
+fn flush(output: &mut Output, transport: &mut Transport, broken: &mut Option<Reason>) -> bool {
+    if broken.is_some() {
         return true;
     }
     loop {
@@ -329,7 +347,7 @@ fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Rea
                 Ok(count) => output.consume(count),
                 Err(cause) => {
                     output.close();
-                    *reason = Some(cause);
+                    *broken = Some(cause);
                     return true;
                 }
             }
@@ -337,7 +355,7 @@ fn flush(output: &mut Output, transport: &mut Transport, reason: &mut Option<Rea
         if framed {
             return transport.flush().unwrap_or_else(|cause| {
                 output.close();
-                *reason = Some(cause);
+                *broken = Some(cause);
                 true
             });
         }

@@ -260,7 +260,7 @@ impl Reactor {
             if connection.unsent() > 0 {
                 connection.flush();
             }
-            if connection.is_over() {
+            if connection.is_ending() {
                 self.wake(slot);
             }
         }
@@ -377,7 +377,7 @@ impl Reactor {
         for slot in 0..self.slots.len() as u32 {
             let Some(connection) = &mut self.slots[slot as usize].connection else { continue };
             connection.turn(now);
-            if connection.is_over() {
+            if connection.is_ending() {
                 self.wake(slot);
             } else if connection.unsent() > 0 {
                 self.touch(slot);
