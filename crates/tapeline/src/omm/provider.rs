@@ -99,6 +99,7 @@ impl ProviderArgs {
             reactor.wait(due.min(TURN))?;
             program.clients.serve(&mut program.market, &mut reactor, clock.now());
         }
+        program.clients.leave(&mut program.market);
         let members = program.market.tally.members();
         program.market.lines.event("end", &members);
         program.market.lines.flush()?;
