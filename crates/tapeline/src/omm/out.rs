@@ -69,9 +69,11 @@ impl Room {
         }
     }
 
-    /// The way out for a role.
+    /// The way out for a role. What waits here goes out first: a role that owes nothing would never ask for room.
     pub(crate) fn on<'r, 's>(&'r mut self, sender: &'r mut Sender<'s>) -> Out<'r, 's> {
-        Out { room: self, sender, in_place: false }
+        let mut out = Out { room: self, sender, in_place: false };
+        out.settle();
+        out
     }
 
     /// Messages, and texts of messages, that could not be read as JSON so far.

@@ -86,10 +86,7 @@ impl Doors {
                     }
                 }
                 Event::Room => {
-                    let mut out = door.room.on(&mut sender);
-                    // What waits in front, whether or not anything follows.
-                    out.settle();
-                    hub.room(now, session, &mut out);
+                    hub.room(now, session, &mut door.room.on(&mut sender));
                 }
                 Event::Closed(reason) => {
                     let end = End::Connection(reason.to_string());
