@@ -230,7 +230,7 @@ fn images_wait_for_room() {
     desk.connect();
     desk.sent();
     // Room for a handful of messages at a time.
-    desk.out = Queue::new(2_000);
+    desk.out = Queue::new(500);
     desk.feed(&login_refresh(State::OPEN_OK, &[]));
     let mut all = Vec::new();
     for _ in 0..200 {
