@@ -4,6 +4,7 @@
 //! * [`Items`] numbers the items of a service.
 //! * [`Sequencer`] gives the next [`Seq`], writes the tick in place, and hands it to a [`Publish`].
 //! * [`cache`] keeps every item's image: the fold of its refreshes and updates.
+//! * [`demand`] is what clients want of the sources, and what those answer one client alone.
 //! * [`Channel`] is the whole path of one feed: lines, arbitration, decoding, books, ticks.
 //!
 //! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
@@ -15,6 +16,7 @@ mod body;
 pub mod cache;
 mod channel;
 mod consolidation;
+pub mod demand;
 mod items;
 mod note;
 mod publish;
