@@ -7,6 +7,8 @@ use tapeline_measure::Nanos;
 use crate::tick::MAX_NAME_BYTES;
 use crate::{ItemId, Items};
 
+/// Symbols are numbered among themselves.
+const NO_SERVICE: u16 = 0;
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
 
@@ -121,7 +123,7 @@ impl Consolidation {
     /// The best of a symbol.
     #[must_use]
     pub fn best(&self, symbol: &str) -> Nbbo {
-        self.best.best(self.symbols.find(symbol).map_or(0, |symbol| symbol.0))
+        self.best.best(self.symbols.find(NO_SERVICE, symbol).map_or(0, |symbol| symbol.0))
     }
 
     /// The number of a symbol that a channel lists, given now if it is new; none where the channel takes no part, or no
@@ -130,7 +132,7 @@ impl Consolidation {
         if self.venue(channel).is_none() {
             return Symbol(0);
         }
-        Symbol(self.symbols.id(name).map_or(0, |symbol| symbol.0))
+        Symbol(self.symbols.id(NO_SERVICE, name).map_or(0, |symbol| symbol.0))
     }
 
     fn venue(&self, channel: u16) -> Option<Venue> {
@@ -167,9 +169,9 @@ impl Consolidation {
         changed
     }
 
-    /// The consolidated item of a symbol, named now if it is new; `None` where the service is full or the name too long.
+    /// The consolidated item of a symbol, named in its service now if it is new; `None` where the plant is full or the name too long.
     #[inline]
-    pub(crate) fn named(&mut self, symbol: Symbol, items: &mut Items) -> Option<Named> {
+    pub(crate) fn named(&mut self, symbol: Symbol, service: u16, items: &mut Items) -> Option<Named> {
         let at = symbol.0 as usize;
         let mut named = Named { item: ItemId(0), is_new: false, name: [0; MAX_NAME_BYTES], name_len: 0 };
         for part in [self.symbols.name(ItemId(symbol.0))?, &self.suffix] {
@@ -180,7 +182,7 @@ impl Consolidation {
         named.item = match self.items.get(at) {
             Some(known) if *known != ItemId(0) => *known,
             _ => {
-                let Ok(item) = items.id(named.name()) else {
+                let Ok(item) = items.id(service, named.name()) else {
                     self.counters.items_refused += 1;
                     return None;
                 };

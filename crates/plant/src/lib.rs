@@ -1,7 +1,7 @@
 //! The plant: one thread gives every message its place in one sequence and puts it on the ring.
 //!
 //! * [`tick`] is the record that every consumer of the plant reads: a 64-byte header, the item's name, an RWF message.
-//! * [`Items`] numbers the items of a service.
+//! * [`Items`] numbers the items of all services.
 //! * [`Sequencer`] gives the next [`Seq`], writes the tick in place, and hands it to a [`Publish`].
 //! * [`cache`] keeps every item's image: the fold of its refreshes and updates.
 //! * [`demand`] is what clients want of the sources, and what those answer one client alone.

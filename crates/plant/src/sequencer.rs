@@ -40,6 +40,8 @@ pub struct Stamps {
 /// Where a tick comes from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
+    /// The service's number in the plant; `None` for that of its feeds.
+    pub service: Option<u16>,
     /// The channel's number in the plant.
     pub channel: u16,
     /// The channel's state.
@@ -91,20 +93,28 @@ pub struct Sequencer<P> {
 }
 
 impl<P: Publish> Sequencer<P> {
-    /// The most bytes that a tick's RWF message may take.
+    /// The most bytes that the RWF message of a feed's tick may take.
     pub const MAX_BODY_BYTES: usize = 512;
 
-    /// Ticks of `service` go to `publish`; the first one gets sequence 1.
+    /// Ticks go to `publish`, those of feeds as `service`'s; the first one gets sequence 1.
     pub fn new(service: u16, items: Items, publish: P) -> Self {
         Self { publish, items, service, next: 1, consolidation: None }
     }
 
-    /// The number of an item, given now if it is new.
+    /// The number of an item of the feeds' service, given now if it is new.
     ///
     /// # Errors
-    /// [`TooManyItems`] if it is new and the service is full.
+    /// [`TooManyItems`] if it is new and the plant is full.
     pub fn item(&mut self, name: &str) -> Result<ItemId, TooManyItems> {
-        self.items.id(name)
+        self.items.id(self.service, name)
+    }
+
+    /// The same in any service.
+    ///
+    /// # Errors
+    /// [`TooManyItems`] if it is new and the plant is full.
+    pub fn item_of(&mut self, service: u16, name: &str) -> Result<ItemId, TooManyItems> {
+        self.items.id(service, name)
     }
 
     /// The items that have been numbered.
@@ -119,10 +129,27 @@ impl<P: Publish> Sequencer<P> {
     ///
     /// # Errors
     /// [`Refused`] when the tick could not be published; its sequence is then not used up.
+    #[inline]
     pub fn tick(
         &mut self,
         kind: Kind,
         flags: Flags,
+        origin: &Origin<'_>,
+        stamps: Stamps,
+        time: &impl Time,
+        write_body: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<Seq, Refused> {
+        self.tick_up_to(Self::MAX_BODY_BYTES, (kind, flags), origin, stamps, time, write_body)
+    }
+
+    /// The same with an RWF message of up to `most_body` bytes: what OMM providers send may have any length.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick): [`Refused::TooLong`] where the ring takes no such tick.
+    pub fn tick_up_to(
+        &mut self,
+        most_body: usize,
+        (kind, flags): (Kind, Flags),
         origin: &Origin<'_>,
         stamps: Stamps,
         time: &impl Time,
@@ -133,14 +160,14 @@ impl<P: Publish> Sequencer<P> {
         let source = origin.source;
         let source_len = u16::try_from(source.len())
             .map_err(|_| Refused::TooLong { len: source.len(), max: usize::from(u16::MAX) })?;
-        let service = self.service;
-        let most = HEADER_BYTES + name.len() + Self::MAX_BODY_BYTES + source.len();
+        let service = origin.service.unwrap_or(self.service);
+        let most = HEADER_BYTES + name.len() + most_body + source.len();
         self.publish.publish(most, |frame| {
             let (fixed, rest) =
                 frame.split_first_chunk_mut::<HEADER_BYTES>().expect("the frame is as long as was claimed");
             let (name_place, rest) = rest.split_at_mut(name.len());
             name_place.copy_from_slice(name.as_bytes());
-            let body_len = write_body(&mut rest[..Self::MAX_BODY_BYTES]).min(Self::MAX_BODY_BYTES);
+            let body_len = write_body(&mut rest[..most_body]).min(most_body);
             rest[body_len..body_len + source.len()].copy_from_slice(source);
             let header = Header {
                 seq,
@@ -239,8 +266,9 @@ impl<P: Publish> Sequencer<P> {
         let Some(mut consolidation) = self.consolidation.take() else { return Ok(()) };
         let mut done = Ok(());
         for (symbol, best) in changed {
-            let Some(named) = consolidation.named(*symbol, &mut self.items) else { continue };
+            let Some(named) = consolidation.named(*symbol, self.service, &mut self.items) else { continue };
             let tick_origin = Origin {
+                service: None,
                 channel: consolidation.number(),
                 // Of the channels that are live: the others take no part.
                 state: State::Live,

@@ -67,6 +67,7 @@ impl Stage {
         let mut room = Room::default();
         let name = room.join(symbol, &self.suffix);
         let origin = Origin {
+            service: None,
             channel: self.number,
             state: self.state,
             item,
@@ -105,6 +106,7 @@ impl Stage {
         let name = room.join(symbol, &self.suffix);
         let Some(summary) = self.normaliser.order_summary(instrument) else { return Ok(()) };
         let origin = Origin {
+            service: None,
             channel: self.number,
             state: self.state,
             item,

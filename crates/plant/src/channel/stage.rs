@@ -131,6 +131,7 @@ impl Stage {
         let item = self.item(applied.instrument, to);
         let mut room = Room::default();
         let origin = Origin {
+            service: None,
             channel: self.number,
             state: self.state,
             item,
