@@ -175,9 +175,10 @@ impl Desk<'_> {
     pub(crate) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         while let Some((stream, owed)) = self.account.first_owed() {
             let sent = match owed {
-                Owed::Image => {
-                    self.market.send_image(self.id, stream, provider, out, &mut self.account.counters)
-                }
+                Owed::Image => match self.say_gap(provider, out, stream) {
+                    Sent::Full => Sent::Full,
+                    _ => self.market.send_image(self.id, stream, provider, out, &mut self.account.counters),
+                },
                 Owed::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
                 Owed::Pending => self.say(provider, out, stream, PENDING),
             };
@@ -187,6 +188,22 @@ impl Desk<'_> {
             }
             self.account.settled();
         }
+    }
+
+    /// Tells a stream that it missed something, if it has.
+    fn say_gap(&mut self, provider: &mut Provider, out: &mut dyn Outbox, stream: StreamHandle) -> Sent {
+        let open = self.market.interest.stream_mut(self.id, stream);
+        if open.as_ref().is_none_or(|open| open.standing != Standing::Gap) {
+            return Sent::NotOpen;
+        }
+        let sent = self.say(provider, out, stream, GAP);
+        if sent == Sent::Queued
+            && let Some(open) = self.market.interest.stream_mut(self.id, stream)
+        {
+            open.standing = Standing::Owed;
+            self.account.counters.gaps += 1;
+        }
+        sent
     }
 
     fn say(
@@ -208,6 +225,14 @@ const PENDING: State<'static> = State {
     data: DataState::SUSPECT,
     code: StateCode::NONE,
     text: b"There is no image of this item yet",
+};
+
+/// Of an item of which a client missed updates; an image follows.
+const GAP: State<'static> = State {
+    stream: StreamState::OPEN,
+    data: DataState::SUSPECT,
+    code: StateCode::GAP_DETECTED,
+    text: b"Updates were dropped: they were not taken in time",
 };
 
 impl Refusal {

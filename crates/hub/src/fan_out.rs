@@ -12,15 +12,16 @@ use tapeline_omm::rwf::{DataType, Header, MessageView, RefreshHeader, flags};
 use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Kind, Tick};
 
+use crate::backlog::Backlog;
 use crate::desk::copy;
 use crate::feeds;
 use crate::hub::Hub;
 use crate::interest::{Open, Place, Standing};
 use crate::market::SERVED;
-use crate::note::End;
+use crate::note::{End, TooMuch};
 use crate::outlets::{Behind, Outlets};
 use crate::session::{Owed, Session};
-use crate::settings::SlowPolicy;
+use crate::settings::{Settings, SlowPolicy};
 use crate::views::choose;
 
 impl Hub {
@@ -94,19 +95,24 @@ impl Hub {
                 continue;
             }
             if open.standing != Standing::Current {
-                session.account.counters.conflated += u64::from(open.standing == Standing::Owed);
+                match open.standing {
+                    Standing::Owed => session.account.counters.conflated += 1,
+                    Standing::Gap => session.account.counters.dropped += 1,
+                    _ => {}
+                }
                 continue;
             }
             let Some(bytes) = market.views.cut(open.view, tick.header.seq, tick.body) else { continue };
             let stream = open.stream;
-            let sent = offer(now, session, open, market.settings.slow, outlets, |provider, out| {
+            let sent = offer(now, session, open, &market.settings, outlets, |provider, out| {
                 provider.update(out, stream, bytes)
             });
             match sent {
                 Sent::Queued => session.account.counters.updates += 1,
-                Sent::Full => match market.settings.slow {
-                    SlowPolicy::Conflate => session.account.counters.conflated += 1,
-                    SlowPolicy::Cut { .. } => self.over.push_back(open.session),
+                Sent::Full if session.account.over.is_some() => self.over.push_back(open.session),
+                Sent::Full => match session.account.slow {
+                    SlowPolicy::DropWithGap { .. } => session.account.counters.dropped += 1,
+                    _ => session.account.counters.conflated += 1,
                 },
                 Sent::NotOpen => open.missed = true,
                 Sent::TooLong => {}
@@ -139,7 +145,7 @@ impl Hub {
                 continue;
             }
             match open.standing {
-                Standing::Owed => continue,
+                Standing::Owed | Standing::Gap => continue,
                 Standing::Waits => {
                     if item.has_image {
                         ready.push((open.session, open.stream));
@@ -150,7 +156,7 @@ impl Hub {
             }
             let fids = market.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
             let stream = open.stream;
-            let sent = offer(now, session, open, market.settings.slow, outlets, |provider, out| {
+            let sent = offer(now, session, open, &market.settings, outlets, |provider, out| {
                 let sent = provider.refresh(out, stream, &header, &mut |room| match fids {
                     Some(fids) => choose(message.payload(), fids, room).map(|(len, _)| len),
                     None => copy(message.payload(), room),
@@ -159,9 +165,7 @@ impl Hub {
             });
             match sent {
                 Sent::Queued => session.account.counters.refreshes += 1,
-                Sent::Full if matches!(market.settings.slow, SlowPolicy::Cut { .. }) => {
-                    self.over.push_back(open.session);
-                }
+                Sent::Full if session.account.over.is_some() => self.over.push_back(open.session),
                 _ => {}
             }
         }
@@ -182,7 +186,7 @@ fn offer(
     now: Nanos,
     session: &mut Session,
     open: &mut Open,
-    slow: SlowPolicy,
+    settings: &Settings,
     outlets: &mut impl Outlets,
     mut send: impl FnMut(&mut Provider, &mut dyn Outbox) -> Sent,
 ) -> Sent {
@@ -196,19 +200,35 @@ fn offer(
         return sent;
     }
     account.found_no_room(now);
+    let slow = account.slow;
+    let full = if slow == SlowPolicy::Conflate {
+        TooMuch::Messages(0)
+    } else if let Some(age_ms) = age_of_too_old(now, backlog, settings.age_ms(slow)) {
+        TooMuch::Age(age_ms)
+    } else if backlog.len() >= slow.messages() {
+        TooMuch::Messages(slow.messages())
+    } else {
+        backlog.at(now);
+        sent = backlog.update(open.stream, |backlog| send(provider, backlog));
+        TooMuch::Bytes(slow.bytes())
+    };
+    if sent != Sent::Full {
+        account.counters.queued += u64::from(sent == Sent::Queued);
+        return sent;
+    }
     match slow {
-        SlowPolicy::Conflate => {
-            open.standing = Standing::Owed;
+        SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
+            let is_gap = slow != SlowPolicy::Conflate;
+            open.standing = if is_gap { Standing::Gap } else { Standing::Owed };
             account.owe(provider, open.stream, Owed::Image);
         }
-        SlowPolicy::Cut { messages, .. } => {
-            if backlog.len() < messages {
-                sent = send(provider, backlog);
-            }
-            if sent == Sent::Full {
-                account.end(End::Slow);
-            }
-        }
+        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => account.end(End::Slow(full)),
     }
     sent
+}
+
+/// The limit of age, where what waits is older.
+pub(crate) fn age_of_too_old(now: Nanos, backlog: &Backlog, age_ms: u64) -> Option<u64> {
+    let oldest = backlog.oldest().filter(|_| age_ms > 0)?;
+    (now.0.saturating_sub(oldest.0) >= age_ms.saturating_mul(1_000_000)).then_some(age_ms)
 }

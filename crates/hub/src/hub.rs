@@ -3,20 +3,27 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::State;
 use tapeline_omm::domain::{Directory, ServicePart};
 use tapeline_omm::role::Outbox;
+use tapeline_omm::rwf::{DataState, StateCode, StreamState};
 use tapeline_plant::cache::Memory;
 
 use crate::desk::Desk;
+use crate::fan_out::age_of_too_old;
 use crate::feeds;
+use crate::interest::Standing;
 use crate::market::Market;
 use crate::note::{Counters, End, Note};
 use crate::outlets::{Behind, Outlets, SessionId};
-use crate::session::Session;
-use crate::settings::Settings;
+use crate::session::{Owed, Session};
+use crate::settings::{Settings, SlowPolicy};
 
 /// How often sessions are looked at for what is due, ns: fine enough for time-outs, and coarse enough for thousands.
 const TURN_NS: u64 = 10_000_000;
+/// For how long a session that is ended may take what tells it why, ns: as many seconds as a hub that stops has for the
+/// last words to all.
+const LEAVE_NS: u64 = 2_000_000_000;
 /// Notes that wait to be taken; older ones make room, and are counted.
 const MOST_NOTES: usize = 10_000;
 
@@ -30,6 +37,7 @@ pub struct Hub {
     notes: VecDeque<Note>,
     pub(crate) next_seq: u64,
     next_turn: Nanos,
+    now: Nanos,
     pub(crate) counters: Counters,
 }
 
@@ -45,6 +53,7 @@ impl Hub {
             notes: VecDeque::new(),
             next_seq: 0,
             next_turn: Nanos(0),
+            now: Nanos(0),
             counters: Counters::default(),
         }
     }
@@ -71,11 +80,29 @@ impl Hub {
             self.market.close(session, stream);
         }
         self.free.push(session);
+        // One that was told why it is over is over for that reason, whoever closed the connection first.
+        let end = gone.account.over.unwrap_or(end);
         let mut counters = gone.account.counters;
         counters.malformed = gone.provider.counters().malformed;
         self.counters.past.add(&counters);
-        self.counters.cut += u64::from(matches!(end, End::Slow | End::Stuck(_)));
+        self.counters.cut += u64::from(matches!(end, End::Slow(_) | End::Stuck(_)));
+        self.counters.stuck += u64::from(matches!(end, End::Stuck(_)));
         self.note(Note::Gone { session, user: gone.account.user, end, counters });
+    }
+
+    /// Ends a session: its client is told why, if it is logged in, and has a moment to take that. Then it is
+    /// [over](Self::next_over).
+    pub fn end(&mut self, session: SessionId, end: End) {
+        let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
+        there.account.end(end);
+        self.over.push_back(session);
+    }
+
+    /// Another policy for one client than the settings'. What waits for it already stays.
+    pub fn set_slow(&mut self, session: SessionId, slow: SlowPolicy) {
+        let Some(Some(there)) = self.sessions.get_mut(session.index()) else { return };
+        there.account.slow = slow;
+        there.backlog.set_limit(slow.bytes());
     }
 
     /// A client has sent a message.
@@ -94,9 +121,13 @@ impl Hub {
             return;
         }
         self.next_turn = Nanos(now.0.saturating_add(TURN_NS));
+        self.now = now;
         for number in 0..self.sessions.len() {
             let session = SessionId(number as u32);
-            if self.sessions[number].is_some() {
+            let Some(there) = &self.sessions[number] else { continue };
+            if there.account.leaves.is_some() {
+                self.leave(session, outlets);
+            } else {
                 outlets.with(session, |out| self.step(now, session, None, out));
             }
         }
@@ -119,13 +150,51 @@ impl Hub {
     /// A session that the hub has ended: its connection is to be closed. To be asked until there is none.
     pub fn next_over(&mut self) -> Option<SessionId> {
         while let Some(session) = self.over.pop_front() {
-            let there = self.sessions.get_mut(session.index()).and_then(Option::as_mut);
-            if let Some(end) = there.and_then(|session| session.account.over.take()) {
-                self.close(session, end);
-                return Some(session);
+            let Some(Some(there)) = self.sessions.get_mut(session.index()) else { continue };
+            let Some(end) = &there.account.over else { continue };
+            match there.account.leaves {
+                None if end.is_told() => self.tell_why(session),
+                Some(until) if self.now < until => {}
+                _ => {
+                    self.close(session, End::Stopped);
+                    return Some(session);
+                }
             }
         }
         None
+    }
+
+    /// A session is over: its client gets nothing more but the reason.
+    fn tell_why(&mut self, id: SessionId) {
+        for stream in self.market.interest.streams_of(id) {
+            self.market.close(id, stream);
+        }
+        let Some(Some(Session { provider, backlog, account })) = self.sessions.get_mut(id.index()) else {
+            return;
+        };
+        let Some(end) = account.over.clone() else { return };
+        account.leaves = Some(Nanos(self.now.0.saturating_add(LEAVE_NS)));
+        account.owe_nothing();
+        backlog.clear();
+        backlog.set_limit(0);
+        // The role has said why it refuses.
+        if !matches!(end, End::Role(_)) {
+            let (text, code) = (end.to_string(), StateCode::NONE);
+            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+            // Nothing fits there, so the role owes it: it goes out behind what the connection holds.
+            let _ = provider.login_status(backlog, State { stream, data, code, text: text.as_bytes() });
+        }
+    }
+
+    /// Sends a session that is over what tells it why, until that is out, or the time for it.
+    fn leave(&mut self, id: SessionId, outlets: &mut impl Outlets) {
+        let now = self.now;
+        let Some(Some(Session { provider, account, .. })) = self.sessions.get_mut(id.index()) else { return };
+        let is_out = outlets.with(id, |out| provider.settle(out)).unwrap_or(true);
+        if account.leaves.is_some_and(|until| now >= until) || is_out && outlets.is_flushed(id) {
+            account.leaves = Some(now);
+            self.over.push_back(id);
+        }
     }
 
     /// Something to write down. To be asked until there is nothing.
@@ -166,12 +235,14 @@ impl Hub {
 
     /// A session has its turn: a message of its, what is due, what it is owed.
     fn step(&mut self, now: Nanos, id: SessionId, message: Option<&[u8]>, out: &mut dyn Outbox) {
+        self.now = now;
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
         let Session { provider, backlog, account } = session;
         if account.over.is_some() {
             return;
         }
         let had = backlog.len();
+        backlog.at(now);
         let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
         let mut behind = Behind::new(backlog, out);
         let done = match message {
@@ -187,6 +258,19 @@ impl Hub {
         if session.backlog.len() < had || !account.is_full && account.owes_nothing() {
             account.stuck = None;
         }
+        let age_ms = self.market.settings.age_ms(account.slow);
+        if let Some(age_ms) = age_of_too_old(now, &session.backlog, age_ms) {
+            let interest = &mut self.market.interest;
+            session.too_old(age_ms, |account, provider, stream| {
+                if let Some(open) = interest.stream_mut(id, stream)
+                    && open.standing == Standing::Current
+                {
+                    open.standing = Standing::Gap;
+                    account.owe(provider, stream, Owed::Image);
+                }
+            });
+        }
+        let account = &mut session.account;
         let (stuck_ms, max_malformed) = (self.market.settings.stuck_ms, self.market.settings.max_malformed);
         if let Err(over) = done {
             account.end(End::Role(over));
@@ -210,7 +294,10 @@ impl Hub {
             self.market.services.apply(change);
         }
         for (session, number) in self.sessions.iter_mut().zip(0..) {
-            let Some(Session { provider, backlog, .. }) = session else { continue };
+            let Some(Session { provider, backlog, account }) = session else { continue };
+            if account.over.is_some() {
+                continue;
+            }
             let id = SessionId(number);
             // What there is no room for the role owes, and cuts who does not take even that: see its next step.
             outlets.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), &changes));

@@ -26,6 +26,8 @@ pub(crate) enum Standing {
     Waits,
     /// An image is owed, and sent as soon as there is room: what changes until then will be in it.
     Owed,
+    /// The same, and the client is to be told before that it missed something.
+    Gap,
     /// The client has the image: updates follow.
     Current,
 }

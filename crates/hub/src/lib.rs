@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backlog;
 mod desk;
 mod fan_out;
 mod feeds;
@@ -26,6 +27,6 @@ mod settings;
 mod views;
 
 pub use hub::Hub;
-pub use note::{Counters, End, Note, SessionCounters};
+pub use note::{Counters, End, Note, SessionCounters, TooMuch};
 pub use outlets::{Outlets, SessionId};
 pub use settings::{Settings, SlowPolicy, Unknown};

@@ -39,7 +39,7 @@ pub enum End {
     /// What was agreed on between the two roles.
     Role(Over),
     /// It did not take its updates, and as many wait for it as may.
-    Slow,
+    Slow(TooMuch),
     /// It has taken nothing for so many milliseconds.
     Stuck(u64),
     /// It sent as many messages that cannot be read as are put up with.
@@ -48,15 +48,44 @@ pub enum End {
     Stopped,
 }
 
+impl End {
+    /// Whether the client is told why, and has a moment to take that.
+    pub(crate) const fn is_told(&self) -> bool {
+        matches!(self, Self::Slow(_) | Self::Stuck(_) | Self::Malformed(_) | Self::Role(Over::Refused))
+    }
+}
+
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connection(why) => f.write_str(why),
             Self::Role(over) => over.fmt(f),
-            Self::Slow => f.write_str("too slow: more updates wait for it than may"),
+            Self::Slow(limit) => write!(f, "too slow: {limit}"),
             Self::Stuck(ms) => write!(f, "too slow: it has taken nothing for {ms} ms"),
             Self::Malformed(count) => write!(f, "{count} of its messages could not be read"),
             Self::Stopped => f.write_str("the hub stops"),
+        }
+    }
+}
+
+/// Which limit a client that is too slow went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TooMuch {
+    /// So many bytes may wait for it.
+    Bytes(usize),
+    /// So many messages may.
+    Messages(usize),
+    /// None may for longer than so many milliseconds.
+    Age(u64),
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "more than {bytes} bytes of updates wait for it"),
+            Self::Messages(count) => write!(f, "more than {count} updates wait for it"),
+            Self::Age(ms) => write!(f, "updates have waited for it for more than {ms} ms"),
         }
     }
 }
@@ -70,10 +99,16 @@ pub struct SessionCounters {
     pub refused: u64,
     /// Images that it was sent, parts included.
     pub refreshes: u64,
-    /// Updates that it was sent.
+    /// Updates that it was sent, or that were put where they wait for room.
     pub updates: u64,
     /// Updates that it had no room for, and which are in a later image.
     pub conflated: u64,
+    /// Of them, those that had to wait for room.
+    pub queued: u64,
+    /// Updates that were dropped, before or while they waited; a later image has them.
+    pub dropped: u64,
+    /// How often a stream was told that it missed some.
+    pub gaps: u64,
     /// Posts and generic messages, which the hub does not take.
     pub declined: u64,
     /// Messages that could not be read.
@@ -87,6 +122,9 @@ impl SessionCounters {
         self.refreshes += other.refreshes;
         self.updates += other.updates;
         self.conflated += other.conflated;
+        self.queued += other.queued;
+        self.dropped += other.dropped;
+        self.gaps += other.gaps;
         self.declined += other.declined;
         self.malformed += other.malformed;
     }
@@ -109,6 +147,8 @@ pub struct Counters {
     pub sessions: u64,
     /// Sessions that the hub ended because they were too slow.
     pub cut: u64,
+    /// Of them, those that took nothing at all.
+    pub stuck: u64,
     /// Of the sessions that are over.
     pub past: SessionCounters,
 }

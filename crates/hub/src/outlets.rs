@@ -1,6 +1,8 @@
 //! The ways out to the clients.
 
-use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::role::Outbox;
+
+use crate::backlog::Backlog;
 
 /// A session of the hub: one client's connection. The number of one that is over is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,18 +20,25 @@ impl SessionId {
 pub trait Outlets {
     /// Lends the way out of a session to `send`; `None` where there is none any more.
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R>;
+
+    /// Whether all that a session was sent has left this process; also where there is no way out any more. One that is ended
+    /// has a moment for it, so that it hears why.
+    fn is_flushed(&mut self, session: SessionId) -> bool {
+        let _ = session;
+        true
+    }
 }
 
 /// A way out with messages waiting in front of it: what comes later waits behind them.
 pub(crate) struct Behind<'a> {
-    pub(crate) backlog: &'a mut Queue,
+    pub(crate) backlog: &'a mut Backlog,
     pub(crate) out: &'a mut dyn Outbox,
     /// The claim is one in the backlog.
     in_backlog: bool,
 }
 
 impl<'a> Behind<'a> {
-    pub(crate) fn new(backlog: &'a mut Queue, out: &'a mut dyn Outbox) -> Self {
+    pub(crate) fn new(backlog: &'a mut Backlog, out: &'a mut dyn Outbox) -> Self {
         Self { backlog, out, in_backlog: false }
     }
 }
@@ -37,6 +46,10 @@ impl<'a> Behind<'a> {
 impl Outbox for Behind<'_> {
     fn most(&self) -> usize {
         self.out.most()
+    }
+
+    fn left(&self) -> usize {
+        if self.backlog.is_empty() { self.out.left() } else { self.backlog.left() }
     }
 
     fn claim(&mut self, len: usize) -> Option<&mut [u8]> {

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
-use tapeline_omm::role::Queue;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::StateCode;
 
-use crate::note::{End, SessionCounters};
+use crate::backlog::Backlog;
+use crate::note::{End, SessionCounters, TooMuch};
 use crate::settings::{Settings, SlowPolicy};
 
 /// A client's session.
@@ -15,7 +15,7 @@ use crate::settings::{Settings, SlowPolicy};
 pub(crate) struct Session {
     pub(crate) provider: Provider,
     /// Updates that wait behind what the connection holds.
-    pub(crate) backlog: Queue,
+    pub(crate) backlog: Backlog,
     pub(crate) account: Account,
 }
 
@@ -32,6 +32,10 @@ pub(crate) struct Account {
     /// Its login is paused, and all its streams.
     pub(crate) is_paused: bool,
     pub(crate) over: Option<End>,
+    /// It has been told why it is over, and has until then to take that.
+    pub(crate) leaves: Option<Nanos>,
+    /// What becomes of its updates when it is slow.
+    pub(crate) slow: SlowPolicy,
     pub(crate) counters: SessionCounters,
 }
 
@@ -60,14 +64,29 @@ const MOST_STALE: usize = 1024;
 
 impl Session {
     pub(crate) fn new(settings: &Settings, now: Nanos) -> Self {
-        let backlog = match settings.slow {
-            SlowPolicy::Conflate => 0,
-            SlowPolicy::Cut { bytes, .. } => bytes,
-        };
         Self {
             provider: Provider::new(settings.session.clone(), now),
-            backlog: Queue::new(backlog),
-            account: Account::default(),
+            backlog: Backlog::new(settings.slow.bytes()),
+            account: Account { slow: settings.slow, ..Account::default() },
+        }
+    }
+
+    /// What waits has waited for too long: under this policy the session is over, or its updates are dropped. `lost`: a
+    /// stream that lost one.
+    pub(crate) fn too_old(
+        &mut self,
+        age_ms: u64,
+        mut lost: impl FnMut(&mut Account, &Provider, StreamHandle),
+    ) {
+        let Self { provider, backlog, account } = self;
+        match account.slow {
+            SlowPolicy::Conflate => {}
+            SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => account.end(End::Slow(TooMuch::Age(age_ms))),
+            SlowPolicy::DropWithGap { .. } => {
+                let before = backlog.len();
+                backlog.drop_updates(|stream| lost(account, provider, stream));
+                account.counters.dropped += (before - backlog.len()) as u64;
+            }
         }
     }
 
@@ -102,6 +121,11 @@ impl Account {
     pub(crate) fn found_no_room(&mut self, now: Nanos) {
         self.is_full = true;
         self.stuck.get_or_insert(now);
+    }
+
+    /// What was owed is forgotten: the session is over.
+    pub(crate) fn owe_nothing(&mut self) {
+        self.owed = VecDeque::new();
     }
 
     /// Whether nothing is owed.

@@ -8,10 +8,11 @@ use tapeline_omm::role::provider;
 /// What becomes of a client that does not take what it is sent.
 ///
 /// In either case nobody else waits for it: what there is no room for is kept for it within a limit, or is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SlowPolicy {
     /// Its updates are left out as long as it has no room, and each item that changed meanwhile gets one new image when it
     /// has. It keeps up with the market, and not with every update.
+    #[default]
     Conflate,
     /// It gets every update or none: what it has no room for waits, and beyond these limits the session is over.
     Cut {
@@ -20,6 +21,45 @@ pub enum SlowPolicy {
         /// So many messages may.
         messages: usize,
     },
+    /// What it has no room for waits; what finds no room there is dropped. Each stream that lost something is told (a status:
+    /// suspect, gap detected) and gets an image as soon as there is room.
+    DropWithGap {
+        /// Bytes of messages that may wait.
+        bytes: usize,
+        /// So many messages may.
+        messages: usize,
+    },
+    /// What it has no room for waits, for [`Settings::stuck_ms`] at most, and a source that is this client's alone is held
+    /// back meanwhile. A feed never is, nor a source that others have open: for those this is [`Cut`](Self::Cut) with a limit of
+    /// time.
+    Block {
+        /// Bytes of messages that may wait.
+        bytes: usize,
+        /// So many messages may.
+        messages: usize,
+    },
+}
+
+impl SlowPolicy {
+    /// Bytes that may wait.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Conflate => 0,
+            Self::Cut { bytes, .. } | Self::DropWithGap { bytes, .. } | Self::Block { bytes, .. } => bytes,
+        }
+    }
+
+    /// Messages that may.
+    #[must_use]
+    pub const fn messages(self) -> usize {
+        match self {
+            Self::Conflate => 0,
+            Self::Cut { messages, .. }
+            | Self::DropWithGap { messages, .. }
+            | Self::Block { messages, .. } => messages,
+        }
+    }
 }
 
 /// What is said of an item that the plant has not published (yet).
@@ -43,6 +83,9 @@ pub struct Settings {
     pub dictionary: Arc<Dictionary>,
     /// What becomes of a slow client.
     pub slow: SlowPolicy,
+    /// For so long an update may wait for its client, milliseconds; 0 for as long as the other limits allow. Of a client that
+    /// is conflated none waits.
+    pub slow_age_ms: u64,
     /// A client that is owed something and has taken nothing at all for so long is cut, milliseconds; under either policy.
     pub stuck_ms: u64,
     /// Of items that are not there.
@@ -59,6 +102,18 @@ pub struct Settings {
     pub session: provider::Settings,
 }
 
+impl Settings {
+    /// For how long an update may wait under a policy, milliseconds; 0 for any time.
+    pub(crate) const fn age_ms(&self, slow: SlowPolicy) -> u64 {
+        match slow {
+            SlowPolicy::Block { .. } if self.slow_age_ms == 0 || self.stuck_ms < self.slow_age_ms => {
+                self.stuck_ms
+            }
+            _ => self.slow_age_ms,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -66,6 +121,7 @@ impl Default for Settings {
             service_id: 1,
             dictionary: Arc::new(Dictionary::builtin().clone()),
             slow: SlowPolicy::Conflate,
+            slow_age_ms: 0,
             stuck_ms: 60_000,
             unknown: Unknown::Closed,
             max_items: 100_000,

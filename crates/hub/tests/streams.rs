@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use exchange::{Client, Exchange, Values, bid, close, item, item_view, quote, request};
 use proptest::prelude::*;
-use tapeline_hub::{End, Note, Settings, SlowPolicy, Unknown};
+use tapeline_hub::{End, Note, Settings, SlowPolicy, TooMuch, Unknown};
 use tapeline_omm::fid;
 use tapeline_omm::rwf::{DataState, Domain, Key, MessageClass, StateCode, StreamState, flags};
 use tapeline_plant::tick;
@@ -210,6 +210,9 @@ fn who_is_too_slow_for_every_update_is_cut_and_nobody_else() {
             exchange.read_all(&mut late);
         }
     }
+    // It has a moment to take the reason.
+    assert_eq!(exchange.over(), None);
+    exchange.pass(2001);
     assert_eq!(exchange.over(), Some(slow.session));
     assert_eq!(exchange.over(), None);
     for client in [&mut late, &mut quick] {
@@ -221,7 +224,7 @@ fn who_is_too_slow_for_every_update_is_cut_and_nobody_else() {
         Note::Gone { session, end, .. } => Some((session, end)),
         _ => None,
     });
-    assert_eq!(gone, Some((slow.session, End::Slow)));
+    assert_eq!(gone, Some((slow.session, End::Slow(TooMuch::Messages(100)))));
     assert_eq!(exchange.hub.counters().cut, 1);
     assert_eq!(exchange.read(&mut slow, 1), 0);
 }
@@ -273,7 +276,10 @@ fn who_takes_nothing_at_all_is_cut_in_the_end() {
         }
         exchange.pass(10);
         exchange.pass(1001);
+        assert_eq!(exchange.over(), None, "it is told first");
+        exchange.pass(2001);
         assert_eq!(exchange.over(), Some(client.session));
+        assert_eq!((exchange.hub.counters().cut, exchange.hub.counters().stuck), (1, 1));
     }
 }
 
@@ -429,7 +435,10 @@ fn check(
                 .collect()
         };
         let mut now: Option<Values> = None;
+        let (mut missed, mut is_told) = (0, false);
         for received in client.on(stream.id) {
+            prop_assert!(!is_told || received.class == MessageClass::REFRESH);
+            is_told = false;
             match received.class {
                 MessageClass::REFRESH => {
                     // A feed's own refresh, or the one image that was asked for, unless who is behind is conflated.
@@ -453,6 +462,14 @@ fn check(
                     }
                     now = Some(next);
                 }
+                MessageClass::STATUS if matches!(slow, SlowPolicy::DropWithGap { .. }) => {
+                    let said = (StreamState::OPEN, DataState::SUSPECT, StateCode::GAP_DETECTED);
+                    prop_assert_eq!(received.state, Some(said));
+                    missed += 1;
+                    // Nothing but an image can follow.
+                    is_told = true;
+                    continue;
+                }
                 other => prop_assert!(false, "{other:?} on a stream that nobody ends"),
             }
         }
@@ -465,10 +482,11 @@ fn check(
             let refreshes: Vec<_> =
                 client.on(stream.id).into_iter().filter(|got| got.class == MessageClass::REFRESH).collect();
             prop_assert!(images <= 1);
-            // Besides the image, only what the feed itself sent as a whole: bid and ask are of one change then.
-            for refresh in refreshes.iter().skip(1).filter(|_| !stream.is_view) {
-                prop_assert_eq!(refresh.values[&fid::BID], refresh.values[&fid::ASK]);
-            }
+            // Besides the image, and one for each time that it missed something, only what the feed itself sent as a whole: bid
+            // and ask are of one change then.
+            let own = |got: &&&exchange::Received| got.values[&fid::BID] != got.values[&fid::ASK];
+            let others = if stream.is_view { 0 } else { refreshes.iter().skip(1).filter(own).count() };
+            prop_assert!(others <= missed, "{} images for {} gaps", others, missed);
         }
     }
     Ok(())
@@ -480,6 +498,11 @@ proptest! {
     #[test]
     fn conflated_clients_end_with_what_is(steps in steps()) {
         any_day(SlowPolicy::Conflate, steps)?;
+    }
+
+    #[test]
+    fn clients_that_miss_something_are_told(steps in steps(), messages in 0..40_usize) {
+        any_day(SlowPolicy::DropWithGap { bytes: 1 << 12, messages }, steps)?;
     }
 
     #[test]

@@ -47,13 +47,18 @@ impl Time for Noon {
     }
 }
 
-/// Ways out of memory.
+/// Ways out of memory, and how often each was lent.
 #[derive(Default)]
-pub(crate) struct Queues(Vec<Option<Queue>>);
+pub(crate) struct Queues(Vec<Option<Queue>>, pub(crate) BTreeMap<SessionId, u64>);
 
 impl Outlets for Queues {
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
+        *self.1.entry(session).or_default() += 1;
         Some(send(self.0.get_mut(session.index())?.as_mut()?))
+    }
+
+    fn is_flushed(&mut self, session: SessionId) -> bool {
+        self.0.get(session.index()).and_then(Option::as_ref).is_none_or(Queue::is_empty)
     }
 }
 

@@ -299,6 +299,11 @@ impl Provider {
         self.peer.counters
     }
 
+    /// Sends what the role owes and nothing else, also when the connection is over: whether all of it is out.
+    pub fn settle(&mut self, out: &mut dyn Outbox) -> bool {
+        self.peer.settle(out)
+    }
+
     /// Takes one message.
     ///
     /// # Errors

@@ -63,6 +63,12 @@ pub(crate) struct HubReport {
     pub(crate) updates: u64,
     /// Updates that are in a later image instead, as their client had no room.
     pub(crate) conflated: u64,
+    /// Updates that were dropped, and their clients told.
+    #[serde(default)]
+    pub(crate) dropped: u64,
+    /// Of the clients that were cut, those that took nothing at all.
+    #[serde(default)]
+    pub(crate) stuck: u64,
 }
 
 impl RunningHub {
@@ -216,7 +222,7 @@ impl Program {
         self.doors.close_all(&mut self.hub);
         say(&mut self.hub);
         let counters = *self.hub.counters();
-        let SessionCounters { requests, refused, refreshes, updates, conflated, .. } = counters.past;
+        let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {
             address: address.to_string(),
             ticks: counters.ticks,
@@ -227,6 +233,8 @@ impl Program {
             refreshes,
             updates,
             conflated,
+            dropped,
+            stuck: counters.stuck,
         }
     }
 
@@ -243,13 +251,14 @@ fn say(hub: &mut Hub) {
                 anstream::eprintln!("hub: session {} login {}", session.index(), user.escape_debug());
             }
             Note::Gone { session, user, end, counters } => anstream::eprintln!(
-                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated",
+                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
                 session.index(),
                 user.escape_debug(),
                 counters.requests,
                 counters.refreshes,
                 counters.updates,
-                counters.conflated
+                counters.conflated,
+                counters.dropped
             ),
             _ => {}
         }

@@ -407,12 +407,13 @@ impl PlantReport {
         }
         if let Some(hub) = &self.hub {
             text.push_str(&format!(
-                "\nhub at {}: {} clients, {} images and {} updates sent, {} conflated, {} requests refused, {} clients cut",
+                "\nhub at {}: {} clients, {} images and {} updates sent, {} conflated, {} dropped, {} requests refused, {} clients cut",
                 hub.address,
                 thousands(hub.sessions),
                 thousands(hub.refreshes),
                 thousands(hub.updates),
                 thousands(hub.conflated),
+                thousands(hub.dropped),
                 thousands(hub.refused),
                 thousands(hub.cut),
             ));

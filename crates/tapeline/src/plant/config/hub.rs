@@ -54,7 +54,9 @@ pub(super) struct RawHub {
     slow: Option<Spanned<String>>,
     slow_bytes: Option<Spanned<String>>,
     slow_messages: Option<Spanned<usize>>,
+    slow_age: Option<Spanned<String>>,
     slow_time: Option<Spanned<String>>,
+    ping_timeout: Option<Spanned<String>>,
     dictionary: Option<Spanned<PathBuf>>,
     enums: Option<Spanned<PathBuf>>,
     cpu: Option<Spanned<usize>>,
@@ -97,12 +99,12 @@ impl Source<'_> {
             service_id: raw.service_id.unwrap_or(1),
             dictionary: self.dictionary(&raw)?,
             slow,
-            stuck_ms: match &raw.slow_time {
-                None => 60_000,
-                Some(time) => arguments::some_duration(time.get_ref())
-                    .map_err(|error| self.wrong(time.span(), error, "slow_time = \"60s\" is the default"))
-                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))?,
-            },
+            slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example")?,
+            stuck_ms: self.milliseconds(
+                raw.slow_time.as_ref(),
+                60_000,
+                "slow_time = \"60s\" is the default",
+            )?,
             unknown: self.one_of(
                 "unknown",
                 raw.unknown.as_ref(),
@@ -121,7 +123,7 @@ impl Source<'_> {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
-                connection_ping_timeout: PING_TIMEOUT_S,
+                connection_ping_timeout: self.ping_timeout(&raw)?,
                 tls: self.certificate(&raw)?,
                 ..rssl::Settings::default()
             }),
@@ -138,29 +140,56 @@ impl Source<'_> {
     }
 
     fn slow(&self, raw: &RawHub) -> anyhow::Result<SlowPolicy> {
-        let is_cut = self.one_of(
-            "slow",
-            raw.slow.as_ref(),
-            &[("conflate", false), ("cut", true)],
-            "\"conflate\" leaves updates out and sends an image later; \"cut\" ends who is too slow for every update",
-        )?;
-        let of_cut = [
+        let limits = [
             raw.slow_bytes.as_ref().map(|bytes| ("slow_bytes", bytes.span())),
             raw.slow_messages.as_ref().map(|messages| ("slow_messages", messages.span())),
+            raw.slow_age.as_ref().map(|age| ("slow_age", age.span())),
         ];
-        if !is_cut {
-            return match of_cut.into_iter().flatten().next() {
-                None => Ok(SlowPolicy::Conflate),
-                Some((key, span)) => {
-                    let what = format!("{key} is given, and nothing waits for a client that is conflated");
-                    Err(self.wrong(span, what, "slow = \"cut\" has limits to what waits"))
-                }
-            };
+        let bytes = self.size(raw.slow_bytes.as_ref(), 8 << 20)?;
+        let messages = raw.slow_messages.as_ref().map_or(100_000, |messages| *messages.get_ref());
+        let slow = self.one_of(
+            "slow",
+            raw.slow.as_ref(),
+            &[
+                ("conflate", SlowPolicy::Conflate),
+                ("cut", SlowPolicy::Cut { bytes, messages }),
+                ("drop-with-gap", SlowPolicy::DropWithGap { bytes, messages }),
+                ("block", SlowPolicy::Block { bytes, messages }),
+            ],
+            "\"conflate\" leaves updates out and sends an image later; \"cut\" ends who is too slow for every update; \
+             \"drop-with-gap\" drops what finds no room, and says so; \"block\" holds a source back that is one client's \
+             alone, and cuts",
+        )?;
+        match (slow, limits.into_iter().flatten().next()) {
+            (SlowPolicy::Conflate, Some((key, span))) => {
+                let what = format!("{key} is given, and nothing waits for a client that is conflated");
+                Err(self.wrong(span, what, "slow = \"cut\" has limits to what waits"))
+            }
+            (slow, _) => Ok(slow),
         }
-        Ok(SlowPolicy::Cut {
-            bytes: self.size(raw.slow_bytes.as_ref(), 8 << 20)?,
-            messages: raw.slow_messages.as_ref().map_or(100_000, |messages| *messages.get_ref()),
-        })
+    }
+
+    fn milliseconds(&self, given: Option<&Spanned<String>>, usual: u64, hint: &str) -> anyhow::Result<u64> {
+        let Some(given) = given else { return Ok(usual) };
+        let time = arguments::some_duration(given.get_ref())
+            .map_err(|error| self.wrong(given.span(), error, hint))?;
+        Ok(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// The protocol has whole seconds, in one byte.
+    fn ping_timeout(&self, raw: &RawHub) -> anyhow::Result<u8> {
+        let Some(given) = &raw.ping_timeout else { return Ok(PING_TIMEOUT_S) };
+        let hint = "ping_timeout = \"60s\" is the default";
+        let time = arguments::some_duration(given.get_ref())
+            .map_err(|error| self.wrong(given.span(), error, hint))?;
+        u8::try_from(time.as_secs())
+            .ok()
+            .filter(|seconds| *seconds > 0 && time.subsec_nanos() == 0)
+            .ok_or_else(|| {
+                let what =
+                    format!("ping_timeout is \"{}\"; whole seconds, 1 to 255, are expected", given.get_ref());
+                self.wrong(given.span(), what, hint)
+            })
     }
 
     fn dictionary(&self, raw: &RawHub) -> anyhow::Result<Arc<tapeline_omm::Dictionary>> {
@@ -234,7 +263,9 @@ mod tests {
         for (keys, says) in [
             ("bind = \"here\"", "plant.toml:10:8: bind is \"here\""),
             ("slow_bytes = \"1MiB\"", "plant.toml:10:14: slow_bytes is given"),
-            ("slow = \"drop\"", "\"conflate\" or \"cut\" is expected"),
+            ("slow = \"drop\"", "\"conflate\", \"cut\", \"drop-with-gap\" or \"block\" is expected"),
+            ("slow_age = \"5s\"", "slow_age is given"),
+            ("ping_timeout = \"1500ms\"", "whole seconds, 1 to 255"),
             ("max_connections = 0", "max_connections is 0"),
             ("cert = \"a.pem\"", "cert and key go together"),
             ("cert = \"no.pem\"\nkey = \"no.pem\"", "cannot read no.pem"),

@@ -41,6 +41,11 @@ impl Outlets for Doors {
         let mut sender = self.reactor.sender(door.connection)?;
         Some(send(&mut door.room.on(&mut sender)))
     }
+
+    fn is_flushed(&mut self, session: SessionId) -> bool {
+        let Some(Some(door)) = self.doors.get_mut(session.index()) else { return true };
+        is_flushed(&mut self.reactor, door)
+    }
 }
 
 impl Doors {
@@ -81,8 +86,7 @@ impl Doors {
                     });
                     // Those in RWF the hub counts itself.
                     if door.room.unreadable() >= MOST_MALFORMED {
-                        self.close(session);
-                        hub.close(session, End::Malformed(MOST_MALFORMED));
+                        hub.end(session, End::Malformed(MOST_MALFORMED));
                     }
                 }
                 Event::Room => {
@@ -126,11 +130,7 @@ impl Doors {
     pub(super) fn are_flushed(&mut self) -> bool {
         self.reactor.flush();
         let Self { reactor, doors, .. } = self;
-        doors.iter_mut().flatten().all(|door| {
-            reactor
-                .sender(door.connection)
-                .is_none_or(|mut sender| door.room.on(&mut sender).settle() && sender.unsent() == 0)
-        })
+        doors.iter_mut().flatten().all(|door| is_flushed(reactor, door))
     }
 
     fn close(&mut self, session: SessionId) {
@@ -144,4 +144,11 @@ impl Doors {
         self.sessions.remove(&door.connection);
         Some(door.connection)
     }
+}
+
+/// Whether everything of one connection has left this process.
+fn is_flushed(reactor: &mut Reactor, door: &mut Door) -> bool {
+    reactor
+        .sender(door.connection)
+        .is_none_or(|mut sender| door.room.on(&mut sender).settle() && sender.unsent() == 0)
 }

@@ -1,0 +1,127 @@
+//! What waits for a client that has no room.
+
+use std::collections::VecDeque;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::role::provider::StreamHandle;
+use tapeline_omm::role::{Outbox, Sent};
+
+/// Messages in their order, up to a limit of bytes.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    waiting: VecDeque<Waiting>,
+    claimed: Vec<u8>,
+    held: usize,
+    limit: usize,
+    now: Nanos,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    message: Box<[u8]>,
+    since: Nanos,
+    /// The stream whose update it is; `None` for what may not be left out.
+    stream: Option<StreamHandle>,
+}
+
+/// What a message counts for beside its bytes: its place in the queue, which may have grown to twice what it holds, and what
+/// the allocator adds.
+pub(crate) const MESSAGE_COST: usize = 2 * size_of::<Waiting>() + 16;
+/// Places that are kept when nothing waits.
+const KEPT: usize = 64;
+
+impl Backlog {
+    /// Empty, for so many bytes.
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { waiting: VecDeque::new(), claimed: Vec::new(), held: 0, limit, now: Nanos(0) }
+    }
+
+    /// Another limit. What waits already stays.
+    pub(crate) const fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// The time, for what comes next.
+    pub(crate) const fn at(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Since when the first has waited.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.waiting.front().map(|first| first.since)
+    }
+
+    /// What is committed next, by `send`, is an update of this stream.
+    pub(crate) fn update(&mut self, stream: StreamHandle, send: impl FnOnce(&mut Self) -> Sent) -> Sent {
+        let before = self.waiting.len();
+        let sent = send(self);
+        for waiting in self.waiting.iter_mut().skip(before) {
+            waiting.stream = Some(stream);
+        }
+        sent
+    }
+
+    /// Sends on as many as `out` has room for: whether that were all.
+    pub(crate) fn send_on(&mut self, out: &mut dyn Outbox) -> bool {
+        while let Some(first) = self.waiting.front() {
+            if out.send(&first.message) == Sent::Full {
+                return false;
+            }
+            self.held -= first.message.len() + MESSAGE_COST;
+            self.waiting.pop_front();
+        }
+        self.waiting.shrink_to(KEPT);
+        true
+    }
+
+    /// Leaves all updates out: each one's stream goes to `lost`.
+    pub(crate) fn drop_updates(&mut self, mut lost: impl FnMut(StreamHandle)) {
+        let mut held = self.held;
+        self.waiting.retain(|waiting| {
+            let Some(stream) = waiting.stream else { return true };
+            held -= waiting.message.len() + MESSAGE_COST;
+            lost(stream);
+            false
+        });
+        self.held = held;
+    }
+
+    /// Nothing waits any more.
+    pub(crate) fn clear(&mut self) {
+        (self.waiting, self.claimed, self.held) = (VecDeque::new(), Vec::new(), 0);
+    }
+}
+
+impl Outbox for Backlog {
+    fn most(&self) -> usize {
+        self.limit.saturating_sub(MESSAGE_COST)
+    }
+
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.held).saturating_sub(MESSAGE_COST)
+    }
+
+    fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        if len.saturating_add(MESSAGE_COST) > self.limit.saturating_sub(self.held) {
+            return None;
+        }
+        self.claimed.clear();
+        self.claimed.resize(len, 0);
+        Some(&mut self.claimed)
+    }
+
+    fn commit(&mut self, len: usize) {
+        let message: Box<[u8]> = self.claimed.get(..len).unwrap_or_default().into();
+        self.held += message.len() + MESSAGE_COST;
+        self.waiting.push_back(Waiting { message, since: self.now, stream: None });
+        self.claimed = Vec::new();
+    }
+}
