@@ -341,6 +341,36 @@ fn pings_go_out_by_the_third_and_silence_is_counted_from_the_last_byte() {
     assert!(matches!(client.turn(NOW + 30 * SECOND), Err(Reason::Silent { seconds: 30 })));
 }
 
+/// Clients that speak JSON answer pings and say nothing else, however much they are sent: `websocket-client` and `lseg-data`
+/// among them.
+#[test]
+fn who_only_answers_is_asked_though_messages_go_out_all_the_time() {
+    let json = settings(|settings| {
+        settings.connection_type = ConnectionType::WebSocket;
+        settings.ws_protocols = vec![SubProtocol::TrJson2];
+        settings.connection_ping_timeout = 30;
+    });
+    let (mut client, mut server) = open(&json, Version::V14);
+    let mut answers = 0;
+    for second in 1..=120 {
+        let now = NOW + second * SECOND;
+        server.turn(now).unwrap();
+        assert_eq!(server.output().send(b"[]"), Sent::Queued);
+        let _ = take(&mut client, &server.drain()).unwrap();
+        let mut answer = client.drain();
+        if !answer.is_empty() {
+            answers += 1;
+            let _ = server.take(&mut answer, now).unwrap();
+        }
+    }
+    // By the third of the time-out, from the last answer on.
+    assert_eq!(answers, 12);
+    // Who does not answer is gone when the time-out is over.
+    let deaf = NOW + 149 * SECOND;
+    server.turn(deaf).unwrap();
+    assert!(matches!(server.turn(deaf + SECOND), Err(Reason::Silent { seconds: 30 })));
+}
+
 /// A payload that compression makes longer than a frame goes out in two, and comes back as one.
 #[test]
 fn growing_payloads_are_cut_whatever_they_are() {

@@ -107,7 +107,7 @@ impl Session {
             self.phase = Phase::Open;
             self.output.open(&agreed, &settings, self.level);
             self.pings.timeout = Some(agreed.ping_timeout);
-            self.pings.sends = true;
+            (self.pings.sends, self.pings.asks) = (true, true);
             self.negotiated = Some(agreed);
             return Ok((opening.length, Some(Found::Connected)));
         }

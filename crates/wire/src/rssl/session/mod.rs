@@ -163,7 +163,16 @@ impl Session {
 
     fn new(settings: Arc<Settings>, phase: Phase, carrier: Carrier, now: Nanos) -> Self {
         let output = Output::new(&settings);
-        let pings = Pings { started: now, heard: now, wrote: now, frames: 0, timeout: None, sends: false };
+        let pings = Pings {
+            started: now,
+            heard: now,
+            wrote: now,
+            frames: 0,
+            timeout: None,
+            sends: false,
+            asks: false,
+            asked: now,
+        };
         let level = settings.compression_level;
         Self {
             settings,

@@ -17,10 +17,15 @@ pub(super) struct Pings {
     /// Seconds.
     pub(super) timeout: Option<u8>,
     pub(super) sends: bool,
+    /// The peer says nothing unless it is asked: it answers pings. So do clients that speak JSON.
+    pub(super) asks: bool,
+    /// When it was asked last.
+    pub(super) asked: Nanos,
 }
 
 impl Pings {
-    /// Whether a ping is due: nothing was sent for a third of the time-out.
+    /// Whether a ping is due: nothing was sent for a third of the time-out, or nothing heard of a peer that has to be asked,
+    /// however much it is sent.
     pub(super) fn turn(&mut self, now: Nanos, frames: u64) -> Result<bool, Reason> {
         let Some(seconds) = self.timeout else { return Ok(false) };
         let timeout = i64::from(seconds) * NS_PER_S;
@@ -30,8 +35,10 @@ impl Pings {
         if frames != self.frames {
             (self.frames, self.wrote) = (frames, now);
         }
-        if self.sends && now.since(self.wrote) >= timeout / 3 {
-            (self.frames, self.wrote) = (frames + 1, now);
+        let since = |then| now.since(then) >= timeout / 3;
+        let asks = self.asks && since(self.heard) && since(self.asked);
+        if self.sends && (since(self.wrote) || asks) {
+            (self.frames, self.wrote, self.asked) = (frames + 1, now, now);
             return Ok(true);
         }
         Ok(false)
