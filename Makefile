@@ -111,7 +111,7 @@ install-c: ## the ring's C and C++ library, built and put under PREFIX
 # How many items each pair of programs opens, in `make interop`.
 ITEMS ?= $(if $(CI),1000,10000)
 interop_dir := $(abspath $(target_dir))/interop
-interop: ## LSEG's own clients and servers against Tapeline's, over every transport; DOC=1 writes docs/interop.md
+interop: ## LSEG's own clients and servers and others' against Tapeline's, over every transport; DOC=1 writes docs/interop.md
 	@scripts/setup interop
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::column::{Column, Outcome, Scenario};
 use crate::consuming::server;
 use crate::program::{Place, Program, free_port};
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 13] = [
     ("login", "login and directory"),
@@ -33,6 +33,7 @@ pub(crate) fn tapeline_consumer() -> Column {
     Column {
         title: "Tapeline consumer, EMA and ETA providers",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |_, _| None,
         session: |place, way| ask(place, way).unwrap_or_else(|why| vec![("login", Outcome::Failed(why))]),
         cells: BTreeMap::new(),

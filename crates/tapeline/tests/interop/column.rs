@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::program::Place;
-use crate::way::{WAYS, Way};
+use crate::way::Way;
 
 /// How one scenario went over one way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +32,7 @@ pub(crate) type Session = fn(&Place, Way) -> Vec<(&'static str, Outcome)>;
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) scenarios: &'static [Scenario],
+    pub(crate) ways: &'static [Way],
     /// Why a scenario cannot be over a way, whoever is at the other end.
     pub(crate) explained: fn(&'static str, Way) -> Option<&'static str>,
     pub(crate) session: Session,
@@ -44,7 +45,7 @@ impl Column {
         let next = AtomicUsize::new(0);
         let worker = || {
             let mut cells = BTreeMap::new();
-            while let Some(way) = WAYS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(way) = self.ways.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let outcomes = self.over(place, *way);
                 let mut good = true;
                 for (name, outcome) in &outcomes {

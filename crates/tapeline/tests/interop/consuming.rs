@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, Program, free_port};
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 /// What every consumer goes through, in this order; the last kills the provider.
 const SCENARIOS: [Scenario; 13] = [
@@ -35,6 +35,7 @@ pub(crate) fn control() -> Column {
     Column {
         title: "EMA and ETA consumers, EMA and ETA providers",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: lost_by_ema,
         session: |place, way| {
             let mut seen = Vec::new();
@@ -65,6 +66,7 @@ pub(crate) fn tapeline_provider() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline provider",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |_, _| None,
         session: |place, way| {
             let mut seen = Vec::new();
@@ -108,7 +110,7 @@ fn eta_consumer(place: &Place, way: Way, port: u16, steps: &[&str], seen: &mut V
     command.args(["--dictionary", &place.dictionary()]).args(steps);
     let mut consumer = place.start(command, "EtaConsumer.log");
     while let Some(event) = consumer.event() {
-        note(seen, &event);
+        note(&SCENARIOS, seen, &event);
     }
 }
 
@@ -123,35 +125,46 @@ fn ema_consumer(
     place: &Place,
     way: Way,
     port: u16,
-    mut provider: Killable<'_>,
+    provider: Killable<'_>,
     explained: fn(&'static str, Way) -> Option<&'static str>,
     seen: &mut Vec<(&'static str, Outcome)>,
 ) {
     let mut command = place.java_client("EmaConsumer", way, port);
     let steps = SCENARIOS.iter().map(|(name, _)| *name).filter(|name| !OF_ETA.contains(name));
     command.args(steps.filter(|name| explained(name, way).is_none()));
-    let mut consumer = place.start(command, "EmaConsumer.log");
-    while let Some(event) = consumer.event() {
+    let consumer = place.start(command, "EmaConsumer.log");
+    follow(&SCENARIOS, consumer, provider.running, provider.again, seen);
+}
+
+/// Notes what a client says of its steps; when it is `ready`, the server is killed and started `again`.
+pub(crate) fn follow(
+    scenarios: &[Scenario],
+    mut client: Program,
+    mut server: Program,
+    again: &dyn Fn() -> Result<Program, String>,
+    seen: &mut Vec<(&'static str, Outcome)>,
+) {
+    while let Some(event) = client.event() {
         if event["event"] == "ready" {
-            provider.running.kill();
-            match (provider.again)() {
-                Ok(running) => provider.running = running,
+            server.kill();
+            match again() {
+                Ok(running) => server = running,
                 Err(why) => {
                     seen.push(("reconnect", Outcome::Failed(why)));
                     break;
                 }
             }
         }
-        note(seen, &event);
+        note(scenarios, seen, &event);
         if event["event"] == "failed" {
-            seen.push(("login", Outcome::Failed(event["text"].to_string())));
+            seen.push((scenarios[0].0, Outcome::Failed(event["text"].to_string())));
         }
     }
 }
 
-/// A step of a consumer is a scenario here.
-fn note(seen: &mut Vec<(&'static str, Outcome)>, event: &Value) {
-    if let Some((name, _)) = SCENARIOS.iter().find(|(name, _)| event["step"] == *name) {
+/// A step of a client is a scenario here.
+pub(crate) fn note(scenarios: &[Scenario], seen: &mut Vec<(&'static str, Outcome)>, event: &Value) {
+    if let Some((name, _)) = scenarios.iter().find(|(name, _)| event["step"] == *name) {
         seen.push((name, Outcome::of(event["passed"] == true, event)));
     }
 }

@@ -1,6 +1,6 @@
 //! Tapeline and LSEG's own library against each other, over every transport: `make interop`.
 //!
-//! The library's side are the Java programs of `tests/interop` in the root, which `make interop` builds; this test
+//! The library's side are the programs in Java and Python of `tests/interop` in the root, which `make interop` builds; this test
 //! starts each pair, lets it go through every scenario on one connection, and collects the answers in the tables of
 //! `docs/interop.md`. The library against itself is the control, run when something failed and for the page: where that
 //! fails too, the fault is not ours.
@@ -12,6 +12,7 @@
 mod asking;
 mod column;
 mod consuming;
+mod hub;
 mod page;
 mod program;
 mod publishing;
@@ -34,6 +35,9 @@ fn every_pair_over_every_transport() {
         asking::tapeline_consumer(),
         publishing::tapeline_acceptor(),
         publishing::tapeline_ni_provider(),
+        hub::ema(),
+        hub::websocket(),
+        hub::lseg_data(),
     ];
     // The library alone tells nothing of us while all is well.
     let controls = || vec![consuming::control(), publishing::control()];

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::column::{Column, Outcome};
-use crate::way::WAYS;
 
 /// Ends the tables of a command; what begins them has its name.
 const END: &str = "<!-- end of the tables -->";
@@ -15,10 +14,10 @@ pub(crate) fn tables(columns: &[Column]) -> String {
     let mut text = String::new();
     for column in columns {
         let _ = writeln!(text, "### {}\n", column.title);
-        let titles: Vec<String> = WAYS.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "| | {} |\n|---|{}", titles.join(" | "), "---|".repeat(WAYS.len()));
+        let titles: Vec<String> = column.ways.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "| | {} |\n|---|{}", titles.join(" | "), "---|".repeat(titles.len()));
         for (name, title) in column.scenarios {
-            let cells = WAYS.map(|way| match &column.cells[&(*name, way)] {
+            let cells = column.ways.iter().map(|way| match &column.cells[&(*name, *way)] {
                 Outcome::Passed => "✓".to_owned(),
                 Outcome::Failed(_) => "**fails**".to_owned(),
                 Outcome::Explained(why) => {
@@ -29,6 +28,7 @@ pub(crate) fn tables(columns: &[Column]) -> String {
                     format!("({})", number + 1)
                 }
             });
+            let cells: Vec<String> = cells.collect();
             let _ = writeln!(text, "| {title} | {} |", cells.join(" | "));
         }
         text.push('\n');

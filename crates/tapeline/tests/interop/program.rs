@@ -30,7 +30,7 @@ impl Place {
         self.built.join("logs")
     }
 
-    fn path(&self, inside: &str) -> String {
+    pub(crate) fn path(&self, inside: &str) -> String {
         self.built.join(inside).to_str().unwrap().to_owned()
     }
 
@@ -40,6 +40,14 @@ impl Place {
         command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-cp"]);
         command.arg(format!("{}:{}", self.path("classes"), self.path("lib/*")));
         command.arg(format!("tapeline.interop.{class}"));
+        command
+    }
+
+    /// One of the programs of `tests/interop/python`, with the libraries that `make interop` put beside.
+    pub(crate) fn python(&self, name: &str) -> Command {
+        let mut command = Command::new(self.path("python/bin/python"));
+        let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop/python");
+        command.arg(format!("{programs}/{name}.py"));
         command
     }
 

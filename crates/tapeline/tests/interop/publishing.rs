@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::column::{Column, Outcome, Scenario};
 use crate::consuming::lost_by_ema;
 use crate::program::{Place, Program, free_port};
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 6] = [
     ("login", "login and directory"),
@@ -30,6 +30,7 @@ pub(crate) fn control() -> Column {
     Column {
         title: "EMA non-interactive provider, ETA acceptor",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |scenario, way| silent_over_json(way).or_else(|| lost_by_ema(scenario, way)),
         session: |place, way| {
             let comes_back = lost_by_ema("reconnect", way).is_none();
@@ -44,6 +45,7 @@ pub(crate) fn tapeline_acceptor() -> Column {
     Column {
         title: "EMA non-interactive provider, Tapeline acceptor",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |_, way| silent_over_json(way),
         session: |place, way| told(ema_publishes(place, way, acceptor, true)),
         cells: BTreeMap::new(),
@@ -62,6 +64,7 @@ pub(crate) fn tapeline_ni_provider() -> Column {
     Column {
         title: "Tapeline non-interactive provider, ETA acceptor",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |_, _| None,
         session: |place, way| told(tapeline_publishes(place, way)),
         cells: BTreeMap::new(),

@@ -28,7 +28,7 @@ pub(crate) const WAYS: [Way; 12] = [
 ];
 
 impl Way {
-    const fn new(transport: &'static str, compression: &'static str) -> Self {
+    pub(crate) const fn new(transport: &'static str, compression: &'static str) -> Self {
         Self { transport, compression }
     }
 

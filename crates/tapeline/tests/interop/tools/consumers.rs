@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Told, Tool};
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, free_port};
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 8] = [
     ("cons", "`ConsPerf`: images, updates"),
@@ -24,6 +24,7 @@ pub(crate) fn column() -> Column {
     Column {
         title: "ConsPerf and EmaCppConsPerf, Tapeline provider",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |scenario, way| {
             (!scenario.starts_with("ema")).then(|| super::no_compression(way)).flatten()
         },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, free_port};
 use crate::tools::Tool;
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 4] = [
     ("ni-prov", "`NIProvPerf`: images, updates"),
@@ -18,6 +18,7 @@ pub(crate) fn column() -> Column {
     Column {
         title: "NIProvPerf and EmaCppNIProvPerf, Tapeline acceptor",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained,
         session: |place, way| {
             SCENARIOS

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, free_port};
 use crate::tools::Tool;
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 6] = [
     ("transport-client", "`TransportPerf` as client"),
@@ -20,6 +20,7 @@ pub(crate) fn column() -> Column {
     Column {
         title: "TransportPerf, Tapeline transport",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |_, _| None,
         session: |place, way| {
             let one = |name| {

@@ -6,7 +6,7 @@ use crate::asking::Told;
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, free_port};
 use crate::tools::Tool;
-use crate::way::Way;
+use crate::way::{WAYS, Way};
 
 const SCENARIOS: [Scenario; 11] = [
     ("prov", "`ProvPerf`: images, updates"),
@@ -28,6 +28,7 @@ pub(crate) fn column() -> Column {
     Column {
         title: "Tapeline consumer, ProvPerf and EmaCppIProvPerf",
         scenarios: &SCENARIOS,
+        ways: &WAYS,
         explained: |scenario, way| {
             (!scenario.starts_with("ema")).then(|| super::no_compression(way)).flatten()
         },

@@ -102,7 +102,7 @@ final class ConsumerSteps {
             if (before != null && !session.await(() -> before.refreshes > 0)) {
                 return false;
             }
-            streams.add(open(session.price("ITEM" + number)));
+            streams.add(open(session.price(session.item(number, "ITEM" + number))));
         }
         boolean came = session.await(() -> streams.stream().allMatch(each -> each.refreshes > 0 && each.updates >= updates));
         boolean all = streams.stream().allMatch(this::close);
@@ -135,7 +135,7 @@ final class ConsumerSteps {
         ElementList view = EmaFactory.createElementList();
         view.add(EmaFactory.createElementEntry().uintValue(EmaRdm.ENAME_VIEW_TYPE, 1));
         view.add(EmaFactory.createElementEntry().array(EmaRdm.ENAME_VIEW_DATA, fields));
-        Stream stream = open(session.price("VIEWED").payload(view));
+        Stream stream = open(session.price(session.item(0, "VIEWED")).payload(view));
         boolean came = session.await(() -> stream.refreshes > 0 && stream.updates > 0);
         stream.close();
         line.with("fields", stream.fields);
@@ -143,7 +143,7 @@ final class ConsumerSteps {
     }
 
     private boolean snapshot() {
-        Stream stream = open(session.price("SNAPSHOT").interestAfterRefresh(false));
+        Stream stream = open(session.price(session.item(0, "SNAPSHOT")).interestAfterRefresh(false));
         boolean came = session.await(() -> stream.refreshes > 0);
         line.with("state", stream.state).with("fields", stream.fields.size());
         return came && stream.state.startsWith("Non-streaming") && stream.updates == 0 && stream.fields.size() > 2;
@@ -204,7 +204,7 @@ final class ConsumerSteps {
 
     /** Who started us kills the provider when it reads `ready`, and starts another one in its place. */
     private boolean reconnect() {
-        Stream stream = open(session.price("LASTING"));
+        Stream stream = open(session.price(session.item(0, "LASTING")));
         boolean ready = session.await(() -> stream.refreshes > 0);
         Line.event("ready").with("for", "reconnect").print();
         boolean lost = session.await(() -> stream.suspected);

@@ -20,7 +20,7 @@ final class EmaConsumer {
             "login", "dictionary", "items", "view", "snapshot", "post", "generic", "book", "big", "reconnect");
     private static final String USAGE = "EmaConsumer --server HOST:PORT [--transport tcp|tls|ws-rwf|ws-json|…]"
             + " [--compression none|zlib|lz4] [--service NAME] [--user NAME] [--dictionary FOLDER, else downloaded]"
-            + " [--truststore JKS --password TEXT] [--items N] [--updates N of each item] [--timeout SECONDS of a step]"
+            + " [--truststore JKS --password TEXT] [--items N] [--names FILE of items] [--updates N of each item] [--timeout SECONDS of a step]"
             + " STEP… of " + STEPS;
 
     /** Over JSON the library fails when its buffers are full, so that no more are asked for at once. */
@@ -36,7 +36,7 @@ final class EmaConsumer {
     public static void main(String[] arguments) {
         Options options = new Options(arguments, USAGE, Set.of(
                 "server", "transport", "compression", "service", "user", "dictionary", "truststore", "password",
-                "items", "updates", "timeout"));
+                "items", "names", "updates", "timeout"));
         if (!STEPS.containsAll(options.words())) {
             System.err.println("usage: " + USAGE);
             System.exit(2);
@@ -93,6 +93,10 @@ final class EmaConsumer {
 
     ReqMsg price(String name) {
         return request(EmaRdm.MMT_MARKET_PRICE, name);
+    }
+
+    String item(int number, String otherwise) {
+        return options.item(number, otherwise);
     }
 
     /** Handles what arrives until something is the case; false if the time is over before. */

@@ -40,7 +40,8 @@ import java.util.stream.IntStream;
 final class EtaConsumer extends EtaSession {
     private static final List<String> STEPS = List.of("batch", "reissue", "pause");
     private static final String USAGE = "EtaConsumer --server HOST:PORT --dictionary FOLDER [--transport …]"
-            + " [--compression none|zlib|lz4] [--truststore JKS --password TEXT] [--items N] [--updates N of each item] [--timeout SECONDS] STEP… of " + STEPS;
+            + " [--compression none|zlib|lz4] [--truststore JKS --password TEXT] [--items N] [--names FILE of items]"
+            + " [--updates N of each item] [--timeout SECONDS] STEP… of " + STEPS;
     /** Logins, directories and dictionaries have the ids before. */
     private static final int FIRST_STREAM = 10;
     /** Their names fit into a message that need not be fragmented. */
@@ -63,7 +64,8 @@ final class EtaConsumer extends EtaSession {
 
     public static void main(String[] arguments) throws IOException {
         Options options = new Options(arguments, USAGE, Set.of(
-                "server", "dictionary", "transport", "compression", "truststore", "password", "items", "updates", "timeout"));
+                "server", "dictionary", "transport", "compression", "truststore", "password", "items", "names",
+                "updates", "timeout"));
         if (!STEPS.containsAll(options.words())) {
             System.err.println("usage: " + USAGE);
             System.exit(2);
@@ -145,9 +147,9 @@ final class EtaConsumer extends EtaSession {
 
     private boolean reissue(Line line) throws IOException {
         int stream = next++;
-        submit(request(stream, "REISSUED"));
+        submit(request(stream, options.item(0, "REISSUED")));
         boolean came = await(() -> seen(stream).refreshes == 1);
-        submit(request(stream, "REISSUED"));
+        submit(request(stream, options.item(0, "REISSUED")));
         boolean again = await(() -> seen(stream).refreshes == 2);
         close(stream);
         line.with("refreshes", seen(stream).refreshes);
@@ -156,13 +158,13 @@ final class EtaConsumer extends EtaSession {
 
     private boolean pause(Line line) throws IOException {
         int stream = next++;
-        submit(request(stream, "PAUSED"));
+        submit(request(stream, options.item(0, "PAUSED")));
         boolean came = await(() -> seen(stream).refreshes == 1);
-        RequestMsg pause = request(stream, "PAUSED");
+        RequestMsg pause = request(stream, options.item(0, "PAUSED"));
         pause.applyPause();
         pause.applyNoRefresh();
         submit(pause);
-        submit(request(stream, "PAUSED"));
+        submit(request(stream, options.item(0, "PAUSED")));
         boolean again = await(() -> seen(stream).refreshes == 2);
         close(stream);
         line.with("refreshes", seen(stream).refreshes);
@@ -205,7 +207,7 @@ final class EtaConsumer extends EtaSession {
         array.encodeInit(iterator);
         Buffer name = CodecFactory.createBuffer();
         for (int number = 0; number < items; number++) {
-            name.data("BATCH" + number);
+            name.data(options.item(number, "BATCH" + number));
             CodecFactory.createArrayEntry().encode(iterator, name);
         }
         array.encodeComplete(iterator, true);

@@ -1,5 +1,9 @@
 package tapeline.interop;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -10,6 +14,7 @@ import java.util.Set;
 final class Options {
     private final Map<String, String> values = new HashMap<>();
     private final List<String> words = new ArrayList<>();
+    private final List<String> names = new ArrayList<>();
 
     Options(String[] arguments, String usage, Set<String> known) {
         for (int index = 0; index < arguments.length; index++) {
@@ -51,6 +56,21 @@ final class Options {
 
     int number(String name, int otherwise) {
         return values.containsKey(name) ? Integer.parseInt(values.get(name)) : otherwise;
+    }
+
+    /** An item to ask for: of a server that has items of its own, that of this number in the file `--names`. */
+    String item(int number, String otherwise) {
+        if (!has("names")) {
+            return otherwise;
+        }
+        if (names.isEmpty()) {
+            try {
+                names.addAll(Files.readAllLines(Path.of(text("names"))));
+            } catch (IOException failure) {
+                throw new UncheckedIOException(failure);
+            }
+        }
+        return names.get(number % names.size());
     }
 
     Transport transport() {

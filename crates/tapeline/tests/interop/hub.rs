@@ -1,0 +1,243 @@
+//! Clients that people have, unchanged, at a plant's hub.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use crate::column::{Column, Outcome, Scenario};
+use crate::consuming::{follow, note};
+use crate::program::{Place, Program, free_port};
+use crate::way::Way;
+
+/// One transport and compression of each kind: all of them have met Tapeline's provider already.
+const OF_EMA: [Way; 7] = [
+    Way::new("tcp", "none"),
+    Way::new("tcp", "lz4"),
+    Way::new("ws-rwf", "none"),
+    Way::new("ws-json", "none"),
+    Way::new("tls", "none"),
+    Way::new("tls-ws-rwf", "none"),
+    Way::new("tls-ws-json", "none"),
+];
+const OF_WEBSOCKET: [Way; 3] =
+    [Way::new("ws-json", "none"), Way::new("ws-json-v2", "none"), Way::new("tls-ws-json", "none")];
+/// The library asks for this one.
+const OF_LSEG_DATA: [Way; 1] = [Way::new("ws-json", "none")];
+
+const EMA: [Scenario; 9] = [
+    ("login", "login and directory"),
+    ("dictionary", "dictionary downloaded"),
+    ("batch", "batch in one message"),
+    ("reissue", "reissue"),
+    ("pause", "pause and resume"),
+    ("items", "items requested, refreshed, updated, closed; one unknown"),
+    ("view", "view"),
+    ("snapshot", "snapshot"),
+    ("reconnect", "plant killed and back"),
+];
+/// Those that ETA's consumer goes through.
+const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
+
+const WEBSOCKET: [Scenario; 10] = [
+    ("login", "login"),
+    ("directory", "directory"),
+    ("item", "an item by its domain's name, its number and without; without a service"),
+    ("batch", "batch, one item unknown"),
+    ("view", "view, and another one on the same stream"),
+    ("snapshot", "snapshot"),
+    ("ping", "ping and pong"),
+    ("post", "posts on and off stream, answered"),
+    ("errors", "garbage answered, and the connection goes on"),
+    ("logout", "logout"),
+];
+
+const LSEG_DATA: [Scenario; 7] = [
+    ("session_opens", "a deployed platform session"),
+    ("pricing", "pricing streams: image, updates, an item that nobody has"),
+    ("snapshot", "snapshots"),
+    ("data_frame", "`get_data`: a data frame"),
+    ("omm", "OMM stream"),
+    ("contribution", "contributions on and off stream, answered"),
+    ("reconnect", "plant killed and back"),
+];
+
+/// Stocks of the day, and messages a second: each stock has some every second, and no client is kept busy.
+const STOCKS: u32 = 100;
+const RATE: &str = "5k";
+const SECONDS: &str = "240s";
+
+/// LSEG's consumers in Java.
+pub(crate) fn ema() -> Column {
+    Column {
+        title: "EMA and ETA consumers, Tapeline hub",
+        scenarios: &EMA,
+        ways: &OF_EMA,
+        explained: |_, _| None,
+        session: |place, way| told(&EMA, at_a_hub(place, way, ema_consumers)),
+        cells: BTreeMap::new(),
+    }
+}
+
+/// The WebSocket protocol, by hand.
+pub(crate) fn websocket() -> Column {
+    Column {
+        title: "`websocket-client` (Python), Tapeline hub",
+        scenarios: &WEBSOCKET,
+        ways: &OF_WEBSOCKET,
+        explained: |_, _| None,
+        session: |place, way| told(&WEBSOCKET, at_a_hub(place, way, websocket_client)),
+        cells: BTreeMap::new(),
+    }
+}
+
+/// LSEG's library in Python.
+pub(crate) fn lseg_data() -> Column {
+    Column {
+        title: "`lseg-data` (Python), Tapeline hub",
+        scenarios: &LSEG_DATA,
+        ways: &OF_LSEG_DATA,
+        explained: |_, _| None,
+        session: |place, way| told(&LSEG_DATA, at_a_hub(place, way, lseg_data_client)),
+        cells: BTreeMap::new(),
+    }
+}
+
+type Seen = Vec<(&'static str, Outcome)>;
+
+/// A session that could not begin failed where it began.
+fn told(scenarios: &'static [Scenario], seen: Result<Seen, String>) -> Seen {
+    seen.unwrap_or_else(|why| vec![(scenarios[0].0, Outcome::Failed(why))])
+}
+
+/// A plant with a hub, which can be started again at the same address.
+struct Market<'a> {
+    place: &'a Place,
+    way: Way,
+    port: u16,
+    config: String,
+    day: &'a Day,
+}
+
+/// Starts a plant, and lets clients have it.
+fn at_a_hub(place: &Place, way: Way, clients: fn(&Market<'_>, Program, &mut Seen)) -> Result<Seen, String> {
+    let (port, day) = (free_port(), day(place));
+    let config = place.path(&format!("logs/hub-{port}.toml"));
+    let mut text = format!(
+        "[plant]\nring = \"interop-hub-{}-{port}\"\npublish = \"changes\"\n\n[[feed]]\nname = \"itch\"\n\
+         protocol = \"itch50-moldudp64\"\nstale_after = \"0s\"\nfile = \"{}\"\npace = \"recorded\"\n\n\
+         [hub]\nport = {port}\n",
+        std::process::id(),
+        day.file.display(),
+    );
+    if way.is_encrypted() {
+        let (cert, key) = (place.certificate("server.pem"), place.certificate("server.key"));
+        let _ = writeln!(text, "cert = \"{cert}\"\nkey = \"{key}\"");
+    }
+    std::fs::write(&config, text).unwrap();
+    let market = Market { place, way, port, config, day };
+    let mut seen = Vec::new();
+    clients(&market, market.open()?, &mut seen);
+    Ok(seen)
+}
+
+impl Market<'_> {
+    fn open(&self) -> Result<Program, String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.args(["plant", "--config", &self.config, "--format", "json"]);
+        let mut plant = self.place.start(command, "plant.log");
+        let ready = plant.event().ok_or_else(|| format!("the plant ended at once: {}", plant.last()))?;
+        match ready["hub"] == json!(format!("127.0.0.1:{}", self.port)) {
+            true => Ok(plant),
+            false => Err(format!("the hub's address in {ready}")),
+        }
+    }
+
+    fn python(&self, program: &str) -> Command {
+        let mut command = self.place.python(program);
+        command.args(["--server", &format!("localhost:{}", self.port), "--items", &self.day.busiest]);
+        command
+    }
+}
+
+fn ema_consumers(market: &Market<'_>, plant: Program, seen: &mut Seen) {
+    let Market { place, way, port, day, .. } = market;
+    let asks = |class: &str| {
+        let mut command = place.java_client(class, *way, *port);
+        // The last of a name counts.
+        command.args(["--items", &STOCKS.to_string(), "--names", day.names.to_str().unwrap()]);
+        command
+    };
+    let mut command = asks("EtaConsumer");
+    command.args(["--dictionary", &place.dictionary()]).args(OF_ETA);
+    let mut eta = place.start(command, "EtaConsumer.log");
+    while let Some(event) = eta.event() {
+        note(&EMA, seen, &event);
+    }
+    let mut command = asks("EmaConsumer");
+    let steps = EMA.iter().map(|(name, _)| *name).filter(|name| !OF_ETA.contains(name));
+    command.args(["--service", "TAPELINE"]).args(steps);
+    let ema = place.start(command, "EmaConsumer.log");
+    follow(&EMA, ema, plant, &|| market.open(), seen);
+}
+
+fn websocket_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
+    let mut command = market.python("websocket_client");
+    command.args(["--protocol", market.way.sub_protocol().unwrap()]);
+    if market.way.is_encrypted() {
+        command.args(["--ca", &market.place.certificate("ca.pem")]);
+    }
+    command.args(WEBSOCKET.map(|(name, _)| name));
+    let client = market.place.start(command, "websocket_client.log");
+    follow(&WEBSOCKET, client, plant, &|| market.open(), seen);
+}
+
+fn lseg_data_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
+    let mut command = market.python("lseg_data_client");
+    command.args(LSEG_DATA.map(|(name, _)| name));
+    let client = market.place.start(command, "lseg_data_client.log");
+    follow(&LSEG_DATA, client, plant, &|| market.open(), seen);
+}
+
+/// What the plants' feed is.
+struct Day {
+    file: PathBuf,
+    /// A file with the names of the stocks, the busiest first.
+    names: PathBuf,
+    /// Some of them, as an argument.
+    busiest: String,
+}
+
+/// A day of a simulated exchange, made once.
+fn day(place: &Place) -> &'static Day {
+    static DAY: OnceLock<Day> = OnceLock::new();
+    DAY.get_or_init(|| {
+        let file = place.logs().join("day.itch");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.args(["feed", "simulate", "--symbols", &STOCKS.to_string(), "--rate", RATE]);
+        command.args(["--duration", SECONDS, "--write"]).arg(&file);
+        assert!(command.output().unwrap().status.success(), "{command:?}");
+        let names = stocks(&std::fs::read(&file).unwrap());
+        assert_eq!(names.len(), STOCKS as usize);
+        let list = place.logs().join("stocks");
+        std::fs::write(&list, names.join("\n")).unwrap();
+        Day { file, names: list, busiest: names[..3].join(",") }
+    })
+}
+
+/// The stocks of a file of ITCH messages, each behind its length: a directory message, `R`, has the name from its twelfth
+/// byte on, eight bytes long (NASDAQ TotalView-ITCH 5.0, section 1.2.1).
+fn stocks(mut file: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    while let Some((length, rest)) = file.split_first_chunk::<2>() {
+        let (message, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+        if message[0] == b'R' {
+            names.push(String::from_utf8_lossy(&message[11..19]).trim_end().to_owned());
+        }
+        file = rest;
+    }
+    names
+}
