@@ -191,6 +191,15 @@ impl Acceptor {
         matches!(self.peer.login, Login::Open(_))
     }
 
+    /// The stream of the provider's login, on which it takes what is about no item of its; `None` until it is logged in.
+    #[must_use]
+    pub fn login_stream(&self) -> Option<i32> {
+        match self.peer.login {
+            Login::Open(stream_id) => Some(stream_id),
+            _ => None,
+        }
+    }
+
     /// The provider's services.
     #[must_use]
     pub fn directory(&self) -> &Directory {

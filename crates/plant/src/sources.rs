@@ -1,0 +1,415 @@
+//! The plant's sources that speak OMM: what they publish enters the plant's one sequence, as feeds do.
+//!
+//! Non-interactive (NI) providers connect to the plant and publish; the plant logs in to interactive providers and opens an
+//! item when somebody wants it ([`Demand::Open`]). What either says of an item becomes a tick: the message as it came, but
+//! with stream id 0 and, in its key, the plant's number of the service. What is not market data comes back as
+//! an [`Answer`]: receipts, streams that are one client's alone, word that there is no such item.
+//!
+//! What is said of a service is a tick of [`Kind::Status`](crate::tick::Kind::Status) of item 0 with the service's number: an
+//! RWF update of domain SOURCE with one entry, of the parts that changed. A service is down until a source is up.
+//!
+//! | what | the items | the service |
+//! |---|---|---|
+//! | the source goes, another is there | suspect, then images of the other's | goes on, as the other has it |
+//! | the source goes, there is no other | suspect | down |
+//! | a source comes (back) | images | up |
+//! | an item's message is longer than the ring takes | that one is suspect until its next image | – |
+//!
+//! A [`Sources`] is a machine without I/O: messages, time and room go in, messages go out through [`Outlets`], ticks through the
+//! [`Sequencer`], and what is to be done besides is taken as data: [`Wish`], [`Note`], [`Answer`]. Everything has a limit
+//! ([`Settings`]). Whatever a source sends, nobody waits for it, and it harms no other.
+
+mod demanded;
+mod note;
+mod outlets;
+mod passing;
+mod posts;
+mod private;
+mod published;
+mod requested;
+mod services;
+mod settings;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tapeline_measure::Nanos;
+use tapeline_omm::role::acceptor::Acceptor;
+use tapeline_omm::role::consumer::{Consumer, Handle};
+use tapeline_omm::role::{Outbox, Over};
+
+use crate::demand::{Answer, Demand};
+use crate::publish::Refused;
+use crate::{Publish, Sequencer, Time};
+use posts::Awaited;
+use private::Private;
+use published::Publishing;
+use requested::Requests;
+use services::Service;
+
+pub use note::{Counters, Note, Wish};
+pub use outlets::{LinkId, Nowhere, Outlets};
+pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
+
+/// Notes that wait to be taken at most; later ones are left out.
+const MOST_NOTES: usize = 1_000;
+/// Messages that cannot be read until a source is cut: a good one sends none.
+const MOST_MALFORMED: u64 = 1_000;
+
+/// All sources of a plant. See the [module](self).
+#[derive(Debug)]
+pub struct Sources {
+    links: BTreeMap<LinkId, Link>,
+    next_link: u32,
+    desk: Desk,
+}
+
+/// What all sources share.
+#[derive(Debug)]
+struct Desk {
+    settings: Settings,
+    services: Vec<Service>,
+    requests: Requests,
+    private: Private,
+    awaited: Awaited,
+    answers: VecDeque<Answer>,
+    wishes: VecDeque<Wish>,
+    notes: VecDeque<Note>,
+    /// Items that are open where they are no longer wanted.
+    to_close: Vec<(LinkId, Handle)>,
+    counters: Counters,
+    now: Nanos,
+}
+
+/// A connection, or what is to have one.
+#[derive(Debug)]
+struct Link {
+    role: Role,
+    state: LinkState,
+    /// When it is to have its turn.
+    due: Option<Nanos>,
+}
+
+#[derive(Debug)]
+enum Role {
+    Provider(Box<Consumer>),
+    Publisher(Box<Acceptor>),
+}
+
+/// What is kept of a source beside its role.
+#[derive(Debug)]
+struct LinkState {
+    id: LinkId,
+    /// Who it is, where something is said of it.
+    name: String,
+    /// What it says of its services is not as it was.
+    has_news: bool,
+    /// A provider that has refused the login: when to try again.
+    again: Option<Nanos>,
+    publishing: Publishing,
+}
+
+impl LinkState {
+    fn new(id: LinkId, name: String) -> Self {
+        Self { id, name, has_news: false, again: None, publishing: Publishing::default() }
+    }
+}
+
+/// A source, while something of its is looked at.
+struct Taking<'a, P, T> {
+    desk: &'a mut Desk,
+    link: &'a mut LinkState,
+    to: &'a mut Sequencer<P>,
+    time: &'a T,
+    /// After a refusal nothing more is taken.
+    refused: Result<(), Refused>,
+}
+
+impl Sources {
+    /// Nobody is connected, every service is down.
+    ///
+    /// # Errors
+    /// A login that no message can hold.
+    pub fn new(settings: Settings) -> Result<Self, tapeline_omm::Refused> {
+        let mut links = BTreeMap::new();
+        for (provider, number) in settings.providers.iter().zip(0..) {
+            let consumer = Consumer::new(provider.consumer.clone(), &provider.login())?;
+            let state = LinkState::new(LinkId(number), provider.name.clone());
+            let role = Role::Provider(Box::new(consumer));
+            links.insert(LinkId(number), Link { role, state, due: Some(Nanos(0)) });
+        }
+        let services = settings.services.iter().map(|service| Service::new(service, &settings)).collect();
+        let next_link = links.len() as u32;
+        let desk = Desk {
+            requests: Requests::new(settings.max_items),
+            private: Private::default(),
+            awaited: Awaited::default(),
+            settings,
+            services,
+            answers: VecDeque::new(),
+            wishes: VecDeque::new(),
+            notes: VecDeque::new(),
+            to_close: Vec::new(),
+            counters: Counters::default(),
+            now: Nanos(0),
+        };
+        Ok(Self { links, next_link, desk })
+    }
+
+    /// Says of each service that it is there, and down. To be called once, before all else.
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    pub fn begin<P: Publish>(&mut self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
+        self.desk.now = time.now();
+        (0..self.desk.services.len()).try_for_each(|service| self.desk.tell_service(service, None, to, time))
+    }
+
+    /// A non-interactive provider has connected.
+    pub fn open(&mut self, now: Nanos) -> LinkId {
+        let id = LinkId(self.next_link);
+        // So many connections are more than a process lives for.
+        self.next_link = self.next_link.saturating_add(1);
+        let acceptor = Acceptor::new(self.desk.settings.publishers.clone(), now);
+        let state = LinkState::new(id, format!("publisher {}", id.0));
+        self.links.insert(id, Link { role: Role::Publisher(Box::new(acceptor)), state, due: Some(now) });
+        id
+    }
+
+    /// The connection to an interactive provider is there.
+    pub fn connected(&mut self, now: Nanos, link: LinkId, out: &mut dyn Outbox) {
+        self.desk.now = now;
+        if let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&link) {
+            consumer.connected(now, out);
+            *due = Some(now);
+        }
+    }
+
+    /// Takes one message of a source's.
+    ///
+    /// # Errors
+    /// [`Refused::Stopping`]: the plant is to end. What is too long for the ring is not an error.
+    pub fn message<P: Publish>(
+        &mut self,
+        now: Nanos,
+        link: LinkId,
+        message: &[u8],
+        out: &mut dyn Outbox,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        self.step(now, link, Some(message), out, to, time)
+    }
+
+    /// A connection, which had none, has room again.
+    pub fn room(&mut self, link: LinkId) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.due = Some(self.desk.now);
+        }
+    }
+
+    /// A connection is over, or could not be had.
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    pub fn closed<P: Publish>(
+        &mut self,
+        now: Nanos,
+        link: LinkId,
+        why: &str,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        self.desk.now = now;
+        let Some(there) = self.links.get_mut(&link) else { return Ok(()) };
+        there.due = Some(now);
+        let was_ready = match &mut there.role {
+            Role::Publisher(_) => return self.publisher_gone(link, why, to, time),
+            Role::Provider(consumer) => {
+                let was_ready = consumer.is_ready();
+                let mut taking = Taking {
+                    desk: &mut self.desk,
+                    link: &mut there.state,
+                    to: &mut *to,
+                    time,
+                    refused: Ok(()),
+                };
+                consumer.disconnected(now, &mut taking);
+                taking.refused?;
+                was_ready
+            }
+        };
+        if was_ready {
+            self.desk.note(Note::Gone { source: there.state.name.clone(), why: why.to_owned() });
+        }
+        self.review(link, to, time)
+    }
+
+    /// Does what somebody wants of the sources.
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    pub fn demand<P: Publish>(
+        &mut self,
+        now: Nanos,
+        demand: Demand,
+        outlets: &mut impl Outlets,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        self.desk.now = now;
+        self.meet(demand, outlets, to, time)
+    }
+
+    /// Does what is due, and sends what is to be sent. To be called after messages and demands, and again at the time that
+    /// comes back.
+    ///
+    /// # Errors
+    /// As [`message`](Self::message).
+    pub fn turn<P: Publish>(
+        &mut self,
+        now: Nanos,
+        outlets: &mut impl Outlets,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<Option<Nanos>, Refused> {
+        self.desk.now = now;
+        self.desk.refuse_late_posts();
+        self.desk.end_private();
+        for (link, handle) in std::mem::take(&mut self.desk.to_close) {
+            self.close_at(link, handle);
+        }
+        let due: Vec<LinkId> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.due.is_some_and(|due| due <= now))
+            .map(|(id, _)| *id)
+            .collect();
+        let mut done = Ok(());
+        for link in due {
+            outlets.with(link, &mut |out| {
+                if done.is_ok() {
+                    done = self.step(now, link, None, out, to, time);
+                }
+            });
+        }
+        done?;
+        let posts = self.desk.awaited.due();
+        Ok(self.links.values().filter_map(|link| link.due).chain(posts).min())
+    }
+
+    /// What is to be done with connections. To be asked until there is nothing, after every call.
+    pub fn next_wish(&mut self) -> Option<Wish> {
+        self.desk.wishes.pop_front()
+    }
+
+    /// An answer to whoever demanded. To be asked until there is none, or no room for it.
+    pub fn next_answer(&mut self) -> Option<Answer> {
+        self.desk.answers.pop_front()
+    }
+
+    /// Something to write down. To be asked until there is nothing.
+    pub fn next_note(&mut self) -> Option<Note> {
+        self.desk.notes.pop_front()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.desk.counters
+    }
+
+    /// Services, each with whether a source is up.
+    pub fn services(&self) -> impl ExactSizeIterator<Item = (&str, bool)> {
+        self.desk.services.iter().map(|service| (service.name(), service.is_up()))
+    }
+
+    /// Items of interactive providers that are open.
+    #[must_use]
+    pub fn open_items(&self) -> usize {
+        self.desk.requests.len()
+    }
+
+    /// A source has its turn: a message of its, or what is due.
+    fn step<P: Publish>(
+        &mut self,
+        now: Nanos,
+        id: LinkId,
+        message: Option<&[u8]>,
+        out: &mut dyn Outbox,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        self.desk.now = now;
+        let Some(Link { role, state, due }) = self.links.get_mut(&id) else { return Ok(()) };
+        let mut taking = Taking { desk: &mut self.desk, link: state, to: &mut *to, time, refused: Ok(()) };
+        let mut over: Option<String> = None;
+        match role {
+            Role::Publisher(acceptor) => {
+                let done = match message {
+                    Some(message) => {
+                        // What was sent is sent; what is owed, with the next turn.
+                        *due = Some(now);
+                        acceptor.message(now, message, out, &mut taking)
+                    }
+                    None => acceptor.tick(now, out, &mut taking).map(|next| *due = next),
+                };
+                over = done.err().map(|over: Over| over.to_string());
+                if acceptor.counters().malformed >= MOST_MALFORMED {
+                    over = Some(format!("{MOST_MALFORMED} of its messages could not be read"));
+                }
+            }
+            Role::Provider(consumer) => match message {
+                Some(message) => {
+                    consumer.message(now, message, out, &mut taking);
+                    *due = Some(now);
+                }
+                None => *due = consumer.tick(now, out, &mut taking),
+            },
+        }
+        taking.refused?;
+        if let Some(again) = state.again {
+            *due = Some(due.map_or(again, |due| due.min(again)));
+        }
+        if let Some(why) = over {
+            self.desk.wishes.push_back(Wish::Disconnect { link: id });
+            return self.publisher_gone(id, &why, to, time);
+        }
+        if state.has_news {
+            self.review(id, to, time)?;
+        }
+        self.log_in_again(id, now)
+    }
+
+    /// A provider that had refused the plant is tried anew, when it is time.
+    fn log_in_again(&mut self, id: LinkId, now: Nanos) -> Result<(), Refused> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        if link.state.again.is_none_or(|again| again > now) {
+            return Ok(());
+        }
+        link.state.again = None;
+        let Some(settings) = self.desk.settings.providers.get(id.0 as usize) else { return Ok(()) };
+        // It could be written before.
+        let Ok(consumer) = Consumer::new(settings.consumer.clone(), &settings.login()) else { return Ok(()) };
+        (link.role, link.due) = (Role::Provider(Box::new(consumer)), Some(now));
+        self.open_again(id);
+        Ok(())
+    }
+}
+
+impl Desk {
+    fn note(&mut self, note: Note) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push_back(note);
+        }
+    }
+
+    /// An answer that there is not more of than of what it answers.
+    fn answer(&mut self, answer: Answer) {
+        self.answers.push_back(answer);
+    }
+
+    /// Whether one more answer may wait that a source can send any number of.
+    fn has_room_to_answer(&self) -> bool {
+        self.answers.len() < self.settings.max_answers
+    }
+}

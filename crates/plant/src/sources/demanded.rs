@@ -1,0 +1,361 @@
+//! What is wanted of the sources, done.
+
+use tapeline_omm::domain::{RequestPayload, ServiceEntry};
+use tapeline_omm::role::consumer::{ItemRequest, Reissue, ServiceName, Target};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    DataType, Domain, GenericHeader, Header, Key, MessageView, NakCode, PostHeader, Priority, RequestHeader,
+    StateCode, StreamState, flags,
+};
+use tapeline_omm::{Refused as Unwritten, State};
+
+use super::passing::{Passed, closed, suspect};
+use super::private::{Opened, Private};
+use super::services::{Service, UNKNOWN};
+use super::{Link, LinkId, Outlets, Posts, Role, Sources};
+use crate::demand::{Answer, Demand, ItemName, Ticket};
+use crate::publish::Refused;
+use crate::{ItemId, Publish, Sequencer, Time};
+
+/// Names have so many bytes at most.
+const MOST_NAME: usize = 255;
+
+impl Sources {
+    /// Does what is wanted.
+    pub(super) fn meet<P: Publish>(
+        &mut self,
+        demand: Demand,
+        outlets: &mut impl Outlets,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        match demand {
+            Demand::Open { item, priority } => self.open_item(item, priority),
+            Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
+            Demand::Refresh { item } => self.want_otherwise(&item, None, true),
+            Demand::Close { item } => self.want_no_more(&item),
+            Demand::OpenPrivate { ticket, request } => self.open_private(ticket, &request),
+            Demand::Private { ticket, message } => self.send_private(ticket, &message, outlets),
+            Demand::ClosePrivate { ticket } => {
+                if let Some(opened) = self.desk.private.remove(ticket) {
+                    self.close_at(opened.link, opened.handle);
+                }
+            }
+            Demand::Post { ticket, service, item, message } => {
+                return self.post((service, ticket, item.as_ref()), &message, outlets, to, time);
+            }
+            Demand::Generic { item, message } => {
+                let number = to.items().find(item.service, &item.name);
+                self.generic(&item, number, &message, outlets);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_item(&mut self, item: ItemName, priority: Priority) {
+        let place = self.desk.service(item.service);
+        let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
+        let refusal = match service {
+            None => closed(StreamState::CLOSED, UNKNOWN, "There is no such service"),
+            // What they publish is on the ring already, or nobody can be asked for it.
+            Some((_, service)) if service.is_published() => suspect("Nobody has published this item yet"),
+            _ if item.name.is_empty() || item.name.len() > MOST_NAME => {
+                closed(StreamState::CLOSED, StateCode::USAGE_ERROR, "An item's name has 1 to 255 bytes")
+            }
+            Some((place, _)) => return self.want(place, item, priority),
+        };
+        let message = Passed::status(item.domain, refusal).bytes();
+        self.desk.answer(Answer::Status { item, message });
+    }
+
+    /// Whom to ask for something of a service: who has the item, or whoever is up.
+    fn source_of(&self, service: usize, item: Option<&ItemName>) -> Option<LinkId> {
+        let known = self.desk.services.get(service)?;
+        let of_item = item.and_then(|item| self.desk.requests.find(item)).map(|wanted| wanted.from);
+        of_item.filter(|link| known.is_source_up(*link)).or(known.active)
+    }
+
+    fn open_private(&mut self, ticket: Ticket, request: &[u8]) {
+        let read = MessageView::parse(request).and_then(|message| {
+            let Header::Request(header) = message.header()? else { return Ok(None) };
+            Ok(Some((header, RequestPayload::read(&message)?)))
+        });
+        let Ok(Some((header, payload))) = read else {
+            let state = closed(StreamState::CLOSED, StateCode::USAGE_ERROR, "The request cannot be read");
+            return self.desk.refuse_private(ticket, Domain::MARKET_PRICE, state);
+        };
+        if let Err(state) = self.ask_for_private(ticket, &header, &payload) {
+            self.desk.refuse_private(ticket, header.domain, state);
+        }
+    }
+
+    fn ask_for_private(
+        &mut self,
+        ticket: Ticket,
+        header: &RequestHeader<'_>,
+        payload: &RequestPayload<'_>,
+    ) -> Result<(), State<'static>> {
+        let place = header.key.service_id.and_then(|id| self.desk.service(id));
+        let place = place.ok_or(closed(StreamState::CLOSED, UNKNOWN, "There is no such service"))?;
+        if self.desk.private.len() >= self.desk.settings.max_private {
+            let text = "Too many streams are open that are one client's alone";
+            return Err(closed(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, text));
+        }
+        if self.desk.services.get(place).is_some_and(Service::is_published) {
+            let text = "The source of this service cannot be asked for anything";
+            return Err(closed(StreamState::CLOSED, StateCode::NOT_FOUND, text));
+        }
+        let down = closed(StreamState::CLOSED_RECOVER, StateCode::NONE, "The service is down");
+        let link = self.source_of(place, None).ok_or(down)?;
+        let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&link) else {
+            return Err(down);
+        };
+        let Some(service) = self.desk.services.get(place) else { return Err(down) };
+        let request = ItemRequest {
+            domain: header.domain,
+            name_type: header.key.name_type,
+            qos: header.qos,
+            worst_qos: header.worst_qos,
+            view: payload.view,
+            is_streaming: header.flags.has(flags::request::STREAMING),
+            is_private: true,
+            key_in_updates: header.flags.has(flags::request::MSG_KEY_IN_UPDATES),
+            filter: header.key.filter,
+            identifier: header.key.identifier,
+            attributes: header.key.attributes,
+            data_streams: payload.data_streams,
+            closure: Private::number(ticket),
+            ..ItemRequest::new(ServiceName::Name(service.name()), header.key.name.unwrap_or_default())
+        };
+        let text = "The source takes no more requests, or none as long as this";
+        let refused = closed(StreamState::CLOSED, StateCode::NO_RESOURCES, text);
+        let handle = consumer.open(&request).map_err(|_| refused)?;
+        *due = Some(self.desk.now);
+        let opened = Opened { service: service.id(), domain: header.domain, link, handle };
+        self.desk.private.insert(ticket, opened);
+        Ok(())
+    }
+
+    /// A client's message on its own stream.
+    fn send_private(&mut self, ticket: Ticket, message: &[u8], outlets: &mut impl Outlets) {
+        let Some(opened) = self.desk.private.find(ticket) else { return };
+        let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&opened.link) else {
+            return;
+        };
+        let Ok(message) = MessageView::parse(message) else { return };
+        let Ok(header) = message.header() else { return };
+        let target = Target::Item(opened.handle);
+        match header {
+            Header::Request(request) => {
+                let Ok(payload) = RequestPayload::read(&message) else { return };
+                let reissue = Reissue {
+                    priority: request.priority,
+                    view: Some(payload.view),
+                    is_paused: Some(request.flags.has(flags::request::PAUSE)),
+                    wants_image: !request.flags.has(flags::request::NO_REFRESH),
+                };
+                consumer.reissue(opened.handle, &reissue);
+                *due = Some(self.desk.now);
+            }
+            Header::Generic(generic) => outlets.with(opened.link, &mut |out| {
+                // Such messages have no receipt: one without room is lost, as on any connection.
+                let _ = consumer.generic(out, target, &generic, message.payload());
+            }),
+            Header::Post(post) => {
+                let mut went = false;
+                outlets.with(opened.link, &mut |out| {
+                    went = consumer.post(out, target, &post, message.payload()) == Ok(Sent::Queued);
+                });
+                if !went && let Some(nak) = nak_of(&post, "The source takes no post now") {
+                    self.desk.answer(Answer::Private { ticket, message: nak });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A client's generic message on the stream of an item.
+    fn generic(
+        &mut self,
+        item: &ItemName,
+        number: Option<ItemId>,
+        message: &[u8],
+        outlets: &mut impl Outlets,
+    ) {
+        let Ok(view) = MessageView::parse(message) else { return };
+        let Ok(Header::Generic(header)) = view.header() else { return };
+        let Some(place) = self.desk.service(item.service) else { return };
+        let Some(link) = self.source_of(place, Some(item)) else { return };
+        let handle = self.desk.requests.find(item).and_then(|wanted| wanted.handle(link));
+        let Some(link_entry) = self.links.get_mut(&link) else { return };
+        let payload = view.payload();
+        // Without a receipt there is nothing to say where it finds no room.
+        match &mut link_entry.role {
+            Role::Provider(consumer) => {
+                let Some(handle) = handle else { return };
+                let header = GenericHeader { key: None, ..header };
+                outlets.with(link, &mut |out| {
+                    let _ = consumer.generic(out, Target::Item(handle), &header, payload);
+                });
+            }
+            Role::Publisher(acceptor) => {
+                let stream =
+                    number.and_then(|number| link_entry.state.publishing.stream(item.domain, number));
+                let Some(stream_id) = stream else { return };
+                let header = GenericHeader { stream_id, domain: item.domain, key: None, ..header };
+                outlets.with(link, &mut |out| {
+                    let _ = acceptor.generic(out, &header, &mut |room| copy(payload, room));
+                });
+            }
+        }
+    }
+
+    /// A client posts.
+    fn post<P: Publish>(
+        &mut self,
+        (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
+        message: &[u8],
+        outlets: &mut impl Outlets,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Ok(view) = MessageView::parse(message) else { return Ok(()) };
+        let Ok(Header::Post(header)) = view.header() else { return Ok(()) };
+        let Some(place) = self.desk.service(service) else {
+            let text = "There is no such service";
+            self.desk.refuse_post(ticket, &header, NakCode::SOURCE_UNKNOWN, text);
+            return Ok(());
+        };
+        match self.desk.services.get(place).map(Service::posts).unwrap_or_default() {
+            Posts::Refuse => {
+                let text = "This service takes no posts";
+                self.desk.refuse_post(ticket, &header, NakCode::DENIED_BY_SRC, text);
+            }
+            Posts::Reflect => {
+                let post = Post { place, ticket, item, header: &header, view: &view };
+                return self.reflect(&post, to, time);
+            }
+            Posts::Forward => {
+                let post = Post { place, ticket, item, header: &header, view: &view };
+                let number = item.and_then(|item| to.items().find(service, &item.name));
+                if let Err((code, text)) = self.forward(&post, number, outlets) {
+                    self.desk.refuse_post(ticket, &header, code, text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a post on to whoever has its item, or its service.
+    fn forward(
+        &mut self,
+        post: &Post<'_>,
+        number: Option<ItemId>,
+        outlets: &mut impl Outlets,
+    ) -> Result<(), (NakCode, &'static str)> {
+        let Post { place, ticket, item, header, view } = *post;
+        let down = (NakCode::SOURCE_DOWN, "No source of this service is up");
+        if header.part.is_some() || !header.flags.has(flags::post::POST_COMPLETE) {
+            return Err((NakCode::INVALID_CONTENT, "Posts in several parts are not taken"));
+        }
+        if ticket.is_some() && self.desk.awaited.len() >= self.desk.settings.max_posts {
+            return Err((NakCode::NO_RESOURCES, "Too many posts wait for their receipt"));
+        }
+        let id = self.source_of(place, item).ok_or(down)?;
+        let wanted = item.and_then(|item| self.desk.requests.find(item));
+        let handle = wanted.and_then(|wanted| wanted.handle(id));
+        let theirs = self.desk.services.get(place).and_then(|service| {
+            let link = self.links.get(&id)?;
+            link.directory().named(service.name()).map(|entry: &ServiceEntry| entry.id)
+        });
+        let link = self.links.get_mut(&id).ok_or(down)?;
+        let theirs = theirs.ok_or(down)?;
+        let mut sent = PostHeader { key: header.key, ..*header };
+        sent.key = match (header.key, item) {
+            (Some(key), _) => Some(Key { service_id: key.service_id.map(|_| theirs), ..key }),
+            (None, Some(item)) => Some(Key::item(theirs, item.name.as_bytes())),
+            (None, None) => None,
+        };
+        if let Some(item) = item {
+            sent.domain = item.domain;
+        }
+        let due = super::posts::due(self.desk.now, self.desk.settings.post_timeout_ms);
+        let added = ticket.map(|ticket| self.desk.awaited.add(ticket, header, due));
+        sent.post_id = added.or(header.post_id);
+        if ticket.is_some() {
+            sent.flags |= flags::post::ACK;
+        } else {
+            sent.flags.0 &= !flags::post::ACK.0;
+        }
+        let payload = posted(view, theirs);
+        let write = |room: &mut [u8]| copy(&payload, room);
+        let mut outcome = Ok(Sent::NotOpen);
+        match &mut link.role {
+            Role::Provider(consumer) => {
+                let target = handle.filter(|handle| consumer.has_image(*handle));
+                let target = target.map_or(Target::Login, Target::Item);
+                outlets.with(id, &mut |out: &mut dyn Outbox| {
+                    outcome = consumer.post(out, target, &sent, &payload);
+                });
+            }
+            Role::Publisher(acceptor) => {
+                let domain = sent.domain;
+                let stream = number.and_then(|number| link.state.publishing.stream(domain, number));
+                sent.stream_id = stream.or(acceptor.login_stream()).ok_or(down)?;
+                outlets.with(id, &mut |out: &mut dyn Outbox| {
+                    outcome = acceptor.post(out, &sent, &mut |room| write(room));
+                });
+            }
+        }
+        let refusal = match outcome {
+            Ok(Sent::Queued) => {
+                self.desk.counters.posts += 1;
+                link.due = Some(self.desk.now);
+                return Ok(());
+            }
+            Ok(Sent::Full) => (NakCode::NO_RESOURCES, "The source has no room for a post now"),
+            Ok(Sent::NotOpen) => (NakCode::DENIED_BY_SRC, "The source takes no posts"),
+            Ok(Sent::TooLong) | Err(_) => (NakCode::INVALID_CONTENT, "The post is too long for the source"),
+        };
+        if let Some(id) = added {
+            self.desk.awaited.forget(id);
+        }
+        Err(refusal)
+    }
+}
+
+/// A post of a client's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Post<'a> {
+    /// Of its service.
+    pub(super) place: usize,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) item: Option<&'a ItemName>,
+    pub(super) header: &'a PostHeader<'a>,
+    pub(super) view: &'a MessageView<'a>,
+}
+
+/// What a post holds, in which the message of an item names the source's number of the service.
+fn posted(view: &MessageView<'_>, theirs: u16) -> Box<[u8]> {
+    if view.container() == DataType::MSG
+        && let Ok(inner) = MessageView::parse(view.payload())
+        && let Ok(header) = inner.header()
+    {
+        return Passed::new(header, &inner).of_service(theirs).bytes();
+    }
+    view.payload().into()
+}
+
+fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Unwritten> {
+    room.get_mut(..payload.len()).ok_or(Unwritten::Full)?.copy_from_slice(payload);
+    Ok(payload.len())
+}
+
+/// The receipt of a post that did not go out, where one is wanted.
+fn nak_of(post: &PostHeader<'_>, text: &str) -> Option<Box<[u8]>> {
+    use tapeline_omm::domain::post::{Nak, ack, wants_ack};
+    let nak = Nak { code: NakCode::NO_RESOURCES, text: text.as_bytes() };
+    let receipt = ack(&PostHeader { stream_id: 0, ..*post }, Some(nak));
+    let passed = Passed { header: receipt.into(), payload: &[], header_len: 64 + text.len() };
+    wants_ack(post).then(|| passed.bytes())
+}

@@ -1,0 +1,252 @@
+//! Messages of sources become ticks.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::{ServiceEntry, directory};
+use tapeline_omm::rwf::{DataState, Domain, Header, Key, PostUserInfo, StateCode, StatusHeader, StreamState};
+
+use super::{Desk, Note, Taking};
+use crate::publish::Refused;
+use crate::tick::{Flags, Kind};
+use crate::{ItemId, Origin, Publish, Sequencer, Stamps, State as Standing, Time};
+
+/// What a header may become longer by: the plant's number of a service takes two bytes where the source's took one, and
+/// user information of a post nine.
+const GROWTH: usize = 32;
+/// Bytes of a directory's entry at most.
+const MOST_DIRECTORY: usize = 66_000;
+
+/// A message, read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passed<'a> {
+    pub(super) header: Header<'a>,
+    pub(super) payload: &'a [u8],
+    /// Bytes of the header as it came.
+    pub(super) header_len: usize,
+}
+
+/// The item that it is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) service: usize,
+    pub(super) item: ItemId,
+    pub(super) name: &'a str,
+    pub(super) is_suspect: bool,
+}
+
+impl<'a> Passed<'a> {
+    pub(super) fn new(header: Header<'a>, message: &tapeline_omm::rwf::MessageView<'a>) -> Self {
+        Self { header, payload: message.payload(), header_len: message.header_len() }
+    }
+
+    /// A status of the plant's own.
+    pub(super) fn status(domain: Domain, state: State<'a>) -> Self {
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(domain, 0) };
+        Self { header: header.into(), payload: &[], header_len: 64 + state.text.len() }
+    }
+
+    /// Bytes that it takes at most.
+    pub(super) const fn most(&self) -> usize {
+        self.header_len + GROWTH + self.payload.len()
+    }
+
+    /// With stream id 0, and the plant's number of the service where its key names one.
+    pub(super) fn of_service(mut self, service: u16) -> Self {
+        match &mut self.header {
+            Header::Refresh(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            Header::Update(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            Header::Status(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            Header::Generic(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            Header::Ack(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            Header::Post(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            _ => {}
+        }
+        self
+    }
+
+    /// As posted by somebody.
+    pub(super) fn posted_by(mut self, user: PostUserInfo) -> Self {
+        match &mut self.header {
+            Header::Refresh(header) => header.post_user_info = Some(user),
+            Header::Update(header) => header.post_user_info = Some(user),
+            Header::Status(header) => header.post_user_info = Some(user),
+            _ => {}
+        }
+        self
+    }
+
+    /// Writes it to the front of `room`, which has [`most`](Self::most) bytes; returns its length. What was read can be
+    /// written, and nothing is where that fails all the same.
+    fn write(&self, room: &mut [u8]) -> usize {
+        let written = self.header.encode_with(room, |room| {
+            let place = room.get_mut(..self.payload.len()).ok_or(tapeline_omm::Refused::Full)?;
+            place.copy_from_slice(self.payload);
+            Ok(self.payload.len())
+        });
+        written.unwrap_or(0)
+    }
+
+    /// As bytes.
+    pub(super) fn bytes(&self) -> Box<[u8]> {
+        let mut room = vec![0; self.most()];
+        let len = self.write(&mut room);
+        room.truncate(len);
+        room.into()
+    }
+}
+
+fn own(key: Option<Key<'_>>, service: u16) -> Option<Key<'_>> {
+    key.map(|key| Key { service_id: key.service_id.map(|_| service), ..key })
+}
+
+/// Open, and not to be believed.
+pub(super) const fn suspect(text: &str) -> State<'_> {
+    State {
+        stream: StreamState::OPEN,
+        data: DataState::SUSPECT,
+        code: StateCode::NONE,
+        text: text.as_bytes(),
+    }
+}
+
+/// Over; `CLOSED_RECOVER` where asking again may help.
+pub(super) const fn closed(stream: StreamState, code: StateCode, text: &str) -> State<'_> {
+    State { stream, data: DataState::SUSPECT, code, text: text.as_bytes() }
+}
+
+impl Desk {
+    /// Publishes a message of an item. Whether it went out: one that is longer than the ring takes does not, and makes its
+    /// item suspect.
+    pub(super) fn pass<P: Publish>(
+        &mut self,
+        about: &About<'_>,
+        passed: &Passed<'_>,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<bool, Refused> {
+        match self.tick(about, passed, to, time) {
+            Ok(()) => Ok(true),
+            Err(Refused::TooLong { len, max }) => {
+                self.counters.too_long += 1;
+                if let Some(service) = self.services.get_mut(about.service)
+                    && !std::mem::replace(&mut service.has_said_too_long, true)
+                {
+                    let (service, item) = (service.name().to_owned(), about.name.to_owned());
+                    self.note(Note::TooLong { service, item, len, max });
+                }
+                let text = "A message of this item is too long for the plant";
+                let status = Passed::status(passed.header.domain(), suspect(text));
+                self.tick(&About { is_suspect: true, ..*about }, &status, to, time)?;
+                Ok(false)
+            }
+            Err(stopping) => Err(stopping),
+        }
+    }
+
+    fn tick<P: Publish>(
+        &mut self,
+        about: &About<'_>,
+        passed: &Passed<'_>,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(service) = self.services.get(about.service) else { return Ok(()) };
+        let (kind, count) = match passed.header {
+            Header::Refresh(_) => (Kind::Refresh, &mut self.counters.refreshes),
+            Header::Update(_) => (Kind::Update, &mut self.counters.updates),
+            _ => (Kind::Status, &mut self.counters.statuses),
+        };
+        let origin = Origin {
+            service: Some(service.id()),
+            channel: service.channel(),
+            state: standing(service.is_up()),
+            item: about.item,
+            name: about.name,
+            ..Origin::default()
+        };
+        let flags = if about.is_suspect { Flags::SUSPECT } else { Flags::default() };
+        let passed = passed.of_service(service.id());
+        let stamps = at(self.now);
+        to.tick_up_to(passed.most(), (kind, flags), &origin, stamps, time, |room| passed.write(room))?;
+        *count += 1;
+        Ok(())
+    }
+
+    /// Publishes what is new of a service.
+    pub(super) fn tick_service<P: Publish>(
+        &mut self,
+        service: usize,
+        entry: &ServiceEntry,
+        has_turned: bool,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(service) = self.services.get(service) else { return Ok(()) };
+        let mut room = vec![0; MOST_DIRECTORY];
+        let filter = directory::filter::ALL;
+        // Longer than any message: what a source says of itself is of no use to anybody then.
+        let Ok(len) = directory::encode_update(0, filter, [entry], &mut room) else {
+            self.counters.passed_over += 1;
+            return Ok(());
+        };
+        let origin = Origin {
+            service: Some(service.id()),
+            channel: service.channel(),
+            state: standing(service.is_up()),
+            ..Origin::default()
+        };
+        let flags = if has_turned { Flags::STATE } else { Flags::default() };
+        let flags = if service.is_up() { flags } else { flags.and(Flags::SUSPECT) };
+        let (stamps, body) = (at(self.now), &room[..len]);
+        let told = to.tick_up_to(len, (Kind::Status, flags), &origin, stamps, time, |room| {
+            room[..len].copy_from_slice(body);
+            len
+        });
+        match told {
+            Ok(_) => self.counters.statuses += 1,
+            Err(Refused::TooLong { .. }) => self.counters.too_long += 1,
+            Err(stopping) => return Err(stopping),
+        }
+        Ok(())
+    }
+}
+
+impl<P: Publish, T: Time> Taking<'_, P, T> {
+    /// Publishes a message of an item, once; after a refusal nothing.
+    pub(super) fn pass(&mut self, about: &About<'_>, passed: &Passed<'_>) -> bool {
+        if self.refused.is_err() {
+            return false;
+        }
+        match self.desk.pass(about, passed, self.to, self.time) {
+            Ok(went) => went,
+            Err(stopping) => {
+                self.refused = Err(stopping);
+                false
+            }
+        }
+    }
+}
+
+/// A message of a source happened when it came, as far as anybody knows.
+const fn at(now: Nanos) -> Stamps {
+    Stamps { event: now, wire: now, decoded: now }
+}
+
+const fn standing(is_up: bool) -> Standing {
+    if is_up { Standing::Live } else { Standing::Stale }
+}
+
+/// The state that a message says its item has, or leaves it in.
+pub(super) fn is_suspect(header: &Header<'_>, before: bool) -> bool {
+    match header.state().map(|state| state.data) {
+        Some(DataState::SUSPECT) => true,
+        Some(DataState::OK) => false,
+        _ => before,
+    }
+}
+
+/// Whether a stream is over with this.
+pub(super) fn is_final(header: &Header<'_>) -> bool {
+    let state = header.state().map(|state| state.stream);
+    matches!(state, Some(StreamState::CLOSED | StreamState::CLOSED_RECOVER | StreamState::REDIRECTED))
+}

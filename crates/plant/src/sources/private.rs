@@ -1,0 +1,97 @@
+//! Streams that are one client's alone.
+
+use std::collections::HashMap;
+
+use tapeline_omm::State;
+use tapeline_omm::role::consumer::Handle;
+use tapeline_omm::rwf::{Domain, StateCode, StreamState};
+
+use super::passing::{Passed, closed, is_final};
+use super::{Desk, LinkId};
+use crate::demand::{Answer, Ticket};
+
+/// The bit that tells a private stream's number from an item's.
+const PRIVATE: u64 = 1 << 63;
+
+/// Those that are open, by ticket.
+#[derive(Debug, Default)]
+pub(super) struct Private {
+    open: HashMap<u64, Opened>,
+    /// Tickets whose streams are to be ended, because their answers had no room.
+    overrun: Vec<u64>,
+}
+
+/// An open one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opened {
+    pub(super) service: u16,
+    pub(super) domain: Domain,
+    pub(super) link: LinkId,
+    pub(super) handle: Handle,
+}
+
+impl Private {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The number that a provider's role knows it by.
+    pub(super) const fn number(ticket: Ticket) -> u64 {
+        ticket.0 | PRIVATE
+    }
+
+    pub(super) fn insert(&mut self, ticket: Ticket, opened: Opened) {
+        self.open.insert(Self::number(ticket), opened);
+    }
+
+    pub(super) fn find(&self, ticket: Ticket) -> Option<Opened> {
+        self.open.get(&Self::number(ticket)).copied()
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Opened> {
+        self.open.remove(&Self::number(ticket))
+    }
+
+    /// The domain of the stream of this number, if it is one.
+    pub(super) fn domain(&self, number: u64) -> Option<Domain> {
+        self.open.get(&number).map(|opened| opened.domain)
+    }
+}
+
+impl Desk {
+    /// What comes on a private stream, for its client. `false`: the number is that of an item.
+    pub(super) fn pass_private(&mut self, number: u64, passed: &Passed<'_>, is_over: bool) -> bool {
+        if number & PRIVATE == 0 {
+            return false;
+        }
+        let Some(opened) = self.private.open.get(&number).copied() else { return true };
+        let is_over = is_over || is_final(&passed.header);
+        if is_over {
+            self.private.open.remove(&number);
+        } else if !self.has_room_to_answer() {
+            self.counters.answers_dropped += 1;
+            self.private.overrun.push(number);
+            return true;
+        }
+        let (ticket, message) = (Ticket(number & !PRIVATE), passed.of_service(opened.service).bytes());
+        self.answer(Answer::Private { ticket, message });
+        true
+    }
+
+    /// Ends the streams whose answers had no room: what is missing in between cannot be made good.
+    pub(super) fn end_private(&mut self) {
+        for number in std::mem::take(&mut self.private.overrun) {
+            let Some(opened) = self.private.open.remove(&number) else { continue };
+            self.to_close.push((opened.link, opened.handle));
+            let text = "More came on this stream than could be passed on";
+            let state = closed(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, text);
+            self.refuse_private(Ticket(number & !PRIVATE), opened.domain, state);
+        }
+    }
+
+    /// Tells a client that there is no stream.
+    pub(super) fn refuse_private(&mut self, ticket: Ticket, domain: Domain, state: State<'_>) {
+        let message = Passed::status(domain, state).bytes();
+        self.answer(Answer::Private { ticket, message });
+    }
+}

@@ -1,0 +1,502 @@
+//! Items of interactive providers: open as long as somebody wants them.
+
+use std::collections::HashMap;
+
+use tapeline_omm::State;
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle, ItemRequest, Reissue, ServiceName};
+use tapeline_omm::rwf::{Header, Priority, StateCode, StreamState};
+
+use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
+use super::services::Service;
+use super::{Desk, Link, LinkId, Note, Policy, Role, Sources, Taking, Wish};
+use crate::cache::ItemKey;
+use crate::demand::{Answer, ItemName};
+use crate::publish::Refused;
+use crate::{ItemId, Publish, Sequencer, Time};
+
+/// An item that somebody wants.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) name: ItemName,
+    /// The place of its service.
+    pub(super) service: usize,
+    /// Given with its first image.
+    pub(super) item: ItemId,
+    pub(super) priority: Priority,
+    /// Whose word counts: where it is open, or is to be.
+    pub(super) from: LinkId,
+    pub(super) is_suspect: bool,
+    holds: Vec<Hold>,
+}
+
+/// An item that is open at a provider.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    link: LinkId,
+    handle: Handle,
+}
+
+impl Wanted {
+    /// Its handle there.
+    pub(super) fn handle(&self, link: LinkId) -> Option<Handle> {
+        self.holds.iter().find(|hold| hold.link == link).map(|hold| hold.handle)
+    }
+}
+
+/// The items that are wanted, up to a limit.
+#[derive(Debug)]
+pub(super) struct Requests {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    names: HashMap<ItemName, u32>,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    turn: u32,
+    wanted: Option<Box<Wanted>>,
+}
+
+/// The number that a provider's role knows an item by: a place and how often that was used. The top bit is left to
+/// [private streams](super::private).
+const TURNS: u32 = 0x7FFF_FFFF;
+
+impl Requests {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { places: Vec::new(), free: Vec::new(), names: HashMap::new(), limit: limit.min(1 << 30) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn find(&self, name: &ItemName) -> Option<&Wanted> {
+        self.places.get(*self.names.get(name)? as usize)?.wanted.as_deref()
+    }
+
+    fn find_mut(&mut self, name: &ItemName) -> Option<&mut Wanted> {
+        self.places.get_mut(*self.names.get(name)? as usize)?.wanted.as_deref_mut()
+    }
+
+    fn insert(&mut self, wanted: Wanted) -> Option<u64> {
+        if self.names.len() >= self.limit {
+            return None;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            // Cannot cut: the limit is below.
+            (self.places.len() - 1) as u32
+        });
+        self.names.insert(wanted.name.clone(), place);
+        let entry = &mut self.places[place as usize];
+        entry.wanted = Some(Box::new(wanted));
+        Some(closure(entry.turn, place))
+    }
+
+    fn of(&mut self, number: u64) -> Option<&mut Wanted> {
+        let entry = self.places.get_mut((number & u64::from(u32::MAX)) as usize)?;
+        if u64::from(entry.turn) == number >> 32 { entry.wanted.as_deref_mut() } else { None }
+    }
+
+    fn number(&self, name: &ItemName) -> Option<u64> {
+        let place = *self.names.get(name)?;
+        Some(closure(self.places.get(place as usize)?.turn, place))
+    }
+
+    /// Nobody wants it any more.
+    fn remove(&mut self, name: &ItemName) -> Option<Box<Wanted>> {
+        let place = self.names.remove(name)?;
+        let entry = self.places.get_mut(place as usize)?;
+        entry.turn = entry.turn.wrapping_add(1) & TURNS;
+        self.free.push(place);
+        entry.wanted.take()
+    }
+
+    /// Those of a service.
+    fn of_service(&self, service: usize) -> Vec<u64> {
+        let numbered = self.places.iter().zip(0..);
+        numbered
+            .filter(|(place, _)| place.wanted.as_ref().is_some_and(|wanted| wanted.service == service))
+            .map(|(place, number)| closure(place.turn, number))
+            .collect()
+    }
+
+    /// How many of a service are with this source.
+    fn with(&self, service: usize, link: LinkId) -> usize {
+        let wanted = self.places.iter().filter_map(|place| place.wanted.as_ref());
+        wanted.filter(|wanted| wanted.service == service && wanted.from == link).count()
+    }
+}
+
+fn closure(turn: u32, place: u32) -> u64 {
+    u64::from(turn) << 32 | u64::from(place)
+}
+
+impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
+    fn event(&mut self, consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
+        if self.refused.is_err() {
+            return;
+        }
+        let link = self.link.id;
+        match event {
+            Event::Connect { attempt } => self.desk.wishes.push_back(Wish::Connect { link, attempt }),
+            Event::Disconnect => {
+                self.link.has_news = true;
+                self.desk.wishes.push_back(Wish::Disconnect { link });
+            }
+            Event::TimedOut(wait) => {
+                let why = format!("{wait:?} was not answered in time").to_lowercase();
+                self.desk.note(Note::Gone { source: self.link.name.clone(), why });
+            }
+            Event::Ended { state } => {
+                let why = String::from_utf8_lossy(state.text).escape_debug().to_string();
+                self.desk.note(Note::Denied { source: self.link.name.clone(), why });
+                self.link.has_news = true;
+                self.link.again = Some(self.desk.now + self.desk.settings.refused_pause_ms * 1_000_000);
+            }
+            Event::Ready => {
+                self.link.has_news = true;
+                self.desk.note(Note::LoggedIn { source: self.link.name.clone() });
+            }
+            Event::Directory(_) => self.link.has_news = true,
+            Event::Message { closure, message, is_final, .. } => {
+                let Ok(header) = message.header() else { return };
+                self.take(closure, &Passed::new(header, message), is_final);
+            }
+            Event::State { closure, state, is_final, .. } => {
+                // Of all items, where the provider lets the plant in no more: they are lost there, and are not over.
+                if is_final && consumer.is_ended() {
+                    self.lost(closure, state);
+                } else {
+                    let passed = Passed::status(self.desk.domain_of(closure), state);
+                    self.take(closure, &passed, is_final);
+                }
+            }
+            Event::Ack { ack, .. } => self.desk.acknowledged(&ack),
+            _ => {}
+        }
+    }
+}
+
+impl Desk {
+    fn domain_of(&mut self, number: u64) -> tapeline_omm::rwf::Domain {
+        let private = self.private.domain(number);
+        private.or_else(|| self.requests.of(number).map(|wanted| wanted.name.domain)).unwrap_or_default()
+    }
+}
+
+impl<P: Publish, T: Time> Taking<'_, P, T> {
+    /// What a provider, or its role, says of an item.
+    fn take(&mut self, number: u64, passed: &Passed<'_>, is_over: bool) {
+        if self.desk.pass_private(number, passed, is_over) {
+            return;
+        }
+        let id = self.link.id;
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        if is_over {
+            wanted.holds.retain(|hold| hold.link != id);
+        }
+        let service = wanted.service;
+        if wanted.from != id {
+            // It stands by.
+            let key = (wanted.name.service, wanted.name.domain, wanted.name.name.clone());
+            let key = ItemKey { service: key.0, domain: key.1, name: key.2.as_bytes() };
+            let limits = self.desk.standby_limits();
+            return self.link.publishing.keep(&key, &passed.of_service(key.service).bytes(), limits);
+        }
+        let (name, mut item, was_suspect) = (wanted.name.clone(), wanted.item, wanted.is_suspect);
+        if matches!(passed.header, Header::Generic(_)) {
+            return self.desk.pass_generic(service, name.domain, name.name, passed);
+        }
+        let is_final = is_over || is_final(&passed.header);
+        if matches!(passed.header, Header::Refresh(_)) && item == ItemId(0) {
+            item = self.desk.number(service, name.name.as_bytes(), self.to);
+            if item == ItemId(0) {
+                self.desk.counters.no_place += 1;
+                let state =
+                    closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "The plant has no place for it");
+                return self.finish(&name, &Passed::status(name.domain, state));
+            }
+        }
+        if item == ItemId(0) {
+            if is_final {
+                return self.finish(&name, passed);
+            }
+            let message = passed.of_service(name.service).bytes();
+            return self.desk.answer(Answer::Status { item: name, message });
+        }
+        let is_suspect = is_suspect(&passed.header, was_suspect);
+        let about = About { service, item, name: &name.name, is_suspect };
+        let went = self.pass(&about, passed);
+        if is_final {
+            self.desk.let_go(&name);
+        } else if let Some(wanted) = self.desk.requests.of(number) {
+            (wanted.item, wanted.is_suspect) = (item, is_suspect || !went);
+        }
+    }
+
+    /// An item of which there is no image is over.
+    fn finish(&mut self, name: &ItemName, passed: &Passed<'_>) {
+        self.desk.let_go(name);
+        let message = passed.of_service(name.service).bytes();
+        self.desk.answer(Answer::Status { item: name.clone(), message });
+    }
+
+    /// The provider has the item no longer, and it is wanted all the same.
+    fn lost(&mut self, number: u64, state: State<'_>) {
+        let state = State { stream: StreamState::OPEN, ..state };
+        let domain = self.desk.domain_of(number);
+        if self.desk.private.domain(number).is_some() {
+            let state = State { stream: StreamState::CLOSED_RECOVER, ..state };
+            self.desk.pass_private(number, &Passed::status(domain, state), true);
+            return;
+        }
+        let id = self.link.id;
+        if let Some(wanted) = self.desk.requests.of(number) {
+            wanted.holds.retain(|hold| hold.link != id);
+            self.take(number, &Passed::status(domain, state), false);
+        }
+    }
+}
+
+impl Desk {
+    /// An item is wanted no longer: it is closed wherever it is open.
+    pub(super) fn let_go(&mut self, name: &ItemName) {
+        if let Some(wanted) = self.requests.remove(name) {
+            self.to_close.extend(wanted.holds.iter().map(|hold| (hold.link, hold.handle)));
+        }
+    }
+
+    /// All items of a service that are with this source become suspect.
+    pub(super) fn doubt_requested<P: Publish>(
+        &mut self,
+        service: usize,
+        source: LinkId,
+        state: State<'_>,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        for number in self.requests.of_service(service) {
+            let Some(wanted) = self.requests.of(number) else { continue };
+            if wanted.from != source || wanted.is_suspect || wanted.item == ItemId(0) {
+                continue;
+            }
+            wanted.is_suspect = true;
+            let (item, name) = (wanted.item, wanted.name.clone());
+            let about = About { service, item, name: &name.name, is_suspect: true };
+            self.pass(&about, &Passed::status(name.domain, state), to, time)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sources {
+    /// Somebody wants an item.
+    pub(super) fn want(&mut self, service: usize, name: ItemName, priority: Priority) {
+        if self.desk.requests.find(&name).is_some() {
+            return;
+        }
+        let Some(known) = self.desk.services.get(service) else { return };
+        let policy = known.policy().unwrap_or_default();
+        let up = known.members.iter().filter(|member| member.is_up).map(|member| member.link);
+        let first = known.members.first().map(|member| member.link);
+        let from = match policy {
+            Policy::Balance => up.min_by_key(|link| self.desk.requests.with(service, *link)),
+            Policy::First | Policy::Warm => known.active,
+        };
+        // While nobody is up it waits with the first.
+        let Some(from) = from.or(first) else { return };
+        let at: Vec<LinkId> = match policy {
+            Policy::Warm => known.members.iter().map(|member| member.link).collect(),
+            Policy::First | Policy::Balance => vec![from],
+        };
+        let wanted = Wanted {
+            name: name.clone(),
+            service,
+            // It may have been open before.
+            item: ItemId(0),
+            priority,
+            from,
+            is_suspect: false,
+            holds: Vec::new(),
+        };
+        let Some(number) = self.desk.requests.insert(wanted) else {
+            let state = closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "Too many items are open");
+            let message = Passed::status(name.domain, state).bytes();
+            return self.desk.answer(Answer::Status { item: name, message });
+        };
+        at.into_iter().for_each(|link| self.open_at(link, number));
+    }
+
+    /// Opens an item at a provider, where it is not open yet.
+    fn open_at(&mut self, id: LinkId, number: u64) {
+        let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&id) else { return };
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        let Some(service) = self.desk.services.get(wanted.service) else { return };
+        if wanted.handle(id).is_some() {
+            return;
+        }
+        let request = ItemRequest {
+            domain: wanted.name.domain,
+            priority: wanted.priority,
+            // Whatever there is.
+            qos: None,
+            closure: number,
+            ..ItemRequest::new(ServiceName::Name(service.name()), wanted.name.name.as_bytes())
+        };
+        // One that lets the plant in no more is asked when it does.
+        if let Ok(handle) = consumer.open(&request) {
+            wanted.holds.push(Hold { link: id, handle });
+            *due = Some(self.desk.now);
+        }
+    }
+
+    /// Closes an item at a provider.
+    pub(super) fn close_at(&mut self, id: LinkId, handle: Handle) {
+        if let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&id) {
+            consumer.close(handle);
+            *due = Some(self.desk.now);
+        }
+    }
+
+    /// A provider that had refused the plant is asked for what is wanted of it.
+    pub(super) fn open_again(&mut self, id: LinkId) {
+        for service in 0..self.desk.services.len() {
+            let is_warm = self.desk.services.get(service).and_then(Service::policy) == Some(Policy::Warm);
+            let is_member = |service: &Service| service.members.iter().any(|member| member.link == id);
+            if !self.desk.services.get(service).is_some_and(is_member) {
+                continue;
+            }
+            for number in self.desk.requests.of_service(service) {
+                if self.desk.requests.of(number).is_some_and(|wanted| is_warm || wanted.from == id) {
+                    self.open_at(id, number);
+                }
+            }
+        }
+    }
+
+    /// Nobody wants an item any more.
+    pub(super) fn want_no_more(&mut self, name: &ItemName) {
+        self.desk.let_go(name);
+    }
+
+    /// An item is wanted more or less urgently, or its image once more.
+    pub(super) fn want_otherwise(&mut self, name: &ItemName, priority: Option<Priority>, wants_image: bool) {
+        let Some(wanted) = self.desk.requests.find_mut(name) else { return };
+        wanted.priority = priority.unwrap_or(wanted.priority);
+        let (holds, from) = (wanted.holds.clone(), wanted.from);
+        for hold in holds {
+            let wants_image = wants_image && hold.link == from;
+            self.reissue_at(hold, &Reissue { priority, wants_image, ..Reissue::default() });
+        }
+    }
+
+    fn reissue_at(&mut self, hold: Hold, reissue: &Reissue<'_>) {
+        if let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&hold.link) {
+            consumer.reissue(hold.handle, reissue);
+            *due = Some(self.desk.now);
+        }
+    }
+
+    /// Another source serves: all items of a service are asked for there, and closed where they were.
+    pub(super) fn move_items(&mut self, service: usize, next: LinkId) {
+        for number in self.desk.requests.of_service(service) {
+            self.move_item(number, next);
+        }
+    }
+
+    fn move_item(&mut self, number: u64, next: LinkId) {
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        if wanted.from == next {
+            // Where its stream was never closed, what was said of it meanwhile was not believed.
+            let hold = wanted.holds.iter().find(|hold| hold.link == next).copied();
+            if let (true, Some(hold)) = (wanted.is_suspect, hold)
+                && let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&next)
+                && consumer.has_image(hold.handle)
+            {
+                self.reissue_at(hold, &Reissue { wants_image: true, ..Reissue::default() });
+            }
+        } else {
+            let holds = std::mem::take(&mut wanted.holds);
+            wanted.from = next;
+            self.desk.to_close.extend(holds.iter().map(|hold| (hold.link, hold.handle)));
+        }
+        self.open_at(next, number);
+    }
+
+    /// Items that are with a source that is not up go to those that are, each to the one that has fewest.
+    pub(super) fn spread_items<P: Publish>(
+        &mut self,
+        service: usize,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(known) = self.desk.services.get(service) else { return Ok(()) };
+        let members = known.members.clone();
+        let is_up = |link: LinkId| members.iter().any(|member| member.link == link && member.is_up);
+        let mut counts: Vec<(LinkId, usize)> = members
+            .iter()
+            .filter(|member| member.is_up)
+            .map(|member| (member.link, self.desk.requests.with(service, member.link)))
+            .collect();
+        for member in members.iter().filter(|member| !member.is_up) {
+            let text = "Another source takes over";
+            self.desk.doubt_requested(service, member.link, suspect(text), to, time)?;
+        }
+        for number in self.desk.requests.of_service(service) {
+            let from = self.desk.requests.of(number).map(|wanted| wanted.from);
+            if from.is_none_or(is_up) {
+                continue;
+            }
+            let Some((next, count)) = counts.iter_mut().min_by_key(|(_, count)| *count) else { break };
+            *count += 1;
+            let next = *next;
+            self.move_item(number, next);
+        }
+        Ok(())
+    }
+
+    /// A source that stood by serves: what was kept of its items is what they are now.
+    pub(super) fn switch_items<P: Publish>(
+        &mut self,
+        service: usize,
+        next: LinkId,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(id) = self.desk.services.get(service).map(Service::id) else { return Ok(()) };
+        for number in self.desk.requests.of_service(service) {
+            let Some(wanted) = self.desk.requests.of(number) else { continue };
+            let is_moved = wanted.from != next;
+            wanted.from = next;
+            if !is_moved {
+                self.move_item(number, next);
+            }
+            self.open_at(next, number);
+        }
+        let images = match self.links.get_mut(&next) {
+            Some(link) => link.state.publishing.take_images(id),
+            None => Vec::new(),
+        };
+        for kept in images {
+            let Ok(name) = std::str::from_utf8(&kept.name) else { continue };
+            let name = ItemName { service: id, domain: kept.domain, name: name.into() };
+            let Some(number) = self.desk.requests.number(&name) else { continue };
+            let item = match self.desk.requests.of(number).map(|wanted| wanted.item) {
+                Some(ItemId(0)) => self.desk.number(service, &kept.name, to),
+                Some(item) => item,
+                None => continue,
+            };
+            if item == ItemId(0) {
+                continue;
+            }
+            let is_suspect = self.desk.pass_kept(service, item, &kept, to, time)?;
+            if let Some(wanted) = self.desk.requests.of(number) {
+                (wanted.item, wanted.is_suspect) = (item, is_suspect);
+            }
+        }
+        Ok(())
+    }
+}

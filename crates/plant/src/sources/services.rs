@@ -1,0 +1,285 @@
+//! The services, and which source has their items.
+
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
+use tapeline_omm::rwf::{FilterAction, MapAction, StateCode};
+
+use super::passing::suspect;
+use super::{Desk, Link, LinkId, Note, Policy, Posts, Role, ServiceSettings, Settings, Sources, Sourcing};
+use crate::publish::Refused;
+use crate::{Publish, Sequencer, Time};
+
+/// A service.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) settings: ServiceSettings,
+    /// Its sources: interactive providers for good, NI providers in the order in which they came with it.
+    pub(super) members: Vec<Member>,
+    /// Whose word counts for the service, and whose items are passed on; where items are spread, whose word counts.
+    pub(super) active: Option<LinkId>,
+    /// What was said of it.
+    told: Vec<ServicePart>,
+    pub(super) has_said_too_long: bool,
+    pub(super) has_said_no_place: bool,
+}
+
+/// A source of a service.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub(super) link: LinkId,
+    pub(super) is_up: bool,
+}
+
+impl Service {
+    pub(super) fn new(settings: &ServiceSettings, all: &Settings) -> Self {
+        let members = match &settings.sources {
+            Sourcing::Publishers { .. } => Vec::new(),
+            Sourcing::Providers { of, .. } => of
+                .iter()
+                .filter(|number| **number < all.providers.len())
+                .map(|number| Member { link: LinkId(*number as u32), is_up: false })
+                .collect(),
+        };
+        Self {
+            settings: settings.clone(),
+            members,
+            active: None,
+            told: Vec::new(),
+            has_said_too_long: false,
+            has_said_no_place: false,
+        }
+    }
+
+    pub(super) const fn id(&self) -> u16 {
+        self.settings.id
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    pub(super) const fn channel(&self) -> u16 {
+        self.settings.channel
+    }
+
+    pub(super) const fn is_up(&self) -> bool {
+        self.active.is_some()
+    }
+
+    pub(super) const fn posts(&self) -> Posts {
+        self.settings.posts
+    }
+
+    pub(super) const fn is_published(&self) -> bool {
+        matches!(self.settings.sources, Sourcing::Publishers { .. })
+    }
+
+    /// What several providers are for; `None` of NI providers.
+    pub(super) const fn policy(&self) -> Option<Policy> {
+        match self.settings.sources {
+            Sourcing::Providers { policy, .. } => Some(policy),
+            Sourcing::Publishers { .. } => None,
+        }
+    }
+
+    pub(super) fn is_source_up(&self, link: LinkId) -> bool {
+        self.members.iter().any(|member| member.link == link && member.is_up)
+    }
+
+    /// Whether this user may publish it.
+    pub(super) fn takes_from(&self, user: &str) -> bool {
+        match &self.settings.sources {
+            Sourcing::Publishers { users: Some(users) } => users.iter().any(|known| known == user),
+            Sourcing::Publishers { users: None } => true,
+            Sourcing::Providers { .. } => false,
+        }
+    }
+}
+
+impl Desk {
+    /// The place of a service by its number.
+    pub(super) fn service(&self, id: u16) -> Option<usize> {
+        self.services.iter().position(|service| service.id() == id)
+    }
+
+    /// Tells what is new of a service, of which its source says `theirs`.
+    pub(super) fn tell_service<P: Publish>(
+        &mut self,
+        place: usize,
+        theirs: Option<&ServiceEntry>,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(service) = self.services.get_mut(place) else { return Ok(()) };
+        let is_first = service.told.is_empty();
+        let is_up = service.is_up();
+        let mut parts = Vec::new();
+        let info = theirs.and_then(ServiceEntry::info);
+        if info.is_some() || is_first {
+            // While nobody has it, it is what it was.
+            let info = info.cloned().unwrap_or_default();
+            parts.push(ServicePart::Info(Info { name: Some(service.settings.name.clone()), ..info }));
+        }
+        let accepting = theirs.and_then(ServiceEntry::state).map(ServiceState::accepts_requests);
+        parts.push(ServicePart::State(ServiceState {
+            service_state: Some(is_up.into()),
+            accepting_requests: Some((is_up && accepting.unwrap_or(true)).into()),
+            status: None,
+        }));
+        if let Some(theirs) = theirs {
+            let rest = theirs.parts.iter().map(|(_, part)| part);
+            parts.extend(rest.filter(|part| is_load_or_link(part)).cloned());
+        }
+        let was_up = service.told.iter().any(|part| matches!(part, ServicePart::State(s) if s.is_up()));
+        let mut news = Vec::new();
+        for part in &parts {
+            let before = service.told.iter_mut().find(|told| told.id() == part.id());
+            match before {
+                Some(before) if before == part => {}
+                Some(before) => {
+                    before.clone_from(part);
+                    news.push((FilterAction::SET, part.clone()));
+                }
+                None => {
+                    service.told.push(part.clone());
+                    news.push((FilterAction::SET, part.clone()));
+                }
+            }
+        }
+        let gone =
+            |told: &ServicePart| is_load_or_link(told) && !parts.iter().any(|part| part.id() == told.id());
+        for told in service.told.extract_if(.., |told| gone(told)) {
+            news.push((FilterAction::CLEAR, ServicePart::Cleared(told.id())));
+        }
+        if news.is_empty() {
+            return Ok(());
+        }
+        let action = if is_first { MapAction::ADD } else { MapAction::UPDATE };
+        let entry = ServiceEntry { action, id: service.id(), parts: news };
+        self.tick_service(place, &entry, is_first || was_up != is_up, to, time)
+    }
+}
+
+const fn is_load_or_link(part: &ServicePart) -> bool {
+    matches!(part, ServicePart::Load(_) | ServicePart::Links(_))
+}
+
+/// The state for all items of a service, or for those of its groups, that an NI provider has said: told as it is, as those
+/// who have the items know their groups.
+pub(super) fn states(entry: &ServiceEntry, id: u16) -> Option<ServiceEntry> {
+    let mut parts = Vec::new();
+    for (_, part) in &entry.parts {
+        match part {
+            ServicePart::Group(group) if group.group.is_some() => {
+                parts.push((FilterAction::UPDATE, ServicePart::Group(group.clone())));
+            }
+            ServicePart::State(ServiceState { status: Some(status), .. }) => {
+                let status = Some(OwnedState::clone(status));
+                let state = ServiceState { status, ..ServiceState::default() };
+                parts.push((FilterAction::UPDATE, ServicePart::State(state)));
+            }
+            _ => {}
+        }
+    }
+    (!parts.is_empty()).then_some(ServiceEntry { action: MapAction::UPDATE, id, parts })
+}
+
+impl Link {
+    pub(super) fn directory(&self) -> &Directory {
+        match &self.role {
+            Role::Provider(consumer) => consumer.directory(),
+            Role::Publisher(acceptor) => acceptor.directory(),
+        }
+    }
+}
+
+impl Sources {
+    /// Looks at what a source says of its services, and does what follows.
+    pub(super) fn review<P: Publish>(
+        &mut self,
+        id: LinkId,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        link.state.has_news = false;
+        let mut concerned = Vec::new();
+        if matches!(link.role, Role::Publisher(_)) {
+            concerned = self.review_publisher(id);
+        } else if let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&id) {
+            for (place, service) in self.desk.services.iter_mut().enumerate() {
+                let entry = consumer.directory().named(&service.settings.name);
+                let state = entry.and_then(ServiceEntry::state);
+                let is_up = consumer.is_ready() && state.is_some_and(ServiceState::is_up);
+                if let Some(member) = service.members.iter_mut().find(|member| member.link == id) {
+                    member.is_up = is_up;
+                    concerned.push(place);
+                }
+            }
+        }
+        concerned.into_iter().try_for_each(|service| self.elect(service, to, time))
+    }
+
+    /// Sees to it that a service has the source that it should have, and says what is new of it.
+    pub(super) fn elect<P: Publish>(
+        &mut self,
+        place: usize,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(service) = self.desk.services.get_mut(place) else { return Ok(()) };
+        let before = service.active;
+        let first_up = || service.members.iter().find(|member| member.is_up).map(|member| member.link);
+        let next = before.filter(|link| service.is_source_up(*link)).or_else(first_up);
+        let policy = service.policy();
+        if next != before {
+            let text = if next.is_some() { "Another source takes over" } else { "The source is down" };
+            if let Some(before) = before {
+                self.doubt(place, before, text, to, time)?;
+            }
+            if let Some(service) = self.desk.services.get_mut(place) {
+                service.active = next;
+                let source = next.and_then(|next| self.links.get(&next)).map(|link| link.state.name.clone());
+                let service = service.name().to_owned();
+                self.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
+                self.desk.note(Note::Serves { service, source });
+            }
+        }
+        let theirs = next.and_then(|next| {
+            let service = self.desk.services.get(place)?;
+            let link = self.links.get(&next)?;
+            link.directory().named(service.name()).cloned()
+        });
+        self.desk.tell_service(place, theirs.as_ref(), to, time)?;
+        match (policy, next) {
+            (None, Some(next)) if Some(next) != before => self.take_over_published(place, next, to, time)?,
+            (Some(Policy::First), Some(next)) if Some(next) != before => self.move_items(place, next),
+            (Some(Policy::Warm), Some(next)) if Some(next) != before => {
+                self.switch_items(place, next, to, time)?;
+            }
+            (Some(Policy::Balance), Some(_)) => self.spread_items(place, to, time)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Nothing that a source has said of a service's items is to be believed any more.
+    fn doubt<P: Publish>(
+        &mut self,
+        service: usize,
+        source: LinkId,
+        text: &str,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let is_published = self.desk.services.get(service).is_some_and(Service::is_published);
+        if is_published {
+            self.doubt_published(service, source, suspect(text), to, time)
+        } else {
+            self.desk.doubt_requested(service, source, suspect(text), to, time)
+        }
+    }
+}
+
+/// The code of what is asked of a service that is not there.
+pub(super) const UNKNOWN: StateCode = StateCode::SOURCE_UNKNOWN;

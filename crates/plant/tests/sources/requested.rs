@@ -1,0 +1,145 @@
+//! Interactive providers.
+
+use tapeline_omm::State;
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, GenericHeader, Key, Priority, RequestHeader, StreamState, flags,
+};
+use tapeline_plant::demand::{Demand, Ticket};
+use tapeline_plant::sources::{LinkId, Policy, Posts};
+
+use super::world::{SERVICE, World, bytes, copy, item, open, provided};
+
+const P0: LinkId = LinkId(0);
+
+fn one() -> World {
+    World::new(provided(1, Policy::First, Posts::Refuse))
+}
+
+#[test]
+fn an_item_is_open_as_long_as_somebody_wants_it() {
+    let mut world = one();
+    world.arrive(0);
+    assert_eq!(world.ticks(), ["FEED up"]);
+    world.demand(open("IBM"));
+    world.demand(open("IBM"));
+    assert_eq!(world.heard(P0), ["open IBM"]);
+    assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.00"]);
+    world.update(P0, "IBM", 101);
+    assert_eq!(world.ticks(), ["IBM UPDATE 1.01"]);
+    world.demand(Demand::Refresh { item: item("IBM") });
+    assert_eq!(world.heard(P0), ["reissue"]);
+    assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.01"]);
+    world.demand(Demand::Priority { item: item("IBM"), priority: Priority { class: 3, count: 2 } });
+    assert_eq!(world.heard(P0), ["reissue"]);
+    world.demand(Demand::Close { item: item("IBM") });
+    world.demand(Demand::Close { item: item("IBM") });
+    assert_eq!((world.heard(P0), world.sources.open_items()), (vec!["close IBM".to_owned()], 0));
+    // It has its number for good.
+    world.demand(open("IBM"));
+    assert_eq!(world.sequencer.items().len(), 1);
+    assert_eq!(world.answered(), [""; 0]);
+}
+
+#[test]
+fn an_item_waits_for_its_provider() {
+    let mut world = one();
+    world.demand(open("IBM"));
+    let answered = world.answered();
+    assert!(answered.iter().all(|answer| answer.starts_with("IBM: STATUS OPEN SUSPECT")), "{answered:?}");
+    world.arrive(0);
+    assert_eq!(world.ticks(), ["FEED up", "IBM REFRESH OPEN OK 1.00"]);
+}
+
+#[test]
+fn what_nobody_has_is_said() {
+    let mut world = one();
+    world.arrive(0);
+    world.ticks();
+    world.demand(open("NONE"));
+    assert_eq!(world.answered(), ["NONE: STATUS CLOSED SUSPECT \"no such item\""]);
+    assert_eq!((world.ticks().len(), world.sources.open_items()), (0, 0));
+    let other = tapeline_plant::demand::ItemName { service: 9, ..item("IBM") };
+    world.demand(Demand::Open { item: other, priority: Priority { class: 1, count: 1 } });
+    assert_eq!(world.answered(), ["IBM: STATUS CLOSED SUSPECT \"There is no such service\""]);
+    // One that was there, and is closed.
+    world.demand(open("IBM"));
+    let state =
+        State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text: b"gone", ..State::OPEN_OK };
+    world.status(P0, "IBM", state);
+    assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.00", "IBM STATUS CLOSED SUSPECT \"gone\" (suspect)"]);
+    assert_eq!(world.sources.open_items(), 0);
+}
+
+#[test]
+fn a_provider_that_is_silent_is_asked_again() {
+    let mut world = one();
+    world.arrive(0);
+    world.ticks();
+    world.demand(open("SLOW"));
+    assert_eq!(world.heard(P0), ["open SLOW"]);
+    world.pass_time(17);
+    assert_eq!(world.answered(), ["SLOW: STATUS OPEN SUSPECT \"The request was not answered.\""]);
+    assert!(world.heard(P0).contains(&"open SLOW".to_owned()));
+}
+
+#[test]
+fn a_provider_that_comes_back_is_asked_again() {
+    let mut world = one();
+    world.arrive(0);
+    world.demand(open("IBM"));
+    world.ticks();
+    world.kill(P0);
+    assert_eq!(world.ticks(), ["IBM STATUS OPEN SUSPECT \"The connection is lost.\" (suspect)", "down"]);
+    world.demand(open("AAPL"));
+    world.arrive(0);
+    assert_eq!(world.heard(P0), ["open IBM", "open AAPL"]);
+    assert_eq!(world.ticks(), ["up", "IBM REFRESH OPEN OK 1.00", "AAPL REFRESH OPEN OK 1.00"]);
+}
+
+#[test]
+fn a_provider_that_refuses_the_plant_is_tried_again() {
+    let mut world = one();
+    world.is_denying = true;
+    world.demand(open("IBM"));
+    world.arrive(0);
+    assert_eq!(world.ticks(), [""; 0]);
+    world.is_denying = false;
+    world.pass_time(20);
+    assert_eq!(world.ticks(), ["FEED up", "IBM REFRESH OPEN OK 1.00"]);
+    assert!(!world.answered().iter().any(|answer| answer.contains("CLOSED")));
+}
+
+#[test]
+fn a_stream_of_ones_own_is_passed_through() {
+    let mut world = one();
+    world.arrive(0);
+    world.ticks();
+    let ticket = Ticket(77);
+    let header = RequestHeader {
+        flags: flags::request::STREAMING | flags::request::PRIVATE_STREAM,
+        ..RequestHeader::new(Domain::MARKET_PRICE, 0, Key::item(SERVICE, b"MINE"))
+    };
+    let request = bytes(|room| header.encode(room));
+    world.demand(Demand::OpenPrivate { ticket, request: request.clone() });
+    assert_eq!(world.heard(P0), ["open private MINE"]);
+    assert_eq!(world.answered(), ["private 77: REFRESH OPEN OK 1.00"]);
+    let header = GenericHeader::new(Domain::MARKET_PRICE, 0, DataType::OPAQUE);
+    let message = bytes(|room| header.encode_with(room, |room| copy(b"hello", room)));
+    world.demand(Demand::Private { ticket, message: message.clone() });
+    assert_eq!(world.heard(P0), ["generic \"hello\""]);
+    assert_eq!(world.answered(), ["private 77: GENERIC"]);
+    world.kill(P0);
+    assert_eq!(world.answered(), ["private 77: STATUS CLOSED_RECOVER SUSPECT \"The connection is lost.\""]);
+    world.demand(Demand::OpenPrivate { ticket, request: request.clone() });
+    assert_eq!(world.answered(), ["private 77: STATUS CLOSED_RECOVER SUSPECT \"The service is down\""]);
+    world.arrive(0);
+    world.demand(Demand::OpenPrivate { ticket, request });
+    world.demand(Demand::ClosePrivate { ticket });
+    assert_eq!(world.heard(P0), ["open private MINE", "close private"]);
+    assert_eq!(world.ticks(), ["down", "up"], "nothing of it is on the ring");
+    // An item's own generic messages go to all who have it.
+    world.demand(open("IBM"));
+    world.answered();
+    world.demand(Demand::Generic { item: item("IBM"), message });
+    assert_eq!(world.answered(), ["IBM: GENERIC"]);
+}
