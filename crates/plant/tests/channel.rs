@@ -158,3 +158,22 @@ proptest! {
         }
     }
 }
+
+/// Whoever reads an item's ticks has to begin with an image; the listing of a feed that is joined later, or that has lost it,
+/// does not come.
+#[test]
+fn an_item_whose_listing_never_came_begins_with_an_image() {
+    for policy in [PublishPolicy::Changes, PublishPolicy::EveryMessage] {
+        let mut bench = Bench::new(policy);
+        bench.datagram(Line::A, &packet(7, &[add(4, b'B', 100, 10_000), add(8, b'B', 100, 10_100)])).unwrap();
+        let kinds: Vec<_> = bench
+            .frames()
+            .iter()
+            .map(|frame| Tick::parse(frame).unwrap())
+            .filter(|tick| tick.name == "AAPL")
+            .map(|tick| (tick.header.kind, real(&tick, fid::BID)))
+            .collect();
+        let bid = |price| Some(Real::decimal(price, 4));
+        assert_eq!(kinds, [(Kind::Refresh, bid(10_000)), (Kind::Update, bid(10_100))], "{policy:?}");
+    }
+}

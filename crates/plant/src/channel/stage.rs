@@ -119,7 +119,13 @@ impl Stage {
         };
         let stamps = Stamps { event: applied.event, wire, decoded: time.now() };
         let every = self.publish == PublishPolicy::EveryMessage;
-        let image = if applied.image { self.normaliser.image(applied.instrument) } else { None };
+        // Whoever reads the ticks of an item begins with an image, also where its listing never came.
+        let is_told = every || applied.change.is_some();
+        let image = if applied.image || is_told && self.is_unheard_of(applied.instrument) {
+            self.normaliser.image(applied.instrument)
+        } else {
+            None
+        };
         let draft = image.as_ref().or(applied.change.as_ref());
         if applied.image {
             // The number may stand for another instrument now.
@@ -207,6 +213,13 @@ impl Stage {
             Some(known) if *known != ItemId(0) => *known,
             _ => self.new_item(instrument, to),
         }
+    }
+
+    /// Whether an instrument that can be named has no item in this session yet.
+    #[inline]
+    fn is_unheard_of(&self, instrument: Instrument) -> bool {
+        self.items.get(instrument.0 as usize).is_none_or(|item| *item == ItemId(0))
+            && self.normaliser.name(instrument).is_some()
     }
 
     #[cold]
