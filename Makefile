@@ -56,6 +56,12 @@ faults: ## SEEDS bad days for a real plant, a thousand times as many for arbitra
 	FAULT_SEEDS=$(SEEDS)000 $(CARGO) test $(locked) --package tapeline-feed --test faults -- --nocapture
 	FAULT_PLANT_SEEDS=$(SEEDS) $(CARGO) test $(locked) --package tapeline --test faults -- --nocapture
 
+# SEEDS, FROM and SEED reach the test as make passes on what is given to it.
+sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what happens in one
+	@scripts/setup test
+	$(CARGO) test $(locked) --package tapeline-sim --test seeds what_must_hold -- --nocapture
+.PHONY: sim
+
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint
 	$(CARGO) fmt --all --check

@@ -1,0 +1,56 @@
+//! What happens next.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Events in the order of their times, and those of one time in the order in which they were put here.
+#[derive(Debug)]
+pub(crate) struct Agenda<E> {
+    entries: BinaryHeap<Entry<E>>,
+    put: u64,
+}
+
+#[derive(Debug)]
+struct Entry<E> {
+    at: u64,
+    put: u64,
+    event: E,
+}
+
+impl<E> Agenda<E> {
+    pub(crate) const fn new() -> Self {
+        Self { entries: BinaryHeap::new(), put: 0 }
+    }
+
+    /// Something is to happen at `at`.
+    pub(crate) fn put(&mut self, at: u64, event: E) {
+        self.put += 1;
+        self.entries.push(Entry { at, put: self.put, event });
+    }
+
+    /// What happens next, and when.
+    pub(crate) fn next(&mut self) -> Option<(u64, E)> {
+        self.entries.pop().map(|entry| (entry.at, entry.event))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap gives out the greatest first.
+        (other.at, other.put).cmp(&(self.at, self.put))
+    }
+}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<E> Eq for Entry<E> {}

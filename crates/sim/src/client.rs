@@ -1,0 +1,474 @@
+//! A client: Tapeline's own consumer, which knows nothing of the hub's insides, and an application that opens and closes
+//! items, changes its mind, and holds everything that it is sent against the record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::Fid;
+use tapeline_omm::domain::{List, LoginRequest, View};
+use tapeline_omm::role::consumer::{
+    Application, Backoff, Consumer, Event, Handle, ItemRequest, Reissue, ServiceName, Settings,
+};
+use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::rwf::{DataState, MessageClass, MessageView, StreamState};
+
+use crate::chance::Chance;
+use crate::end::{Came, End};
+use crate::network::{LinkId, Network};
+use crate::plan::{MS, Manner, SECOND, SERVICE_NAME};
+use crate::record::{Record, VIEWS};
+use crate::trace::{Trace, Who, fnv};
+use crate::verdict::{Invariant, Wrong};
+use crate::watch::Watch;
+
+/// Items that a client has open at most.
+const MOST_OPEN: usize = 12;
+
+/// What the consumer has told.
+#[derive(Debug)]
+enum Heard {
+    Connect,
+    Disconnect,
+    Ended,
+    Malformed(String),
+    Message { closure: u64, bytes: Vec<u8>, is_final: bool },
+    State { closure: u64, stream: StreamState, data: DataState, is_final: bool },
+}
+
+/// Keeps what it is told, in its order; it is looked at as soon as the consumer is done.
+#[derive(Debug, Default)]
+struct Ear {
+    /// The message that is being taken.
+    message: Vec<u8>,
+    heard: Vec<Heard>,
+}
+
+impl Application for Ear {
+    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, event: Event<'_>) {
+        self.heard.push(match event {
+            Event::Connect { .. } => Heard::Connect,
+            Event::Disconnect => Heard::Disconnect,
+            Event::Ended { .. } => Heard::Ended,
+            Event::Malformed(fault) => Heard::Malformed(fault.to_string()),
+            Event::Message { closure, is_final, .. } => {
+                Heard::Message { closure, bytes: self.message.clone(), is_final }
+            }
+            Event::State { closure, state, is_final, .. } => {
+                Heard::State { closure, stream: state.stream, data: state.data, is_final }
+            }
+            _ => return,
+        });
+    }
+}
+
+/// What a client wants of the world around it.
+#[derive(Debug, Default)]
+pub(crate) struct Wants {
+    /// A connection.
+    pub(crate) connection: bool,
+    /// Another client in its place: its login was closed.
+    pub(crate) rebirth: bool,
+}
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    number: usize,
+    pub(crate) manner: Manner,
+    consumer: Consumer,
+    ear: Ear,
+    pub(crate) end: Option<End>,
+    /// Which plant it is, or was last, connected to.
+    pub(crate) life: usize,
+    /// Items that it closed last: when, and whether they had a view.
+    closed: Vec<(u64, bool, String)>,
+    watches: BTreeMap<u64, Watch>,
+    /// The application's number for the next item.
+    next: u64,
+    /// Items that were refused, to be asked for again then.
+    again: Vec<(u64, String)>,
+    chance: Chance,
+    /// It does nothing until then.
+    pub(crate) asleep_until: u64,
+    /// It changes nothing more.
+    pub(crate) is_settled: bool,
+    /// Images and updates that it was sent, and checked.
+    pub(crate) checked: u64,
+}
+
+/// What a client can see of the world.
+#[derive(Debug)]
+pub(crate) struct Sight<'a> {
+    pub(crate) now: u64,
+    pub(crate) network: &'a mut Network,
+    pub(crate) record: &'a mut Record,
+    pub(crate) trace: &'a mut Trace,
+    /// What the items are called.
+    pub(crate) names: &'a [String],
+    /// Images may come in the place of updates.
+    pub(crate) jumps: bool,
+}
+
+fn consumer(chance: &mut Chance) -> Consumer {
+    let ms = Duration::from_millis;
+    let settings = Settings {
+        reconnect: Backoff { first: ms(50), most: ms(400) },
+        login_timeout: ms(1_500),
+        directory_timeout: ms(1_500),
+        dictionary_timeout: ms(1_500),
+        request_timeout: ms(1_500),
+        login_again: ms(100),
+        recover: Backoff { first: ms(20), most: ms(300) },
+        most_items: 1_000,
+        downloads_dictionary: chance.one_in(4),
+        most_in_batch: 5,
+        ..Settings::default()
+    };
+    Consumer::new(settings, &LoginRequest::new(b"user")).expect("the login is short")
+}
+
+impl Client {
+    pub(crate) fn new(number: usize, manner: Manner, mut chance: Chance) -> Self {
+        Self {
+            number,
+            manner,
+            consumer: consumer(&mut chance),
+            ear: Ear::default(),
+            end: None,
+            life: 0,
+            closed: Vec::new(),
+            watches: BTreeMap::new(),
+            next: 1,
+            again: Vec::new(),
+            chance,
+            asleep_until: 0,
+            is_settled: false,
+            checked: 0,
+        }
+    }
+
+    /// It dies, and another one takes its place that knows nothing.
+    pub(crate) fn restart(&mut self) {
+        let heir = Self::new(self.number, self.manner, self.chance.clone());
+        *self = Self { checked: self.checked, is_settled: self.is_settled, ..heir };
+    }
+
+    /// It has a connection, whose handshake is to come.
+    pub(crate) fn connected(&mut self, link: LinkId, life: usize, record: &Record, now: u64) {
+        self.end = Some(End::client(link, now));
+        self.life = life;
+        self.forget_images(record);
+    }
+
+    /// There is nobody to connect to.
+    pub(crate) fn refused(&mut self, sight: &mut Sight<'_>) -> Result<(), Wrong> {
+        self.consumer.disconnected(Nanos(sight.now), &mut self.ear);
+        self.hear(sight, &mut Wants::default())
+    }
+
+    /// Its turn.
+    pub(crate) fn turn(&mut self, sight: &mut Sight<'_>) -> Result<Wants, Wrong> {
+        let mut wants = Wants::default();
+        let now = sight.now;
+        if now < self.asleep_until {
+            return Ok(wants);
+        }
+        self.receive(sight, &mut wants)?;
+        match &mut self.end {
+            Some(end) if end.is_open() => {
+                let mut out = end.out(now, sight.network);
+                self.consumer.tick(Nanos(now), &mut out, &mut self.ear);
+            }
+            _ => {
+                self.consumer.tick(Nanos(now), &mut Queue::new(0), &mut self.ear);
+            }
+        }
+        self.hear(sight, &mut wants)?;
+        self.act(sight);
+        if let Some(end) = &mut self.end {
+            end.flush(now, sight.network);
+            if let Some(Came::Over(why)) = end.turn(now) {
+                self.lose(&why, sight)?;
+            }
+        }
+        self.hear(sight, &mut wants)?;
+        Ok(wants)
+    }
+
+    fn receive(&mut self, sight: &mut Sight<'_>, wants: &mut Wants) -> Result<(), Wrong> {
+        let Some(end) = &mut self.end else { return Ok(()) };
+        let most = match self.manner {
+            Manner::Deaf if end.is_open() && self.consumer.is_ready() => return Ok(()),
+            Manner::Slow { bytes } => bytes,
+            _ => usize::MAX,
+        };
+        for came in end.receive(sight.now, sight.network, most) {
+            let Some(end) = &mut self.end else { return Ok(()) };
+            match came {
+                Came::Connected => {
+                    sight.trace.say(sight.now, Who::Client(self.number), "connected", 0, String::new);
+                    self.consumer.connected(Nanos(sight.now), &mut end.out(sight.now, sight.network));
+                }
+                Came::Message(bytes) => {
+                    let print = fnv(&bytes);
+                    if !sight.network.note_received(end.link, crate::network::Side::Client, print) {
+                        let what = format!("client {} got what the hub did not send next", self.number);
+                        return Err((Invariant::Transport, what));
+                    }
+                    trace_message(self.number, &bytes, sight);
+                    self.ear.message.clone_from(&bytes);
+                    let mut out = end.out(sight.now, sight.network);
+                    self.consumer.message(Nanos(sight.now), &bytes, &mut out, &mut self.ear);
+                    self.hear(sight, wants)?;
+                }
+                Came::Over(why) => self.lose(&why, sight)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Its connection is over.
+    fn lose(&mut self, why: &str, sight: &mut Sight<'_>) -> Result<(), Wrong> {
+        let Some(end) = self.end.take() else { return Ok(()) };
+        sight.trace.say(sight.now, Who::Client(self.number), "loses", 0, || why.to_owned());
+        sight.network.close(end.link, crate::network::Side::Client);
+        self.forget_images(sight.record);
+        self.consumer.disconnected(Nanos(sight.now), &mut self.ear);
+        self.hear(sight, &mut Wants::default())
+    }
+
+    /// Whatever comes next comes on another connection.
+    fn forget_images(&mut self, record: &Record) {
+        for watch in self.watches.values_mut() {
+            watch.lost(record.said(&watch.name));
+        }
+    }
+
+    /// Looks at what the consumer has told.
+    fn hear(&mut self, sight: &mut Sight<'_>, wants: &mut Wants) -> Result<(), Wrong> {
+        for heard in std::mem::take(&mut self.ear.heard) {
+            match heard {
+                Heard::Connect => wants.connection = true,
+                Heard::Disconnect => {
+                    if let Some(end) = self.end.take() {
+                        sight.trace.say(sight.now, Who::Client(self.number), "hangs up", 0, String::new);
+                        sight.network.close(end.link, crate::network::Side::Client);
+                        self.forget_images(sight.record);
+                    }
+                }
+                Heard::Ended => wants.rebirth = true,
+                Heard::Malformed(fault) => {
+                    let what = format!("client {} got what is no message: {fault}", self.number);
+                    return Err((Invariant::Transport, what));
+                }
+                Heard::Message { closure, bytes, is_final } => {
+                    let Some(watch) = self.watches.get_mut(&closure) else { continue };
+                    let judged = watch.message(&bytes, sight.record, sight.jumps);
+                    judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
+                    self.checked += 1;
+                    if is_final {
+                        self.finish(closure, &bytes, sight.now);
+                    }
+                }
+                Heard::State { closure, stream, data, is_final } => {
+                    let Some(watch) = self.watches.get_mut(&closure) else { continue };
+                    watch.state(stream, data);
+                    if is_final {
+                        self.watches.remove(&closure);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An item is closed: a snapshot that came, or an item that is not there (yet).
+    fn finish(&mut self, closure: u64, bytes: &[u8], now: u64) {
+        let Some(watch) = self.watches.remove(&closure) else { return };
+        let is_refused =
+            MessageView::parse(bytes).is_ok_and(|message| message.class() == MessageClass::STATUS);
+        if is_refused && watch.is_streaming {
+            self.again.push((now + 300 * MS, watch.name));
+        }
+    }
+
+    /// Opens, closes and changes something now and then.
+    fn act(&mut self, sight: &mut Sight<'_>) {
+        let now = sight.now;
+        let due: Vec<String> =
+            self.again.extract_if(.., |(at, _)| *at <= now).map(|(_, name)| name).collect();
+        for name in due {
+            if sight.names.contains(&name) || !self.is_settled {
+                self.open(&name, true, 0, sight);
+            }
+        }
+        if self.is_settled {
+            self.wake_all();
+            return;
+        }
+        if !self.chance.one_in(12) {
+            return;
+        }
+        match self.chance.below(10) {
+            0..4 => {
+                let name = self.some_name(sight.names);
+                let view = self.chance.index(VIEWS.len()) * usize::from(self.chance.one_in(2));
+                let is_streaming = !self.chance.one_in(5);
+                self.open(&name, is_streaming, view, sight);
+            }
+            4..6 => self.open_batch(sight),
+            6 => {
+                if let Some((closure, handle)) = self.some_watch()
+                    && let Some(watch) = self.watches.remove(&closure)
+                {
+                    sight.trace.say(now, Who::Client(self.number), "closes", closure, || watch.name.clone());
+                    self.consumer.close(handle);
+                    self.closed.retain(|(at, ..)| now < at + 3 * SECOND);
+                    self.closed.push((now, watch.had_view(), watch.name));
+                }
+            }
+            7 => {
+                let view = self.chance.index(VIEWS.len());
+                if let Some((closure, handle)) = self.some_watch() {
+                    let view_is = Some((view > 0).then(|| fids(view)));
+                    let view_is =
+                        view_is.as_ref().map(|fids| fids.as_ref().map(|fids| View::Fids(List::Given(fids))));
+                    self.consumer.reissue(handle, &Reissue { view: view_is, ..Reissue::default() });
+                    sight
+                        .trace
+                        .say(now, Who::Client(self.number), "views", closure, || format!("view {view}"));
+                    self.watches.get_mut(&closure).expect("it is there").reissued(view);
+                }
+            }
+            8 => {
+                if let Some((closure, handle)) = self.some_watch()
+                    && self.consumer.can_pause()
+                {
+                    let watch = self.watches.get_mut(&closure).expect("it is there");
+                    watch.is_paused = !watch.is_paused;
+                    watch.reissued(watch.view);
+                    let is_paused = Some(watch.is_paused);
+                    sight
+                        .trace
+                        .say(now, Who::Client(self.number), "pauses", closure, || format!("{is_paused:?}"));
+                    self.consumer.reissue(handle, &Reissue { is_paused, ..Reissue::default() });
+                }
+            }
+            _ => {
+                if let Some((closure, handle)) = self.some_watch() {
+                    let watch = self.watches.get_mut(&closure).expect("it is there");
+                    watch.reissued(watch.view);
+                    sight.trace.say(now, Who::Client(self.number), "asks again", closure, String::new);
+                    self.consumer.reissue(handle, &Reissue { wants_image: true, ..Reissue::default() });
+                }
+            }
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for watch in self.watches.values_mut().filter(|watch| watch.is_paused) {
+            watch.is_paused = false;
+            watch.reissued(watch.view);
+            self.consumer.reissue(watch.handle, &Reissue { is_paused: Some(false), ..Reissue::default() });
+        }
+    }
+
+    fn some_name(&mut self, names: &[String]) -> String {
+        if self.chance.one_in(15) {
+            return "NOSUCH".to_owned();
+        }
+        names[self.chance.index(names.len())].clone()
+    }
+
+    fn some_watch(&mut self) -> Option<(u64, Handle)> {
+        if self.watches.is_empty() {
+            return None;
+        }
+        let at = self.chance.index(self.watches.len());
+        self.watches
+            .iter()
+            .filter(|(_, watch)| watch.is_streaming)
+            .nth(at)
+            .map(|(closure, watch)| (*closure, watch.handle))
+    }
+
+    /// Whether an item may be opened: those of one name and kind would share a stream, and a view, also with one whose close
+    /// has not gone out yet.
+    fn may_open(&self, name: &str, is_streaming: bool, view: usize, now: u64) -> bool {
+        let is_recent = |(at, had_view, closed): &(u64, bool, String)| {
+            (*had_view || view > 0) && now < at + 3 * SECOND && closed == name
+        };
+        self.watches.len() < MOST_OPEN
+            && !self.closed.iter().any(is_recent)
+            && !self.watches.values().any(|watch| watch.name == name && watch.is_streaming == is_streaming)
+    }
+
+    fn open(&mut self, name: &str, is_streaming: bool, view: usize, sight: &mut Sight<'_>) {
+        if !self.may_open(name, is_streaming, view, sight.now) {
+            return;
+        }
+        let fids = fids(view);
+        let request = ItemRequest {
+            is_streaming,
+            view: (view > 0).then_some(View::Fids(List::Given(&fids))),
+            closure: self.next,
+            ..ItemRequest::new(ServiceName::Name(SERVICE_NAME), name.as_bytes())
+        };
+        if let Ok(handle) = self.consumer.open(&request) {
+            let (who, number) = (Who::Client(self.number), self.next);
+            sight.trace.say(sight.now, who, "opens", number, || format!("{name}, view {view}"));
+            self.watches
+                .insert(self.next, Watch::new(name, handle, is_streaming, view, sight.record.said(name)));
+            self.next += 1;
+        }
+    }
+
+    fn open_batch(&mut self, sight: &mut Sight<'_>) {
+        let mut names: Vec<String> =
+            (0..self.chance.within(2, 8)).map(|_| self.some_name(sight.names)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| self.may_open(name, true, 0, sight.now));
+        let bytes: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let request =
+            ItemRequest { closure: self.next, ..ItemRequest::new(ServiceName::Name(SERVICE_NAME), b"") };
+        let Ok(handles) = self.consumer.open_batch(&request, &bytes) else { return };
+        for (name, handle) in names.iter().zip(handles) {
+            self.watches.insert(self.next, Watch::new(name, handle, true, 0, sight.record.said(name)));
+            self.next += 1;
+        }
+        sight.trace.say(sight.now, Who::Client(self.number), "opens a batch", names.len() as u64, || {
+            names.join(" ")
+        });
+    }
+
+    /// Whether it is connected and has what the plant has.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub(crate) fn check_current(&self, record: &mut Record, names: &[String]) -> Result<(), Wrong> {
+        let wrong = |what: String| Err((Invariant::Liveness, format!("client {}: {what}", self.number)));
+        if !self.consumer.is_ready() {
+            return wrong("it is not connected and logged in".to_owned());
+        }
+        for watch in self.watches.values().filter(|watch| names.contains(&watch.name)) {
+            let current = watch.check_current(record);
+            current.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
+        }
+        Ok(())
+    }
+}
+
+fn trace_message(client: usize, bytes: &[u8], sight: &mut Sight<'_>) {
+    sight.trace.say(sight.now, Who::Client(client), "gets", fnv(bytes), || {
+        MessageView::parse(bytes).map_or_else(
+            |fault| fault.to_string(),
+            |message| format!("{} {} on {}", message.domain(), message.class(), message.stream_id()),
+        )
+    });
+}
+
+fn fids(view: usize) -> Vec<i16> {
+    VIEWS[view].iter().map(|Fid(fid)| *fid).collect()
+}

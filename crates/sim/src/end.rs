@@ -1,0 +1,224 @@
+//! One end of a connection: RSSL's own framing and handshake over the simulated network, and what a role sends through it.
+
+use std::sync::{Arc, OnceLock};
+
+use tapeline_measure::Nanos;
+use tapeline_omm::role::Outbox;
+use tapeline_wire::rssl::{self, Event, Sent, Session, Version};
+
+use crate::network::{LinkId, Network, Read, Side};
+use crate::trace::fnv;
+
+/// The largest payload of a frame: small, so that images and directories come in fragments too.
+const FRAGMENT: u16 = 256;
+/// The longest message.
+const MOST: usize = 1 << 20;
+
+/// One end.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) link: LinkId,
+    side: Side,
+    session: Session,
+    /// What was read and not taken.
+    input: Vec<u8>,
+    /// Where the next message is written.
+    room: Vec<u8>,
+    /// A message for which the session had no room.
+    waiting: Option<Vec<u8>>,
+    was_full: bool,
+    /// Bytes that can wait in the session.
+    capacity: usize,
+}
+
+/// What came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// Messages can go both ways.
+    Connected,
+    /// A message.
+    Message(Vec<u8>),
+    /// It is over, for this reason.
+    Over(String),
+}
+
+/// Settings with output buffers for so many frames.
+fn settings(buffers: u32) -> Arc<rssl::Settings> {
+    static NARROW: OnceLock<Arc<rssl::Settings>> = OnceLock::new();
+    static WIDE: OnceLock<Arc<rssl::Settings>> = OnceLock::new();
+    let make = || {
+        Arc::new(rssl::Settings {
+            max_fragment_size: FRAGMENT,
+            guaranteed_output_buffers: buffers,
+            max_message_bytes: MOST as u32,
+            // Times are shorter than in the world outside, so that a seed sees more of them run out.
+            connection_ping_timeout: 2,
+            connection_min_ping_timeout: 1,
+            initialization_timeout_ms: 1_000,
+            component_version: "sim".to_owned(),
+            ..rssl::Settings::default()
+        })
+    };
+    if buffers == NARROW_BUFFERS { NARROW.get_or_init(make).clone() } else { WIDE.get_or_init(make).clone() }
+}
+
+/// Output buffers of who is to feel that there is no room, and of who is not.
+pub(crate) const NARROW_BUFFERS: u32 = 8;
+pub(crate) const WIDE_BUFFERS: u32 = 256;
+
+impl End {
+    pub(crate) fn client(link: LinkId, now: u64) -> Self {
+        let session = Session::client(settings(WIDE_BUFFERS), Version::V14, Nanos(now));
+        Self::new(link, Side::Client, session, WIDE_BUFFERS)
+    }
+
+    pub(crate) fn server(link: LinkId, buffers: u32, now: u64) -> Self {
+        Self::new(link, Side::Server, Session::server(settings(buffers), Nanos(now)), buffers)
+    }
+
+    fn new(link: LinkId, side: Side, session: Session, buffers: u32) -> Self {
+        Self {
+            link,
+            side,
+            session,
+            input: Vec::new(),
+            room: Vec::new(),
+            waiting: None,
+            was_full: false,
+            capacity: buffers as usize * (usize::from(FRAGMENT) + 17),
+        }
+    }
+
+    /// Reads at most so many bytes: what came with them, in its order.
+    pub(crate) fn receive(&mut self, now: u64, network: &mut Network, most: usize) -> Vec<Came> {
+        let over = |why: &str| vec![Came::Over(why.to_owned())];
+        match network.read(now, self.link, self.side, most) {
+            Read::Nothing => return Vec::new(),
+            Read::Bytes(bytes) => self.input.extend(bytes),
+            Read::Closed => return over("the peer closed the connection"),
+            Read::Broken => return over("the connection broke"),
+        }
+        let mut all = Vec::new();
+        loop {
+            let (consumed, came) = match self.session.take(&mut self.input, Nanos(now)) {
+                Ok((0, None)) => return all,
+                Ok((consumed, Some(Event::Connected(_)))) => (consumed, Some(Came::Connected)),
+                Ok((consumed, Some(Event::Message(message)))) => {
+                    (consumed, Some(Came::Message(message.to_vec())))
+                }
+                Ok((consumed, _)) => (consumed, None),
+                Err(reason) => {
+                    all.push(Came::Over(reason.to_string()));
+                    return all;
+                }
+            };
+            self.input.drain(..consumed);
+            all.extend(came);
+        }
+    }
+
+    /// Pings, and how long the peer may be silent.
+    pub(crate) fn turn(&mut self, now: u64) -> Option<Came> {
+        self.session.turn(Nanos(now)).err().map(|reason| Came::Over(reason.to_string()))
+    }
+
+    /// Sends as much as the network takes.
+    pub(crate) fn flush(&mut self, now: u64, network: &mut Network) {
+        let room = network.room(self.link, self.side);
+        if room > 0 {
+            let bytes = self.session.drain_at_most(room);
+            if !bytes.is_empty() {
+                network.send(now, self.link, self.side, bytes);
+            }
+        }
+    }
+
+    /// Whether there is room again, after there was none: once each time, when half of it is free.
+    pub(crate) fn has_room_again(&mut self) -> bool {
+        let again = self.was_full && self.session.output().unsent() <= self.capacity / 2;
+        self.was_full &= !again;
+        again
+    }
+
+    /// Messages may go out.
+    pub(crate) fn is_open(&self) -> bool {
+        self.session.is_open()
+    }
+
+    /// Nothing waits to be sent.
+    pub(crate) fn is_flushed(&mut self) -> bool {
+        self.waiting.is_none() && self.session.output().unsent() == 0
+    }
+
+    /// Bytes that go out as they are, between what the session sends.
+    pub(crate) fn say_raw(&mut self, now: u64, network: &mut Network, mut bytes: Vec<u8>) {
+        bytes.truncate(network.room(self.link, self.side));
+        if !bytes.is_empty() {
+            network.send(now, self.link, self.side, bytes);
+        }
+    }
+
+    /// The way out for a role.
+    pub(crate) fn out<'a>(&'a mut self, now: u64, network: &'a mut Network) -> Out<'a> {
+        let mut out = Out { end: self, network, now };
+        out.settle();
+        out
+    }
+}
+
+/// An [`Outbox`] on an end. A session tells only when it is given a message that there is no room; so one message may wait
+/// here, and nothing more is taken until that is out.
+#[derive(Debug)]
+pub(crate) struct Out<'a> {
+    end: &'a mut End,
+    network: &'a mut Network,
+    now: u64,
+}
+
+impl Out<'_> {
+    /// The first `len` bytes of what was claimed last.
+    pub(crate) fn claimed(&self, len: usize) -> &[u8] {
+        &self.end.room[..len]
+    }
+
+    fn settle(&mut self) -> bool {
+        let Some(message) = &self.end.waiting else { return true };
+        let mut sent = self.end.session.output().send(message);
+        if sent == Sent::Full {
+            // The network may have room where the buffers have none.
+            let room = self.network.room(self.end.link, self.end.side);
+            let bytes = self.end.session.drain_at_most(room);
+            if !bytes.is_empty() {
+                self.network.send(self.now, self.end.link, self.end.side, bytes);
+            }
+            sent = self.end.session.output().send(message);
+        }
+        if sent == Sent::Full {
+            self.end.was_full = true;
+            return false;
+        }
+        self.end.waiting = None;
+        true
+    }
+}
+
+impl Outbox for Out<'_> {
+    fn most(&self) -> usize {
+        MOST
+    }
+
+    fn claim(&mut self, len: usize) -> Option<&mut [u8]> {
+        if !self.settle() || len > MOST {
+            return None;
+        }
+        self.end.room.resize(len.max(self.end.room.len()), 0xEE);
+        self.end.room.get_mut(..len)
+    }
+
+    fn commit(&mut self, len: usize) {
+        let message = self.end.room[..len].to_vec();
+        self.network.note_sent(self.end.link, self.end.side, fnv(&message));
+        self.end.waiting = Some(message);
+        self.settle();
+    }
+}

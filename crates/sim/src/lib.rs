@@ -1,0 +1,58 @@
+//! Whole plants from one seed: exchanges, plant, hub and clients on a simulated network, disk and clock. For tests only.
+//!
+//! Everything in a world follows from its seed: there is no socket, no thread and no clock but the world's. The plant's
+//! [`Channel`](tapeline_plant::Channel) and [`Sequencer`](tapeline_plant::Sequencer), the [`Hub`](tapeline_hub::Hub), the
+//! [`Consumer`](tapeline_omm::role::consumer::Consumer) and RSSL's [`Session`](tapeline_wire::rssl::Session) are those of
+//! the product; around them are exchanges with bad lines, connections that stall and break, processes that crash, and
+//! clients that are slow, deaf or hostile. Each message that a client gets is held against what the plant said.
+//!
+//! The page docs/simulation.md says what is simulated, what must hold, and how to look at one seed.
+//!
+//! ```
+//! let outcome = tapeline_sim::run(7);
+//! assert_eq!(outcome.broken, None);
+//! assert_eq!(outcome.hash, tapeline_sim::run(7).hash);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod books;
+mod chance;
+mod client;
+mod doors;
+mod end;
+mod hostile;
+mod network;
+mod plan;
+mod plant;
+mod record;
+mod tape;
+mod trace;
+mod venue;
+mod verdict;
+mod watch;
+mod world;
+
+pub use verdict::{Broken, Invariant};
+pub use world::{Outcome, Totals};
+
+use plan::Plan;
+
+/// Runs the world of a seed.
+#[must_use]
+pub fn run(seed: u64) -> Outcome {
+    world::run(Plan::of(seed), false)
+}
+
+/// Runs the world of a seed and keeps what happened, as lines to be read.
+#[must_use]
+pub fn replay(seed: u64) -> Outcome {
+    world::run(Plan::of(seed), true)
+}
+
+/// Runs a world in which nothing goes wrong.
+#[must_use]
+pub fn calm(seed: u64) -> Outcome {
+    world::run(Plan::calm(seed), false)
+}

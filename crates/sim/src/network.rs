@@ -1,0 +1,199 @@
+//! The network: connections as bytes under way, each of which can stall, break in the middle of a message, or go on in
+//! silence with nobody at the other end.
+
+use std::collections::VecDeque;
+
+use crate::chance::Chance;
+
+/// Which end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client = 0,
+    Server = 1,
+}
+
+impl Side {
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// A link, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId(usize);
+
+/// What a link is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    /// The least and the most that bytes are under way, ns.
+    pub(crate) delay: (u64, u64),
+    /// Bytes under way or unread, each way: what both kernels' buffers hold.
+    pub(crate) room: usize,
+}
+
+/// Bytes from one end to the other.
+#[derive(Debug, Default)]
+struct Way {
+    /// When they are there.
+    pieces: VecDeque<(u64, Vec<u8>)>,
+    /// All of them.
+    bytes: usize,
+    /// Nothing arrives before.
+    not_before: u64,
+    /// Whoever sends here has closed it.
+    is_closed: bool,
+    /// Messages that were sent and have not been received, as hashes.
+    sent: VecDeque<u64>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Link {
+    path: Path,
+    /// By the side that sends.
+    ways: [Way; 2],
+    /// It broke: what is still to be read is read, and then it is over.
+    is_broken: bool,
+    /// Nothing arrives any more, and nobody is told.
+    is_half_open: bool,
+}
+
+/// What there is to read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Nothing now.
+    Nothing,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The other end has closed it.
+    Closed,
+    /// It is broken.
+    Broken,
+}
+
+/// All links.
+#[derive(Debug)]
+pub(crate) struct Network {
+    links: Vec<Link>,
+    chance: Chance,
+}
+
+impl Network {
+    pub(crate) const fn new(chance: Chance) -> Self {
+        Self { links: Vec::new(), chance }
+    }
+
+    /// A new connection.
+    pub(crate) fn open(&mut self, path: Path) -> LinkId {
+        let ways = [Way::default(), Way::default()];
+        self.links.push(Link { path, ways, is_broken: false, is_half_open: false });
+        LinkId(self.links.len() - 1)
+    }
+
+    /// How many bytes can be sent now.
+    pub(crate) fn room(&self, link: LinkId, from: Side) -> usize {
+        let link = &self.links[link.0];
+        let way = &link.ways[from as usize];
+        if link.is_broken || way.is_closed { 0 } else { link.path.room - way.bytes }
+    }
+
+    /// Sends bytes, no more than there is [`room`](Self::room) for.
+    pub(crate) fn send(&mut self, now: u64, link: LinkId, from: Side, bytes: Vec<u8>) {
+        let link = &mut self.links[link.0];
+        let (least, most) = link.path.delay;
+        let way = &mut link.ways[from as usize];
+        way.bytes += bytes.len();
+        if link.is_half_open {
+            // They fill the sender's buffer: nobody says that they came.
+            return;
+        }
+        let earliest = way.pieces.back().map_or(0, |(at, _)| *at).max(way.not_before);
+        let at = (now + self.chance.within(least, most)).max(earliest);
+        way.pieces.push_back((at, bytes));
+    }
+
+    /// What has arrived at an end, so many bytes of it at most.
+    pub(crate) fn read(&mut self, now: u64, link: LinkId, at: Side, most: usize) -> Read {
+        let link = &mut self.links[link.0];
+        let way = &mut link.ways[at.other() as usize];
+        let mut bytes = Vec::new();
+        while bytes.len() < most && now >= way.not_before {
+            let Some((arrives, piece)) = way.pieces.front_mut() else { break };
+            if *arrives > now {
+                break;
+            }
+            let room = most - bytes.len();
+            if piece.len() > room {
+                bytes.extend(piece.drain(..room));
+            } else {
+                bytes.append(piece);
+                way.pieces.pop_front();
+            }
+        }
+        way.bytes -= bytes.len();
+        match (bytes.is_empty(), way.pieces.is_empty()) {
+            (false, _) => Read::Bytes(bytes),
+            (true, true) if link.is_broken => Read::Broken,
+            (true, true) if way.is_closed && !link.is_half_open => Read::Closed,
+            _ => Read::Nothing,
+        }
+    }
+
+    /// An end closes it: what it sent still arrives.
+    pub(crate) fn close(&mut self, link: LinkId, by: Side) {
+        let link = &mut self.links[link.0];
+        link.ways[by as usize].is_closed = true;
+        // Nobody reads here any more.
+        let way = &mut link.ways[by.other() as usize];
+        (way.pieces, way.bytes) = (VecDeque::new(), 0);
+    }
+
+    /// It breaks: of what is under way a part arrives, which may end in the middle of a message.
+    pub(crate) fn break_off(&mut self, link: LinkId) {
+        let link = &mut self.links[link.0];
+        link.is_broken = true;
+        for way in &mut link.ways {
+            let mut kept = self.chance.index(way.bytes + 1);
+            way.pieces.retain_mut(|(_, piece)| {
+                piece.truncate(kept);
+                kept -= piece.len();
+                !piece.is_empty()
+            });
+            way.bytes = way.pieces.iter().map(|(_, piece)| piece.len()).sum();
+            way.not_before = 0;
+        }
+    }
+
+    /// From now on nothing arrives, and nobody is told.
+    pub(crate) fn fall_silent(&mut self, link: LinkId) {
+        let link = &mut self.links[link.0];
+        link.is_half_open = true;
+        for way in &mut link.ways {
+            way.pieces.clear();
+        }
+    }
+
+    /// Nothing arrives at an end until then.
+    pub(crate) fn stall(&mut self, link: LinkId, at: Side, until: u64) {
+        let way = &mut self.links[link.0].ways[at.other() as usize];
+        way.not_before = way.not_before.max(until);
+    }
+
+    /// A message is sent from an end.
+    pub(crate) fn note_sent(&mut self, link: LinkId, from: Side, message: u64) {
+        self.links[link.0].ways[from as usize].sent.push_back(message);
+    }
+
+    /// A message is received at an end: whether it is the next one that was sent.
+    pub(crate) fn note_received(&mut self, link: LinkId, at: Side, message: u64) -> bool {
+        self.links[link.0].ways[at.other() as usize].sent.pop_front() == Some(message)
+    }
+
+    /// Messages that were sent to an end and have not been received.
+    pub(crate) fn in_flight(&self, link: LinkId, to: Side) -> usize {
+        self.links[link.0].ways[to.other() as usize].sent.len()
+    }
+}

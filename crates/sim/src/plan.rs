@@ -1,0 +1,188 @@
+//! What a seed decides: how large the world is, who its clients are, and what goes wrong when.
+
+use tapeline_hub::SlowPolicy;
+
+use crate::chance::Chance;
+use crate::venue::Line;
+
+/// A millisecond in ns.
+pub(crate) const MS: u64 = 1_000_000;
+/// A second in ns.
+pub(crate) const SECOND: u64 = 1_000 * MS;
+/// New York's midnight of the 30th of January 2020.
+pub(crate) const MIDNIGHT: u64 = 1_580_360_400 * SECOND;
+/// When a world begins: at half past nine.
+pub(crate) const BEGIN: u64 = MIDNIGHT + 34_200 * SECOND;
+/// The service's number, and its name.
+pub(crate) const SERVICE: u16 = 1;
+pub(crate) const SERVICE_NAME: &str = "TAPELINE";
+
+/// What a client is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It reads what comes, over a good network, and nothing ever happens to it: it is never to be harmed by others.
+    Prompt,
+    /// It reads what comes, and things happen to its network.
+    Ordinary,
+    /// It reads so many bytes at a time.
+    Slow { bytes: usize },
+    /// It does not read.
+    Deaf,
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// The plant's thread gets no processor.
+    PlantStalls { ns: u64 },
+    /// The hub's thread gets none.
+    HubStalls { ns: u64 },
+    /// The process of both dies, and begins anew after a while.
+    Crash { ns: u64 },
+    /// A client's connection breaks.
+    Break { client: usize },
+    /// It goes on in silence.
+    HalfOpen { client: usize },
+    /// Nothing arrives at the client for a while.
+    Stall { client: usize, ns: u64 },
+    /// A client does nothing for a while.
+    Sleeps { client: usize, ns: u64 },
+    /// A client dies, and another one takes its place.
+    Restarts { client: usize },
+    /// An exchange says nothing for a while.
+    Silence { feed: usize, ns: u64 },
+    /// An exchange says much at once.
+    Burst { feed: usize, packets: u64 },
+    /// An exchange begins a new session, with a word to the old one or without.
+    NewSession { feed: usize, says_so: bool },
+    /// A line is dead for a while.
+    LineDies { feed: usize, line: usize, ns: u64 },
+    /// An exchange's server of what was missed is dead for a while.
+    ServerDies { feed: usize, ns: u64 },
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) feeds: usize,
+    pub(crate) symbols: u16,
+    pub(crate) lines: Vec<[Line; 2]>,
+    /// Of recovery's datagrams.
+    pub(crate) server_line: Line,
+    pub(crate) every_message: bool,
+    pub(crate) recovers: bool,
+    pub(crate) slow: SlowPolicy,
+    /// For how long an update may wait; 0 for as long as the other limits allow.
+    pub(crate) slow_age_ms: u64,
+    pub(crate) waits_for_unknown: bool,
+    pub(crate) clients: Vec<Manner>,
+    pub(crate) hostile: usize,
+    /// When, in ns from the beginning; in order.
+    pub(crate) faults: Vec<(u64, Fault)>,
+    /// For how long things go wrong.
+    pub(crate) trouble_ns: u64,
+    /// How long it may take after that until everybody is well.
+    pub(crate) calm_ns: u64,
+}
+
+impl Plan {
+    /// The world of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut chance = Chance::of(seed, 1);
+        let chance = &mut chance;
+        let feeds = if chance.one_in(4) { 2 } else { 1 };
+        let lines = (0..feeds).map(|_| [line(chance), line(chance)]).collect();
+        let server_line = line(chance);
+        let (bytes, messages) = (chance.within(8, 128) as usize * 1024, chance.within(100, 2_000) as usize);
+        let slow = match chance.below(6) {
+            0..3 => SlowPolicy::Conflate,
+            3 => SlowPolicy::Cut { bytes, messages },
+            4 => SlowPolicy::DropWithGap { bytes, messages },
+            _ => SlowPolicy::Block { bytes, messages },
+        };
+        let mut clients = vec![Manner::Prompt; chance.within(1, 2) as usize];
+        for _ in 0..chance.within(1, 4) {
+            clients.push(match chance.below(6) {
+                0 => Manner::Deaf,
+                1 | 2 => Manner::Slow { bytes: chance.within(20, 400) as usize },
+                _ => Manner::Ordinary,
+            });
+        }
+        let trouble_ns = chance.within(2, 5) * SECOND;
+        let mut plan = Self {
+            seed,
+            feeds,
+            symbols: chance.within(2, 10) as u16,
+            lines,
+            server_line,
+            every_message: chance.one_in(4),
+            recovers: !chance.one_in(5),
+            slow,
+            slow_age_ms: if chance.one_in(3) { chance.within(50, 1_000) } else { 0 },
+            waits_for_unknown: chance.one_in(2),
+            clients,
+            hostile: chance.below(3) as usize,
+            faults: Vec::new(),
+            trouble_ns,
+            calm_ns: 6 * SECOND,
+        };
+        let faults = chance.below(16);
+        plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
+        plan.faults.sort_by_key(|(at, _)| *at);
+        plan
+    }
+
+    /// A world in which nothing goes wrong, for one prompt client of one feed.
+    pub(crate) fn calm(seed: u64) -> Self {
+        let line = Line { delay: (50_000, 50_000), ..Line::default() };
+        Self {
+            feeds: 1,
+            lines: vec![[line; 2]],
+            server_line: line,
+            every_message: false,
+            recovers: true,
+            slow: SlowPolicy::Conflate,
+            clients: vec![Manner::Prompt],
+            hostile: 0,
+            faults: Vec::new(),
+            trouble_ns: 2 * SECOND,
+            ..Self::of(seed)
+        }
+    }
+
+    fn fault(&self, chance: &mut Chance) -> Fault {
+        let feed = chance.index(self.feeds);
+        // The first client is prompt: nothing happens to it.
+        let client = chance.index(self.clients.len());
+        let some = chance.within(20, 1_500) * MS;
+        match chance.below(20) {
+            0 => Fault::PlantStalls { ns: some / 3 },
+            1 => Fault::HubStalls { ns: some / 3 },
+            2 => Fault::Crash { ns: some },
+            3 | 4 => Fault::Break { client },
+            5 => Fault::HalfOpen { client },
+            6 | 7 => Fault::Stall { client, ns: some },
+            8 => Fault::Sleeps { client, ns: some },
+            9 => Fault::Restarts { client },
+            10 | 11 => Fault::Silence { feed, ns: some },
+            12 | 13 => Fault::Burst { feed, packets: chance.within(5, 60) },
+            14 => Fault::NewSession { feed, says_so: chance.one_in(2) },
+            15..18 => Fault::LineDies { feed, line: chance.index(2), ns: some },
+            _ => Fault::ServerDies { feed, ns: some },
+        }
+    }
+}
+
+/// What a line is like.
+fn line(chance: &mut Chance) -> Line {
+    let least = chance.within(20, 400) * 1_000;
+    // More than from one packet to the next on some: they overtake one another.
+    let spread = if chance.one_in(3) { 12 * MS } else { 100_000 };
+    Line {
+        loss: if chance.one_in(2) { chance.below(120) } else { 0 },
+        twice: if chance.one_in(2) { chance.below(100) } else { 0 },
+        delay: (least, least + spread),
+        dead_until: 0,
+    }
+}

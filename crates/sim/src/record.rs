@@ -1,0 +1,192 @@
+//! What the plant has said, kept for comparison: every tick of every item, and what the item was after each.
+//!
+//! This is the oracle of what clients may be sent. It folds fields by itself and shares no code with the plant's cache.
+
+use std::collections::BTreeMap;
+
+use tapeline_omm::rwf::{DataState, DataType, Header, MessageClass, MessageView, UpdateType, flags};
+use tapeline_omm::{Fid, FieldList};
+use tapeline_plant::ItemId;
+use tapeline_plant::tick::{Flags, Kind, Tick};
+
+/// Fields of an item: id and bytes.
+pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
+
+/// The views that clients ask for; 0 is all fields.
+pub(crate) const VIEWS: [&[Fid]; 4] = {
+    use tapeline_omm::fid::{ACVOL_1, ASK, ASKSIZE, BID, BIDSIZE, QUOTIM_NS, TRD_STATUS, TRDPRC_1};
+    [&[], &[BID, ASK], &[TRDPRC_1, ACVOL_1, TRD_STATUS], &[BIDSIZE, ASKSIZE, QUOTIM_NS, BID]]
+};
+
+/// Whether a view has a field.
+pub(crate) fn is_in(view: usize, fid: Fid) -> bool {
+    view == 0 || VIEWS[view].contains(&fid)
+}
+
+/// A tick of an item.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) seq: u64,
+    pub(crate) kind: Kind,
+    pub(crate) update_type: Option<UpdateType>,
+    pub(crate) container: DataType,
+    pub(crate) payload: Box<[u8]>,
+    /// An image that takes the place of all that was known.
+    clears: bool,
+}
+
+/// An item.
+#[derive(Debug, Default)]
+pub(crate) struct Item {
+    pub(crate) channel: u16,
+    pub(crate) said: Vec<Said>,
+    /// What it is now.
+    pub(crate) fields: Fields,
+    /// By view: what it was after each tick, as a hash. Those of a view are made when it is first asked for.
+    hashes: [Vec<u64>; VIEWS.len()],
+    /// By view: what it was after the last of its hashes.
+    folded: [Fields; VIEWS.len()],
+}
+
+/// All that one plant has said, as far as its hub has read.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    items: BTreeMap<String, Item>,
+    /// By channel: from which tick on its data is suspect, or is not.
+    suspect: Vec<Vec<(u64, bool)>>,
+    /// The last tick.
+    pub(crate) seq: u64,
+}
+
+impl Record {
+    /// The plant says something more.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn add(&mut self, tick: &Tick<'_>) -> Result<(), String> {
+        let header = &tick.header;
+        if header.seq.0 != self.seq + 1 {
+            return Err(format!("tick {} comes after tick {}", header.seq.0, self.seq));
+        }
+        self.seq = header.seq.0;
+        let message = MessageView::parse(tick.body).map_err(|fault| fault.to_string())?;
+        if header.item == ItemId(0) {
+            if header.kind == Kind::Status {
+                self.status(tick, &message)?;
+            }
+            return Ok(());
+        }
+        let item = self.items.entry(tick.name.to_owned()).or_default();
+        item.channel = header.channel;
+        fold(&mut item.fields, &message)?;
+        item.said.push(Said {
+            seq: header.seq.0,
+            kind: header.kind,
+            update_type: message.update_type(),
+            container: message.container(),
+            payload: message.payload().into(),
+            clears: clears(&message),
+        });
+        Ok(())
+    }
+
+    /// A word about a channel as a whole.
+    fn status(&mut self, tick: &Tick<'_>, message: &MessageView<'_>) -> Result<(), String> {
+        let Header::Status(header) = message.header().map_err(|fault| fault.to_string())? else {
+            return Err("a status tick holds no status".to_owned());
+        };
+        let channel = usize::from(tick.header.channel);
+        if header.state.is_none_or(|state| state.data == DataState::NO_CHANGE) {
+            return Ok(());
+        }
+        if self.suspect.len() <= channel {
+            self.suspect.resize_with(channel + 1, Vec::new);
+        }
+        self.suspect[channel].push((tick.header.seq.0, tick.header.flags.contains(Flags::SUSPECT)));
+        Ok(())
+    }
+
+    pub(crate) fn item(&self, name: &str) -> Option<&Item> {
+        self.items.get(name)
+    }
+
+    pub(crate) fn item_mut(&mut self, name: &str) -> Option<&mut Item> {
+        self.items.get_mut(name)
+    }
+
+    /// How many ticks of an item there are.
+    pub(crate) fn said(&self, name: &str) -> usize {
+        self.items.get(name).map_or(0, |item| item.said.len())
+    }
+
+    /// Whether a channel's data is suspect now.
+    pub(crate) fn is_suspect(&self, channel: u16) -> bool {
+        self.suspect.get(usize::from(channel)).and_then(|said| said.last()).is_some_and(|(_, is)| *is)
+    }
+
+    /// Whether a channel's data was, at some moment from tick `from` to tick `to`, in this state.
+    pub(crate) fn was(&self, channel: u16, suspect: bool, from: u64, to: u64) -> bool {
+        let Some(said) = self.suspect.get(usize::from(channel)) else { return !suspect };
+        let before = said.iter().take_while(|(seq, _)| *seq <= from).last().is_some_and(|(_, is)| *is);
+        before == suspect || said.iter().any(|(seq, is)| (from..=to).contains(seq) && *is == suspect)
+    }
+}
+
+impl Item {
+    /// What it was after tick `at`, in a view, as a hash.
+    pub(crate) fn hash(&mut self, view: usize, at: usize) -> u64 {
+        let Self { said, hashes, folded, .. } = self;
+        let (hashes, folded) = (&mut hashes[view], &mut folded[view]);
+        while hashes.len() <= at {
+            let tick = &said[hashes.len()];
+            if tick.clears {
+                folded.clear();
+            }
+            fold_payload(folded, tick.container, &tick.payload, view).expect("it could be folded before");
+            hashes.push(hash(folded));
+        }
+        hashes[at]
+    }
+}
+
+/// Folds a refresh or an update into fields.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(), String> {
+    if clears(message) {
+        fields.clear();
+    }
+    fold_payload(fields, message.container(), message.payload(), 0)
+}
+
+fn clears(message: &MessageView<'_>) -> bool {
+    message.class() == MessageClass::REFRESH && message.flags().has(flags::refresh::CLEAR_CACHE)
+}
+
+fn fold_payload(fields: &mut Fields, container: DataType, payload: &[u8], view: usize) -> Result<(), String> {
+    if container != DataType::FIELD_LIST {
+        return Ok(());
+    }
+    let list = FieldList::parse(payload).map_err(|fault| fault.to_string())?;
+    for field in list {
+        let field = field.map_err(|fault| fault.to_string())?;
+        if is_in(view, field.fid) {
+            let value = fields.entry(field.fid.0).or_default();
+            value.clear();
+            value.extend_from_slice(field.data);
+        }
+    }
+    Ok(())
+}
+
+/// A hash of fields.
+pub(crate) fn hash(fields: &Fields) -> u64 {
+    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+    for (fid, value) in fields {
+        for byte in fid.to_le_bytes().iter().chain(&[value.len() as u8]).chain(value) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+    }
+    hash
+}

@@ -1,0 +1,194 @@
+//! An exchange with two lines, and a server of what was missed on both.
+
+use std::net::Ipv4Addr;
+
+use tapeline_feed::history::{History, Limits};
+use tapeline_feed::itch::encode::LONGEST;
+use tapeline_feed::moldudp64::retransmit::{self, Server};
+use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
+use tapeline_feed::simulate::{Exchange, Settings};
+use tapeline_measure::Nanos;
+
+use crate::chance::Chance;
+use crate::plan::{MIDNIGHT, MS};
+
+/// After so long without a message the exchange says that it is alive. A quarter of what exchanges take, as all times of a
+/// simulated feed are.
+const HEARTBEAT_NS: u64 = 250 * MS;
+/// Messages in a packet, at most.
+const MOST_IN_PACKET: u64 = 6;
+
+/// What may happen to the datagrams of a line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Line {
+    /// Datagrams of a thousand that are lost.
+    pub(crate) loss: u64,
+    /// Datagrams of a thousand that come twice.
+    pub(crate) twice: u64,
+    /// The least and the most that one is under way, ns: where they differ, datagrams overtake one another.
+    pub(crate) delay: (u64, u64),
+    /// Nothing gets through until then.
+    pub(crate) dead_until: u64,
+}
+
+impl Line {
+    /// When copies of a datagram arrive that leaves now.
+    pub(crate) fn arrivals(&self, now: u64, chance: &mut Chance) -> [Option<u64>; 2] {
+        let arrive = |is_there: bool, chance: &mut Chance| {
+            let at = now + chance.within(self.delay.0, self.delay.1);
+            is_there.then_some(at)
+        };
+        let is_lost = chance.per_mille(self.loss) || now < self.dead_until;
+        let is_double = chance.per_mille(self.twice);
+        [arrive(!is_lost, chance), arrive(!is_lost && is_double, chance)]
+    }
+}
+
+/// An exchange.
+#[derive(Debug)]
+pub(crate) struct Venue {
+    number: usize,
+    seed: u64,
+    symbols: u16,
+    chance: Chance,
+    exchange: Exchange,
+    history: History,
+    server: Server,
+    session: Session,
+    sessions: u64,
+    /// The sequence of the next message.
+    next: u64,
+    /// Of the last message: each has a time of its own.
+    event_ns: u64,
+    /// When something was sent last.
+    spoke: u64,
+    pub(crate) lines: [Line; 2],
+    pub(crate) silent_until: u64,
+    pub(crate) server_dead_until: u64,
+    /// Packets that are to be sent at once.
+    pub(crate) burst: u64,
+    /// Nothing more is traded: only heartbeats.
+    pub(crate) is_closed: bool,
+}
+
+impl Venue {
+    pub(crate) fn new(number: usize, seed: u64, symbols: u16, lines: [Line; 2]) -> Self {
+        let mut venue = Self {
+            number,
+            seed,
+            symbols,
+            chance: Chance::of(seed, 100 + number as u64),
+            exchange: Exchange::new(Settings { seed, symbols, live_orders: 2_000 }),
+            history: History::new(Limits { messages: 1 << 14, bytes: 1 << 20 }),
+            server: Server::new(retransmit::Settings::default()),
+            session: Session::new(""),
+            sessions: 0,
+            next: 1,
+            event_ns: 0,
+            spoke: 0,
+            lines,
+            silent_until: 0,
+            server_dead_until: 0,
+            burst: 0,
+            is_closed: false,
+        };
+        venue.begin_session();
+        venue
+    }
+
+    /// A new session, with books that are empty.
+    pub(crate) fn begin_session(&mut self) {
+        self.sessions += 1;
+        self.session = Session::new(&format!("F{}S{:05}", self.number, self.sessions));
+        let seed = self.seed.wrapping_add(self.sessions << 32);
+        self.exchange = Exchange::new(Settings { seed, symbols: self.symbols, live_orders: 2_000 });
+        self.history.begin(self.session);
+        self.next = 1;
+    }
+
+    /// The last packets of a session.
+    pub(crate) fn end_session(&mut self, now: u64, out: &mut Vec<Vec<u8>>) {
+        self.exchange.end_day();
+        while self.packet(now, MOST_IN_PACKET, out) {}
+        for _ in 0..3 {
+            out.push(end_of_session(self.session, self.next).to_vec());
+        }
+    }
+
+    /// Its turn: what it sends on both lines, and when the next turn is.
+    pub(crate) fn turn(&mut self, now: u64, out: &mut Vec<Vec<u8>>) -> u64 {
+        let next = now + self.chance.within(MS, 9 * MS);
+        if now < self.silent_until {
+            return next;
+        }
+        if !self.is_closed {
+            // Until all is listed it is in a hurry, as exchanges are in the morning.
+            let is_opening = self.next <= self.exchange.opening_messages();
+            let packets = 1 + std::mem::take(&mut self.burst) + if is_opening { 3 } else { 0 };
+            for _ in 0..packets {
+                let messages = self.chance.within(1, MOST_IN_PACKET);
+                self.packet(now, messages, out);
+            }
+        }
+        if out.is_empty() && now >= self.spoke + HEARTBEAT_NS {
+            out.push(heartbeat(self.session, self.next).to_vec());
+        }
+        if !out.is_empty() {
+            self.spoke = now;
+        }
+        next
+    }
+
+    /// One packet of at most so many messages; whether there were any.
+    fn packet(&mut self, now: u64, messages: u64, out: &mut Vec<Vec<u8>>) -> bool {
+        let mut bytes = vec![0; 1_400];
+        let Ok(mut packet) = PacketBuilder::new(&mut bytes, self.session, self.next) else { return false };
+        let mut message = [0; LONGEST];
+        for _ in 0..messages {
+            self.event_ns = (self.event_ns + 1).max(now - MIDNIGHT);
+            let Some(len) = self.exchange.next(self.event_ns, &mut message) else { break };
+            let message = &message[..len];
+            // Six messages of 50 bytes: they fit.
+            packet.push(message).expect("a packet has room for a few messages");
+            self.history.push(self.next, message);
+            self.next += 1;
+        }
+        let count = packet.count();
+        let len = packet.finish();
+        if count == 0 {
+            return false;
+        }
+        bytes.truncate(len);
+        out.push(bytes);
+        true
+    }
+
+    /// Answers a request for messages, or does not.
+    pub(crate) fn answer(&mut self, now: u64, request: &[u8]) -> Option<Vec<u8>> {
+        if now < self.server_dead_until {
+            return None;
+        }
+        let mut room = vec![0; 2_000];
+        let answer =
+            self.server.answer(Ipv4Addr::LOCALHOST, request, &self.history, Nanos(now), &mut room).ok()?;
+        Some(answer.to_vec())
+    }
+
+    /// Messages of this session.
+    pub(crate) fn messages(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// The books as they are.
+    pub(crate) fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    /// The names of its stocks.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> + '_ {
+        (1..=self.symbols).filter_map(|locate| {
+            let symbol = self.exchange.symbol(locate)?;
+            Some(String::from_utf8_lossy(&symbol).trim_end().to_owned())
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! One item that a client has open: what it has been sent, held against what the plant said.
+
+use tapeline_omm::FieldList;
+use tapeline_omm::role::consumer::Handle;
+use tapeline_omm::rwf::{DataState, DataType, Header, MessageClass, MessageView, StreamState, flags};
+use tapeline_plant::tick::Kind;
+
+use crate::record::{Fields, Record, Said, VIEWS, fold, hash, is_in};
+use crate::verdict::{Invariant, Wrong};
+
+/// Where a stream may stand: in which view, and behind which of the item's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    view: usize,
+    at: usize,
+}
+
+/// An open item of a client's.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) name: String,
+    pub(crate) handle: Handle,
+    pub(crate) is_streaming: bool,
+    pub(crate) is_paused: bool,
+    /// The view that was asked for last.
+    pub(crate) view: usize,
+    /// Views that an answer may still be in: that one, and those before it.
+    views: Vec<usize>,
+    /// Where it may stand; empty without an image. More than one where ticks change nothing.
+    places: Vec<Place>,
+    /// No image is older than this tick of the item's.
+    floor: usize,
+    /// Another image may come at any time: something was asked for, or lost.
+    may_jump: bool,
+    was_reissued: bool,
+    had_view: bool,
+    fields: Fields,
+    data: DataState,
+}
+
+impl Watch {
+    /// Of an item of which the hub has read `floor` ticks.
+    pub(crate) fn new(name: &str, handle: Handle, is_streaming: bool, view: usize, floor: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            handle,
+            is_streaming,
+            is_paused: false,
+            view,
+            views: vec![view],
+            places: Vec::new(),
+            floor,
+            may_jump: true,
+            was_reissued: false,
+            had_view: view > 0,
+            fields: Fields::new(),
+            data: DataState::SUSPECT,
+        }
+    }
+
+    /// It is asked for in another way.
+    pub(crate) fn reissued(&mut self, view: usize) {
+        (self.may_jump, self.was_reissued) = (true, true);
+        self.had_view |= view > 0;
+        if view != self.view {
+            self.view = view;
+            self.views.push(view);
+        }
+    }
+
+    /// Whether it was ever asked for with a view.
+    pub(crate) const fn had_view(&self) -> bool {
+        self.had_view
+    }
+
+    /// Its connection is lost: the next one begins with an image, no older than `floor`.
+    pub(crate) fn lost(&mut self, floor: usize) {
+        self.places.clear();
+        self.floor = floor;
+        self.may_jump = true;
+        self.data = DataState::SUSPECT;
+        self.views = vec![self.view];
+    }
+
+    /// The consumer says how it is.
+    pub(crate) fn state(&mut self, stream: StreamState, data: DataState) {
+        if data != DataState::NO_CHANGE {
+            self.data = data;
+        }
+        // It may be asked for again by the consumer, without a word to the application.
+        self.may_jump |= data == DataState::SUSPECT || stream != StreamState::OPEN;
+    }
+
+    /// A message on its stream. `jumps`: images may come unasked, in the place of updates.
+    ///
+    /// # Errors
+    /// It is not what should have come.
+    pub(crate) fn message(&mut self, bytes: &[u8], record: &mut Record, jumps: bool) -> Result<(), Wrong> {
+        let unread = |fault: tapeline_omm::Malformed| (Invariant::NextTick, fault.to_string());
+        let message = MessageView::parse(bytes).map_err(unread)?;
+        match message.class() {
+            MessageClass::REFRESH => {
+                let Header::Refresh(header) = message.header().map_err(unread)? else { return Ok(()) };
+                self.data = header.state.data;
+                if self.places.is_empty() {
+                    self.fields.clear();
+                }
+                fold(&mut self.fields, &message).map_err(|what| (Invariant::Image, what))?;
+                self.image(&message, record, jumps)?;
+                self.check_state(record)
+            }
+            MessageClass::UPDATE => {
+                self.update(&message, record)?;
+                fold(&mut self.fields, &message).map_err(|what| (Invariant::NextTick, what))
+            }
+            MessageClass::STATUS => {
+                if let Some(state) = message.header().map_err(unread)?.state() {
+                    self.state(state.stream, state.data);
+                }
+                Ok(())
+            }
+            class => Err((Invariant::NextTick, format!("{}: a {class} of nobody's", self.name))),
+        }
+    }
+
+    /// An image is what the item was after a tick that the hub has read.
+    fn image(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
+        let name = self.name.clone();
+        let Some(item) = record.item_mut(&name) else {
+            return Err((Invariant::Image, format!("an image of {name}, which the plant never named")));
+        };
+        let now = hash(&self.fields);
+        let from = self.places.iter().map(|place| place.at).min().unwrap_or(self.floor.saturating_sub(1));
+        let mut places = Vec::new();
+        // Asked for by the application, or by the consumer for who comes to a stream that is open.
+        let is_answer = message.flags().has(flags::refresh::SOLICITED);
+        if !self.may_jump && !jumps && !is_answer {
+            // As the plant said it, in its place.
+            for place in &self.places {
+                let next = next_shown(&item.said, *place).filter(|(_, said)| said.kind == Kind::Refresh);
+                if let Some(at) = next.map(|(at, _)| at)
+                    && item.hash(place.view, at) == now
+                {
+                    places.push(Place { view: place.view, at });
+                }
+            }
+        } else {
+            for view in 0..VIEWS.len() {
+                for at in from..item.said.len() {
+                    if self.views.contains(&view) && item.hash(view, at) == now {
+                        places.push(Place { view, at });
+                    }
+                }
+            }
+        }
+        if places.is_empty() {
+            let what = format!(
+                "{name}: an image (view {:?}) that it never was from its tick {from} to {}, standing at {:?}: {:?}",
+                self.views,
+                item.said.len(),
+                self.places,
+                message.header()
+            );
+            return Err((Invariant::Image, what));
+        }
+        // What was asked for before is answered before; a view may have been asked for more than once.
+        let first = self.views.iter().position(|view| places.iter().any(|place| place.view == *view));
+        self.views.drain(..first.unwrap_or_default());
+        self.places = places;
+        self.may_jump = self.was_reissued || self.data == DataState::SUSPECT;
+        Ok(())
+    }
+
+    /// An update is the next tick of the item's of which its view has anything.
+    fn update(&mut self, message: &MessageView<'_>, record: &Record) -> Result<(), Wrong> {
+        let said = record.item(&self.name).map_or(&[][..], |item| &item.said);
+        let mut places = Vec::new();
+        for place in &self.places {
+            if let Some((at, said)) = next_shown(said, *place)
+                && is_update_of(message, said, place.view)
+            {
+                places.push(Place { at, view: place.view });
+            }
+        }
+        if places.is_empty() {
+            let what = format!(
+                "{}: an update that is not the next tick behind {:?} of {}: {message:?}",
+                self.name,
+                self.places,
+                said.len()
+            );
+            return Err((Invariant::NextTick, what));
+        }
+        self.places = places;
+        Ok(())
+    }
+
+    /// The state of an image is that of its channel, at some moment while the item was so.
+    fn check_state(&self, record: &Record) -> Result<(), Wrong> {
+        let Some(item) = record.item(&self.name) else { return Ok(()) };
+        let is_suspect = self.data == DataState::SUSPECT;
+        let was_so = self.places.iter().any(|place| {
+            let from = item.said[place.at].seq;
+            let to = item.said.get(place.at + 1).map_or(record.seq, |next| next.seq - 1);
+            record.was(item.channel, is_suspect, from, to)
+        });
+        if was_so {
+            return Ok(());
+        }
+        let what = format!("{}: an image that is {}, when its channel was not", self.name, self.data);
+        Err((Invariant::State, what))
+    }
+
+    /// Whether it is as the plant has it.
+    ///
+    /// # Errors
+    /// In what it is not.
+    pub(crate) fn check_current(&self, record: &mut Record) -> Result<(), Wrong> {
+        let wrong = |what: String| Err((Invariant::Liveness, format!("{}: {what}", self.name)));
+        let Some(item) = record.item_mut(&self.name) else {
+            return wrong("the plant does not have it".to_owned());
+        };
+        if self.places.is_empty() {
+            return wrong("it has no image".to_owned());
+        }
+        let (view, last) = (self.view, item.said.len() - 1);
+        if hash(&self.fields) != item.hash(view, last) {
+            return wrong(format!("it is not what the plant has, at {:?} of {last}", self.places));
+        }
+        let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);
+        if is_suspect != record.is_suspect(channel) {
+            return wrong(format!("its data is {}, and its channel's is not", self.data));
+        }
+        Ok(())
+    }
+}
+
+/// The next tick behind a place of which its view has anything.
+fn next_shown(said: &[Said], place: Place) -> Option<(usize, &Said)> {
+    said.iter().enumerate().skip(place.at + 1).find(|(_, said)| is_shown(said, place.view))
+}
+
+/// Whether a view has anything of a tick.
+fn is_shown(said: &Said, view: usize) -> bool {
+    if view == 0 || said.kind == Kind::Refresh || said.container != DataType::FIELD_LIST {
+        return true;
+    }
+    let list = FieldList::parse(&said.payload).into_iter().flatten();
+    list.flatten().any(|field| is_in(view, field.fid))
+}
+
+/// Whether an update is this tick, or what a view has of it.
+fn is_update_of(message: &MessageView<'_>, said: &Said, view: usize) -> bool {
+    if said.kind != Kind::Update
+        || message.update_type() != said.update_type
+        || message.container() != said.container
+    {
+        return false;
+    }
+    if view == 0 || said.container != DataType::FIELD_LIST {
+        return *message.payload() == *said.payload;
+    }
+    let (Ok(got), Ok(all)) = (FieldList::parse(message.payload()), FieldList::parse(&said.payload)) else {
+        return false;
+    };
+    let wanted = all.into_iter().flatten().filter(|field| is_in(view, field.fid));
+    let wanted: Vec<_> = wanted.map(|field| (field.fid, field.data)).collect();
+    let got: Vec<_> = got.into_iter().flatten().map(|field| (field.fid, field.data)).collect();
+    got == wanted
+}

@@ -1,0 +1,524 @@
+//! A world: everything in it, and what happens next.
+
+use std::rc::Rc;
+
+use tapeline_feed::line;
+use tapeline_hub::{End as Ending, SlowPolicy};
+use tapeline_omm::role::Over;
+use tapeline_plant::State;
+
+use crate::agenda::Agenda;
+use crate::chance::Chance;
+use crate::client::{Client, Sight};
+use crate::doors::{Gone, Guest, HubSide, Room};
+use crate::hostile::Hostile;
+use crate::network::{LinkId, Network, Path};
+use crate::plan::{BEGIN, Fault, MS, Manner, Plan};
+use crate::plant::Plant;
+use crate::record::Record;
+use crate::tape::Clock;
+use crate::trace::{Trace, Who};
+use crate::venue::Venue;
+use crate::verdict::{Broken, Invariant, Wrong};
+
+/// Something that happens.
+#[derive(Debug)]
+enum Event {
+    Feed(usize),
+    Datagram { feed: usize, line: line::Line, bytes: Rc<[u8]>, life: usize },
+    Asked { feed: usize, request: Vec<u8>, life: usize },
+    Plant,
+    Hub,
+    Client(usize),
+    Hostile(usize),
+    Fault(usize),
+    Restart,
+    Calm,
+    Close,
+    End,
+}
+
+/// Plant and hub: one process, from its start to its crash.
+#[derive(Debug)]
+struct Process {
+    plant: Plant,
+    hub: HubSide,
+}
+
+/// What a world came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// A hash of everything that happened in it, in its order.
+    pub hash: u64,
+    /// What happened, where that was wanted.
+    pub lines: Vec<String>,
+    /// What broke, if anything did.
+    pub broken: Option<Broken>,
+    /// What it was about.
+    pub totals: Totals,
+}
+
+/// What happened in a world, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Events.
+    pub events: u64,
+    /// Messages of the feeds' last sessions.
+    pub messages: u64,
+    /// Ticks of plants, all their lives together.
+    pub ticks: u64,
+    /// Messages of items that clients were sent, each held against the record.
+    pub checked: u64,
+    /// Sessions that ended, for whatever reason.
+    pub ended: u64,
+}
+
+impl Totals {
+    /// Adds those of another world.
+    pub const fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.messages += other.messages;
+        self.ticks += other.ticks;
+        self.checked += other.checked;
+        self.ended += other.ended;
+    }
+}
+
+/// All of it.
+struct World {
+    plan: Plan,
+    agenda: Agenda<Event>,
+    clock: Clock,
+    now: u64,
+    trace: Trace,
+    network: Network,
+    chance: Chance,
+    venues: Vec<Venue>,
+    names: Vec<String>,
+    process: Option<Process>,
+    /// Which life of the plant's it is, from 0.
+    life: usize,
+    clients: Vec<Client>,
+    hostile: Vec<Hostile>,
+    /// Of each life of the plant: what it said. A client may still read what came before a crash.
+    records: Vec<Record>,
+    plant_asleep_until: u64,
+    hub_asleep_until: u64,
+    is_calm: bool,
+    is_over: bool,
+    totals: Totals,
+}
+
+/// Runs the world of a plan; `is_read` keeps what happened as lines.
+pub(crate) fn run(plan: Plan, is_read: bool) -> Outcome {
+    let mut world = World::new(plan, is_read);
+    let broken = world.run().err().map(|(invariant, what)| {
+        let at_ns = world.now - BEGIN;
+        world.trace.say(world.now, Who::World, "broke", 0, || format!("{invariant:?}: {what}"));
+        Broken { invariant, at_ns, what }
+    });
+    let totals = world.totals();
+    Outcome { hash: world.trace.hash(), lines: world.trace.into_lines(), broken, totals }
+}
+
+impl World {
+    fn new(plan: Plan, is_read: bool) -> Self {
+        let seed = plan.seed;
+        let venues: Vec<Venue> = (0..plan.feeds)
+            .map(|feed| Venue::new(feed, seed.wrapping_mul(31) + feed as u64, plan.symbols, plan.lines[feed]))
+            .collect();
+        let names = venues.iter().enumerate().flat_map(|(feed, venue)| {
+            venue.names().map(move |name| if feed == 0 { name } else { format!("{name}.{feed}") })
+        });
+        let names = names.collect();
+        let client = |(number, manner): (usize, &Manner)| {
+            Client::new(number, *manner, Chance::of(seed, 1_000 + number as u64))
+        };
+        let clients = plan.clients.iter().enumerate().map(client).collect();
+        let hostile = (0..plan.hostile).map(|number| Hostile::new(Chance::of(seed, 2_000 + number as u64)));
+        let hostile = hostile.collect();
+        let clock = Clock::at(BEGIN);
+        let process = Some(Process { plant: Plant::new(&plan, clock.clone()), hub: HubSide::new(&plan) });
+        let mut world = Self {
+            agenda: Agenda::new(),
+            clock,
+            now: BEGIN,
+            trace: Trace::new(BEGIN, is_read),
+            network: Network::new(Chance::of(seed, 2)),
+            chance: Chance::of(seed, 3),
+            venues,
+            names,
+            process,
+            life: 0,
+            clients,
+            hostile,
+            records: vec![Record::default()],
+            plant_asleep_until: 0,
+            hub_asleep_until: 0,
+            is_calm: false,
+            is_over: false,
+            totals: Totals::default(),
+            plan,
+        };
+        world.put_all();
+        world
+    }
+
+    /// What happens of itself.
+    fn put_all(&mut self) {
+        for feed in 0..self.venues.len() {
+            self.agenda.put(BEGIN + self.chance.below(200 * MS), Event::Feed(feed));
+        }
+        self.agenda.put(BEGIN, Event::Plant);
+        self.agenda.put(BEGIN, Event::Hub);
+        for client in 0..self.clients.len() {
+            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Client(client));
+        }
+        for hostile in 0..self.hostile.len() {
+            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Hostile(hostile));
+        }
+        for (number, (at, _)) in self.plan.faults.iter().enumerate() {
+            self.agenda.put(BEGIN + at, Event::Fault(number));
+        }
+        let calm = BEGIN + self.plan.trouble_ns;
+        self.agenda.put(calm, Event::Calm);
+        self.agenda.put(calm + self.plan.calm_ns / 2, Event::Close);
+        self.agenda.put(calm + self.plan.calm_ns, Event::End);
+    }
+
+    fn run(&mut self) -> Result<(), Wrong> {
+        while !self.is_over
+            && let Some((at, event)) = self.agenda.next()
+        {
+            self.now = at;
+            self.clock.set(at);
+            self.totals.events += 1;
+            self.happens(event)?;
+        }
+        Ok(())
+    }
+
+    fn happens(&mut self, event: Event) -> Result<(), Wrong> {
+        match event {
+            Event::Feed(feed) => self.feed(feed),
+            Event::Datagram { feed, line, bytes, life } => {
+                if life == self.life
+                    && let Some(process) = &mut self.process
+                {
+                    process.plant.arrive(feed, line, bytes, self.now);
+                }
+            }
+            Event::Asked { feed, request, life } => self.asked(feed, &request, life),
+            Event::Plant => return self.plant(),
+            Event::Hub => return self.hub(),
+            Event::Client(client) => return self.client(client),
+            Event::Hostile(hostile) => self.hostile(hostile),
+            Event::Fault(number) => self.fault(number),
+            Event::Restart => {
+                self.life += 1;
+                self.records.push(Record::default());
+                let (plant, hub) = (Plant::new(&self.plan, self.clock.clone()), HubSide::new(&self.plan));
+                self.process = Some(Process { plant, hub });
+                self.say(Who::Plant, "starts", self.life as u64, String::new);
+            }
+            Event::Calm => self.calm(),
+            Event::Close => {
+                self.venues.iter_mut().for_each(|venue| venue.is_closed = true);
+                self.say(Who::World, "closes", 0, String::new);
+            }
+            Event::End => {
+                self.is_over = true;
+                return self.check_end();
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, who: Who, what: &str, number: u64, more: impl FnOnce() -> String) {
+        self.trace.say(self.now, who, what, number, more);
+    }
+
+    /// An exchange speaks, on both lines.
+    fn feed(&mut self, feed: usize) {
+        let mut datagrams = Vec::new();
+        let next = self.venues[feed].turn(self.now, &mut datagrams);
+        self.agenda.put(next, Event::Feed(feed));
+        self.send(feed, datagrams);
+    }
+
+    fn send(&mut self, feed: usize, datagrams: Vec<Vec<u8>>) {
+        for datagram in datagrams {
+            let print = crate::trace::fnv(&datagram);
+            self.say(Who::Feed(feed), "sends", print, || format!("{} bytes", datagram.len()));
+            let bytes: Rc<[u8]> = datagram.into();
+            for (line, number) in self.venues[feed].lines.into_iter().zip(0..) {
+                let line_is = line::Line::new(number).expect("there are two lines");
+                for at in line.arrivals(self.now, &mut self.chance).into_iter().flatten() {
+                    let event =
+                        Event::Datagram { feed, line: line_is, bytes: bytes.clone(), life: self.life };
+                    self.agenda.put(at, event);
+                }
+            }
+        }
+    }
+
+    /// A request reaches an exchange's server.
+    fn asked(&mut self, feed: usize, request: &[u8], life: usize) {
+        let Some(answer) = self.venues[feed].answer(self.now, request) else { return };
+        let bytes: Rc<[u8]> = answer.into();
+        for at in self.plan.server_line.arrivals(self.now, &mut self.chance).into_iter().flatten() {
+            let event = Event::Datagram { feed, line: line::Line::RECOVERY, bytes: bytes.clone(), life };
+            self.agenda.put(at, event);
+        }
+    }
+
+    fn plant(&mut self) -> Result<(), Wrong> {
+        let now = self.now;
+        self.agenda.put(now + MS, Event::Plant);
+        let Some(process) = self.process.as_mut().filter(|_| now >= self.plant_asleep_until) else {
+            return Ok(());
+        };
+        let before = process.plant.tape().published();
+        let asks = process.plant.turn(now).map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+        self.totals.ticks += (process.plant.tape().published() - before) as u64;
+        for ask in asks {
+            self.trace.say(now, Who::Plant, "asks", ask.feed as u64, String::new);
+            for at in self.plan.server_line.arrivals(now, &mut self.chance).into_iter().flatten() {
+                let event = Event::Asked { feed: ask.feed, request: ask.request.clone(), life: self.life };
+                self.agenda.put(at, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn hub(&mut self) -> Result<(), Wrong> {
+        let now = self.now;
+        self.agenda.put(now + self.chance.within(MS / 2, 2 * MS), Event::Hub);
+        let Some(process) = self.process.as_mut().filter(|_| now >= self.hub_asleep_until) else {
+            return Ok(());
+        };
+        let record = &mut self.records[self.life];
+        let mut room = Room { now, network: &mut self.network, record, trace: &mut self.trace };
+        let gone = process.hub.turn(process.plant.tape(), &mut room)?;
+        gone.into_iter().try_for_each(|gone| self.gone(&gone))
+    }
+
+    /// A session is over: whether that is right.
+    fn gone(&mut self, gone: &Gone) -> Result<(), Wrong> {
+        self.totals.ended += 1;
+        let Guest::Client(number) = gone.guest else { return Ok(()) };
+        let is_harmed = self.clients[number].manner != Manner::Prompt;
+        let is_slow = matches!(gone.end, Ending::Slow(_) | Ending::Stuck(_) | Ending::Role(Over::Unread));
+        let is_silent = matches!(gone.end, Ending::Connection(_) | Ending::Role(Over::NoLogin(_)));
+        if is_harmed && (is_slow || is_silent) {
+            return Ok(());
+        }
+        let what = format!("client {number}, who did nothing wrong, was made to go: {}", gone.end);
+        Err((Invariant::Ends, what))
+    }
+
+    fn client(&mut self, number: usize) -> Result<(), Wrong> {
+        let now = self.now;
+        let manner = self.clients[number].manner;
+        let next = if manner == Manner::Prompt { MS } else { self.chance.within(MS, 12 * MS) };
+        self.agenda.put(now + next, Event::Client(number));
+        let (client, mut sight) = self.sight(number);
+        let wants = client.turn(&mut sight)?;
+        if wants.rebirth {
+            if manner == Manner::Prompt {
+                return Err((
+                    Invariant::Ends,
+                    format!("client {number}, who did nothing wrong, was logged out"),
+                ));
+            }
+            self.say(Who::Client(number), "begins anew", 0, String::new);
+            if let Some(end) = &self.clients[number].end {
+                self.network.close(end.link, crate::network::Side::Client);
+            }
+            self.clients[number].restart();
+            return Ok(());
+        }
+        if !wants.connection {
+            return Ok(());
+        }
+        let path = match manner {
+            Manner::Prompt => Path { delay: (20_000, 80_000), room: 1 << 20 },
+            Manner::Ordinary => Path { delay: (20_000, 3 * MS), room: 64 << 10 },
+            Manner::Slow { .. } | Manner::Deaf => Path { delay: (20_000, 3 * MS), room: 2 << 10 },
+        };
+        match self.connect(path, Guest::Client(number), manner == Manner::Prompt) {
+            Some(link) => self.clients[number].connected(link, self.life, &self.records[self.life], now),
+            None => {
+                let (client, mut sight) = self.sight(number);
+                client.refused(&mut sight)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A client, and what it can see.
+    fn sight(&mut self, number: usize) -> (&mut Client, Sight<'_>) {
+        let client = &mut self.clients[number];
+        let sight = Sight {
+            now: self.now,
+            network: &mut self.network,
+            record: &mut self.records[client.life],
+            trace: &mut self.trace,
+            names: &self.names,
+            jumps: matches!(self.plan.slow, SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. }),
+        };
+        (client, sight)
+    }
+
+    /// Somebody connects to the hub, if it is there.
+    fn connect(&mut self, path: Path, guest: Guest, is_wide: bool) -> Option<LinkId> {
+        let process = self.process.as_mut()?;
+        let link = self.network.open(path);
+        process.hub.enter(link, guest, is_wide, self.now);
+        Some(link)
+    }
+
+    fn hostile(&mut self, number: usize) {
+        let now = self.now;
+        self.agenda.put(now + self.chance.within(2 * MS, 20 * MS), Event::Hostile(number));
+        if self.is_calm && self.hostile[number].end.is_none() {
+            return;
+        }
+        if self.hostile[number].turn(now, &mut self.network, &self.names) {
+            let path = Path { delay: (20_000, 2 * MS), room: 4 << 10 };
+            if let Some(link) = self.connect(path, Guest::Hostile, false) {
+                self.hostile[number].connected(link, now);
+            }
+        }
+    }
+
+    fn fault(&mut self, number: usize) {
+        let (now, (_, fault)) = (self.now, self.plan.faults[number]);
+        self.say(Who::World, "fault", number as u64, || format!("{fault:?}"));
+        let harmed = |client: usize| self.clients[client].manner != Manner::Prompt;
+        match fault {
+            Fault::PlantStalls { ns } => self.plant_asleep_until = now + ns,
+            Fault::HubStalls { ns } => self.hub_asleep_until = now + ns,
+            Fault::Crash { ns } => self.crash(ns),
+            Fault::Break { client } if harmed(client) => {
+                if let Some(end) = &self.clients[client].end {
+                    self.network.break_off(end.link);
+                }
+            }
+            Fault::HalfOpen { client } if harmed(client) => {
+                if let Some(end) = &self.clients[client].end {
+                    self.network.fall_silent(end.link);
+                }
+            }
+            Fault::Stall { client, ns } if harmed(client) => {
+                if let Some(end) = &self.clients[client].end {
+                    self.network.stall(end.link, crate::network::Side::Client, now + ns);
+                }
+            }
+            Fault::Sleeps { client, ns } if harmed(client) => self.clients[client].asleep_until = now + ns,
+            Fault::Restarts { client } if harmed(client) => {
+                if let Some(end) = &self.clients[client].end {
+                    self.network.break_off(end.link);
+                }
+                self.clients[client].restart();
+            }
+            Fault::Silence { feed, ns } => self.venues[feed].silent_until = now + ns,
+            Fault::Burst { feed, packets } => self.venues[feed].burst += packets,
+            Fault::NewSession { feed, says_so } => self.new_session(feed, says_so),
+            Fault::LineDies { feed, line, ns } => self.venues[feed].lines[line].dead_until = now + ns,
+            Fault::ServerDies { feed, ns } => self.venues[feed].server_dead_until = now + ns,
+            _ => {}
+        }
+    }
+
+    fn new_session(&mut self, feed: usize, says_so: bool) {
+        let mut datagrams = Vec::new();
+        if says_so {
+            self.venues[feed].end_session(self.now, &mut datagrams);
+        }
+        self.venues[feed].begin_session();
+        self.send(feed, datagrams);
+    }
+
+    /// The process of plant and hub dies, and its connections with it.
+    fn crash(&mut self, ns: u64) {
+        let Some(process) = self.process.take() else { return };
+        for link in process.hub.links() {
+            self.network.break_off(link);
+        }
+        // Whoever has a connection to it that the hub had not let in yet has none either.
+        self.agenda.put(self.now + ns, Event::Restart);
+    }
+
+    /// Nothing goes wrong any more.
+    fn calm(&mut self) {
+        self.is_calm = true;
+        self.say(Who::World, "calms down", 0, String::new);
+        let now = self.now;
+        (self.plant_asleep_until, self.hub_asleep_until) = (0, 0);
+        for venue in &mut self.venues {
+            (venue.silent_until, venue.server_dead_until) = (0, 0);
+            for line in &mut venue.lines {
+                (line.loss, line.dead_until) = (0, 0);
+            }
+        }
+        self.plan.server_line.loss = 0;
+        for client in &mut self.clients {
+            client.asleep_until = client.asleep_until.min(now);
+            client.is_settled = true;
+            if client.manner != Manner::Prompt {
+                client.manner = Manner::Ordinary;
+            }
+        }
+    }
+
+    fn check_end(&mut self) -> Result<(), Wrong> {
+        let Some(process) = &mut self.process else {
+            return Err((Invariant::Liveness, "the plant is not there".to_owned()));
+        };
+        process.hub.check_quiet(process.plant.tape(), &self.network)?;
+        for feed in 0..self.plan.feeds {
+            check_feed(feed, &self.venues[feed], &process.plant, &self.records[self.life])?;
+        }
+        for client in &self.clients {
+            client.check_current(&mut self.records[self.life], &self.names)?;
+        }
+        Ok(())
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            messages: self.venues.iter().map(Venue::messages).sum(),
+            checked: self.clients.iter().map(|client| client.checked).sum(),
+            ..self.totals
+        }
+    }
+}
+
+/// A feed's channel is live, and its books are the exchange's unless it says that they may not be.
+fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Result<(), Wrong> {
+    let channel = plant.channel(feed);
+    if channel.state() != State::Live {
+        return Err((Invariant::Liveness, format!("feed {feed} is {}", channel.state())));
+    }
+    let is_damaged = channel.damaged_from().is_some();
+    if is_damaged != record.is_suspect(feed as u16) {
+        let what = format!("feed {feed}: damaged is {is_damaged}, and its subscribers were told otherwise");
+        return Err((Invariant::State, what));
+    }
+    if is_damaged {
+        return Ok(());
+    }
+    let counters = channel.counters();
+    for (locate, name) in (1..).zip(venue.names()) {
+        let name = if feed == 0 { name } else { format!("{name}.{feed}") };
+        let best = venue.exchange().top(locate);
+        let published = record.item(&name);
+        if !published.is_some_and(|item| crate::books::has(&item.fields, best)) {
+            let what =
+                format!("feed {feed}, {name}: the exchange has {best:?}, the plant does not; {counters:?}");
+            return Err((Invariant::Books, what));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Whole plants from seeds: what must hold holds, whatever goes wrong.
+//!
+//! `make sim SEEDS=100000` tries more seeds than `cargo test` does, and `SEED=N make sim` tells what happens in one.
+
+#![allow(clippy::print_stdout, reason = "a world that is looked at")]
+
+use std::panic::catch_unwind;
+
+use tapeline_sim::{Outcome, Totals};
+
+/// Seeds that `cargo test` tries.
+const SEEDS: u64 = 1_000;
+
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable}={value} is no number")))
+}
+
+/// Why a seed failed, if it did.
+fn failure(outcome: std::thread::Result<&Outcome>) -> Option<String> {
+    match outcome {
+        Ok(Outcome { broken: None, .. }) => None,
+        Ok(Outcome { broken: Some(broken), .. }) => Some(broken.to_string()),
+        Err(_) => Some("it panicked".to_owned()),
+    }
+}
+
+#[test]
+fn nothing_goes_wrong_where_nothing_goes_wrong() {
+    for seed in 0..20 {
+        let outcome = tapeline_sim::calm(seed);
+        assert_eq!(outcome.broken, None, "calm seed {seed}");
+        assert!(outcome.totals.checked > 20, "calm seed {seed}: {:?}", outcome.totals);
+    }
+}
+
+#[test]
+fn what_must_hold_holds_whatever_goes_wrong() {
+    if let Some(seed) = number("SEED") {
+        let outcome = tapeline_sim::replay(seed);
+        for line in &outcome.lines {
+            println!("{line}");
+        }
+        println!("seed {seed}: {:?}, hash {:016x}", outcome.totals, outcome.hash);
+        assert_eq!(outcome.broken, None, "seed {seed}");
+        return;
+    }
+    let (from, seeds) = (number("FROM").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS));
+    let (mut failed, mut totals) = (Vec::new(), Totals::default());
+    for seed in from..from + seeds {
+        let outcome = catch_unwind(|| tapeline_sim::run(seed));
+        if let Ok(outcome) = &outcome {
+            totals.add(&outcome.totals);
+        }
+        if let Some(why) = failure(outcome.as_ref().map_err(|_| Box::new(()) as _)) {
+            println!("seed {seed}: {why}\n    SEED={seed} make sim");
+            failed.push(seed);
+        }
+    }
+    println!("{seeds} seeds from {from}: {totals:?}");
+    assert!(failed.is_empty(), "{} of {seeds} seeds failed: {failed:?}", failed.len());
+}
+
+#[test]
+fn a_seed_is_one_world() {
+    for seed in 0..10 {
+        assert_eq!(tapeline_sim::run(seed).hash, tapeline_sim::run(seed).hash, "seed {seed}");
+    }
+}
