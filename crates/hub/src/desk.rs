@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
-use tapeline_omm::domain::login::{self, LoginFeatures};
+use tapeline_omm::domain::View;
 use tapeline_omm::domain::post::Nak;
-use tapeline_omm::domain::{LoginRequest, View};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, Domain, NakCode, StateCode, StatusHeader, StreamState, flags};
+use tapeline_omm::rwf::{DataState, Domain, NakCode, StateCode, StatusHeader, StreamState};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::ItemId;
 
@@ -56,52 +55,6 @@ impl Application for Desk<'_> {
 }
 
 impl Desk<'_> {
-    fn login(
-        &mut self,
-        provider: &mut Provider,
-        out: &mut dyn Outbox,
-        request: &LoginRequest<'_>,
-        is_reissue: bool,
-    ) {
-        let attributes = &request.attributes;
-        let features = LoginFeatures {
-            application_id: attributes.application_id,
-            application_name: Some(b"tapeline"),
-            position: attributes.position,
-            // Whoever loses the hub has to look for another one: nothing is recovered behind its back.
-            single_open: Some(0),
-            allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
-            support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
-            support_optimized_pause_resume: Some(1),
-            support_pause_resume: Some(1),
-            support_view_requests: Some(1),
-            round_trip_latency: attributes.round_trip_latency,
-            ..LoginFeatures::default()
-        };
-        if provider.accept_login(self.now, out, request, features).is_err() {
-            let state = State {
-                stream: StreamState::CLOSED,
-                data: DataState::SUSPECT,
-                code: StateCode::USAGE_ERROR,
-                text: b"The attributes of this login are too long to be answered",
-            };
-            let _ = provider.login_status(out, state);
-            return;
-        }
-        if !is_reissue {
-            self.account.user = String::from_utf8_lossy(request.user).into_owned();
-            let user = self.account.user.clone();
-            self.notes.push_back(Note::Login { session: self.id, user });
-            return;
-        }
-        let is_paused = request.flags.has(flags::request::PAUSE);
-        if std::mem::replace(&mut self.account.is_paused, is_paused) && !is_paused {
-            for stream in self.market.interest.streams_of(self.id) {
-                self.owe_image(provider, stream, |open| open.missed);
-            }
-        }
-    }
-
     fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         self.account.counters.requests += 1;
         match self.admit(stream, request) {
@@ -130,6 +83,10 @@ impl Desk<'_> {
         if name.is_empty() {
             return refuse(StateCode::USAGE_ERROR, "This request names no item");
         }
+        if let Some(refusal) = self.refuses(request.domain, name) {
+            return Err(refusal);
+        }
+        let market = &mut *self.market;
         let known = market.interest.find(request.domain, name);
         let is_published =
             known.and_then(|place| market.interest.get(place)).is_some_and(|item| item.number != ItemId(0));
@@ -161,7 +118,12 @@ impl Desk<'_> {
     }
 
     /// A stream whose client has an image is owed another one, `if` so.
-    fn owe_image(&mut self, provider: &Provider, stream: StreamHandle, is_wanted: impl Fn(&Open) -> bool) {
+    pub(crate) fn owe_image(
+        &mut self,
+        provider: &Provider,
+        stream: StreamHandle,
+        is_wanted: impl Fn(&Open) -> bool,
+    ) {
         if let Some(open) = self.market.interest.stream_mut(self.id, stream)
             && open.standing == Standing::Current
             && is_wanted(open)
@@ -174,6 +136,12 @@ impl Desk<'_> {
     /// Sends what streams are owed, as long as there is room. Nothing else may wait for room then.
     pub(crate) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
         while let Some((stream, owed)) = self.account.first_owed() {
+            let refusal = if matches!(owed, Owed::Image) { self.denied_by_code(stream) } else { None };
+            if let Some(refusal) = refusal {
+                self.take_away(provider, stream, refusal);
+                self.account.settled();
+                continue;
+            }
             let sent = match owed {
                 Owed::Image => match self.say_gap(provider, out, stream) {
                     Sent::Full => Sent::Full,
@@ -234,13 +202,6 @@ const GAP: State<'static> = State {
     code: StateCode::GAP_DETECTED,
     text: b"Updates were dropped: they were not taken in time",
 };
-
-impl Refusal {
-    const fn state(&self) -> State<'static> {
-        let stream = if self.may_recover { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
-        State { stream, data: DataState::SUSPECT, code: self.code, text: self.text.as_bytes() }
-    }
-}
 
 /// The fields of a request's view; `None` for all of them.
 fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {

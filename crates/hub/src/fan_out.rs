@@ -136,6 +136,12 @@ impl Hub {
         let Some(item) = market.interest.get_mut(place) else { return };
         item.has_image = market.images.apply(item, tick.header.seq, tick.body)
             && header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        let permission = header.permission_data.unwrap_or_default();
+        // Whoever sees the item may not any more, where its codes are others now: asked as before a first image.
+        let is_asked_again = market.gate.uses_codes && item.permission.as_deref() != Some(permission);
+        if item.permission.as_deref() != Some(permission) {
+            item.permission = Some(permission.into());
+        }
         let group = feeds::group(item.channel);
         let header = RefreshHeader { group_id: &group, qos: Some(Qos::REALTIME_TICK), ..header };
         let mut ready = Vec::new();
@@ -145,6 +151,10 @@ impl Hub {
                 continue;
             }
             match open.standing {
+                Standing::Current if is_asked_again => {
+                    ready.push((open.session, open.stream));
+                    continue;
+                }
                 Standing::Owed | Standing::Gap => continue,
                 Standing::Waits => {
                     if item.has_image {

@@ -1,6 +1,7 @@
 //! The hub, one step at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 use tapeline_omm::State;
@@ -9,12 +10,13 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::rwf::{DataState, StateCode, StreamState};
 use tapeline_plant::cache::Memory;
 
+use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
 use crate::desk::Desk;
 use crate::fan_out::age_of_too_old;
 use crate::feeds;
 use crate::interest::Standing;
 use crate::market::Market;
-use crate::note::{Counters, End, Note};
+use crate::note::{AccessCounters, Counters, End, Note};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::{Owed, Session};
 use crate::settings::{Settings, SlowPolicy};
@@ -58,10 +60,16 @@ impl Hub {
         }
     }
 
-    /// A client has connected.
+    /// A client has connected, from where nobody knows.
     pub fn open(&mut self, now: Nanos) -> SessionId {
+        self.open_from(now, Peer::default())
+    }
+
+    /// A client has connected.
+    pub fn open_from(&mut self, now: Nanos, peer: Peer) -> SessionId {
         self.counters.sessions += 1;
-        let session = Session::new(&self.market.settings, now);
+        let mut session = Session::new(&self.market.settings, now);
+        session.account.pass.peer = peer;
         if let Some(id) = self.free.pop() {
             self.sessions[id.index()] = Some(session);
             return id;
@@ -79,6 +87,7 @@ impl Hub {
         for stream in self.market.interest.streams_of(session) {
             self.market.close(session, stream);
         }
+        self.market.gate.leave(session, &gone.account.user, &gone.account.pass);
         self.free.push(session);
         // One that was told why it is over is over for that reason, whoever closed the connection first.
         let end = gone.account.over.unwrap_or(end);
@@ -87,7 +96,8 @@ impl Hub {
         self.counters.past.add(&counters);
         self.counters.cut += u64::from(matches!(end, End::Slow(_) | End::Stuck(_)));
         self.counters.stuck += u64::from(matches!(end, End::Stuck(_)));
-        self.note(Note::Gone { session, user: gone.account.user, end, counters });
+        let peer = gone.account.pass.peer;
+        self.note(Note::Gone { session, peer, user: gone.account.user, end, counters });
     }
 
     /// Ends a session: its client is told why, if it is logged in, and has a moment to take that. Then it is
@@ -145,6 +155,34 @@ impl Hub {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.sessions.iter().flatten().any(Session::is_behind)
+    }
+
+    /// A password or token to be checked, where that takes its time, and the answer to be brought to [`checked`](Self::checked).
+    /// To be asked when whoever checks has nothing to do: what waits here is in a fair order, what has been handed out is not.
+    pub fn next_check(&mut self) -> Option<Check> {
+        self.market.gate.next_check()
+    }
+
+    /// A check was made.
+    pub fn checked(&mut self, now: Nanos, number: CheckNumber, verdict: Verdict, outlets: &mut impl Outlets) {
+        let Some((id, outcome)) = self.market.gate.checked(now, number, verdict) else { return };
+        if let Some(Some(session)) = self.sessions.get_mut(id.index()) {
+            session.account.pass.outcome = Some(outcome);
+            outlets.with(id, |out| self.step(now, id, None, out));
+        }
+    }
+
+    /// From now on something else is set of who may in, and who may see what. Who may not be in any more is logged out, and
+    /// what may not be seen any more is closed, at each session's next [`turn`](Self::turn).
+    pub fn set_access(&mut self, access: Arc<Access>) {
+        self.market.gate.set(access);
+        self.next_turn = Nanos(0);
+    }
+
+    /// What happened at the door.
+    #[must_use]
+    pub const fn access_counters(&self) -> &AccessCounters {
+        &self.market.gate.counters
     }
 
     /// A session that the hub has ended: its connection is to be closed. To be asked until there is none.
@@ -245,6 +283,7 @@ impl Hub {
         backlog.at(now);
         let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
         let mut behind = Behind::new(backlog, out);
+        desk.attend(provider, &mut behind);
         let done = match message {
             Some(message) => provider.message(now, message, &mut behind, &mut desk),
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),

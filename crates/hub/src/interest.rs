@@ -52,6 +52,8 @@ pub(crate) struct Item {
     pub(crate) number: ItemId,
     /// The channel that published it last: its group.
     pub(crate) channel: u16,
+    /// The permission data that its source gave it last; `None` before its first image.
+    pub(crate) permission: Option<Box<[u8]>>,
     /// There is a whole image.
     pub(crate) has_image: bool,
     pub(crate) streams: Vec<Open>,
@@ -158,6 +160,7 @@ impl Interest {
             name: name.into(),
             number: ItemId(0),
             channel: 0,
+            permission: None,
             has_image: false,
             streams: Vec::new(),
         };
@@ -230,6 +233,11 @@ impl Interest {
             self.forget(place);
         }
         Some(closed)
+    }
+
+    /// How many streams a session has.
+    pub(crate) fn open_streams(&self, session: SessionId) -> usize {
+        self.spots.get(session.index()).map_or(0, HashMap::len)
     }
 
     /// Streams of a session.

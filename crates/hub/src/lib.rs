@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod backlog;
 mod desk;
 mod fan_out;
@@ -19,6 +20,7 @@ mod feeds;
 mod hub;
 mod images;
 mod interest;
+mod login;
 mod market;
 mod note;
 mod outlets;
@@ -26,7 +28,8 @@ mod session;
 mod settings;
 mod views;
 
+pub use access::{Access, Check, CheckNumber, Peer, Verdict};
 pub use hub::Hub;
-pub use note::{Counters, End, Note, SessionCounters, TooMuch};
+pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};
 pub use outlets::{Outlets, SessionId};
 pub use settings::{Settings, SlowPolicy, Unknown};

@@ -7,6 +7,7 @@ use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{Domain, RefreshHeader, flags};
 
+use crate::access::Gate;
 use crate::desk::copy;
 use crate::feeds::{self, Feeds};
 use crate::images::Images;
@@ -27,6 +28,7 @@ pub(crate) struct Market {
     pub(crate) images: Images,
     pub(crate) views: Views,
     pub(crate) feeds: Feeds,
+    pub(crate) gate: Gate,
     /// The plant has said something, and has not ended.
     pub(crate) is_up: bool,
 }
@@ -54,6 +56,7 @@ impl Market {
             images: Images::new(&settings),
             views: Views::new(settings.max_views),
             feeds: Feeds::default(),
+            gate: Gate::new(settings.access.clone(), settings.max_checks),
             is_up: false,
             settings,
         }

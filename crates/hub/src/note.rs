@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::role::Over;
+use tapeline_omm::rwf::Domain;
 
-use crate::SessionId;
+use crate::{Peer, SessionId};
 
 /// Something that an operator may want to read later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,13 +16,49 @@ pub enum Note {
     Login {
         /// Which session.
         session: SessionId,
+        /// Where its client is.
+        peer: Peer,
         /// As whom; bytes that are not UTF-8 are replaced.
         user: String,
+        /// What it says of itself.
+        who: Box<Who>,
+    },
+    /// A login was refused, or is over because its user may not be in any more.
+    Refused {
+        /// Which session.
+        session: SessionId,
+        /// Where its client is.
+        peer: Peer,
+        /// As whom it was tried; empty with a token that is nobody's.
+        user: String,
+        /// What it says of itself.
+        who: Box<Who>,
+        /// What it was told.
+        why: &'static str,
+    },
+    /// A client was kept from an item, or an item was taken away from it.
+    Denied {
+        /// Which session.
+        session: SessionId,
+        /// Where its client is.
+        peer: Peer,
+        /// Who it is.
+        user: String,
+        /// The item's service.
+        service: String,
+        /// Its domain.
+        domain: Domain,
+        /// Its name; bytes that are not UTF-8 are replaced.
+        name: String,
+        /// What it was told.
+        why: &'static str,
     },
     /// A session is over.
     Gone {
         /// Which session.
         session: SessionId,
+        /// Where its client is.
+        peer: Peer,
         /// Who it was; empty where nobody logged in.
         user: String,
         /// Why.
@@ -29,6 +67,36 @@ pub enum Note {
         counters: SessionCounters,
     },
 }
+
+/// What a login says of whoever logs in, as far as that is text; it can say anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Who {
+    /// A number as text.
+    pub application_id: String,
+    /// What the application calls itself.
+    pub application_name: String,
+    /// Where: an address and a network or host, as DACS has it.
+    pub position: String,
+}
+
+impl Who {
+    pub(crate) fn of(request: &LoginRequest<'_>) -> Self {
+        // Enough for what is true, and no more than that for what is not.
+        let text = |bytes: Option<&[u8]>| {
+            let bytes = bytes.unwrap_or_default();
+            String::from_utf8_lossy(bytes.get(..LONGEST_SAID).unwrap_or(bytes)).into_owned()
+        };
+        let attributes = &request.attributes;
+        Self {
+            application_id: text(attributes.application_id),
+            application_name: text(attributes.application_name),
+            position: text(attributes.position),
+        }
+    }
+}
+
+/// Bytes that are kept of what a login says.
+const LONGEST_SAID: usize = 255;
 
 /// Why a session is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +196,21 @@ impl SessionCounters {
         self.declined += other.declined;
         self.malformed += other.malformed;
     }
+}
+
+/// What happened at the hub's door, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AccessCounters {
+    /// Clients that were let in.
+    pub logins: u64,
+    /// Logins that were refused, and those that ended because their user may not be in any more.
+    pub refused: u64,
+    /// Passwords and tokens that were checked, or are about to be.
+    pub checks: u64,
+    /// Items that clients were kept from.
+    pub denied: u64,
+    /// Of them, those without a [`Note`], because many waited.
+    pub denied_unsaid: u64,
 }
 
 /// What the hub did, counted.

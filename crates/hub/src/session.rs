@@ -6,6 +6,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::StateCode;
 
+use crate::access::Pass;
 use crate::backlog::Backlog;
 use crate::note::{End, SessionCounters, TooMuch};
 use crate::settings::{Settings, SlowPolicy};
@@ -29,6 +30,7 @@ pub(crate) struct Account {
     /// Since when it has taken nothing.
     pub(crate) stuck: Option<Nanos>,
     pub(crate) user: String,
+    pub(crate) pass: Pass,
     /// Its login is paused, and all its streams.
     pub(crate) is_paused: bool,
     pub(crate) over: Option<End>,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::provider;
 
+use crate::Access;
+
 /// What becomes of a client that does not take what it is sent.
 ///
 /// In either case nobody else waits for it: what there is no room for is kept for it within a limit, or is not kept.
@@ -98,6 +100,10 @@ pub struct Settings {
     pub max_views: usize,
     /// Messages that cannot be read until a session is cut: a good client sends none.
     pub max_malformed: u64,
+    /// Who may in, and who may see what. Replaced by [`Hub::set_access`](crate::Hub::set_access).
+    pub access: Arc<Access>,
+    /// Logins that may wait for their check; more are refused, to be tried again.
+    pub max_checks: usize,
     /// Of each session: streams, time to log in, what may be owed.
     pub session: provider::Settings,
 }
@@ -128,6 +134,9 @@ impl Default for Settings {
             cache_bytes: 1 << 30,
             max_views: 10_000,
             max_malformed: 100,
+            access: Arc::default(),
+            // Ten seconds' worth, at what a hash costs: a client waits for longer, EMA 45 s.
+            max_checks: 500,
             session: provider::Settings::default(),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tapeline_hub::{End, Hub, Note, Outlets, SessionId, Settings};
+use tapeline_hub::{End, Hub, Note, Outlets, Peer, SessionId, Settings};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::{LoginRequest, RequestPayload, View};
 use tapeline_omm::role::{Outbox, Queue};
@@ -155,6 +155,16 @@ impl Exchange {
         let directory = Key { filter: Some(0x3F), ..Key::default() };
         self.say(&client, &request(Domain::SOURCE, 0x4000_0000, flags::request::STREAMING, directory));
         client
+    }
+
+    /// A client that has connected, and said nothing yet.
+    pub(crate) fn connect(&mut self, peer: Peer) -> Client {
+        let session = self.hub.open_from(self.now, peer);
+        if self.queues.0.len() <= session.index() {
+            self.queues.0.resize_with(session.index() + 1, || None);
+        }
+        self.queues.0[session.index()] = Some(Queue::new(1 << 20));
+        Client { session, received: Vec::new(), next: 2 }
     }
 
     /// A client sends a message.

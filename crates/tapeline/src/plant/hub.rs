@@ -247,10 +247,10 @@ impl Program {
 fn say(hub: &mut Hub) {
     while let Some(note) = hub.next_note() {
         match note {
-            Note::Login { session, user } => {
+            Note::Login { session, user, .. } => {
                 anstream::eprintln!("hub: session {} login {}", session.index(), user.escape_debug());
             }
-            Note::Gone { session, user, end, counters } => anstream::eprintln!(
+            Note::Gone { session, user, end, counters, .. } => anstream::eprintln!(
                 "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
                 session.index(),
                 user.escape_debug(),
@@ -259,6 +259,19 @@ fn say(hub: &mut Hub) {
                 counters.updates,
                 counters.conflated,
                 counters.dropped
+            ),
+            Note::Refused { session, user, why, .. } => {
+                anstream::eprintln!(
+                    "hub: session {} refused {}: {why}",
+                    session.index(),
+                    user.escape_debug()
+                );
+            }
+            Note::Denied { session, user, name, why, .. } => anstream::eprintln!(
+                "hub: session {} denied {}: {}: {why}",
+                session.index(),
+                user.escape_debug(),
+                name.escape_debug()
             ),
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapeline_hub::{End, Hub, Outlets, SessionId};
+use tapeline_hub::{End, Hub, Outlets, Peer, SessionId};
 use tapeline_measure::Nanos;
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
@@ -66,9 +66,13 @@ impl Doors {
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
             is_busy = true;
             if let Event::Connected(agreed) = event {
-                let session = hub.open(now);
                 let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
                 room.set_services(&self.services);
+                let peer = Peer {
+                    address: self.reactor.peer_address(id),
+                    is_encrypted: self.reactor.tls_version(id).is_some(),
+                };
+                let session = hub.open_from(now, peer);
                 if self.doors.len() <= session.index() {
                     self.doors.resize_with(session.index() + 1, || None);
                 }

@@ -1,0 +1,175 @@
+//! Who failed to log in is to wait, each time for longer: by user and by address.
+//!
+//! What is said and how long it takes is the same for users that there are and for others. A user's own wait does not hold
+//! at the address from which the user was let in last, so that nobody is locked out by others who guess; the address's does.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use tapeline_measure::Nanos;
+
+/// Failures that cost nothing: fingers slip.
+const FREE: u32 = 3;
+/// The wait after the next one, ns; each more doubles it.
+const FIRST_NS: u64 = 1_000_000_000;
+/// The longest wait, ns: who has found the right password at last is not kept out for long.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// After so long without a failure nothing is held against anybody, ns.
+const FORGET_NS: u64 = 600_000_000_000;
+/// Users and addresses that are remembered; those that matter least make room. Each has some hundred bytes.
+const MOST: usize = 10_000;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Who {
+    User(Box<str>),
+    Address(Option<IpAddr>),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    failures: u32,
+    last: Nanos,
+    /// Where the user was let in last.
+    good: Option<IpAddr>,
+}
+
+impl Record {
+    fn until(&self) -> u64 {
+        let Some(beyond) = self.failures.checked_sub(FREE + 1) else { return self.last.0 };
+        let wait = FIRST_NS.checked_shl(beyond.min(16)).unwrap_or(LONGEST_NS).min(LONGEST_NS);
+        self.last.0.saturating_add(wait)
+    }
+
+    fn is_forgotten(&self, now: Nanos) -> bool {
+        now.0.saturating_sub(self.last.0) >= FORGET_NS
+    }
+}
+
+/// Who is to wait.
+#[derive(Debug, Default)]
+pub(crate) struct BackOff {
+    records: HashMap<Who, Record, RandomState>,
+}
+
+/// The part of an address that one party has: a network of 64 bits for IPv6.
+fn network(address: Option<IpAddr>) -> Option<IpAddr> {
+    match address?.to_canonical() {
+        IpAddr::V6(v6) => Some(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into()),
+        v4 => Some(v4),
+    }
+}
+
+impl BackOff {
+    /// Whether who wants to log in as this user from there has to wait.
+    pub(crate) fn holds(&self, now: Nanos, user: &str, address: Option<IpAddr>) -> bool {
+        let address = network(address);
+        let waits = |record: &Record| now.0 < record.until();
+        self.records.get(&Who::Address(address)).is_some_and(waits)
+            || self
+                .records
+                .get(&Who::User(user.into()))
+                .is_some_and(|record| waits(record) && (record.good.is_none() || record.good != address))
+    }
+
+    /// A login failed. `user` is nobody's name where a token was wrong.
+    pub(crate) fn failed(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
+        let address = network(address);
+        let user = (!user.is_empty()).then(|| Who::User(user.into()));
+        for who in [Some(Who::Address(address)), user].into_iter().flatten() {
+            let record = self.record(now, who);
+            record.failures = record.failures.saturating_add(1);
+            record.last = now;
+        }
+    }
+
+    /// A user was let in. The address is forgiven nothing: who has one account could guess at others for ever.
+    pub(crate) fn succeeded(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
+        let record = self.record(now, Who::User(user.into()));
+        *record = Record { failures: 0, last: now, good: network(address) };
+    }
+
+    fn record(&mut self, now: Nanos, who: Who) -> &mut Record {
+        if self.records.len() >= MOST && !self.records.contains_key(&who) {
+            self.records.retain(|_, record| !record.is_forgotten(now));
+            if self.records.len() >= MOST
+                && let Some(least) =
+                    self.records.iter().min_by_key(|(_, record)| record.until()).map(|(who, _)| who.clone())
+            {
+                self.records.remove(&least);
+            }
+        }
+        let record = self.records.entry(who).or_default();
+        if record.is_forgotten(now) {
+            record.failures = 0;
+        }
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(seconds: u64) -> Nanos {
+        Nanos(1_000_000 * SECOND + seconds * SECOND)
+    }
+
+    fn address(last: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    #[test]
+    fn waits_double_up_to_a_minute_and_are_forgotten() {
+        let mut back_off = BackOff::default();
+        for _ in 0..FREE {
+            back_off.failed(at(0), "bob", address(1));
+            assert!(!back_off.holds(at(0), "bob", address(1)));
+        }
+        for (failure, wait) in (0..).zip([1, 2, 4, 8, 16, 32, 60, 60, 60]) {
+            let now = at(100 * failure);
+            back_off.failed(now, "bob", address(1));
+            let last = Nanos(now.0 + wait * SECOND - 1);
+            assert!(back_off.holds(last, "bob", address(1)), "{failure}");
+            assert!(!back_off.holds(Nanos(last.0 + 1), "bob", address(1)), "{failure}");
+            // The user from elsewhere, and others from there, too.
+            assert!(back_off.holds(last, "bob", address(2)) && back_off.holds(last, "eve", address(1)));
+            assert!(!back_off.holds(last, "eve", address(2)));
+        }
+        back_off.failed(at(5_000), "bob", address(1));
+        assert!(!back_off.holds(at(5_000), "bob", address(1)));
+    }
+
+    #[test]
+    fn a_user_is_not_locked_out_by_others_who_guess() {
+        let mut back_off = BackOff::default();
+        back_off.succeeded(at(0), "bob", address(1));
+        for _ in 0..10 {
+            back_off.failed(at(1), "bob", address(2));
+        }
+        assert!(back_off.holds(at(2), "bob", address(2)) && back_off.holds(at(2), "bob", address(3)));
+        assert!(!back_off.holds(at(2), "bob", address(1)));
+        // A guess that is right tells that, and forgives the address nothing.
+        back_off.succeeded(at(2), "eve", address(2));
+        assert!(back_off.holds(at(2), "eve", address(2)));
+    }
+
+    #[test]
+    fn an_address_is_a_network_and_memory_is_bounded() {
+        let mut back_off = BackOff::default();
+        let v6 = |last: u16| Some(IpAddr::from([0x2001, 0xDB8, 0, 1, 0, 0, 0, last]));
+        for number in 0..10 {
+            back_off.failed(at(0), "", v6(number));
+        }
+        assert!(back_off.holds(at(0), "", v6(99)));
+        assert!(!back_off.holds(at(0), "", Some(IpAddr::from([0x2001, 0xDB8, 0, 2, 0, 0, 0, 1]))));
+        for number in 0..2 * MOST {
+            back_off.failed(at(0), &format!("user {number}"), v6(1));
+        }
+        assert_eq!(back_off.records.len(), MOST);
+        // Who has to wait does not make room for who has not.
+        assert!(back_off.holds(at(1), "", v6(99)));
+    }
+}

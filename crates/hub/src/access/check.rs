@@ -1,0 +1,150 @@
+//! Proofs that take long to look at, as data: another thread does, and says what it found.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::SessionId;
+
+/// Bytes of a password or a token: shown nowhere, and overwritten when they are not needed any more.
+pub struct Secret(zeroize::Zeroizing<Box<[u8]>>);
+
+impl Secret {
+    /// A copy of these.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(zeroize::Zeroizing::new(bytes.into()))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// A token's SHA-256.
+pub type TokenHash = [u8; 32];
+
+/// What a client brings, and what it is to be held against.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Proof {
+    /// A password.
+    Password {
+        /// As it was sent.
+        password: Secret,
+        /// The user's hash in PHC's format, or that of somebody else where there is no such user: so that it takes as long.
+        hash: Arc<str>,
+    },
+    /// A token.
+    Token {
+        /// As it was sent.
+        token: Secret,
+        /// All that there are. To be compared in constant time.
+        hashes: Arc<[TokenHash]>,
+    },
+}
+
+/// A proof to be looked at: see [`Hub::next_check`](crate::Hub::next_check).
+#[derive(Debug)]
+pub struct Check {
+    /// What the answer is known by.
+    pub number: CheckNumber,
+    /// The proof.
+    pub proof: Proof,
+}
+
+/// What a [`Check`]'s answer is known by; none is used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckNumber(pub(crate) u64);
+
+/// What came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is wrong.
+    Wrong,
+    /// It is right: the hash of this place, 0 for a password.
+    Right(usize),
+}
+
+/// What waits of one address.
+type Round = VecDeque<(SessionId, Check)>;
+
+/// Checks that wait for their turn. Each address has its turn in one round, so that one which sends many keeps the others
+/// waiting for one check alone.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    rounds: VecDeque<(Option<IpAddr>, Round)>,
+}
+
+impl Checks {
+    /// Those of one address.
+    pub(crate) fn of(&self, address: Option<IpAddr>) -> usize {
+        self.rounds.iter().find(|(other, _)| *other == address).map_or(0, |(_, checks)| checks.len())
+    }
+
+    pub(crate) fn push(&mut self, address: Option<IpAddr>, session: SessionId, check: Check) {
+        match self.rounds.iter_mut().find(|(other, _)| *other == address) {
+            Some((_, checks)) => checks.push_back((session, check)),
+            None => self.rounds.push_back((address, Round::from([(session, check)]))),
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Check> {
+        let (address, mut checks) = self.rounds.pop_front()?;
+        let (_, check) = checks.pop_front()?;
+        if !checks.is_empty() {
+            self.rounds.push_back((address, checks));
+        }
+        Some(check)
+    }
+
+    /// Nobody waits for a session's check any more: its number, if it was here.
+    pub(crate) fn forget(&mut self, session: SessionId) -> Option<CheckNumber> {
+        let (round, at) = self.rounds.iter().enumerate().find_map(|(round, (_, checks))| {
+            Some((round, checks.iter().position(|(other, _)| *other == session)?))
+        })?;
+        let checks = &mut self.rounds.get_mut(round)?.1;
+        let (_, check) = checks.remove(at)?;
+        if checks.is_empty() {
+            self.rounds.remove(round);
+        }
+        Some(check.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(number: u64) -> Check {
+        let proof = Proof::Password { password: Secret::new(b"secret"), hash: "".into() };
+        Check { number: CheckNumber(number), proof }
+    }
+
+    #[test]
+    fn addresses_take_turns_and_secrets_are_not_shown() {
+        let mut checks = Checks::default();
+        let address = |last| Some(IpAddr::from([192, 0, 2, last]));
+        for number in 0..100 {
+            checks.push(address(1), SessionId(number as u32), check(number));
+        }
+        checks.push(address(2), SessionId(100), check(100));
+        checks.push(address(2), SessionId(101), check(101));
+        assert_eq!((checks.of(address(1)), checks.of(address(2))), (100, 2));
+        let mut numbers = || checks.next().map(|check| check.number.0);
+        assert_eq!([numbers(), numbers(), numbers(), numbers()], [Some(0), Some(100), Some(1), Some(101)]);
+        assert_eq!(checks.forget(SessionId(2)), Some(CheckNumber(2)));
+        assert_eq!(checks.forget(SessionId(2)), None);
+        assert_eq!(std::iter::from_fn(|| checks.next()).count(), 97);
+        assert!(!format!("{:?}", check(1)).contains("secret"));
+    }
+}

@@ -1,0 +1,314 @@
+//! The way in: which logins are looked at, and what comes of it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use tapeline_measure::Nanos;
+use tapeline_omm::domain::{LoginRequest, login};
+use tapeline_omm::rwf::StateCode;
+
+use super::back_off::BackOff;
+use super::check::{Check, CheckNumber, Checks, Proof, Secret, Verdict};
+use super::rights::Rights;
+use super::{Access, LoginPolicy, Pass, TokenHash};
+use crate::SessionId;
+use crate::note::AccessCounters;
+use crate::session::Refusal;
+
+/// A longer password or token is nobody's, bytes: no client makes the hub keep much.
+const LONGEST_SECRET: usize = 4096;
+
+/// What is answered to a login at once.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// In, as this user.
+    Granted,
+    /// The proof is being checked.
+    Pending(CheckNumber),
+    /// Not in.
+    Refused(Refusal),
+}
+
+/// What came of a login that was checked.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// As whom; where it is refused, as whom it was tried.
+    pub(crate) user: String,
+    /// The token that was right, or why it is refused.
+    pub(crate) result: Result<Option<TokenHash>, Refusal>,
+}
+
+/// A check that is out, or waits.
+#[derive(Debug)]
+struct Attempt {
+    /// Who waits for it; nobody any more, where the session has gone since.
+    session: Option<SessionId>,
+    user: String,
+    address: Option<IpAddr>,
+    /// What it was held against.
+    access: Arc<Access>,
+    /// There is such a user.
+    is_known: bool,
+    is_reissue: bool,
+}
+
+/// Who comes in.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    access: Arc<Access>,
+    /// What is said of an item's permission can change who may see it.
+    pub(crate) uses_codes: bool,
+    pub(crate) counters: AccessCounters,
+    checks: Checks,
+    attempts: HashMap<CheckNumber, Attempt, RandomState>,
+    next: u64,
+    /// Checks at a time, those of renewed logins aside.
+    most: usize,
+    back_off: BackOff,
+    /// The sessions of each user who is logged in.
+    sessions: HashMap<Box<str>, Vec<SessionId>, RandomState>,
+}
+
+impl Gate {
+    pub(crate) fn new(access: Arc<Access>, most: usize) -> Self {
+        Self {
+            uses_codes: access.uses_codes(),
+            access,
+            counters: AccessCounters::default(),
+            checks: Checks::default(),
+            attempts: HashMap::default(),
+            next: 0,
+            most,
+            back_off: BackOff::default(),
+            sessions: HashMap::default(),
+        }
+    }
+
+    /// Something else is set from now on.
+    pub(crate) fn set(&mut self, access: Arc<Access>) {
+        self.uses_codes = access.uses_codes();
+        self.access = access;
+    }
+
+    /// Whether this is what is set now.
+    pub(crate) fn is_current(&self, access: &Arc<Access>) -> bool {
+        Arc::ptr_eq(&self.access, access)
+    }
+
+    /// Somebody wants in, or renews a login.
+    pub(crate) fn ask(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        pass: &Pass,
+        request: &LoginRequest<'_>,
+        is_reissue: bool,
+    ) -> Admission {
+        if pass.pending.is_some() {
+            return Admission::Refused(TWICE);
+        }
+        let (user, secret, missing) = match self.access.login {
+            LoginPolicy::Open => return Admission::Granted,
+            LoginPolicy::Password => (request.user, request.attributes.password, NO_PASSWORD),
+            // The name that comes with a token is nobody's.
+            LoginPolicy::Token => (&b""[..], token_of(request), NO_TOKEN),
+        };
+        // What a session is logged in with, it has shown: a new token is looked at, a password is not again.
+        if is_reissue && (self.access.login == LoginPolicy::Password || secret.is_none()) {
+            return Admission::Granted;
+        }
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else {
+            return Admission::Refused(missing);
+        };
+        if !pass.peer.is_private() && !self.access.plain_secrets {
+            return Admission::Refused(PLAIN);
+        }
+        let user = String::from_utf8_lossy(user).into_owned();
+        let address = pass.peer.address.map(|address| address.ip().to_canonical());
+        if !is_reissue {
+            if self.back_off.holds(now, &user, address) {
+                return Admission::Refused(WAIT);
+            }
+            // What one address has waiting is less than what is left: however many come from it, others find room.
+            if self.checks.of(address) >= self.most.saturating_sub(self.attempts.len()) {
+                return Admission::Refused(BUSY);
+            }
+        }
+        if secret.len() > LONGEST_SECRET {
+            self.back_off.failed(now, &user, address);
+            return Admission::Refused(wrong(&self.access));
+        }
+        let secret = Secret::new(secret);
+        let (proof, is_known) = match self.access.login {
+            LoginPolicy::Token => {
+                (Proof::Token { token: secret, hashes: self.access.users.tokens.clone() }, true)
+            }
+            _ => {
+                let (hash, is_known) = self.access.users.password_hash(&user);
+                (Proof::Password { password: secret, hash }, is_known)
+            }
+        };
+        self.counters.checks += 1;
+        let number = CheckNumber(self.next);
+        self.next += 1;
+        let access = self.access.clone();
+        let attempt = Attempt { session: Some(session), user, address, access, is_known, is_reissue };
+        self.attempts.insert(number, attempt);
+        self.checks.push(address, session, Check { number, proof });
+        Admission::Pending(number)
+    }
+
+    /// The next check to be made.
+    pub(crate) fn next_check(&mut self) -> Option<Check> {
+        self.checks.next()
+    }
+
+    /// A check was made: what that means, and for whom.
+    pub(crate) fn checked(
+        &mut self,
+        now: Nanos,
+        number: CheckNumber,
+        verdict: Verdict,
+    ) -> Option<(SessionId, Outcome)> {
+        let attempt = self.attempts.remove(&number)?;
+        let Attempt { session, mut user, address, access, is_known, is_reissue } = attempt;
+        let users = &access.users;
+        let right = match verdict {
+            Verdict::Right(place) if access.login == LoginPolicy::Token => users
+                .tokens
+                .get(place)
+                .zip(users.owners.get(place))
+                .map(|(token, owner)| (Some(*token), *owner)),
+            Verdict::Right(_) if is_known => users.by_name.get(user.as_str()).map(|owner| (None, *owner)),
+            _ => None,
+        };
+        let result = match right.and_then(|(token, owner)| Some((token, users.users.get(owner)?))) {
+            None => {
+                if !is_reissue {
+                    self.back_off.failed(now, &user, address);
+                }
+                Err(wrong(&access))
+            }
+            Some((token, shown)) => {
+                user = shown.name.to_string();
+                self.back_off.succeeded(now, &user, address);
+                let (at, now) = (&shown.password_hash, self.access.users.find(&user));
+                let still = match token {
+                    Some(token) => now.is_some_and(|now| now.tokens.contains(&token)),
+                    None => now.is_some_and(|now| now.password_hash == *at),
+                };
+                // Users were read anew meanwhile.
+                if still { Ok(token) } else { Err(BUSY) }
+            }
+        };
+        Some((session?, Outcome { user, result }))
+    }
+
+    /// Lets a session in: with which rights, or why not.
+    pub(crate) fn enter(
+        &mut self,
+        session: SessionId,
+        user: &str,
+        token: Option<TokenHash>,
+    ) -> Result<Rights, Refusal> {
+        let most = self.access.connections_of(user);
+        let sessions = self.sessions.entry_ref(user).or_default();
+        if most.is_some_and(|most| sessions.len() >= most) {
+            if sessions.is_empty() {
+                self.sessions.remove(user);
+            }
+            return Err(TOO_MANY_CONNECTIONS);
+        }
+        sessions.push(session);
+        Ok(Rights::of(self.access.clone(), user, token))
+    }
+
+    /// A session's rights by what is set now; why there are none any more.
+    pub(crate) fn renew(&self, user: &str, token: Option<TokenHash>) -> Result<Rights, Refusal> {
+        let known = self.access.users.find(user);
+        let is_in = match self.access.login {
+            LoginPolicy::Open => true,
+            LoginPolicy::Password => known.is_some_and(|known| !known.password_hash.is_empty()),
+            LoginPolicy::Token => {
+                known.zip(token).is_some_and(|(known, token)| known.tokens.contains(&token))
+            }
+        };
+        if is_in { Ok(Rights::of(self.access.clone(), user, token)) } else { Err(REVOKED) }
+    }
+
+    /// The sessions of a user.
+    pub(crate) fn sessions_of(&self, user: &str) -> &[SessionId] {
+        self.sessions.get(user).map_or(&[], |sessions| sessions)
+    }
+
+    /// A session is over.
+    pub(crate) fn leave(&mut self, session: SessionId, user: &str, pass: &Pass) {
+        if let Some(pending) = &pass.pending {
+            match self.checks.forget(session) {
+                Some(number) => _ = self.attempts.remove(&number),
+                // It is out: its failure counts, whoever waits for it.
+                None => {
+                    if let Some(attempt) = self.attempts.get_mut(&pending.number) {
+                        attempt.session = None;
+                    }
+                }
+            }
+        }
+        if pass.rights.is_some() {
+            self.forget(session, user);
+        }
+    }
+
+    /// A session is its user's no longer.
+    pub(crate) fn forget(&mut self, session: SessionId, user: &str) {
+        if let Some(sessions) = self.sessions.get_mut(user) {
+            sessions.retain(|other| *other != session);
+            if sessions.is_empty() {
+                self.sessions.remove(user);
+            }
+        }
+    }
+}
+
+/// The token of a login.
+fn token_of<'a>(request: &LoginRequest<'a>) -> Option<&'a [u8]> {
+    request
+        .attributes
+        .authentication_token
+        .or((request.name_type == login::USER_TOKEN).then_some(request.user))
+}
+
+/// Whether a name is that of a user is not to be told.
+fn wrong(access: &Access) -> Refusal {
+    if access.login == LoginPolicy::Token { WRONG_TOKEN } else { WRONG_PASSWORD }
+}
+
+const fn refused(text: &'static str) -> Refusal {
+    Refusal { code: StateCode::NOT_ENTITLED, text, may_recover: false }
+}
+
+const fn for_now(code: StateCode, text: &'static str) -> Refusal {
+    Refusal { code, text, may_recover: true }
+}
+
+const WRONG_PASSWORD: Refusal = refused("The name or the password is wrong");
+const WRONG_TOKEN: Refusal = refused("The token is wrong");
+const NO_PASSWORD: Refusal = refused("A password is needed to log in here");
+const NO_TOKEN: Refusal = refused("A token is needed to log in here");
+const PLAIN: Refusal =
+    refused("Passwords and tokens are taken over TLS only: this one could be read on its way, change it");
+const REVOKED: Refusal = refused("This user may not be logged in any more");
+const WAIT: Refusal = for_now(StateCode::NOT_ENTITLED, "Too many logins have failed: try again in a minute");
+const BUSY: Refusal = for_now(StateCode::NO_RESOURCES, "Too many log in at once: try again in a moment");
+const TWICE: Refusal = Refusal {
+    code: StateCode::USAGE_ERROR,
+    text: "The login before this one is being checked",
+    may_recover: false,
+};
+const TOO_MANY_CONNECTIONS: Refusal = Refusal {
+    code: StateCode::DACS_MAX_LOGINS_REACHED,
+    text: "This user has as many connections as may be",
+    may_recover: false,
+};

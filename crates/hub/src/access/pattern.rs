@@ -1,0 +1,127 @@
+//! Patterns of names: of users, services and items.
+
+use std::fmt;
+
+/// A pattern: `*` stands for any run of characters, none included, `?` for one character, everything else for itself.
+/// Capital and small letters differ.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pattern(Box<str>);
+
+impl Pattern {
+    /// Of this text: any text is a pattern.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a name is one of those that are meant. Takes at most as many steps as both have bytes, multiplied.
+    #[must_use]
+    pub fn matches(&self, name: &[u8]) -> bool {
+        let pattern = self.0.as_bytes();
+        let (mut at, mut of_name) = (0, 0);
+        // The last star, and where in the name its run ends: only that one ever needs to grow.
+        let mut star: Option<(usize, usize)> = None;
+        while of_name < name.len() {
+            match pattern.get(at) {
+                Some(b'*') => {
+                    star = Some((at, of_name));
+                    at += 1;
+                }
+                Some(b'?') => {
+                    at += 1;
+                    of_name = after(name, of_name);
+                }
+                Some(byte) if name.get(of_name) == Some(byte) => {
+                    at += 1;
+                    of_name += 1;
+                }
+                _ => {
+                    let Some((behind, end)) = star else { return false };
+                    let end = after(name, end);
+                    star = Some((behind, end));
+                    (at, of_name) = (behind + 1, end);
+                }
+            }
+        }
+        pattern.get(at..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
+    }
+}
+
+/// Where the character at `at` ends; bytes that are no UTF-8 are characters of their own.
+fn after(name: &[u8], at: usize) -> usize {
+    let rest = name.get(at + 1..).unwrap_or_default();
+    at + 1 + rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count()
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same by the definition, in as many steps as it takes.
+    fn oracle(pattern: &[char], name: &[char]) -> bool {
+        match (pattern, name) {
+            ([], []) => true,
+            (['*', rest @ ..], _) => (0..=name.len()).any(|run| oracle(rest, &name[run..])),
+            (['?', rest @ ..], [_, others @ ..]) => oracle(rest, others),
+            ([one, rest @ ..], [other, others @ ..]) if one == other => oracle(rest, others),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn stars_marks_and_names() {
+        for (pattern, name, matches) in [
+            ("AAPL", "AAPL", true),
+            ("AAPL", "AAPL.O", false),
+            ("AAPL", "aapl", false),
+            ("", "", true),
+            ("", "A", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("AAPL*", "AAPL", true),
+            ("*.NBBO", "AAPL.NBBO", true),
+            ("*.NBBO", "AAPL.NBBO.X", false),
+            ("A*L*O", "AAPL.O", true),
+            ("MS?T", "MSFT", true),
+            ("MS?T", "MST", false),
+            ("?", "é", true),
+            ("??", "é", false),
+            ("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("/dev[0]", "/dev[0]", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(name.as_bytes()), matches, "{pattern} {name}");
+        }
+        // No UTF-8: nothing is lost, and nothing else is met.
+        assert!(Pattern::new("A*").matches(b"A\xFF\xFE"));
+        assert!(!Pattern::new("A").matches(b"A\xFF"));
+    }
+
+    proptest! {
+        #[test]
+        fn as_it_is_defined(pattern in "[ab*?é]{0,8}", name in "[abé]{0,10}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let expected = oracle(&chars(&pattern), &chars(&name));
+            prop_assert_eq!(Pattern::new(&pattern).matches(name.as_bytes()), expected);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Who may see what: rules, of which the first that fits decides.
+
+use tapeline_omm::rwf::Domain;
+
+use super::Pattern;
+
+/// What a rule says of those whom it fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// They may open these items.
+    Allow {
+        /// And post to them.
+        post: bool,
+    },
+    /// They may not.
+    Deny,
+}
+
+/// A permission code, as a rule names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// A number: of the configuration, or in permission data that is a list of numbers as text, such as `12,340`.
+    Number(u64),
+    /// Permission data that is these bytes and no others.
+    Bytes(Box<[u8]>),
+}
+
+/// One rule. An empty list means all; what is in a list fits if one of it does, and all lists have to fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Users; those of `groups` besides. All only if both are empty.
+    pub users: Vec<Pattern>,
+    /// Groups of users.
+    pub groups: Vec<Box<str>>,
+    /// Services.
+    pub services: Vec<Pattern>,
+    /// Items.
+    pub items: Vec<Pattern>,
+    /// Domains.
+    pub domains: Vec<Domain>,
+    /// Permission codes. A rule that allows fits if all codes of the item are among them, one that denies if one is; neither
+    /// fits an item without codes.
+    pub codes: Vec<Code>,
+    /// What is so then.
+    pub action: Action,
+}
+
+/// The codes that are given to a feed's items, which have no permission data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coded {
+    /// Of these services; all if empty.
+    pub services: Vec<Pattern>,
+    /// These items; all if empty.
+    pub items: Vec<Pattern>,
+    /// What they have.
+    pub codes: Vec<u64>,
+}
+
+/// What is known of an item's codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codes<'a> {
+    /// Nothing yet: its first image will tell.
+    NotYet,
+    /// It has these.
+    Listed(&'a [u64]),
+    /// It has this permission data, or none.
+    Data(&'a [u8]),
+}
+
+/// What somebody wants to open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) domain: Domain,
+    pub(crate) name: &'a [u8],
+    pub(crate) codes: Codes<'a>,
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Decided(Action),
+    /// That depends on the item's codes, and they are not known yet.
+    Depends,
+}
+
+/// What somebody may do who is told nothing.
+pub(crate) const OPEN: Action = Action::Allow { post: true };
+
+impl Rule {
+    /// Whether it is about a user who is in these groups.
+    pub(crate) fn is_about(&self, user: &str, groups: &[Box<str>]) -> bool {
+        self.users.is_empty() && self.groups.is_empty()
+            || any(&self.users, user.as_bytes())
+            || self.groups.iter().any(|group| groups.contains(group))
+    }
+
+    /// Whether it fits all but the codes.
+    fn fits(&self, wanted: &Wanted<'_>) -> bool {
+        (self.domains.is_empty() || self.domains.contains(&wanted.domain))
+            && all_or_any(&self.services, wanted.service.as_bytes())
+            && all_or_any(&self.items, wanted.name)
+    }
+
+    /// Whether it fits the codes; `None` as long as they are not known.
+    fn fits_codes(&self, codes: Codes<'_>) -> Option<bool> {
+        if self.codes.is_empty() {
+            return Some(true);
+        }
+        let is_named = |number: &u64| self.codes.contains(&Code::Number(*number));
+        let among = |numbers: &[u64]| match self.action {
+            Action::Allow { .. } => numbers.iter().all(is_named),
+            Action::Deny => numbers.iter().any(is_named),
+        };
+        match codes {
+            Codes::NotYet => None,
+            Codes::Listed([]) | Codes::Data([]) => Some(false),
+            Codes::Listed(listed) => Some(among(listed)),
+            Codes::Data(data) => {
+                let is_it = |code: &Code| matches!(code, Code::Bytes(bytes) if **bytes == *data);
+                Some(self.codes.iter().any(is_it) || numbers(data).is_some_and(|numbers| among(&numbers)))
+            }
+        }
+    }
+}
+
+/// What the first of these rules that fits says; who fits none may not.
+pub(crate) fn decide<'r>(rules: impl IntoIterator<Item = &'r Rule>, wanted: &Wanted<'_>) -> Decision {
+    // What the rules say that may fit, as long as they are of one mind.
+    let mut doubtful: Option<Action> = None;
+    let mut sure = Action::Deny;
+    for rule in rules {
+        if !rule.fits(wanted) {
+            continue;
+        }
+        match rule.fits_codes(wanted.codes) {
+            Some(false) => {}
+            Some(true) => {
+                sure = rule.action;
+                break;
+            }
+            None if doubtful.is_none_or(|before| before == rule.action) => doubtful = Some(rule.action),
+            None => return Decision::Depends,
+        }
+    }
+    if doubtful.is_none_or(|doubtful| doubtful == sure) { Decision::Decided(sure) } else { Decision::Depends }
+}
+
+/// The numbers of permission data that is a list of such; `None` for anything else.
+fn numbers(data: &[u8]) -> Option<Vec<u64>> {
+    let text = str::from_utf8(data).ok()?;
+    let is_separator = |c: char| c == ',' || c == ';' || c == '|' || c == ' ';
+    let words = text.split(is_separator).filter(|word| !word.is_empty());
+    let numbers: Option<Vec<u64>> = words
+        .map(|word| {
+            let is_plain = word.bytes().all(|byte| byte.is_ascii_digit());
+            is_plain.then(|| word.parse().ok()).flatten()
+        })
+        .collect();
+    numbers.filter(|numbers| !numbers.is_empty())
+}
+
+pub(crate) fn any(patterns: &[Pattern], name: &[u8]) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name))
+}
+
+pub(crate) fn all_or_any(patterns: &[Pattern], name: &[u8]) -> bool {
+    patterns.is_empty() || any(patterns, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOW: Action = Action::Allow { post: false };
+
+    fn rule(items: &[&str], codes: &[u64], action: Action) -> Rule {
+        Rule {
+            users: Vec::new(),
+            groups: Vec::new(),
+            services: Vec::new(),
+            items: items.iter().map(|item| Pattern::new(item)).collect(),
+            domains: Vec::new(),
+            codes: codes.iter().copied().map(Code::Number).collect(),
+            action,
+        }
+    }
+
+    fn said(rules: &[Rule], name: &str, codes: Codes<'_>) -> Decision {
+        let name = name.as_bytes();
+        decide(rules, &Wanted { service: "S", domain: Domain::MARKET_PRICE, name, codes })
+    }
+
+    #[test]
+    fn the_first_that_fits_decides_and_without_one_nothing_is_allowed() {
+        let rules = [rule(&["AAPL"], &[], Action::Deny), rule(&["A*"], &[], ALLOW)];
+        let is = |name| said(&rules, name, Codes::NotYet);
+        assert_eq!(is("AAPL"), Decision::Decided(Action::Deny));
+        assert_eq!(is("AMZN"), Decision::Decided(ALLOW));
+        assert_eq!(is("MSFT"), Decision::Decided(Action::Deny));
+        assert_eq!(said(&[], "MSFT", Codes::NotYet), Decision::Decided(Action::Deny));
+    }
+
+    #[test]
+    fn codes_that_are_not_known_matter_only_where_they_decide() {
+        let allow = [rule(&[], &[7, 8], ALLOW)];
+        assert_eq!(said(&allow, "A", Codes::NotYet), Decision::Depends);
+        let both = [rule(&[], &[7], ALLOW), rule(&[], &[8], Action::Deny), rule(&[], &[], ALLOW)];
+        assert_eq!(said(&both, "A", Codes::NotYet), Decision::Depends);
+        let either = [rule(&[], &[7], ALLOW), rule(&[], &[], ALLOW)];
+        assert_eq!(said(&either, "A", Codes::NotYet), Decision::Decided(ALLOW));
+        let denied = [rule(&["B"], &[7], ALLOW), rule(&[], &[9], Action::Deny)];
+        assert_eq!(said(&denied, "A", Codes::NotYet), Decision::Decided(Action::Deny));
+    }
+
+    #[test]
+    fn all_codes_must_be_allowed_and_one_is_enough_to_deny() {
+        let rules = [rule(&[], &[9], Action::Deny), rule(&[], &[7, 8, 9], ALLOW)];
+        for (codes, allowed) in [
+            (&[7][..], true),
+            (&[7, 8], true),
+            (&[7, 10], false),
+            (&[7, 9], false),
+            (&[10], false),
+            // Without codes no rule of codes fits.
+            (&[], false),
+        ] {
+            let text = codes.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            let expected = Decision::Decided(if allowed { ALLOW } else { Action::Deny });
+            assert_eq!(said(&rules, "A", Codes::Listed(codes)), expected, "{codes:?}");
+            assert_eq!(said(&rules, "A", Codes::Data(text.as_bytes())), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn permission_data_is_a_list_of_numbers_or_bytes() {
+        assert_eq!(numbers(b"1,22;3| 4"), Some(vec![1, 22, 3, 4]));
+        for other in [&b""[..], b",", b"1,x", b"+1", b"\x031", b"99999999999999999999", b"\xFF"] {
+            assert_eq!(numbers(other), None, "{other:?}");
+        }
+        let mut rules = [rule(&[], &[], ALLOW)];
+        rules[0].codes = vec![Code::Bytes((*b"\x03\x00\x2C").into())];
+        assert_eq!(said(&rules, "A", Codes::Data(b"\x03\x00\x2C")), Decision::Decided(ALLOW));
+        for other in [&b"\x03\x00"[..], b"\x03\x00\x2C\x00", b""] {
+            assert_eq!(said(&rules, "A", Codes::Data(other)), Decision::Decided(Action::Deny));
+        }
+    }
+
+    #[test]
+    fn users_and_groups_are_whom_a_rule_is_about() {
+        let mut rule = rule(&[], &[], ALLOW);
+        assert!(rule.is_about("anybody", &[]));
+        rule.groups = vec!["desk".into()];
+        assert!(!rule.is_about("desk", &[]) && rule.is_about("bob", &["desk".into()]));
+        rule.users = vec![Pattern::new("al*")];
+        assert!(rule.is_about("alice", &[]) && rule.is_about("bob", &["desk".into()]));
+        assert!(!rule.is_about("bob", &["web".into()]));
+    }
+}

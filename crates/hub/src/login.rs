@@ -1,0 +1,291 @@
+//! A login, answered: at once, or when it has been checked; and what its user may open.
+
+use tapeline_omm::State;
+use tapeline_omm::domain::LoginRequest;
+use tapeline_omm::domain::login::{self, LoginFeatures};
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::provider::{Provider, StreamHandle};
+use tapeline_omm::rwf::{Domain, Header, MessageView, StateCode, StreamState, flags};
+
+use crate::access::{Admission, Outcome, Pending, Wanted};
+use crate::desk::Desk;
+use crate::note::{Note, Who};
+use crate::session::{Owed, Refusal};
+
+/// Bytes of a login's attributes that the answer repeats at most, each: what a client says of itself is short.
+const LONGEST_ATTRIBUTE: usize = 1024;
+/// A login request without what is to be checked: its name and what it says of itself.
+const LONGEST_REQUEST: usize = 8 << 10;
+
+impl Desk<'_> {
+    /// A client logs in, or renews its login.
+    pub(crate) fn login(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        is_reissue: bool,
+    ) {
+        let user = String::from_utf8_lossy(request.user).into_owned();
+        match self.market.gate.ask(self.now, self.id, &self.account.pass, request, is_reissue) {
+            Admission::Granted if is_reissue => self.renewed(provider, out, request),
+            Admission::Granted => self.let_in(provider, out, request, Outcome { user, result: Ok(None) }),
+            Admission::Refused(refusal) => self.keep_out(provider, out, request, user, refusal),
+            Admission::Pending(number) => match kept(request) {
+                Some(request) => self.account.pass.pending = Some(Pending { number, request, is_reissue }),
+                None => self.keep_out(provider, out, request, user, TOO_LONG),
+            },
+        }
+    }
+
+    /// Does what was decided elsewhere: a login was checked, or others may see other things than before.
+    pub(crate) fn attend(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
+        if let Some(outcome) = self.account.pass.outcome.take()
+            && let Some(pending) = self.account.pass.pending.take()
+            && let Ok(message) = MessageView::parse(&pending.request)
+            && let Ok(Header::Request(header)) = message.header()
+            && let Ok(request) = LoginRequest::read(&header)
+        {
+            match (&outcome.result, pending.is_reissue) {
+                (Err(refusal), _) => {
+                    let refusal = *refusal;
+                    self.keep_out(provider, out, &request, outcome.user, refusal);
+                }
+                (Ok(_), false) => self.let_in(provider, out, &request, outcome),
+                // A token stands for its user, and a session is one user's to the end.
+                (Ok(_), true) if outcome.user != self.account.user => {
+                    self.keep_out(provider, out, &request, outcome.user, ANOTHER_USER);
+                }
+                (Ok(token), true) => {
+                    if let Some(rights) = &mut self.account.pass.rights {
+                        rights.token = *token;
+                    }
+                    self.renewed(provider, out, &request);
+                }
+            }
+        }
+        self.review(provider, out);
+    }
+
+    fn let_in(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        outcome: Outcome,
+    ) {
+        let Outcome { user, result } = outcome;
+        let entered = result.and_then(|token| self.market.gate.enter(self.id, &user, token));
+        let rights = match entered {
+            Ok(rights) => rights,
+            Err(refusal) => return self.keep_out(provider, out, request, user, refusal),
+        };
+        self.account.user = user;
+        self.account.pass.rights = Some(rights);
+        if !self.accept(provider, out, request) {
+            return;
+        }
+        let user = self.account.user.clone();
+        let who = Box::new(Who::of(request));
+        self.market.gate.counters.logins += 1;
+        self.notes.push_back(Note::Login { session: self.id, peer: self.account.pass.peer, user, who });
+    }
+
+    fn keep_out(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        user: String,
+        refusal: Refusal,
+    ) {
+        self.market.gate.counters.refused += 1;
+        let (session, peer, why) = (self.id, self.account.pass.peer, refusal.text);
+        self.notes.push_back(Note::Refused { session, peer, user, who: Box::new(Who::of(request)), why });
+        let _ = provider.login_status(out, refusal.state());
+    }
+
+    fn accept(&self, provider: &mut Provider, out: &mut dyn Outbox, request: &LoginRequest<'_>) -> bool {
+        let attributes = &request.attributes;
+        let features = LoginFeatures {
+            application_id: attributes.application_id,
+            application_name: Some(b"tapeline"),
+            position: attributes.position,
+            // Whoever loses the hub has to look for another one: nothing is recovered behind its back.
+            single_open: Some(0),
+            allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
+            support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
+            support_optimized_pause_resume: Some(1),
+            support_pause_resume: Some(1),
+            support_view_requests: Some(1),
+            round_trip_latency: attributes.round_trip_latency,
+            ..LoginFeatures::default()
+        };
+        let is_sent = provider.accept_login(self.now, out, request, features).is_ok();
+        if !is_sent {
+            let _ = provider.login_status(out, TOO_LONG.state());
+        }
+        is_sent
+    }
+
+    fn renewed(&mut self, provider: &mut Provider, out: &mut dyn Outbox, request: &LoginRequest<'_>) {
+        if !self.accept(provider, out, request) {
+            return;
+        }
+        let is_paused = request.flags.has(flags::request::PAUSE);
+        if std::mem::replace(&mut self.account.is_paused, is_paused) && !is_paused {
+            for stream in self.market.interest.streams_of(self.id) {
+                self.owe_image(provider, stream, |open| open.missed);
+            }
+        }
+    }
+
+    /// Where the rules are not those of the session's login any more: what it may not see now is closed, and who may not
+    /// be in now has to go.
+    fn review(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
+        let Some(rights) = &self.account.pass.rights else { return };
+        if self.market.gate.is_current(&rights.access) {
+            return;
+        }
+        match self.market.gate.renew(&self.account.user, rights.token) {
+            Ok(rights) => self.account.pass.rights = Some(rights),
+            Err(refusal) => {
+                self.account.pass.rights = None;
+                self.market.gate.forget(self.id, &self.account.user);
+                let user = self.account.user.clone();
+                let (session, peer, why) = (self.id, self.account.pass.peer, refusal.text);
+                self.notes.push_back(Note::Refused { session, peer, user, who: Box::default(), why });
+                let _ = provider.login_status(out, refusal.state());
+                return;
+            }
+        }
+        for stream in self.market.interest.streams_of(self.id) {
+            if let Some(refusal) = self.refusal_of(stream) {
+                self.take_away(provider, stream, refusal);
+            }
+        }
+    }
+
+    /// A stream's item is its client's to see no longer.
+    pub(crate) fn take_away(&mut self, provider: &Provider, stream: StreamHandle, refusal: Refusal) {
+        if let Some((item, _)) = self.market.interest.of_stream(self.id, stream) {
+            let (domain, name) = (item.domain, item.name.clone());
+            self.denied(domain, &name, refusal.text);
+        }
+        self.market.close(self.id, stream);
+        self.account.owe(provider, stream, Owed::Closed(refusal));
+    }
+
+    /// Why a stream is to be closed, by what is known of its item now.
+    pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
+        let rights = self.account.pass.rights.as_ref()?;
+        if rights.access.is_open() {
+            return None;
+        }
+        let (item, _) = self.market.interest.of_stream(self.id, stream)?;
+        let service = &*self.market.settings.service;
+        let codes = rights.access.codes_of(service, &item.name, item.permission.as_deref());
+        rights.refuses(&Wanted { service, domain: item.domain, name: &item.name, codes })
+    }
+
+    /// Why a stream gets no image, where that depends on what the image brought.
+    pub(crate) fn denied_by_code(&self, stream: StreamHandle) -> Option<Refusal> {
+        if self.market.gate.uses_codes { self.refusal_of(stream) } else { None }
+    }
+
+    /// Why an item is not opened for this client; `None` if it is, or if only its image will tell.
+    pub(crate) fn refuses(&mut self, domain: Domain, name: &[u8]) -> Option<Refusal> {
+        let rights = self.account.pass.rights.as_ref()?;
+        if let Some(most) = rights.max_streams {
+            let sessions = self.market.gate.sessions_of(&self.account.user);
+            let open = sessions.iter().map(|session| self.market.interest.open_streams(*session));
+            // Looks no further than it has to: a user can have many sessions.
+            let mut sum = 0;
+            if open.into_iter().any(|open| {
+                sum += open;
+                sum >= most
+            }) {
+                self.denied(domain, name, TOO_MANY_STREAMS.text);
+                return Some(TOO_MANY_STREAMS);
+            }
+        }
+        if rights.access.is_open() {
+            return None;
+        }
+        let item = self.market.interest.find(domain, name).and_then(|place| self.market.interest.get(place));
+        let permission = item.and_then(|item| item.permission.as_deref());
+        let service = &*self.market.settings.service;
+        let codes = rights.access.codes_of(service, name, permission);
+        let refusal = rights.refuses(&Wanted { service, domain, name, codes })?;
+        self.denied(domain, name, refusal.text);
+        Some(refusal)
+    }
+
+    /// Somebody was kept from an item.
+    fn denied(&mut self, domain: Domain, name: &[u8], why: &'static str) {
+        self.market.gate.counters.denied += 1;
+        // Logins and ends are not pushed out by a client that asks for what it may not see, again and again.
+        if self.notes.len() >= MOST_DENIALS {
+            self.market.gate.counters.denied_unsaid += 1;
+            return;
+        }
+        self.notes.push_back(Note::Denied {
+            session: self.id,
+            peer: self.account.pass.peer,
+            user: self.account.user.clone(),
+            service: self.market.settings.service.clone(),
+            domain,
+            name: String::from_utf8_lossy(name).into_owned(),
+            why,
+        });
+    }
+}
+
+/// Notes that may wait when another denial is written down.
+const MOST_DENIALS: usize = 5_000;
+
+/// The message of a login request without what is to be checked: `None` where it says too much of itself.
+fn kept(request: &LoginRequest<'_>) -> Option<Vec<u8>> {
+    let mut request = request.clone();
+    let attributes = &mut request.attributes;
+    (attributes.password, attributes.authentication_token) = (None, None);
+    attributes.authentication_extended = None;
+    if request.name_type == login::USER_TOKEN {
+        request.user = b"";
+    }
+    let said =
+        [attributes.application_id, attributes.application_name, attributes.position, attributes.instance_id];
+    if said.into_iter().flatten().any(|said| said.len() > LONGEST_ATTRIBUTE) {
+        return None;
+    }
+    let mut bytes = vec![0; LONGEST_REQUEST];
+    let len = request.encode(&mut bytes).ok()?;
+    bytes.truncate(len);
+    bytes.shrink_to_fit();
+    Some(bytes)
+}
+
+const fn usage(text: &'static str) -> Refusal {
+    Refusal { code: StateCode::USAGE_ERROR, text, may_recover: false }
+}
+
+const TOO_LONG: Refusal = usage("The attributes of this login are too long to be answered");
+const ANOTHER_USER: Refusal = usage("The token of another user cannot renew this login");
+const TOO_MANY_STREAMS: Refusal = Refusal {
+    code: StateCode::TOO_MANY_ITEMS,
+    text: "This user has as many items open as may be",
+    may_recover: false,
+};
+
+impl Refusal {
+    /// As a client hears it.
+    pub(crate) const fn state(&self) -> State<'static> {
+        let stream = if self.may_recover { StreamState::CLOSED_RECOVER } else { StreamState::CLOSED };
+        State {
+            stream,
+            data: tapeline_omm::rwf::DataState::SUSPECT,
+            code: self.code,
+            text: self.text.as_bytes(),
+        }
+    }
+}
