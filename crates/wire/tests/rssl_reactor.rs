@@ -272,6 +272,51 @@ fn clients_above_the_limit_are_told() {
 }
 
 #[test]
+fn who_holds_most_is_ended_where_all_hold_too_much() {
+    let (mut world, near, far) = World::pair(&settings(|_| ()), &settings(|_| ()));
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    world.reactor.limit_held(1 << 20);
+    // Frames of a message of 1 MiB, of which the last part does not come.
+    let part = |first: bool, len: u16| {
+        let header = if first { 10 } else { 6 };
+        let [high, low] = (len + header).to_be_bytes();
+        let mut frame = vec![high, low, 3, if first { 8 } else { 4 }];
+        if first {
+            frame.extend([0, 0x10, 0, 0]);
+        }
+        frame.extend([0, 9]);
+        frame.extend(bytes(len.into(), 1));
+        frame
+    };
+    let mut peers = Vec::new();
+    for count in [60, 100, 80] {
+        let mut peer = TcpStream::connect(address).unwrap();
+        peer.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+        for number in 0..count {
+            peer.write_all(&part(number == 0, 6000)).unwrap();
+            world.reactor.wait(Duration::ZERO).unwrap();
+            world.until(|_| true);
+        }
+        peers.push(peer);
+    }
+    world.until(|world| !world.closed.is_empty());
+    let reasons: Vec<_> = world.closed.values().collect();
+    assert!(reasons[0].contains("bytes of messages that are not complete"), "{reasons:?}");
+    assert!(reasons[0].contains("at most 1048576 on all connections"), "{reasons:?}");
+    // The one that held most; the others may go on, and those that hold nothing have noticed nothing.
+    assert_eq!(peers[1].read_to_end(&mut Vec::new()).map_or(0, |_| 1), 1);
+    for peer in [&peers[0], &peers[2]] {
+        peer.set_nonblocking(true).unwrap();
+        let mut rest = [0; 256];
+        while let Ok(count) = (&*peer).read(&mut rest) {
+            assert!(count > 0, "it was ended too");
+        }
+    }
+    assert_eq!(world.reactor.sender(near).unwrap().send(b"still here"), Sent::Queued);
+    world.until(|world| world.received(far) == [b"still here".to_vec()]);
+}
+
+#[test]
 fn a_broken_frame_ends_its_connection_alone() {
     let (mut world, near, far) = World::pair(&settings(|_| ()), &settings(|_| ()));
     let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();

@@ -7,6 +7,9 @@ use super::fault::Fault;
 /// What is reserved for a message when its first fragment arrives, at most: the length that it states costs the peer nothing.
 const FIRST_BYTES: usize = 8 << 10;
 
+/// Memory that is kept for the next message when a connection has nothing to do.
+const KEPT: usize = 64 << 10;
+
 /// Messages begun and not completed, one for each id. Their bytes together never exceed the limit, and their memory is at
 /// most twice that and what their first fragments reserve.
 pub(super) struct Assemblies {
@@ -72,6 +75,13 @@ impl Assemblies {
     /// The message that was completed last, until the next fragment.
     pub(super) fn done(&self) -> &[u8] {
         &self.done
+    }
+
+    /// The last one has been looked at: unless it was short, its memory is given back.
+    pub(super) fn let_go(&mut self) {
+        if self.done.capacity() > KEPT {
+            self.done = Vec::new();
+        }
     }
 
     /// Bytes of memory that are held.

@@ -130,6 +130,7 @@ impl Connection {
             }
         }
         self.begin_turn();
+        self.session.let_go();
         // Room to write may be what it was woken for; and a handshake has its answer waiting.
         if self.unsent() > 0 || self.transport.wants_flush() {
             self.flush();
@@ -207,6 +208,11 @@ impl Connection {
     /// Whether it is over, or will be as soon as what came is read.
     pub(super) fn is_ending(&self) -> bool {
         self.reason.is_some() || self.broken.is_some()
+    }
+
+    /// Bytes of memory that are held for messages of which a part has arrived.
+    pub(super) fn held(&self) -> usize {
+        self.session.held()
     }
 
     pub(super) fn reason(&self) -> Option<&Reason> {

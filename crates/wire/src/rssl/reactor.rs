@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use tapeline_measure::Nanos;
 
 use super::connection::{Connection, Progress, Sender};
-use super::fault::Reason;
+use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
@@ -52,8 +52,13 @@ pub struct Reactor {
     over: Option<ConnectionId>,
     /// At most so many connections.
     limit: usize,
+    /// Bytes that all connections hold for messages which are not complete, as of the last turn of each, and at most.
+    held: usize,
+    most_held: usize,
     /// Connections that are refused, and live until they know.
     refused: usize,
+    /// Connections that were refused so far.
+    refusals: u64,
     next_turn: Nanos,
     /// Why nobody is let in for now.
     accept_error: Option<Error>,
@@ -69,6 +74,8 @@ struct Slot {
     is_ready: bool,
     is_touched: bool,
     is_refused: bool,
+    /// What it holds, as counted in the reactor's.
+    held: usize,
 }
 
 struct Attempt {
@@ -117,11 +124,20 @@ impl Reactor {
             touched: Vec::new(),
             over: None,
             limit,
+            held: 0,
+            most_held: usize::MAX,
             refused: 0,
+            refusals: 0,
             next_turn: Nanos(0),
             accept_error: None,
             accept_again: None,
         })
+    }
+
+    /// Messages of which a part has arrived take no more than so many bytes from now on, those of all connections together,
+    /// beside what one turn of one connection brings: where they would, the connection that holds most is ended.
+    pub fn limit_held(&mut self, bytes: usize) {
+        self.most_held = bytes;
     }
 
     /// Listens at an address of this machine, port 0 for a free one: where. `[::]` takes clients of IPv4 as well.
@@ -286,6 +302,11 @@ impl Reactor {
         self.len() == 0
     }
 
+    /// Connections that were refused so far because there were as many as there may be.
+    pub const fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
     /// Why accepting failed since this was asked last, such as for too many open files. Those that wait are let in a second
     /// later, if they can be.
     pub fn accept_error(&mut self) -> Option<Error> {
@@ -323,6 +344,10 @@ impl Reactor {
                 return Some((slot, Some(found)));
             }
             self.round -= 1;
+            if progress != Progress::Over {
+                self.count_held(slot);
+            }
+            let entry = &mut self.slots[slot as usize];
             if progress == Progress::Yield {
                 self.ready.rotate_left(1);
                 continue;
@@ -339,6 +364,30 @@ impl Reactor {
             }
         }
         None
+    }
+
+    /// Counts what a connection holds after its turn, and ends who holds most where all hold too much.
+    fn count_held(&mut self, slot: u32) {
+        let entry = &mut self.slots[slot as usize];
+        let held = entry.connection.as_ref().map_or(0, |connection| connection.held());
+        self.held = self.held + held - std::mem::replace(&mut entry.held, held);
+        while self.held > self.most_held {
+            let Some((most, slot)) = (0..).zip(&mut self.slots).max_by_key(|(_, slot)| slot.held) else {
+                return;
+            };
+            let held = std::mem::take(&mut slot.held);
+            if held == 0 {
+                return;
+            }
+            self.held -= held;
+            if let Some(connection) = &mut slot.connection {
+                let what = format!("{held} bytes of messages that are not complete");
+                let expected =
+                    format!("at most {} on all connections, where no other one has more", self.most_held);
+                connection.end(Fault::new(what, expected).into());
+            }
+            self.wake(most);
+        }
     }
 
     /// Tries again, with the version below where a server did not know the one that was asked for, at the next address where
@@ -411,6 +460,7 @@ impl Reactor {
     /// A client. Where the machine refuses it something, it finds itself alone again.
     fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) {
         let is_refused = self.len() - self.refused >= self.limit;
+        self.refusals += u64::from(is_refused);
         let session = if !is_refused {
             Session::server(settings.clone(), now)
         } else if self.refused < REFUSED_AT_ONCE {
@@ -442,6 +492,7 @@ impl Reactor {
                 is_ready: false,
                 is_touched: false,
                 is_refused: false,
+                held: 0,
             });
             self.slots.len() as u32 - 1
         });
@@ -463,6 +514,7 @@ impl Reactor {
         // Its socket left the poll when it was closed. Should it still stand in a queue, that finds it gone.
         entry.generation = entry.generation.wrapping_add(1);
         entry.attempt = None;
+        self.held -= std::mem::take(&mut entry.held);
         self.refused -= usize::from(std::mem::take(&mut entry.is_refused));
         self.free.push(slot);
     }

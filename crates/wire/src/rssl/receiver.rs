@@ -160,6 +160,11 @@ impl Receiver {
         self.assemblies.memory() + self.half.as_ref().map_or(0, |half| half.compressed.capacity())
     }
 
+    /// The last message has been looked at: gives back what it took, if that was much.
+    pub(super) fn let_go(&mut self) {
+        self.assemblies.let_go();
+    }
+
     #[inline]
     fn step(&mut self, input: &[u8], at: usize) -> Result<Step, Fault> {
         match self.begun {

@@ -170,6 +170,15 @@ pub(super) const LONGEST_FRAME: usize = 65_535 + 14;
 /// The largest block for either direction: what was asked for beyond that, a machine would rather refuse.
 const LARGEST_BLOCK: usize = 1 << 30;
 
+/// A connection's own state, two long messages that were looked at and whose memory is kept for the next (64 KiB each), half
+/// a compressed payload, and what the handshake said.
+const CONNECTION: usize = 256 << 10;
+/// State of inflating and of deflating one direction, as measured: 48 KB and 330 KB.
+const INFLATE: usize = 64 << 10;
+const DEFLATE: usize = 384 << 10;
+/// State of TLS: 64 KiB that the socket has not taken, records on their way in and out, the handshake.
+const TLS: usize = 256 << 10;
+
 impl Settings {
     /// Every value in its range.
     pub(super) fn sound(mut self) -> Self {
@@ -195,6 +204,24 @@ impl Settings {
     pub(super) fn output_bytes(&self) -> usize {
         let frames = usize::try_from(self.guaranteed_output_buffers).unwrap_or(usize::MAX);
         frames.saturating_mul(usize::from(self.max_fragment_size) + 17).min(LARGEST_BLOCK)
+    }
+
+    /// The most memory that a server's connection with these settings takes, bytes, whatever its peer does, where no message
+    /// that is sent is longer than `longest_sent`. Not in it: messages of which a part has arrived
+    /// ([`Reactor::limit_held`](super::Reactor::limit_held)), and the system's buffers of the socket.
+    #[must_use]
+    pub fn memory_bound(&self, longest_sent: usize) -> usize {
+        let fragment = usize::from(self.max_fragment_size);
+        // The rest of a long message that found no room, and its compressed form, which may have grown to twice its size.
+        let mut bytes = self.input_bytes() + self.output_bytes() + longest_sent + CONNECTION;
+        if self.compression_type != Compression::None {
+            let inflated = 1 << 16;
+            bytes += inflated + 2 * (INFLATE + DEFLATE) + 2 * fragment + 2 * longest_sent;
+        }
+        if self.tls.is_some() {
+            bytes += TLS;
+        }
+        bytes
     }
 
     /// Payloads shorter than this are not worth compressing.

@@ -280,6 +280,16 @@ impl Session {
         wrapped + self.receiver.as_ref().map_or(0, Receiver::memory)
     }
 
+    /// The last message has been looked at: gives back what it took, if that was much.
+    pub(super) fn let_go(&mut self) {
+        if let Carrier::WebSocket(wrapped) = &mut self.carrier {
+            wrapped.unwrap.let_go();
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.let_go();
+        }
+    }
+
     /// Bytes that came of inflating so far.
     #[inline]
     pub(super) fn inflated(&self) -> u64 {

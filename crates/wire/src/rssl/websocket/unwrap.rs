@@ -85,6 +85,13 @@ impl Unwrap {
         self.joined.capacity()
     }
 
+    /// The last message has been looked at: gives back what it took, if that was much.
+    pub(in super::super) fn let_go(&mut self) {
+        if self.open.is_none() && self.streaming.is_none() {
+            self.clear();
+        }
+    }
+
     /// Takes what is at the front of `input`, at most one frame: how many bytes are done with, and what they were.
     pub(in super::super) fn take(&mut self, input: &mut [u8]) -> Result<(usize, What), Fault> {
         if let Some(streaming) = self.streaming.take() {
