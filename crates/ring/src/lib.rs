@@ -78,7 +78,7 @@ pub use layout::{Framing, Policy};
 pub use name::Name;
 pub use publisher::{Options, PublisherOf};
 pub use registry::{Entry, PublisherView, Snapshot, SubscriberView, inspect, list, remove};
-pub use subscriber::{Poll, Start, SubscriberOf};
+pub use subscriber::{Poll, Seat, Start, SubscriberOf};
 pub use waiting::Wait;
 
 /// The one publisher of a gated ring.

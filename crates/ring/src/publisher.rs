@@ -13,6 +13,7 @@ use crate::layout::Framing;
 use crate::lines::ENDED;
 use crate::memory::Memory;
 use crate::segment::Segment;
+use crate::subscriber::Seat;
 use crate::{Error, Refused, waiting};
 
 mod commit;
@@ -189,6 +190,13 @@ impl<D: Discipline> PublisherOf<D> {
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.stalls.evicted
+    }
+
+    /// From now on this publisher waits for this subscriber for as long as it lives, whatever the stall limit: for those in
+    /// whose place nobody else could go on. Asked for its position, so that it frees room as early as it can, it is all
+    /// the same. One that has been evicted stays so.
+    pub fn exempt(&mut self, seat: Seat) {
+        self.stalls.exempt(seat);
     }
 
     /// Subscribers that are registered now (dead ones count until their room is needed).

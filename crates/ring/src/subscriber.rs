@@ -64,6 +64,13 @@ impl<'a> Poll<'a> {
     }
 }
 
+/// Which of a ring's subscribers: no other one of this ring, now or later, has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seat {
+    pub(crate) slot: usize,
+    pub(crate) ticket: u64,
+}
+
 /// One of the subscribers of a ring whose policy is `D`: [`Subscriber`](crate::Subscriber) where it is gated,
 /// [`broadcast::Subscriber`](crate::broadcast::Subscriber) where it is broadcast.
 #[derive(Debug)]
@@ -224,6 +231,12 @@ impl<D: Discipline> SubscriberOf<D> {
         // As in `next`: what was read before is older than the order.
         fence(Ordering::Acquire);
         self.order().word.load(Ordering::Relaxed) == order_word(self.ticket, EVICTED)
+    }
+
+    /// Which of the ring's subscribers this is, for [`Publisher::exempt`](crate::PublisherOf::exempt).
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        Seat { slot: self.slot, ticket: self.ticket }
     }
 
     fn order(&self) -> &Order {

@@ -68,6 +68,38 @@ fn a_stalled_subscriber_is_evicted_and_told() {
     }
 }
 
+/// Who is exempt holds the ring for as long as it likes, and one that has its slot later does not.
+#[test]
+fn an_exempt_subscriber_is_waited_for() {
+    let name = OwnName::new("exempt");
+    let mut publisher = Publisher::open(&name.0, &limited(Framing::Packed)).unwrap();
+    let mut exempt = Subscriber::join_as(&name.0, Start::Newest, "exempt").unwrap();
+    let other = Subscriber::join_as(&name.0, Start::Newest, "other").unwrap();
+    publisher.exempt(exempt.seat());
+    let mut sent = 0;
+    // The other one is looked at as often, and goes over the limit at the same moment.
+    while publisher.evicted() == 0 {
+        sent += u64::from(publisher.publish(&message(sent)).is_ok());
+    }
+    assert!(other.is_evicted());
+    drop(other);
+    let begun = Instant::now();
+    while begun.elapsed() < 3 * LIMIT {
+        assert!(publisher.publish(&message(sent)).is_err(), "the ring stays full");
+    }
+    assert!(!exempt.is_evicted());
+    for counter in 0..sent {
+        assert_eq!(exempt.next().frame().as_deref().and_then(counter_of), Some(counter), "nothing is lost");
+    }
+    assert_eq!(publisher.evicted(), 1);
+    drop(exempt);
+    let next = Subscriber::join(&name.0, Start::Newest).unwrap();
+    while publisher.evicted() == 1 {
+        sent += u64::from(publisher.publish(&message(sent)).is_ok());
+    }
+    assert!(next.is_evicted());
+}
+
 /// A subscriber that takes longer for an eighth of the ring than the stall limit allows is slow, not stalled: it is
 /// asked, and tells with every frame.
 #[test]

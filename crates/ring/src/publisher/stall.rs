@@ -7,6 +7,8 @@
 //! header, a subscriber looks whether there is an order: who reads a byte that was written after the fence sees the order
 //! that was stored before it.
 //!
+//! A publisher can exempt a subscriber: that one is asked, and never evicted by it.
+//!
 //! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
 //! evicted one unnoticed, and the ticket tells the next holder from it.
 
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use crate::lines::{EVICTED, NO_ORDER, Order, SLOTS, TELL, order_word};
 use crate::memory::Memory;
+use crate::subscriber::Seat;
 
 /// Parts of the limit. A look counts for at most one of them, however long ago the one before was: a publisher that was
 /// itself stopped has not seen its subscribers stall.
@@ -42,6 +45,8 @@ pub(super) struct Stalls {
     /// Subscribers evicted from this ring.
     pub(super) evicted: u64,
     slots: Box<[Stall]>,
+    /// Those that are waited for without a limit; one for each slot at most.
+    exempt: Vec<Seat>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +66,14 @@ impl Stalls {
             asked_slots: 0,
             evicted: 0,
             slots: vec![Stall::default(); if limit_ns == 0 { 0 } else { SLOTS }].into(),
+            exempt: Vec::new(),
         }
+    }
+
+    /// This subscriber is waited for without a limit. Who had its slot before is gone.
+    pub(super) fn exempt(&mut self, seat: Seat) {
+        self.exempt.retain(|other| other.slot != seat.slot);
+        self.exempt.push(seat);
     }
 
     /// What an earlier publisher has ordered stands.
@@ -97,7 +109,7 @@ impl Stalls {
         let since = stall.looked_at.replace(now).map_or(Duration::ZERO, |then| now.duration_since(then));
         stall.for_long += since.min((self.limit / LOOKS).max(Duration::from_nanos(1)));
         let order = &memory.publisher().orders[slot];
-        if stall.for_long >= self.limit {
+        if stall.for_long >= self.limit && !self.exempt.contains(&Seat { slot, ticket }) {
             order.position.store(position, Ordering::Relaxed);
             // Release: who sees the order sees the position.
             order.word.store(order_word(ticket, EVICTED), Ordering::Release);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_hub::{Hub, Note, SessionCounters};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
+use tapeline_ring::{Name, Poll, Seat, Start, Subscriber, Wait};
 use tapeline_wire::rssl::Reactor;
 
 use self::doors::Doors;
@@ -38,7 +38,7 @@ pub(super) struct RunningHub {
     pub(super) address: SocketAddr,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<Name>,
-    joined: Receiver<()>,
+    joined: Receiver<Seat>,
     thread: JoinHandle<anyhow::Result<HubReport>>,
 }
 
@@ -69,6 +69,9 @@ pub(crate) struct HubReport {
     /// Of the clients that were cut, those that took nothing at all.
     #[serde(default)]
     pub(crate) stuck: u64,
+    /// Connections that never opened: refused, broken, or silent for too long in the handshake.
+    #[serde(default)]
+    pub(crate) never_opened: u64,
 }
 
 impl RunningHub {
@@ -92,7 +95,7 @@ impl RunningHub {
                 let Ok(ring) = which.recv() else { return Ok(HubReport::default()) };
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
-                let _ = tell.send(());
+                let _ = tell.send(subscriber.seat());
                 let mut program = Program::new(config, reactor, subscriber);
                 let ended = program.run();
                 if let Err(error) = &ended {
@@ -106,10 +109,13 @@ impl RunningHub {
         Ok(Self { address, ring, joined, thread })
     }
 
-    /// The ring is there: returns when the hub reads it, and misses nothing from here on.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
-        if self.ring.send(ring.clone()).is_ok() && self.joined.recv().is_ok() {
-            return Ok(self);
+    /// The ring is there: returns when the hub reads it, and misses nothing from here on; its place there is to be
+    /// [exempt](tapeline_ring::Publisher) from the stall limit.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+        if self.ring.send(ring.clone()).is_ok()
+            && let Ok(seat) = self.joined.recv()
+        {
+            return Ok((self, seat));
         }
         self.end()?;
         anyhow::bail!("the hub has ended before it began")
@@ -159,6 +165,7 @@ impl Program {
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
+                self.doors.say_who_never_opened();
                 if let Some(cause) = self.doors.accept_error() {
                     anstream::eprintln!("warning: the hub can let nobody in: {cause}");
                 }
@@ -189,9 +196,9 @@ impl Program {
                 ),
                 Poll::Evicted { position } => {
                     let what = format!(
-                        "the hub read nothing for the ring's stall limit and lost its place: position {position}"
+                        "the hub has been put off its own plant's ring, which waits for it: position {position}"
                     );
-                    let hint = "give it a core of its own (cpu in [hub]), or raise stall_limit or ring_size";
+                    let hint = "only a publisher that is not this plant does that: has another one taken the ring over?";
                     return Err(Hinted::new(what, hint).into());
                 }
                 // What a later version of the ring may say: nothing that this one can act on.
@@ -219,6 +226,7 @@ impl Program {
             // Sockets are looked at without sleeping: it is for a moment only.
             std::thread::yield_now();
         }
+        self.doors.say_who_never_opened();
         self.doors.close_all(&mut self.hub);
         say(&mut self.hub);
         let counters = *self.hub.counters();
@@ -235,6 +243,7 @@ impl Program {
             conflated,
             dropped,
             stuck: counters.stuck,
+            never_opened: self.doors.never_opened(),
         }
     }
 

@@ -91,7 +91,15 @@ impl RunArgs {
         let mut plant = Running::open(&config, &stop)?;
         pin()?;
         // Before the first tick, so that its images are whole.
-        let hub = hub.map(|hub| hub.join(&config.ring)).transpose()?;
+        let hub = match hub {
+            None => None,
+            Some(hub) => {
+                let (hub, seat) = hub.join(&config.ring)?;
+                // Nobody could go on in its place: its clients would have to begin anew, and at once.
+                plant.sequencer.publisher().ring().exempt(seat);
+                Some(hub)
+            }
+        };
         let address = hub.as_ref().map(|hub| hub.address);
         match self.format {
             Format::Json => crate::output::print_json_line(&Ready::of(&config, address))?,

@@ -57,6 +57,7 @@ pub(super) struct RawHub {
     slow_age: Option<Spanned<String>>,
     slow_time: Option<Spanned<String>>,
     ping_timeout: Option<Spanned<String>>,
+    login_timeout: Option<Spanned<String>>,
     dictionary: Option<Spanned<PathBuf>>,
     enums: Option<Spanned<PathBuf>>,
     cpu: Option<Spanned<usize>>,
@@ -115,6 +116,11 @@ impl Source<'_> {
             cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,
             session: provider::Settings {
                 most_streams: raw.max_streams.unwrap_or(usual.most_streams),
+                login_timeout_ms: self.milliseconds(
+                    raw.login_timeout.as_ref(),
+                    usual.login_timeout_ms,
+                    "login_timeout = \"30s\" is the default",
+                )?,
                 ..usual
             },
             ..Settings::default()

@@ -1,6 +1,7 @@
 //! The connections of the hub's sessions.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(super) struct Doors {
     services: Directory,
     /// Requests in JSON that name no service mean the only one.
     json: JsonSettings,
+    never_opened: NeverOpened,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,15 @@ impl Doors {
     pub(super) fn new(reactor: Reactor, dictionary: Arc<Dictionary>, services: Directory) -> Self {
         let mut json = JsonSettings::default();
         json.default_service = services.services().map(|service| service.id).next();
-        Self { reactor, doors: Vec::new(), sessions: HashMap::new(), dictionary, services, json }
+        Self {
+            reactor,
+            doors: Vec::new(),
+            sessions: HashMap::new(),
+            dictionary,
+            services,
+            json,
+            never_opened: NeverOpened::default(),
+        }
     }
 
     /// Sends what waits, looks at the sockets, and hands what came to the hub: whether anything came.
@@ -80,7 +90,13 @@ impl Doors {
                 self.sessions.insert(id, session);
                 continue;
             }
-            let Some(session) = self.sessions.get(&id).copied() else { continue };
+            let Some(session) = self.sessions.get(&id).copied() else {
+                if let Event::Closed(reason) = event {
+                    let reason = reason.to_string();
+                    self.never_opened.add(self.reactor.peer_address(id), &reason);
+                }
+                continue;
+            };
             let Some(Some(door)) = self.doors.get_mut(session.index()) else { continue };
             match event {
                 Event::Message(received) => {
@@ -125,6 +141,17 @@ impl Doors {
         }
     }
 
+    /// Says how many connections more never opened than were said one by one since this was called last.
+    pub(super) fn say_who_never_opened(&mut self) {
+        self.never_opened.refused(self.reactor.refusals());
+        self.never_opened.say();
+    }
+
+    /// Connections that never opened.
+    pub(super) const fn never_opened(&self) -> u64 {
+        self.never_opened.all
+    }
+
     /// Why nobody can be let in, since this was asked last.
     pub(super) fn accept_error(&mut self) -> Option<Error> {
         self.reactor.accept_error()
@@ -155,4 +182,44 @@ fn is_flushed(reactor: &mut Reactor, door: &mut Door) -> bool {
     reactor
         .sender(door.connection)
         .is_none_or(|mut sender| door.room.on(&mut sender).settle() && sender.unsent() == 0)
+}
+
+/// Connections that were over before there was a session: anybody can make as many as a network carries.
+#[derive(Debug, Default)]
+struct NeverOpened {
+    all: u64,
+    /// Of them, those that the reactor refused because there are too many.
+    refused: u64,
+    /// Since they were last summed up.
+    lately: u64,
+}
+
+/// So many a second are said one by one.
+const SAID_EACH: u64 = 10;
+
+impl NeverOpened {
+    fn add(&mut self, from: Option<SocketAddr>, reason: &str) {
+        (self.all, self.lately) = (self.all + 1, self.lately + 1);
+        if self.lately <= SAID_EACH {
+            let from = from.map_or_else(|| "an unknown address".to_owned(), |from| from.to_string());
+            anstream::eprintln!("hub: a connection from {from} never opened: {}", reason.escape_debug());
+        }
+    }
+
+    /// Of all connections, so many were refused.
+    fn refused(&mut self, refused: u64) {
+        let more = refused - std::mem::replace(&mut self.refused, refused);
+        self.all += more;
+        if more > 0 {
+            anstream::eprintln!("hub: {more} connections were refused: max_connections is reached");
+        }
+    }
+
+    /// Called about once a second.
+    fn say(&mut self) {
+        let lately = std::mem::take(&mut self.lately);
+        if lately > SAID_EACH {
+            anstream::eprintln!("hub: {} more connections never opened", lately - SAID_EACH);
+        }
+    }
 }
