@@ -21,7 +21,7 @@ target_dir := $(or $(CARGO_TARGET_DIR),target)
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test loom torture fuzz faults lint bench bench-peers install-c clean help
+.PHONY: build demo test loom torture fuzz faults hub-faults lint bench bench-peers install-c clean help
 .NOTPARALLEL:
 
 build: ## build everything for release
@@ -61,6 +61,10 @@ sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what ha
 	@scripts/setup test
 	$(CARGO) test $(locked) --package tapeline-sim --test seeds what_must_hold -- --nocapture
 .PHONY: sim
+
+hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
+	@scripts/setup test
+	$(CARGO) test $(locked) --package tapeline --test hub_faults -- --nocapture --test-threads 1
 
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint

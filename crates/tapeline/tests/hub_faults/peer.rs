@@ -1,0 +1,129 @@
+//! A client of RSSL over a plain socket, which can do what a good one never does.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Refused;
+use tapeline_omm::domain::LoginRequest;
+use tapeline_omm::rwf::{Domain, Header, Key, MessageView, RequestHeader, flags};
+use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
+
+use crate::market::STOCKS;
+
+/// The service's number, unless the configuration says otherwise.
+const SERVICE: u16 = 1;
+
+/// One end of a connection, nothing of which happens by itself: it sends no pings, and reads when it is told to.
+pub(crate) struct Peer {
+    pub(crate) socket: TcpStream,
+    session: Session,
+    received: Vec<u8>,
+    now: Nanos,
+}
+
+impl Peer {
+    /// A connection that is open; nobody is logged in.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        // What the hub could have on its way to a peer that does not read is little.
+        let socket = socket(address);
+        let now = Clock::calibrate().now();
+        let session = Session::client(Arc::new(Settings::default()), Version::V14, now);
+        let mut peer = Self { socket, session, received: Vec::new(), now };
+        while !peer.session.is_open() {
+            peer.flush();
+            assert!(peer.read(&mut |_| {}), "the hub closed before the connection was open");
+        }
+        peer
+    }
+
+    /// The same, logged in by this name, with each stock open so many times.
+    pub(crate) fn open(address: SocketAddr, user: &str, times: i32) -> Self {
+        let mut peer = Self::connect(address);
+        peer.send(&encoded(|room| LoginRequest::new(user.as_bytes()).encode(room)));
+        let mut is_in = false;
+        while !is_in {
+            assert!(peer.read(&mut |message| is_in |= message.domain() == Domain::LOGIN));
+        }
+        for (stock, number) in STOCKS.iter().zip(0..) {
+            for time in 0..times {
+                peer.ask(5 + number * times + time, stock);
+            }
+        }
+        peer
+    }
+
+    /// Opens an item.
+    pub(crate) fn ask(&mut self, stream: i32, name: &str) {
+        let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(SERVICE, name.as_bytes()));
+        self.send(&encoded(|room| RequestHeader { flags: flags::request::STREAMING, ..header }.encode(room)));
+    }
+
+    pub(crate) fn send(&mut self, message: &[u8]) {
+        assert_eq!(self.session.output().send(message), Sent::Queued);
+        self.flush();
+    }
+
+    /// The bytes of a message as they would go out.
+    pub(crate) fn frame(&mut self, message: &[u8]) -> Vec<u8> {
+        assert_eq!(self.session.output().send(message), Sent::Queued);
+        self.session.drain()
+    }
+
+    fn flush(&mut self) {
+        let bytes = self.session.drain();
+        self.socket.write_all(&bytes).unwrap();
+    }
+
+    /// Takes what has come, or comes next; whether the connection is still there.
+    pub(crate) fn read(&mut self, each: &mut dyn FnMut(&MessageView<'_>)) -> bool {
+        let mut bytes = [0; 64 << 10];
+        let count = match self.socket.read(&mut bytes) {
+            Ok(0) | Err(_) => return false,
+            Ok(count) => count,
+        };
+        self.received.extend_from_slice(&bytes[..count]);
+        loop {
+            let (consumed, event) = self.session.take(&mut self.received, self.now).unwrap();
+            let is_last = event.is_none();
+            if let Some(Event::Message(message)) = event {
+                each(&MessageView::parse(message).unwrap());
+            }
+            self.received.drain(..consumed);
+            if is_last {
+                return true;
+            }
+        }
+    }
+
+    /// Reads to the end: the last state of the login, if it was told one.
+    pub(crate) fn last_words(&mut self) -> Option<String> {
+        let mut last = None;
+        while self.read(&mut |message| {
+            if message.domain() == Domain::LOGIN
+                && let Ok(Header::Status(status)) = message.header()
+                && let Some(state) = status.state
+            {
+                last = Some(String::from_utf8_lossy(state.text).into_owned());
+            }
+        }) {}
+        last
+    }
+}
+
+/// A connection whose receiving side is as small as the system lets it be.
+fn socket(address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    sockopt::set_socket_recv_buffer_size(&socket, 16 << 10).unwrap();
+    connect(&socket, &address).unwrap();
+    TcpStream::from(socket)
+}
+
+pub(crate) fn encoded(write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    let len = write(&mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
