@@ -33,6 +33,7 @@
 
 mod answers;
 mod dictionaries;
+mod passing;
 mod requests;
 mod streams;
 
@@ -108,6 +109,8 @@ pub struct ItemRequest<'a> {
     pub data_streams: Option<u64>,
     /// Opaque bytes.
     pub extended_header: Option<&'a [u8]>,
+    /// The whole message; of a batch, the one that named all its items.
+    pub message: MessageView<'a>,
 }
 
 impl ItemRequest<'_> {

@@ -104,6 +104,12 @@ impl<'a> MessageView<'a> {
         self.bytes.len()
     }
 
+    /// A copy of all of it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Box<[u8]> {
+        [self.bytes, self.payload].concat().into()
+    }
+
     /// What an update reports; `None` for other classes.
     #[inline]
     #[must_use]

@@ -167,6 +167,7 @@ impl Provider {
             view: payload.view,
             data_streams: payload.data_streams,
             extended_header: header.extended_header,
+            message: *message,
         };
         if header.flags.has(flags::request::HAS_BATCH) {
             return self.batch(header.stream_id, &payload, &request, out, application);
