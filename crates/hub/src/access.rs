@@ -19,9 +19,9 @@ use hashbrown::HashMap;
 pub use check::{Check, CheckNumber, Proof, Secret, TokenHash, Verdict};
 pub(crate) use gate::{Admission, Gate, Outcome};
 pub use pattern::Pattern;
-pub(crate) use rights::{Pass, Pending};
+pub(crate) use rights::{NOT_ENTITLED, Pass, Pending};
 pub use rules::{Action, Code, Coded, Rule};
-pub(crate) use rules::{Codes, Decision, Wanted, all_or_any, decide};
+pub(crate) use rules::{Codes, Decision, OPEN, Wanted, all_or_any, decide};
 
 /// What a client has to show to be let in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

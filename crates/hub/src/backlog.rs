@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::role::{Outbox, Queue, Sent};
 
-/// Messages in their order, up to a limit of bytes.
+/// Messages in their order, up to a limit of bytes; in front of them those that no policy leaves out.
 #[derive(Debug)]
 pub(crate) struct Backlog {
+    ahead: Queue,
     waiting: VecDeque<Waiting>,
     claimed: Vec<u8>,
     held: usize,
@@ -31,9 +32,10 @@ pub(crate) const MESSAGE_COST: usize = 2 * size_of::<Waiting>() + 16;
 const KEPT: usize = 64;
 
 impl Backlog {
-    /// Empty, for so many bytes.
-    pub(crate) const fn new(limit: usize) -> Self {
-        Self { waiting: VecDeque::new(), claimed: Vec::new(), held: 0, limit, now: Nanos(0) }
+    /// Empty, for so many bytes, and so many of what no policy leaves out.
+    pub(crate) const fn new(limit: usize, ahead: usize) -> Self {
+        let ahead = Queue::new(ahead);
+        Self { ahead, waiting: VecDeque::new(), claimed: Vec::new(), held: 0, limit, now: Nanos(0) }
     }
 
     /// Another limit. What waits already stays.
@@ -46,12 +48,23 @@ impl Backlog {
         self.now = now;
     }
 
+    /// Messages that wait.
     pub(crate) fn len(&self) -> usize {
+        self.ahead.len() + self.waiting.len()
+    }
+
+    /// Of them, those that a policy is for.
+    pub(crate) fn limited(&self) -> usize {
         self.waiting.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.ahead.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Room for what no policy leaves out, behind all that waits: the rest of an image, a message of a private stream.
+    pub(crate) fn for_all(&mut self) -> &mut dyn Outbox {
+        if self.waiting.is_empty() { &mut self.ahead } else { self }
     }
 
     /// Since when the first has waited.
@@ -71,6 +84,9 @@ impl Backlog {
 
     /// Sends on as many as `out` has room for: whether that were all.
     pub(crate) fn send_on(&mut self, out: &mut dyn Outbox) -> bool {
+        if !self.ahead.is_empty() && !self.ahead.send_on(out) {
+            return false;
+        }
         while let Some(first) = self.waiting.front() {
             if out.send(&first.message) == Sent::Full {
                 return false;
@@ -96,6 +112,7 @@ impl Backlog {
 
     /// Nothing waits any more.
     pub(crate) fn clear(&mut self) {
+        while self.ahead.pop().is_some() {}
         (self.waiting, self.claimed, self.held) = (VecDeque::new(), Vec::new(), 0);
     }
 }

@@ -3,17 +3,21 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
-use tapeline_omm::domain::View;
-use tapeline_omm::domain::post::Nak;
+use tapeline_omm::domain::{RequestPayload, View};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, Domain, NakCode, StateCode, StatusHeader, StreamState};
+use tapeline_omm::rwf::{
+    DataState, Domain, Flags, Priority, RequestHeader, StateCode, StatusHeader, StreamState, flags,
+};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::ItemId;
+use tapeline_plant::demand::Demand;
 
-use crate::interest::{Open, Standing};
-use crate::market::{Market, SERVED};
-use crate::note::Note;
+use crate::backlog::Backlog;
+use crate::demands::Full;
+use crate::interest::{Item, Named, Open, Standing};
+use crate::market::Market;
+use crate::note::{End, Note, TooMuch};
 use crate::session::{Account, Owed, Refusal};
 use crate::views::ViewId;
 use crate::{SessionId, Unknown};
@@ -32,23 +36,26 @@ impl Application for Desk<'_> {
         match event {
             Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
             Event::Directory { stream, .. } => {
-                // The hub's own service always has room in a message.
-                let _ = provider.directory(out, stream, &self.market.services);
+                // A service whose parts came in a message each has room in one.
+                let _ = provider.directory(out, stream, self.market.services.directory());
             }
             Event::Dictionary { stream, .. } => {
                 let _ = provider.dictionary(out, stream, &self.market.settings.dictionary);
             }
             Event::Open { stream, request } => self.open(provider, stream, &request),
             Event::Reissue { stream, request } => self.reissue(provider, stream, &request),
-            Event::Closed { stream } => self.market.close(self.id, stream),
-            Event::Post { receipt, .. } => {
-                self.account.counters.declined += 1;
-                if let Some(receipt) = receipt {
-                    let nak = Nak { code: NakCode::DENIED_BY_SRC, text: b"Posts are not taken here" };
-                    let _ = provider.ack(out, receipt, Some(nak));
-                }
+            Event::Closed { stream } => match self.market.private.close(self.id, stream) {
+                Some(ticket) => self.market.demands.last_word(Demand::ClosePrivate { ticket }),
+                None => self.market.close(self.id, stream),
+            },
+            Event::Post { stream, header, message, receipt } => {
+                self.post(provider, out, stream, (&header, &message), receipt);
             }
-            Event::Generic { .. } => self.account.counters.declined += 1,
+            Event::Generic { stream, message, .. } => self.generic(stream, &message),
+            Event::RoundTrip { ns } => {
+                self.account.round_trip_ns = ns;
+                self.account.counters.round_trips += 1;
+            }
             _ => {}
         }
     }
@@ -58,7 +65,8 @@ impl Desk<'_> {
     fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         self.account.counters.requests += 1;
         match self.admit(stream, request) {
-            Ok(owed) => self.account.owe(provider, stream, owed),
+            Ok(Some(owed)) => self.account.owe(provider, stream, owed),
+            Ok(None) => {}
             Err(refusal) => {
                 self.account.counters.refused += 1;
                 self.account.owe(provider, stream, Owed::Closed(refusal));
@@ -67,45 +75,109 @@ impl Desk<'_> {
     }
 
     /// Enters a request among those who have its item open: what its stream is owed then.
-    fn admit(&mut self, stream: StreamHandle, request: &ItemRequest<'_>) -> Result<Owed, Refusal> {
+    fn admit(&mut self, stream: StreamHandle, request: &ItemRequest<'_>) -> Result<Option<Owed>, Refusal> {
         let market = &mut *self.market;
         let name = request.key.name.unwrap_or_default();
-        let refuse = |code, text| Err(Refusal { code, text, may_recover: false });
-        if request.key.service_id != Some(market.settings.service_id) {
-            return refuse(StateCode::SOURCE_UNKNOWN, "There is no such service");
-        }
-        if !market.is_up {
-            return Err(Refusal { code: StateCode::NONE, text: "The service is down", may_recover: true });
-        }
-        if !SERVED.contains(&request.domain) {
-            return refuse(StateCode::NOT_FOUND, "There is no such domain here");
+        let Some(service) = request.key.service_id.and_then(|id| market.services.get(id)) else {
+            return Err(Refusal::closed(StateCode::SOURCE_UNKNOWN, "There is no such service"));
+        };
+        let named = Named { service: service.id, domain: request.domain, name };
+        let (is_of_feeds, can_wait) =
+            (market.services.is_of_feeds(service.id), service.unknown == Unknown::Wait);
+        let is_down = if is_of_feeds { !market.is_up } else { !market.services.is_up(service.id) };
+        if request.is_private() && !is_of_feeds {
+            return self.open_private(stream, &named, request).map(|()| None);
         }
         if name.is_empty() {
-            return refuse(StateCode::USAGE_ERROR, "This request names no item");
+            return Err(Refusal::closed(StateCode::USAGE_ERROR, "This request names no item"));
         }
-        if let Some(refusal) = self.refuses(request.domain, name) {
+        if let Some(refusal) = self.refuses(&named) {
             return Err(refusal);
         }
         let market = &mut *self.market;
-        let known = market.interest.find(request.domain, name);
-        let is_published =
-            known.and_then(|place| market.interest.get(place)).is_some_and(|item| item.number != ItemId(0));
-        let can_wait = market.settings.unknown == Unknown::Wait && request.is_streaming();
-        if !is_published && !can_wait {
-            return refuse(StateCode::NOT_FOUND, "There is no such item");
+        let known = market.interest.find(&named).and_then(|place| market.interest.get(place));
+        let has_image = known.is_some_and(|item| item.has_image);
+        if is_down && (is_of_feeds || !has_image && !can_wait) {
+            return Err(Refusal::recover(StateCode::NONE, "The service is down"));
         }
-        let Ok(place) = market.interest.take(request.domain, name) else {
-            return refuse(StateCode::TOO_MANY_ITEMS, "There are too many items");
+        // A provider's item of which only changes are heard is closed.
+        let is_there = |item: &Item| item.number != ItemId(0) && (is_of_feeds || has_image || !item.is_kept);
+        if !can_wait && !known.is_some_and(is_there) {
+            return Err(Refusal::closed(StateCode::NOT_FOUND, "There is no such item"));
+        }
+        if !is_of_feeds && std::str::from_utf8(name).is_err() {
+            // Nothing on the ring has such a name.
+            return Err(Refusal::closed(StateCode::NOT_FOUND, "The name of this item is not text"));
+        }
+        let Ok(place) = market.interest.take(&named) else {
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
         };
-        let has_image = market.interest.get(place).is_some_and(|item| item.has_image);
+        market.note_source(place);
         let view = wanted(request).map_or(ViewId::ALL, |fids| market.views.take(fids));
         let standing = if has_image { Standing::Owed } else { Standing::Waits };
-        market.interest.open(place, Open { session: self.id, stream, view, standing, missed: false });
-        Ok(if has_image { Owed::Image } else { Owed::Pending })
+        let priority = request.priority.unwrap_or(USUAL);
+        market.interest.open(
+            place,
+            Open {
+                session: self.id,
+                stream,
+                view,
+                standing,
+                missed: false,
+                is_snapshot: !request.is_streaming(),
+                priority,
+            },
+        );
+        market.tell_source(place);
+        if has_image {
+            let is_suspect = market.is_suspect(place);
+            return match is_suspect && self.account.refuses_suspect {
+                true => {
+                    market.close(self.id, stream);
+                    Err(Refusal::recover(StateCode::NONE, "The data of this item is suspect"))
+                }
+                false => Ok(Some(Owed::Image)),
+            };
+        }
+        market.await_item(self.now, place);
+        market.ask_again(place);
+        Ok((!self.account.refuses_suspect).then_some(Owed::Pending))
+    }
+
+    /// A stream of the client's own goes on to the source.
+    fn open_private(
+        &mut self,
+        stream: StreamHandle,
+        named: &Named<'_>,
+        request: &ItemRequest<'_>,
+    ) -> Result<(), Refusal> {
+        if let Some(refusal) = self.refuses_for_certain(named) {
+            return Err(refusal);
+        }
+        let market = &mut *self.market;
+        let too_many = Refusal::recover(StateCode::NO_RESOURCES, "There are too many private streams");
+        if market.private.is_full() {
+            return Err(too_many);
+        }
+        let ticket = market.demands.ticket();
+        let demand = Demand::OpenPrivate { ticket, request: encoded(request) };
+        market.demands.message(demand).map_err(|Full| too_many)?;
+        market.private.open(ticket, self.id, stream);
+        Ok(())
     }
 
     fn reissue(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         let market = &mut *self.market;
+        if let Some(ticket) = market.private.ticket(self.id, stream) {
+            let message = encoded(request);
+            if market.demands.message(Demand::Private { ticket, message }) == Err(Full) {
+                self.account.counters.declined += 1;
+            }
+            return;
+        }
+        if let Some(priority) = request.priority {
+            market.change_priority(self.id, stream, priority);
+        }
         let view = wanted(request).map_or(ViewId::ALL, |fids| market.views.take(fids));
         let Some(open) = market.interest.stream_mut(self.id, stream) else {
             market.views.release(view);
@@ -134,7 +206,7 @@ impl Desk<'_> {
     }
 
     /// Sends what streams are owed, as long as there is room. Nothing else may wait for room then.
-    pub(crate) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox) {
+    pub(crate) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox, backlog: &mut Backlog) {
         while let Some((stream, owed)) = self.account.first_owed() {
             let refusal = if matches!(owed, Owed::Image) { self.denied_by_code(stream) } else { None };
             if let Some(refusal) = refusal {
@@ -145,16 +217,22 @@ impl Desk<'_> {
             let sent = match owed {
                 Owed::Image => match self.say_gap(provider, out, stream) {
                     Sent::Full => Sent::Full,
-                    _ => self.market.send_image(self.id, stream, provider, out, &mut self.account.counters),
+                    _ => self.give_image(provider, out, backlog, stream),
                 },
                 Owed::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
                 Owed::Pending => self.say(provider, out, stream, PENDING),
+                Owed::State(state) => self.say(provider, out, stream, state.view()),
             };
             if sent == Sent::Full {
                 self.account.found_no_room(self.now);
                 return;
             }
             self.account.settled();
+            if !backlog.is_empty() {
+                // Of an image that was long: what comes next comes behind it.
+                self.account.found_no_room(self.now);
+                return;
+            }
         }
     }
 
@@ -172,6 +250,30 @@ impl Desk<'_> {
             self.account.counters.gaps += 1;
         }
         sent
+    }
+
+    fn give_image(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        backlog: &mut Backlog,
+        stream: StreamHandle,
+    ) -> Sent {
+        let given = self.market.send_image(self.id, stream, provider, (out, backlog.for_all()));
+        self.account.counters.refreshes += given.messages;
+        match given.sent {
+            Sent::Full if given.is_behind => {
+                self.account.end(End::Slow(TooMuch::Bytes(self.market.settings.image_bytes)));
+            }
+            Sent::TooLong => {
+                let text = "This image is too long to be sent here";
+                let too_long = Refusal::closed(StateCode::NO_RESOURCES, text);
+                self.market.close(self.id, stream);
+                return self.say(provider, out, stream, too_long.state());
+            }
+            _ => {}
+        }
+        given.sent
     }
 
     fn say(
@@ -202,6 +304,51 @@ const GAP: State<'static> = State {
     code: StateCode::GAP_DETECTED,
     text: b"Updates were dropped: they were not taken in time",
 };
+/// A request that states no priority (RWF chapter 2: class 1, count 1).
+const USUAL: Priority = Priority { class: 1, count: 1 };
+
+/// A request as it came, for a source; of a batch, for this item alone.
+fn encoded(request: &ItemRequest<'_>) -> Box<[u8]> {
+    let is_batch = request.flags.has(flags::request::HAS_BATCH);
+    let mut header = RequestHeader {
+        flags: request.flags,
+        container: request.message.container(),
+        priority: request.priority,
+        qos: request.qos,
+        worst_qos: request.worst_qos,
+        extended_header: request.extended_header,
+        ..RequestHeader::new(request.domain, 0, request.key)
+    };
+    let payload = RequestPayload {
+        view: request.view,
+        data_streams: request.data_streams,
+        ..RequestPayload::default()
+    };
+    if is_batch {
+        header.flags = Flags(request.flags.0 & !flags::request::HAS_BATCH.0);
+        payload.mark(&mut header);
+    }
+    // A key of the longest name and attributes, beside what was there.
+    let mut room = vec![0; request.message.header_len() + request.message.payload().len() + 1024];
+    let written = header.encode_with(&mut room, |room| {
+        if is_batch { payload.encode(room) } else { copy(request.message.payload(), room) }
+    });
+    // Cannot be refused: nothing in it is longer than it came.
+    room.truncate(written.unwrap_or(0));
+    room.into()
+}
+
+impl Refusal {
+    /// There is no use in asking again.
+    pub(crate) const fn closed(code: StateCode, text: &'static str) -> Self {
+        Self { code, text, may_recover: false }
+    }
+
+    /// The client should ask again.
+    pub(crate) const fn recover(code: StateCode, text: &'static str) -> Self {
+        Self { code, text, may_recover: true }
+    }
+}
 
 /// The fields of a request's view; `None` for all of them.
 fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {

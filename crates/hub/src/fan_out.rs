@@ -8,20 +8,22 @@ use tapeline_omm::Qos;
 use tapeline_omm::domain::ServicePart;
 use tapeline_omm::role::provider::Provider;
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataType, Header, MessageView, RefreshHeader, flags};
-use tapeline_plant::ItemId;
+use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StatusHeader, StreamState, flags};
 use tapeline_plant::tick::{Kind, Tick};
+use tapeline_plant::{ItemId, Seq};
 
 use crate::backlog::Backlog;
 use crate::desk::copy;
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Open, Place, Standing};
-use crate::market::SERVED;
+use crate::images::Outcome;
+use crate::interest::{Named, Open, Place, Standing};
 use crate::note::{End, TooMuch};
 use crate::outlets::{Behind, Outlets};
+use crate::services;
 use crate::session::{Owed, Session};
 use crate::settings::{Settings, SlowPolicy};
+use crate::statuses::is_final;
 use crate::views::choose;
 
 impl Hub {
@@ -31,19 +33,23 @@ impl Hub {
         let seq = tick.header.seq.0;
         let missing = seq.saturating_sub(self.next_seq);
         if missing > 0 && self.next_seq > 0 {
-            self.missed(missing, outlets);
+            self.missed(now, missing, outlets);
         }
         self.next_seq = seq.saturating_add(1);
-        if !self.market.is_up {
+        let is_of_feeds = self.market.services.is_of_feeds(tick.header.service);
+        if is_of_feeds && !self.market.is_up {
             self.market.is_up = true;
-            self.tell([ServicePart::State(feeds::service_state(true, ""))], outlets);
+            self.tell(now, [ServicePart::State(services::state(true, ""))], outlets);
         }
         if tick.header.item == ItemId(0) {
             self.counters.about_no_item += 1;
-            if tick.header.kind == Kind::Status
-                && let Some(group) = self.market.feeds.status(tick)
-            {
-                self.tell([ServicePart::Group(group)], outlets);
+            if tick.header.kind != Kind::Status {
+                return;
+            }
+            if !is_of_feeds {
+                self.service_tick(now, tick, outlets);
+            } else if let Some(group) = self.market.feeds.status(tick) {
+                self.tell(now, [ServicePart::Group(group)], outlets);
             }
             return;
         }
@@ -51,44 +57,71 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
-        if !SERVED.contains(&message.domain()) {
-            self.counters.not_served += 1;
+        let known = self.market.interest.of_number(tick.header.item, message.domain());
+        let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), outlets)) else { return };
+        let Some(item) = self.market.interest.get_mut(place) else { return };
+        item.channel = tick.header.channel;
+        if item.upstream.as_ref().is_some_and(|upstream| !upstream.is_told())
+            && self.market.is_on_demand(place)
+        {
+            self.counters.unwanted += 1;
+            self.market.interest.forget_if_idle(place);
             return;
-        }
-        let interest = &mut self.market.interest;
-        let place = match interest.of_number(tick.header.item, message.domain()) {
-            Some(place) => place,
-            None => match interest.appear(tick.header.item, message.domain(), tick.name.as_bytes()) {
-                Ok(place) => place,
-                Err(_) => {
-                    self.counters.unusable += 1;
-                    return;
-                }
-            },
-        };
-        if let Some(item) = interest.get_mut(place) {
-            item.channel = tick.header.channel;
         }
         match tick.header.kind {
             Kind::Update => self.update(now, place, tick, outlets),
             Kind::Refresh => self.refresh(now, place, tick, &message, outlets),
-            // The plant gives states to channels, not to items.
+            Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, outlets),
+            // What a later version of the plant may say.
             _ => self.counters.unusable += 1,
         }
     }
 
+    /// An item that the plant has published for the first time; `None` for one that is not served.
+    #[cold]
+    fn appear(
+        &mut self,
+        now: Nanos,
+        tick: &Tick<'_>,
+        domain: Domain,
+        outlets: &mut impl Outlets,
+    ) -> Option<Place> {
+        let service = tick.header.service;
+        if self.market.services.get(service).is_none() {
+            self.counters.not_served += 1;
+            return None;
+        }
+        let named = Named { service, domain, name: tick.name.as_bytes() };
+        let Ok(place) = self.market.interest.appear(tick.header.item, &named) else {
+            self.counters.unusable += 1;
+            return None;
+        };
+        self.market.note_source(place);
+        if self.market.services.is_of_feeds(service)
+            && let Some(info) = self.market.services.serves(domain)
+        {
+            self.tell(now, [info], outlets);
+        }
+        Some(place)
+    }
+
     /// Ticks are missing: no image can be believed any more.
     #[cold]
-    fn missed(&mut self, missing: u64, outlets: &mut impl Outlets) {
+    fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
+        const TEXT: &str = "The hub has missed some of the plant's messages";
         self.counters.missing = self.counters.missing.saturating_add(missing);
-        let groups = self.market.feeds.doubt_all("The hub has missed some of the plant's messages");
-        self.tell(groups.into_iter().map(ServicePart::Group), outlets);
+        let groups = self.market.feeds.doubt_all(TEXT);
+        self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
+        let changes = self.market.services.doubt(TEXT);
+        self.announce(now, Seq(self.next_seq), &changes, outlets);
     }
 
     fn update(&mut self, now: Nanos, place: Place, tick: &Tick<'_>, outlets: &mut impl Outlets) {
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
-        market.images.apply(item, tick.header.seq, tick.body);
+        if item.is_kept {
+            market.images.apply(item, tick.header.seq, tick.body);
+        }
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
             if session.account.over.is_some() {
@@ -134,17 +167,44 @@ impl Hub {
         };
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
-        item.has_image = market.images.apply(item, tick.header.seq, tick.body)
-            && header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        let outcome = if item.is_kept {
+            market.images.apply(item, tick.header.seq, tick.body)
+        } else {
+            Outcome::NOT_KEPT
+        };
+        let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        item.has_image = outcome.is_whole && is_complete;
+        if is_complete {
+            item.due = Nanos(0);
+        }
+        if let Some(upstream) = &mut item.upstream {
+            upstream.is_answered |= is_complete;
+        }
         let permission = header.permission_data.unwrap_or_default();
         // Whoever sees the item may not any more, where its codes are others now: asked as before a first image.
         let is_asked_again = market.gate.uses_codes && item.permission.as_deref() != Some(permission);
         if item.permission.as_deref() != Some(permission) {
             item.permission = Some(permission.into());
         }
+        let begins = outcome.is_passed_by && header.part.unwrap_or(0) == 0;
+        if begins && market.gate.uses_codes {
+            // There will be no image to ask for it.
+            self.take_away_denied(now, place, outlets);
+        }
+        let is_asked_again = is_asked_again && !outcome.is_passed_by;
+        let market = &mut self.market;
+        let Some(item) = market.interest.get_mut(place) else { return };
         let group = feeds::group(item.channel);
-        let header = RefreshHeader { group_id: &group, qos: Some(Qos::REALTIME_TICK), ..header };
-        let mut ready = Vec::new();
+        let mut header = header;
+        if item.is_of_feeds() {
+            (header.group_id, header.qos) = (&group, Some(Qos::REALTIME_TICK));
+        }
+        // An image that is the last word is an image, and then the last word.
+        let last_word = Some(header.state).filter(is_final);
+        if last_word.is_some() {
+            header.state.stream = StreamState::OPEN;
+        }
+        let (mut ready, mut closed) = (Vec::new(), Vec::new());
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
             if session.account.over.is_some() {
@@ -156,12 +216,12 @@ impl Hub {
                     continue;
                 }
                 Standing::Owed | Standing::Gap => continue,
-                Standing::Waits => {
-                    if item.has_image {
-                        ready.push((open.session, open.stream));
-                    }
+                Standing::Waits if item.has_image => {
+                    ready.push((open.session, open.stream));
                     continue;
                 }
+                Standing::Waits if begins => open.standing = Standing::Current,
+                Standing::Waits => continue,
                 Standing::Current => {}
             }
             let fids = market.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
@@ -174,7 +234,12 @@ impl Hub {
                 sent.unwrap_or(Sent::TooLong)
             });
             match sent {
-                Sent::Queued => session.account.counters.refreshes += 1,
+                Sent::Queued => {
+                    session.account.counters.refreshes += 1;
+                    if session.provider.stream_id(stream).is_none() {
+                        closed.push((open.session, stream));
+                    }
+                }
                 Sent::Full if session.account.over.is_some() => self.over.push_back(open.session),
                 _ => {}
             }
@@ -186,6 +251,13 @@ impl Hub {
             }
             session.account.owe(&session.provider, stream, Owed::Image);
             outlets.with(id, |out| self.room(now, id, out));
+        }
+        for (id, stream) in closed {
+            self.market.close(id, stream);
+        }
+        if let Some(state) = last_word {
+            let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+            self.last_word(now, place, &status, outlets);
         }
     }
 }
@@ -215,7 +287,7 @@ fn offer(
         TooMuch::Messages(0)
     } else if let Some(age_ms) = age_of_too_old(now, backlog, settings.age_ms(slow)) {
         TooMuch::Age(age_ms)
-    } else if backlog.len() >= slow.messages() {
+    } else if backlog.limited() >= slow.messages() {
         TooMuch::Messages(slow.messages())
     } else {
         backlog.at(now);

@@ -1,8 +1,8 @@
-//! How the plant's channels are, and what clients are told of it: each channel is an item group of the directory.
+//! How the channels of the plant's feeds are, and what clients are told of it: each channel is an item group of the directory.
 
 use tapeline_omm::State;
-use tapeline_omm::domain::directory::{Group, ServiceState};
-use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
+use tapeline_omm::domain::OwnedState;
+use tapeline_omm::domain::directory::Group;
 use tapeline_omm::rwf::{DataState, Header, MessageView, StateCode, StreamState};
 use tapeline_plant::tick::{Flags, Tick};
 
@@ -87,22 +87,4 @@ impl Feeds {
             _ => State::OPEN_OK,
         }
     }
-}
-
-/// The state of a service that serves, or does not.
-pub(crate) fn service_state(is_up: bool, why: &str) -> ServiceState {
-    let status = (!is_up).then(|| {
-        OwnedState::from(State {
-            stream: StreamState::OPEN,
-            data: DataState::SUSPECT,
-            code: StateCode::NONE,
-            text: why.as_bytes(),
-        })
-    });
-    ServiceState { service_state: Some(is_up.into()), accepting_requests: Some(is_up.into()), status }
-}
-
-/// A change of one service.
-pub(crate) fn change(service_id: u16, parts: impl IntoIterator<Item = ServicePart>) -> Vec<ServiceEntry> {
-    parts.into_iter().map(|part| ServiceEntry::change(service_id, part)).collect()
 }

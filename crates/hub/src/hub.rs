@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 use tapeline_omm::State;
-use tapeline_omm::domain::{Directory, ServicePart};
+use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::rwf::{DataState, StateCode, StreamState};
+use tapeline_plant::Seq;
 use tapeline_plant::cache::Memory;
+use tapeline_plant::demand::Demand;
 
 use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
 use crate::desk::Desk;
 use crate::fan_out::age_of_too_old;
-use crate::feeds;
 use crate::interest::Standing;
 use crate::market::Market;
 use crate::note::{AccessCounters, Counters, End, Note};
@@ -36,7 +37,7 @@ pub struct Hub {
     pub(crate) sessions: Vec<Option<Session>>,
     free: Vec<SessionId>,
     pub(crate) over: VecDeque<SessionId>,
-    notes: VecDeque<Note>,
+    pub(crate) notes: VecDeque<Note>,
     pub(crate) next_seq: u64,
     next_turn: Nanos,
     now: Nanos,
@@ -44,7 +45,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Without sessions, and with a service that is down until the first tick.
+    /// Without sessions, and with services that are down until the plant says otherwise.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -70,6 +71,7 @@ impl Hub {
         self.counters.sessions += 1;
         let mut session = Session::new(&self.market.settings, now);
         session.account.pass.peer = peer;
+        session.account.serial = self.counters.sessions;
         if let Some(id) = self.free.pop() {
             self.sessions[id.index()] = Some(session);
             return id;
@@ -88,6 +90,12 @@ impl Hub {
             self.market.close(session, stream);
         }
         self.market.gate.leave(session, &gone.account.user, &gone.account.pass);
+        for stream in self.market.private.of(session) {
+            if let Some(ticket) = self.market.private.close(session, stream) {
+                self.market.demands.last_word(Demand::ClosePrivate { ticket });
+            }
+        }
+        self.market.receipts.forget(session);
         self.free.push(session);
         // One that was told why it is over is over for that reason, whoever closed the connection first.
         let end = gone.account.over.unwrap_or(end);
@@ -132,6 +140,7 @@ impl Hub {
         }
         self.next_turn = Nanos(now.0.saturating_add(TURN_NS));
         self.now = now;
+        self.tell_of_late(now, outlets);
         for number in 0..self.sessions.len() {
             let session = SessionId(number as u32);
             let Some(there) = &self.sessions[number] else { continue };
@@ -143,12 +152,12 @@ impl Hub {
         }
     }
 
-    /// The plant has ended, or the hub is to stop: tells all clients that the service is down. What they are owed is sent
+    /// The plant has ended, or the hub is to stop: tells all clients that the services are down. What they are owed is sent
     /// as before, as long as the caller gives it the chance.
     pub fn stop(&mut self, why: &str, outlets: &mut impl Outlets) {
         self.market.is_up = false;
-        let down = ServicePart::State(feeds::service_state(false, why));
-        self.tell([down], outlets);
+        let down = self.market.services.end(why);
+        self.announce(self.now, Seq(self.next_seq), &down, outlets);
     }
 
     /// Whether no session waits for room.
@@ -240,10 +249,10 @@ impl Hub {
         self.notes.pop_front()
     }
 
-    /// What clients are told of the service.
+    /// What clients are told of the services.
     #[must_use]
     pub const fn directory(&self) -> &Directory {
-        &self.market.services
+        self.market.services.directory()
     }
 
     /// What the images take.
@@ -291,7 +300,7 @@ impl Hub {
         // Images go out when nothing is in front of them: a stream that waits for one has no updates in the backlog.
         if backlog.send_on(out) {
             desk.account.is_full = false;
-            desk.go_on(provider, out);
+            desk.go_on(provider, out, backlog);
         }
         let account = &mut session.account;
         if session.backlog.len() < had || !account.is_full && account.owes_nothing() {
@@ -323,23 +332,6 @@ impl Hub {
         }
         while self.notes.len() > MOST_NOTES {
             self.notes.pop_front();
-        }
-    }
-
-    /// Tells every client of a change of the directory.
-    pub(crate) fn tell(&mut self, parts: impl IntoIterator<Item = ServicePart>, outlets: &mut impl Outlets) {
-        let changes = feeds::change(self.market.settings.service_id, parts);
-        for change in &changes {
-            self.market.services.apply(change);
-        }
-        for (session, number) in self.sessions.iter_mut().zip(0..) {
-            let Some(Session { provider, backlog, account }) = session else { continue };
-            if account.over.is_some() {
-                continue;
-            }
-            let id = SessionId(number);
-            // What there is no room for the role owes, and cuts who does not take even that: see its next step.
-            outlets.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), &changes));
         }
     }
 }

@@ -1,75 +1,119 @@
 //! What the items are now: the images that clients begin with.
 
-use tapeline_omm::rwf::{DataState, DataType, MessageView};
+use tapeline_omm::role::Sent;
+use tapeline_omm::rwf::{DataState, Header, MessageView, Qos, RefreshHeader};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits, Memory, View};
+use tapeline_plant::cache::{Answer, Applied, Cache, Image, Limits, Memory, View};
 
 use crate::Settings;
 use crate::interest::Item;
-use crate::market::SERVED;
 
-/// Room for an image at first; nearly all are shorter.
-const FIRST: usize = 4 << 10;
-/// The longest image: the longest message that a connection takes if nothing else is set.
-const MOST: usize = 16 << 20;
-/// Room that is kept for the next one.
+/// Bytes of a message of an image that has several, as far as its entries allow: such a message goes out in one piece of a
+/// connection (RSSL's usual 6,144 bytes).
+const PART: usize = 6_000;
+/// Room that is kept for the next image; nearly all are shorter.
 const KEPT: usize = 256 << 10;
 
 /// All images.
 #[derive(Debug)]
 pub(crate) struct Images {
     cache: Cache,
-    service: u16,
+    most: usize,
     room: Vec<u8>,
 }
 
-/// An image, ready to be sent.
-#[derive(Debug)]
-pub(crate) struct Image<'a> {
-    pub(crate) container: DataType,
-    pub(crate) payload: &'a [u8],
-    /// It lacks something: it did not fit the cache.
-    is_broken: bool,
+/// What an image of the feeds says beside its data: its channel speaks for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label<'a> {
+    pub(crate) state: State<'a>,
+    pub(crate) group: &'a [u8],
+}
+
+/// What a message did to the image of its item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// A whole image is there now.
+    pub(crate) is_whole: bool,
+    /// The message was not for keeping: those who wait for an image begin with it.
+    pub(crate) is_passed_by: bool,
+}
+
+impl Outcome {
+    /// Of a message of an item whose image is not kept.
+    pub(crate) const NOT_KEPT: Self = Self { is_whole: false, is_passed_by: true };
 }
 
 impl Images {
-    /// None yet.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let (items, bytes) = (settings.max_items.saturating_mul(SERVED.len()), settings.cache_bytes);
-        let mut cache = Cache::new(Limits { items, bytes, ..Limits::default() });
-        cache.set_dictionary(settings.service_id, &settings.dictionary);
-        Self { cache, service: settings.service_id, room: Vec::new() }
+    /// None yet, of these services.
+    pub(crate) fn new(settings: &Settings, services: impl Iterator<Item = u16>) -> Self {
+        let (items, bytes) = (settings.max_items.saturating_mul(2), settings.cache_bytes);
+        let limits = Limits { items, bytes, image_bytes: settings.image_bytes, ..Limits::default() };
+        let mut cache = Cache::new(limits);
+        for service in services {
+            cache.set_dictionary(service, &settings.dictionary);
+        }
+        Self { cache, most: settings.image_bytes.saturating_add(PART), room: Vec::new() }
     }
 
-    /// Folds a refresh or an update into the image of its item: whether a whole image is there now. What the cache refuses
-    /// makes the image one that is not complete.
-    pub(crate) fn apply(&mut self, item: &Item, seq: Seq, message: &[u8]) -> bool {
-        let key = ItemKey { service: self.service, domain: item.domain, name: &item.name };
-        match self.cache.apply(&key, seq, message) {
+    /// Folds a message into the image of its item. What the cache refuses makes the image one that is not complete.
+    pub(crate) fn apply(&mut self, item: &Item, seq: Seq, message: &[u8]) -> Outcome {
+        let applied = self.cache.apply(&item.key(), seq, message);
+        let is_whole = match applied {
             Ok(Applied::Refresh { is_complete }) => is_complete,
             _ => item.has_image,
-        }
+        };
+        Outcome { is_whole, is_passed_by: applied == Ok(Applied::PassedBy) }
     }
 
-    /// The image of an item, or these of its fields.
-    pub(crate) fn give(&mut self, item: &Item, fids: Option<&[Fid]>) -> Option<Image<'_>> {
-        let Self { cache, service, room } = self;
-        let image = cache.image(&ItemKey { service: *service, domain: item.domain, name: &item.name })?;
+    /// An item is gone, and its image.
+    pub(crate) fn remove(&mut self, item: &Item) {
+        self.cache.remove(&item.key());
+    }
+
+    /// The state of an item's image, and its group.
+    pub(crate) fn label(&self, item: &Item) -> Option<Label<'_>> {
+        let image = self.cache.image(&item.key())?;
+        Some(Label { state: image.state(), group: image.group() })
+    }
+
+    /// Hands the image of an item, or these of its fields, to `send`: as one message, or as several of an image that has
+    /// entries. Ends with what `send` says first that is not [`Sent::Queued`]; `None` where there is no image.
+    pub(crate) fn give(
+        &mut self,
+        item: &Item,
+        fids: Option<&[Fid]>,
+        label: Option<Label<'_>>,
+        send: &mut dyn FnMut(&RefreshHeader<'_>, &[u8]) -> Sent,
+    ) -> Option<Sent> {
+        let Self { cache, most, room } = self;
+        let image = cache.image(&item.key())?;
         let answer = Answer { view: fids.map_or(View::All, View::Fields), ..Answer::to(0) };
+        let mut parts = image.parts(answer);
         if room.len() > KEPT || room.is_empty() {
-            *room = vec![0; FIRST];
+            *room = vec![0; PART];
         }
-        let len = loop {
-            match image.parts(answer).write(room) {
-                Ok(len) => break len?,
-                Err(Refused::Full) if room.len() < MOST => room.resize(room.len() * 4, 0),
-                Err(_) => return None,
+        let mut size = PART;
+        loop {
+            match parts.write(room.get_mut(..size)?) {
+                Ok(None) => return Some(Sent::Queued),
+                Ok(Some(len)) => {
+                    let message = MessageView::parse(room.get(..len)?).ok()?;
+                    let Ok(Header::Refresh(header)) = message.header() else { return None };
+                    let sent = send(&labelled(header, &image, label), message.payload());
+                    if !sent.is_queued() {
+                        return Some(sent);
+                    }
+                }
+                Err(Refused::Full) if size < *most => {
+                    size = size.saturating_mul(4).min(*most);
+                    if room.len() < size {
+                        room.resize(size, 0);
+                    }
+                }
+                Err(_) => return Some(Sent::TooLong),
             }
-        };
-        let message = MessageView::parse(room.get(..len)?).ok()?;
-        let is_broken = !image.is_complete();
-        Some(Image { container: message.container(), payload: message.payload(), is_broken })
+        }
     }
 
     /// What all images take.
@@ -78,12 +122,13 @@ impl Images {
     }
 }
 
-impl Image<'_> {
-    /// Its state, where the channel that it comes from has this one.
-    pub(crate) fn state<'s>(&self, of_channel: State<'s>) -> State<'s> {
-        if !self.is_broken {
-            return of_channel;
-        }
-        State { data: DataState::SUSPECT, text: b"This image is not complete", ..of_channel }
-    }
+/// The header of an image as its channel has it, where it is of the feeds.
+fn labelled<'a>(header: RefreshHeader<'a>, image: &Image<'_>, label: Option<Label<'a>>) -> RefreshHeader<'a> {
+    let Some(Label { state, group }) = label else { return header };
+    let state = if image.is_complete() {
+        state
+    } else {
+        State { data: DataState::SUSPECT, text: b"This image is not complete", ..state }
+    };
+    RefreshHeader { state, group_id: group, qos: Some(Qos::REALTIME_TICK), ..header }
 }

@@ -1,18 +1,20 @@
 //! Items, and who has them open.
 //!
-//! A tick finds its item by number, without a search; a request finds it by name. An item is there as long as the plant has
-//! it or a client waits for it.
+//! A tick finds its item by number, without a search; a request finds it by service, domain and name. An item is there as long
+//! as the plant has it, a client waits for it, or a source is to be told of it.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
+use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::rwf::Domain;
+use tapeline_omm::rwf::{Domain, Priority};
 use tapeline_plant::ItemId;
+use tapeline_plant::cache::ItemKey;
 
 use crate::SessionId;
-use crate::market::SERVED;
+use crate::upstream::Upstream;
 use crate::views::ViewId;
 
 /// An item in a domain, by its place.
@@ -41,22 +43,70 @@ pub(crate) struct Open {
     pub(crate) standing: Standing,
     /// An update was not sent, because the stream was paused: a client that goes on needs an image.
     pub(crate) missed: bool,
+    /// One image is all that is wanted.
+    pub(crate) is_snapshot: bool,
+    /// How urgently it is wanted.
+    pub(crate) priority: Priority,
 }
 
-/// An item in a domain.
+/// An item of a service, in a domain.
 #[derive(Debug)]
 pub(crate) struct Item {
+    pub(crate) service: u16,
     pub(crate) domain: Domain,
     pub(crate) name: Box<[u8]>,
     /// The plant's number; 0 as long as it has none.
     pub(crate) number: ItemId,
-    /// The channel that published it last: its group.
+    /// The item of the same number in another domain: its place plus one, 0 for none.
+    twin: u32,
+    /// The channel that published it last: its group, where it is of the feeds.
     pub(crate) channel: u16,
     /// The permission data that its source gave it last; `None` before its first image.
     pub(crate) permission: Option<Box<[u8]>>,
     /// There is a whole image.
     pub(crate) has_image: bool,
+    /// Its image is kept.
+    pub(crate) is_kept: bool,
+    /// When those who wait for it are told that nothing came in time; 0 for never.
+    pub(crate) due: Nanos,
+    /// What its source has been told; `None` for an item of the feeds, which publish unasked.
+    pub(crate) upstream: Option<Box<Upstream>>,
     pub(crate) streams: Vec<Open>,
+}
+
+impl Item {
+    /// Whether it is one of the plant's own feeds.
+    #[inline]
+    pub(crate) const fn is_of_feeds(&self) -> bool {
+        self.upstream.is_none()
+    }
+
+    /// What its image is found by.
+    #[inline]
+    pub(crate) fn key(&self) -> ItemKey<'_> {
+        ItemKey { service: self.service, domain: self.domain, name: &self.name }
+    }
+
+    /// What it is found by.
+    pub(crate) fn named(&self) -> Named<'_> {
+        Named { service: self.service, domain: self.domain, name: &self.name }
+    }
+
+    /// Whether nothing is known of it, and nobody is to be told of it.
+    fn is_forgotten(&self) -> bool {
+        let is_unsaid = self.upstream.as_ref().is_none_or(|upstream| upstream.is_settled());
+        // The plant's number of an item of the feeds is for good; a provider's item comes again with its next image.
+        let is_unpublished = self.number == ItemId(0) || !self.is_of_feeds() && !self.has_image;
+        self.streams.is_empty() && is_unsaid && is_unpublished
+    }
+}
+
+/// What an item is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Named<'n> {
+    pub(crate) service: u16,
+    pub(crate) domain: Domain,
+    pub(crate) name: &'n [u8],
 }
 
 /// Where a stream is found without a search: one message can open an item a hundred thousand times.
@@ -76,38 +126,44 @@ pub(crate) struct Interest {
     items: Vec<Option<Item>>,
     free: Vec<u32>,
     by_name: HashTable<u32>,
-    /// By domain and the plant's number: places, each plus one; 0 for none.
-    by_number: [Vec<u32>; SERVED.len()],
+    /// By the plant's number: places, each plus one; 0 for none.
+    by_number: Vec<u32>,
     /// By session.
     spots: Vec<HashMap<StreamHandle, Spot, RandomState>>,
     hasher: RandomState,
     most: usize,
-}
-
-/// Where a domain's items are.
-fn column(domain: Domain) -> Option<usize> {
-    SERVED.iter().position(|served| *served == domain)
+    /// Items that the plant has given no number.
+    unnumbered: usize,
 }
 
 impl Interest {
-    /// For so many items at most in each domain.
+    /// For so many names at most that the plant has, each in two domains, and as many items that it has not.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             items: Vec::new(),
             free: Vec::new(),
             by_name: HashTable::new(),
-            by_number: Default::default(),
+            by_number: Vec::new(),
             spots: Vec::new(),
             hasher: RandomState::default(),
             most: most.min(u32::MAX as usize / 4),
+            unnumbered: 0,
         }
     }
 
-    /// The item that a tick is about; `None` where it has not been seen yet. Costs two indexed loads.
+    /// The item that a tick is about; `None` where it has not been seen yet. Costs two indexed loads, and one more for each
+    /// other domain in which the name is published.
     #[inline]
     pub(crate) fn of_number(&self, number: ItemId, domain: Domain) -> Option<Place> {
-        let places = self.by_number.get(column(domain)?)?;
-        places.get(number.0 as usize)?.checked_sub(1).map(Place)
+        let mut place = *self.by_number.get(number.0 as usize)?;
+        loop {
+            // Ends: no two items of a number have the same domain.
+            let item = self.items.get(place.checked_sub(1)? as usize)?.as_ref()?;
+            if item.domain == domain {
+                return Some(Place(place - 1));
+            }
+            place = item.twin;
+        }
     }
 
     /// The item that a tick is about for the first time: new, or one that clients wait for.
@@ -115,55 +171,86 @@ impl Interest {
     /// # Errors
     /// There are as many as may be.
     #[cold]
-    pub(crate) fn appear(
-        &mut self,
-        number: ItemId,
-        domain: Domain,
-        name: &[u8],
-    ) -> Result<Place, TooManyItems> {
+    pub(crate) fn appear(&mut self, number: ItemId, named: &Named<'_>) -> Result<Place, TooManyItems> {
         let at = number.0 as usize;
-        let column = column(domain).filter(|_| at <= self.most).ok_or(TooManyItems)?;
-        let place = self.take(domain, name)?;
+        let known = self.find(named);
+        let is_numbered =
+            known.and_then(|place| self.get(place)).is_some_and(|item| item.number != ItemId(0));
+        if at > self.most || !is_numbered && self.by_name.len() - self.unnumbered >= 2 * self.most {
+            return Err(TooManyItems);
+        }
+        let place = known.unwrap_or_else(|| self.add(named));
+        self.unlink(place);
+        if self.by_number.len() <= at {
+            self.by_number.resize(at + 1, 0);
+        }
+        let first = std::mem::replace(&mut self.by_number[at], place.0 + 1);
         if let Some(item) = self.get_mut(place) {
-            item.number = number;
+            (item.number, item.twin) = (number, first);
+            self.unnumbered -= 1;
         }
-        let places = &mut self.by_number[column];
-        if places.len() <= at {
-            places.resize(at + 1, 0);
-        }
-        places[at] = place.0 + 1;
         Ok(place)
     }
 
+    /// An item has no number any more.
+    fn unlink(&mut self, place: Place) {
+        let Some(item) = self.get_mut(place).filter(|item| item.number != ItemId(0)) else { return };
+        let (at, behind) = (item.number.0 as usize, item.twin);
+        (item.number, item.twin) = (ItemId(0), 0);
+        self.unnumbered += 1;
+        let Some(first) = self.by_number.get_mut(at) else { return };
+        if *first == place.0 + 1 {
+            *first = behind;
+            return;
+        }
+        let mut next = *first;
+        while let Some(item) = next.checked_sub(1).and_then(|at| self.items.get_mut(at as usize)?.as_mut()) {
+            if item.twin == place.0 + 1 {
+                item.twin = behind;
+                return;
+            }
+            next = item.twin;
+        }
+    }
+
     /// The item of a name.
-    pub(crate) fn find(&self, domain: Domain, name: &[u8]) -> Option<Place> {
-        let hash = self.hasher.hash_one((domain.0, name));
+    pub(crate) fn find(&self, named: &Named<'_>) -> Option<Place> {
         let is_it = |place: &u32| {
-            self.get(Place(*place)).is_some_and(|item| item.domain == domain && *item.name == *name)
+            self.get(Place(*place)).is_some_and(|item| {
+                item.service == named.service && item.domain == named.domain && *item.name == *named.name
+            })
         };
-        self.by_name.find(hash, is_it).copied().map(Place)
+        self.by_name.find(self.hasher.hash_one(named), is_it).copied().map(Place)
     }
 
     /// The item of a name, made now if there is none.
     ///
     /// # Errors
     /// There are as many as may be.
-    pub(crate) fn take(&mut self, domain: Domain, name: &[u8]) -> Result<Place, TooManyItems> {
-        if let Some(place) = self.find(domain, name) {
-            return Ok(place);
+    pub(crate) fn take(&mut self, named: &Named<'_>) -> Result<Place, TooManyItems> {
+        match self.find(named) {
+            Some(place) => Ok(place),
+            None if self.unnumbered >= self.most => Err(TooManyItems),
+            None => Ok(self.add(named)),
         }
-        if self.by_name.len() >= SERVED.len() * self.most {
-            return Err(TooManyItems);
-        }
+    }
+
+    fn add(&mut self, named: &Named<'_>) -> Place {
         let item = Item {
-            domain,
-            name: name.into(),
+            service: named.service,
+            domain: named.domain,
+            name: named.name.into(),
             number: ItemId(0),
+            twin: 0,
             channel: 0,
             permission: None,
             has_image: false,
+            is_kept: true,
+            due: Nanos(0),
+            upstream: None,
             streams: Vec::new(),
         };
+        self.unnumbered += 1;
         let place = match self.free.pop() {
             Some(place) => {
                 self.items[place as usize] = Some(item);
@@ -175,11 +262,21 @@ impl Interest {
             }
         };
         let (items, hasher) = (&self.items, &self.hasher);
-        self.by_name.insert_unique(hasher.hash_one((domain.0, name)), place, |place| {
+        self.by_name.insert_unique(hasher.hash_one(named), place, |place| {
             let item = items.get(*place as usize).and_then(Option::as_ref);
-            item.map_or(0, |item| hasher.hash_one((item.domain.0, &*item.name)))
+            item.map_or(0, |item| hasher.hash_one(item.named()))
         });
-        Ok(Place(place))
+        Place(place)
+    }
+
+    /// Items that are there.
+    pub(crate) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Every item with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &Item)> {
+        (0..).map(Place).zip(&self.items).filter_map(|(place, item)| Some((place, item.as_ref()?)))
     }
 
     #[inline]
@@ -198,6 +295,9 @@ impl Interest {
         let Some(item) = self.get_mut(place) else { return };
         // Cannot cut: a connection has less than 2^32 streams, and the numbers of sessions are small.
         let index = item.streams.len() as u32;
+        if let Some(upstream) = &mut item.upstream {
+            upstream.wishes.add(open.priority);
+        }
         item.streams.push(open);
         if self.spots.len() <= session {
             self.spots.resize_with(session + 1, HashMap::default);
@@ -218,8 +318,8 @@ impl Interest {
         self.get_mut(place)?.streams.get_mut(index as usize)
     }
 
-    /// A stream is open no longer: what it had.
-    pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<Open> {
+    /// A stream is open no longer: its item's place, and what it had. The item may be gone with it.
+    pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<(Place, Open)> {
         let Spot { place, index } = self.spots.get_mut(session.index())?.remove(&stream)?;
         let item = self.items.get_mut(place.0 as usize)?.as_mut()?;
         let closed = item.streams.swap_remove(index as usize);
@@ -229,10 +329,18 @@ impl Interest {
         {
             spot.index = index;
         }
-        if item.streams.is_empty() && item.number == ItemId(0) {
+        if let Some(upstream) = &mut item.upstream {
+            upstream.wishes.remove(closed.priority);
+        }
+        self.forget_if_idle(place);
+        Some((place, closed))
+    }
+
+    /// An item of which nothing is known and which nobody wants is gone.
+    pub(crate) fn forget_if_idle(&mut self, place: Place) {
+        if self.get(place).is_some_and(Item::is_forgotten) {
             self.forget(place);
         }
-        Some(closed)
     }
 
     /// How many streams a session has.
@@ -245,13 +353,20 @@ impl Interest {
         self.spots.get(session.index()).map(|spots| spots.keys().copied().collect()).unwrap_or_default()
     }
 
+    /// The place of a stream's item.
+    pub(crate) fn place_of(&self, session: SessionId, stream: StreamHandle) -> Option<Place> {
+        Some(self.spot(session, stream)?.place)
+    }
+
     fn spot(&self, session: SessionId, stream: StreamHandle) -> Option<Spot> {
         self.spots.get(session.index())?.get(&stream).copied()
     }
 
     fn forget(&mut self, place: Place) {
+        self.unlink(place);
         let Some(item) = self.items.get_mut(place.0 as usize).and_then(Option::take) else { return };
-        let hash = self.hasher.hash_one((item.domain.0, &*item.name));
+        self.unnumbered -= 1;
+        let hash = self.hasher.hash_one(item.named());
         if let Ok(found) = self.by_name.find_entry(hash, |other| *other == place.0) {
             found.remove();
         }

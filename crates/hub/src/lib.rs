@@ -5,6 +5,10 @@
 //! tick into its own [cache](tapeline_plant::cache), so that the image of an item at N and the updates from N+1 on fit
 //! without a lock, and sends the same bytes to all who have the item open.
 //!
+//! Beside the plant's feeds there may be services of OMM providers. What they publish comes off the ring as well; what clients
+//! want of them goes out as data ([`Hub::next_demand`]), and what they say to one client alone comes in by
+//! [`Hub::answer`].
+//!
 //! It does no I/O, reads no clock, and is bounded: [`Hub`] takes one thing at a time (a session begins or ends, a message of
 //! a session, a tick, room to send again, time), sends through [`Outlets`], and leaves as data what others are to do
 //! ([`Note`]s to be written down, sessions that are [over](Hub::next_over)). What is allowed and what happens at a limit is
@@ -13,7 +17,9 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod answers;
 mod backlog;
+mod demands;
 mod desk;
 mod fan_out;
 mod feeds;
@@ -24,12 +30,17 @@ mod login;
 mod market;
 mod note;
 mod outlets;
+mod posts;
+mod private;
+mod services;
 mod session;
 mod settings;
+mod statuses;
+mod upstream;
 mod views;
 
 pub use access::{Access, Check, CheckNumber, Peer, Verdict};
 pub use hub::Hub;
 pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};
 pub use outlets::{Outlets, SessionId};
-pub use settings::{Settings, SlowPolicy, Unknown};
+pub use settings::{Late, Posts, Service, Settings, SlowPolicy, Unknown};

@@ -5,10 +5,11 @@ use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::login::{self, LoginFeatures};
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
-use tapeline_omm::rwf::{Domain, Header, MessageView, StateCode, StreamState, flags};
+use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
 
-use crate::access::{Admission, Outcome, Pending, Wanted};
+use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted};
 use crate::desk::Desk;
+use crate::interest::Named;
 use crate::note::{Note, Who};
 use crate::session::{Owed, Refusal};
 
@@ -82,6 +83,10 @@ impl Desk<'_> {
         };
         self.account.user = user;
         self.account.pass.rights = Some(rights);
+        // As LSEG's consumers have it: recovery by the provider implies streams that are suspect meanwhile.
+        let attributes = &request.attributes;
+        self.account.refuses_suspect =
+            attributes.single_open == Some(0) && attributes.allow_suspect_data == Some(0);
         if !self.accept(provider, out, request) {
             return;
         }
@@ -111,10 +116,11 @@ impl Desk<'_> {
             application_id: attributes.application_id,
             application_name: Some(b"tapeline"),
             position: attributes.position,
-            // Whoever loses the hub has to look for another one: nothing is recovered behind its back.
-            single_open: Some(0),
+            // What a source loses is asked for again, as long as somebody has it open.
+            single_open: attributes.single_open.or(Some(1)),
             allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
             support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
+            support_omm_post: Some(self.market.services.take_posts().into()),
             support_optimized_pause_resume: Some(1),
             support_pause_resume: Some(1),
             support_view_requests: Some(1),
@@ -169,8 +175,8 @@ impl Desk<'_> {
     /// A stream's item is its client's to see no longer.
     pub(crate) fn take_away(&mut self, provider: &Provider, stream: StreamHandle, refusal: Refusal) {
         if let Some((item, _)) = self.market.interest.of_stream(self.id, stream) {
-            let (domain, name) = (item.domain, item.name.clone());
-            self.denied(domain, &name, refusal.text);
+            let (service, domain, name) = (item.service, item.domain, item.name.clone());
+            self.denied(&Named { service, domain, name: &name }, refusal.text);
         }
         self.market.close(self.id, stream);
         self.account.owe(provider, stream, Owed::Closed(refusal));
@@ -178,14 +184,9 @@ impl Desk<'_> {
 
     /// Why a stream is to be closed, by what is known of its item now.
     pub(crate) fn refusal_of(&self, stream: StreamHandle) -> Option<Refusal> {
-        let rights = self.account.pass.rights.as_ref()?;
-        if rights.access.is_open() {
-            return None;
-        }
         let (item, _) = self.market.interest.of_stream(self.id, stream)?;
-        let service = &*self.market.settings.service;
-        let codes = rights.access.codes_of(service, &item.name, item.permission.as_deref());
-        rights.refuses(&Wanted { service, domain: item.domain, name: &item.name, codes })
+        let decision = self.decide(&item.named(), item.permission.as_deref())?;
+        (decision == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 
     /// Why a stream gets no image, where that depends on what the image brought.
@@ -193,53 +194,93 @@ impl Desk<'_> {
         if self.market.gate.uses_codes { self.refusal_of(stream) } else { None }
     }
 
+    /// What the rules say of an item; `None` of a session that is not logged in.
+    fn decide(&self, named: &Named<'_>, permission: Option<&[u8]>) -> Option<Decision> {
+        let rights = self.account.pass.rights.as_ref()?;
+        if rights.access.is_open() {
+            return Some(Decision::Decided(OPEN));
+        }
+        let Named { service, domain, name } = *named;
+        let service = self.market.services.get(service).map_or("", |service| &service.name);
+        let codes = rights.access.codes_of(service, name, permission);
+        Some(rights.decide(&Wanted { service, domain, name, codes }))
+    }
+
+    /// What the rules say of an item, by what is known of it.
+    fn decide_by_name(&self, named: &Named<'_>) -> Option<Decision> {
+        let item = self.market.interest.find(named).and_then(|place| self.market.interest.get(place));
+        self.decide(named, item.and_then(|item| item.permission.as_deref()))
+    }
+
     /// Why an item is not opened for this client; `None` if it is, or if only its image will tell.
-    pub(crate) fn refuses(&mut self, domain: Domain, name: &[u8]) -> Option<Refusal> {
+    pub(crate) fn refuses(&mut self, named: &Named<'_>) -> Option<Refusal> {
         let rights = self.account.pass.rights.as_ref()?;
         if let Some(most) = rights.max_streams {
             let sessions = self.market.gate.sessions_of(&self.account.user);
-            let open = sessions.iter().map(|session| self.market.interest.open_streams(*session));
+            let open = sessions.iter().map(|session| {
+                self.market.interest.open_streams(*session) + self.market.private.open_streams(*session)
+            });
             // Looks no further than it has to: a user can have many sessions.
             let mut sum = 0;
             if open.into_iter().any(|open| {
                 sum += open;
                 sum >= most
             }) {
-                self.denied(domain, name, TOO_MANY_STREAMS.text);
+                self.denied(named, TOO_MANY_STREAMS.text);
                 return Some(TOO_MANY_STREAMS);
             }
         }
-        if rights.access.is_open() {
+        if self.decide_by_name(named)? != Decision::Decided(Action::Deny) {
             return None;
         }
-        let item = self.market.interest.find(domain, name).and_then(|place| self.market.interest.get(place));
-        let permission = item.and_then(|item| item.permission.as_deref());
-        let service = &*self.market.settings.service;
-        let codes = rights.access.codes_of(service, name, permission);
-        let refusal = rights.refuses(&Wanted { service, domain, name, codes })?;
-        self.denied(domain, name, refusal.text);
-        Some(refusal)
+        self.denied(named, NOT_ENTITLED.text);
+        Some(NOT_ENTITLED)
+    }
+
+    /// The same for a stream that goes on to the source: what it will bring tells nobody here, so it has to be known before.
+    pub(crate) fn refuses_for_certain(&mut self, named: &Named<'_>) -> Option<Refusal> {
+        if let Some(refusal) = self.refuses(named) {
+            return Some(refusal);
+        }
+        if self.decide_by_name(named)? != Decision::Depends {
+            return None;
+        }
+        self.denied(named, NOT_ENTITLED.text);
+        Some(NOT_ENTITLED)
+    }
+
+    /// Whether this client may post to an item.
+    pub(crate) fn may_post(&mut self, named: &Named<'_>) -> bool {
+        let may = matches!(self.decide_by_name(named), Some(Decision::Decided(Action::Allow { post: true })));
+        if !may {
+            self.denied(named, NO_POSTS);
+        }
+        may
     }
 
     /// Somebody was kept from an item.
-    fn denied(&mut self, domain: Domain, name: &[u8], why: &'static str) {
+    fn denied(&mut self, named: &Named<'_>, why: &'static str) {
         self.market.gate.counters.denied += 1;
         // Logins and ends are not pushed out by a client that asks for what it may not see, again and again.
         if self.notes.len() >= MOST_DENIALS {
             self.market.gate.counters.denied_unsaid += 1;
             return;
         }
+        let service = self.market.services.get(named.service);
         self.notes.push_back(Note::Denied {
             session: self.id,
             peer: self.account.pass.peer,
             user: self.account.user.clone(),
-            service: self.market.settings.service.clone(),
-            domain,
-            name: String::from_utf8_lossy(name).into_owned(),
+            service: service.map_or_else(String::new, |service| service.name.clone()),
+            domain: named.domain,
+            name: String::from_utf8_lossy(named.name).into_owned(),
             why,
         });
     }
 }
+
+/// What a client hears that may not post.
+pub(crate) const NO_POSTS: &str = "This user may not post to this item";
 
 /// Notes that may wait when another denial is written down.
 const MOST_DENIALS: usize = 5_000;

@@ -1,120 +1,288 @@
-//! What all sessions share: the service, its items and their images.
+//! What all sessions share: the services, their items and images, and what the sources are to be told.
 
-use tapeline_omm::Qos;
-use tapeline_omm::domain::directory::Info;
-use tapeline_omm::domain::{Directory, ServiceEntry};
+use std::collections::VecDeque;
+
+use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{Domain, RefreshHeader, flags};
+use tapeline_omm::rwf::{DataState, Domain, Priority};
+use tapeline_plant::demand::{Demand, ItemName};
 
 use crate::access::Gate;
+use crate::demands::{Demands, Waiting};
 use crate::desk::copy;
 use crate::feeds::{self, Feeds};
-use crate::images::Images;
-use crate::interest::{Interest, Standing};
-use crate::note::SessionCounters;
+use crate::images::{Images, Label};
+use crate::interest::{Interest, Item, Named, Place, Standing};
+use crate::posts::Receipts;
+use crate::private::Private;
+use crate::services::Services;
+use crate::settings::Service;
+use crate::upstream::Telling;
 use crate::views::Views;
 use crate::{SessionId, Settings};
-
-/// The domains that are served. Orders are not: the cache does not fold maps, so that there would be no image of them.
-pub(crate) const SERVED: &[Domain] = &[Domain::MARKET_PRICE];
 
 /// The part of the hub that no session owns.
 #[derive(Debug)]
 pub(crate) struct Market {
     pub(crate) settings: Settings,
-    pub(crate) services: Directory,
+    pub(crate) services: Services,
     pub(crate) interest: Interest,
     pub(crate) images: Images,
     pub(crate) views: Views,
     pub(crate) feeds: Feeds,
     pub(crate) gate: Gate,
-    /// The plant has said something, and has not ended.
+    pub(crate) demands: Demands,
+    pub(crate) private: Private,
+    pub(crate) receipts: Receipts,
+    /// By service: items that are waited for, and until when.
+    pub(crate) awaited: Vec<VecDeque<(Nanos, Place)>>,
+    /// The feeds have said something, and have not ended.
     pub(crate) is_up: bool,
 }
 
 impl Market {
-    /// With a service that is down.
+    /// With services that are down.
     pub(crate) fn new(settings: Settings) -> Self {
-        let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
-        let info = Info {
-            name: Some(settings.service.clone()),
-            vendor: Some("Tapeline".to_owned()),
-            is_source: Some(0),
-            capabilities: Some([&[Domain::DICTIONARY], SERVED].concat()),
-            dictionaries_provided: Some(dictionaries()),
-            dictionaries_used: Some(dictionaries()),
-            qos: Some(vec![Qos::REALTIME_TICK]),
-            ..Info::default()
-        };
-        let mut services = Directory::new();
-        let down = feeds::service_state(false, NOTHING_YET);
-        services.apply(&ServiceEntry::new(settings.service_id, info, down));
+        let services = Services::new(&settings);
         Self {
-            services,
             interest: Interest::new(settings.max_items),
-            images: Images::new(&settings),
+            images: Images::new(&settings, services.iter().map(|service| service.id)),
             views: Views::new(settings.max_views),
             feeds: Feeds::default(),
             gate: Gate::new(settings.access.clone(), settings.max_checks),
+            demands: Demands::new(settings.max_demands),
+            private: Private::new(settings.max_private),
+            receipts: Receipts::new(settings.max_receipts),
+            awaited: services.iter().map(|_| VecDeque::new()).collect(),
+            services,
             is_up: false,
             settings,
         }
     }
 
-    /// Sends a stream the image of its item, as of the last tick. A snapshot's stream is done with that.
+    /// An item that a source is to be told of has a place for what it was told.
+    pub(crate) fn note_source(&mut self, place: Place) {
+        let Some(item) = self.interest.get_mut(place) else { return };
+        if item.upstream.is_none() && !self.services.is_of_feeds(item.service) {
+            item.upstream = Some(Box::default());
+            item.is_kept = self.services.get(item.service).is_some_and(|service| service.is_cached);
+        }
+    }
+
+    /// Sends a stream the image of its item, as of the last tick: in as many messages as it takes, of which those that find no
+    /// room wait in the backlog. A snapshot's stream is done with that. [`Sent::Full`]: nothing of it was sent.
     pub(crate) fn send_image(
         &mut self,
         session: SessionId,
         stream: StreamHandle,
         provider: &mut Provider,
-        out: &mut dyn Outbox,
-        counters: &mut SessionCounters,
-    ) -> Sent {
-        let Some((item, open)) = self.interest.of_stream(session, stream) else { return Sent::NotOpen };
-        let fids = self.views.fids(open.view);
-        let image = if item.has_image { self.images.give(item, fids) } else { None };
-        let Some(image) = image else {
-            // Its parts are coming, or it is not there yet.
-            return self.stand(session, stream, Standing::Waits, Sent::NotOpen);
-        };
-        let group = feeds::group(item.channel);
-        let state = image.state(self.feeds.state(item.channel));
-        let header = RefreshHeader {
-            flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
-            group_id: &group,
-            qos: Some(Qos::REALTIME_TICK),
-            ..RefreshHeader::new(item.domain, 0, state, image.container)
-        };
-        // It can be refused only for being too long, which is no reason to end anything.
-        let sent = provider.refresh(out, stream, &header, &mut |room| copy(image.payload, room));
-        match sent.unwrap_or(Sent::TooLong) {
-            Sent::Queued => {
-                counters.refreshes += 1;
-                if provider.stream_id(stream).is_none() {
-                    self.close(session, stream);
-                    return Sent::Queued;
-                }
-                self.stand(session, stream, Standing::Current, Sent::Queued)
-            }
-            sent => sent,
+        (out, backlog): (&mut dyn Outbox, &mut dyn Outbox),
+    ) -> Given {
+        let Some(place) = self.interest.place_of(session, stream) else { return Given::default() };
+        let Some((item, open)) = self.interest.of_stream(session, stream) else { return Given::default() };
+        let mut given = Given::default();
+        if !item.has_image {
+            // Its parts are coming, or it is not there yet, or is not kept.
+            self.stand(session, stream, Standing::Waits);
+            self.ask_again(place);
+            return given;
         }
+        let group = feeds::group(item.channel);
+        let label =
+            item.is_of_feeds().then(|| Label { state: self.feeds.state(item.channel), group: &group });
+        let fids = self.views.fids(open.view);
+        let sent = self.images.give(item, fids, label, &mut |header, payload| {
+            let send = |provider: &mut Provider, out: &mut dyn Outbox| {
+                // It can be refused only for being too long.
+                provider
+                    .refresh(out, stream, header, &mut |room| copy(payload, room))
+                    .unwrap_or(Sent::TooLong)
+            };
+            let mut sent = Sent::Full;
+            if !given.is_behind {
+                sent = send(provider, out);
+            }
+            if sent == Sent::Full && given.messages > 0 {
+                given.is_behind = true;
+                sent = send(provider, backlog);
+            }
+            given.messages += u64::from(sent.is_queued());
+            sent
+        });
+        given.sent = sent.unwrap_or(Sent::NotOpen);
+        if given.sent.is_queued() {
+            self.stand(session, stream, Standing::Current);
+        }
+        if provider.stream_id(stream).is_none() {
+            self.close(session, stream);
+        }
+        given
     }
 
-    fn stand(&mut self, session: SessionId, stream: StreamHandle, standing: Standing, sent: Sent) -> Sent {
+    fn stand(&mut self, session: SessionId, stream: StreamHandle, standing: Standing) {
         if let Some(open) = self.interest.stream_mut(session, stream) {
             (open.standing, open.missed) = (standing, false);
         }
-        sent
     }
 
     /// A stream is open no longer.
     pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) {
-        if let Some(closed) = self.interest.close(session, stream) {
+        if let Some((place, closed)) = self.interest.close(session, stream) {
             self.views.release(closed.view);
+            self.tell_source(place);
         }
+    }
+
+    /// Whether the data of an item's image is suspect.
+    pub(crate) fn is_suspect(&self, place: Place) -> bool {
+        let Some(item) = self.interest.get(place) else { return false };
+        if item.is_of_feeds() {
+            return self.feeds.state(item.channel).data == DataState::SUSPECT;
+        }
+        self.images.label(item).is_some_and(|label| label.state.data == DataState::SUSPECT)
+    }
+
+    /// A stream wants its item more or less urgently than before.
+    pub(crate) fn change_priority(&mut self, session: SessionId, stream: StreamHandle, priority: Priority) {
+        let Some(place) = self.interest.place_of(session, stream) else { return };
+        let Some(open) = self.interest.stream_mut(session, stream) else { return };
+        let before = std::mem::replace(&mut open.priority, priority);
+        if let Some(upstream) = self.interest.get_mut(place).and_then(|item| item.upstream.as_mut()) {
+            upstream.wishes.add(priority);
+            upstream.wishes.remove(before);
+        }
+        self.tell_source(place);
+    }
+
+    /// The source is asked for a new image of an item that has none here, unless one is on its way.
+    pub(crate) fn ask_again(&mut self, place: Place) {
+        let item = self.interest.get_mut(place);
+        if let Some(upstream) = item.and_then(|item| item.upstream.as_mut()) {
+            upstream.wants_refresh |= upstream.is_answered;
+            self.tell_source(place);
+        }
+    }
+
+    /// There may be news of an item for its source.
+    pub(crate) fn tell_source(&mut self, place: Place) {
+        let item = self.interest.get_mut(place);
+        if let Some(upstream) = item.and_then(|item| item.upstream.as_mut())
+            && upstream.has_news()
+            && !upstream.is_queued
+        {
+            upstream.is_queued = true;
+            self.demands.item(place);
+        }
+    }
+
+    /// The next thing that the sources are to be told.
+    pub(crate) fn next_demand(&mut self) -> Option<Demand> {
+        loop {
+            let place = match self.demands.pop()? {
+                Waiting::Message(demand) => return Some(demand),
+                Waiting::Item(place) => place,
+            };
+            let Some(item) = self.interest.get_mut(place) else { continue };
+            let Some(upstream) = item.upstream.as_mut() else { continue };
+            upstream.is_queued = false;
+            let telling = upstream.next();
+            let demand = telling.zip(name_of(item)).map(|(telling, item)| match telling {
+                Telling::Open(priority) => Demand::Open { item, priority },
+                Telling::Priority(priority) => Demand::Priority { item, priority },
+                Telling::Refresh => Demand::Refresh { item },
+                Telling::Close => Demand::Close { item },
+            });
+            if telling == Some(Telling::Close) && self.is_on_demand(place) {
+                // Nothing will keep it up to date any more.
+                self.forget_image(place);
+            }
+            self.tell_source(place);
+            self.interest.forget_if_idle(place);
+            if demand.is_some() {
+                return demand;
+            }
+        }
+    }
+
+    /// Whether an item is there only while its source is asked for it.
+    pub(crate) fn is_on_demand(&self, place: Place) -> bool {
+        let item = self.interest.get(place);
+        item.and_then(|item| self.services.get(item.service)).is_some_and(|service| service.on_demand)
+    }
+
+    /// An item has no image any more.
+    pub(crate) fn forget_image(&mut self, place: Place) {
+        if let Some(item) = self.interest.get_mut(place) {
+            item.has_image = false;
+            self.images.remove(item);
+        }
+    }
+
+    /// An item that clients wait for is to appear in time.
+    pub(crate) fn await_item(&mut self, now: Nanos, place: Place) {
+        let Some(item) = self.interest.get_mut(place).filter(|item| item.due == Nanos(0)) else { return };
+        let Some(at) = self.services.position(item.service) else { return };
+        let timeout_ms = self.services.get(item.service).map_or(0, |service| service.request_timeout_ms);
+        if timeout_ms == 0 {
+            return;
+        }
+        item.due = Nanos(now.0.saturating_add(timeout_ms.saturating_mul(1_000_000)).max(1));
+        let due = item.due;
+        let Some(awaited) = self.awaited.get_mut(at) else { return };
+        if awaited.len() > 2 * self.interest.len() + MOST_STALE {
+            awaited.retain(|(due, place)| self.interest.get(*place).is_some_and(|item| item.due == *due));
+        }
+        awaited.push_back((due, place));
+    }
+
+    /// The next item that has not appeared in time, with its service.
+    pub(crate) fn next_late(&mut self, now: Nanos) -> Option<(Place, Service)> {
+        for (awaited, service) in self.awaited.iter_mut().zip(self.services.iter()) {
+            while let Some((due, place)) = awaited.front().copied().filter(|(due, _)| *due <= now) {
+                awaited.pop_front();
+                if let Some(item) = self.interest.get_mut(place).filter(|item| item.due == due) {
+                    item.due = Nanos(0);
+                    if !item.has_image {
+                        return Some((place, service.clone()));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The item of a name, as clients and answers give it.
+    pub(crate) fn find(&self, item: &ItemName) -> Option<Place> {
+        self.interest.find(&Named { service: item.service, domain: item.domain, name: item.name.as_bytes() })
     }
 }
 
-/// Why the service is down before the first tick.
-const NOTHING_YET: &str = "The plant has not published anything yet";
+/// What a source knows an item by; `None` for a name that is not text, which no source has.
+pub(crate) fn name_of(item: &Item) -> Option<ItemName> {
+    item_name(item.service, item.domain, &item.name)
+}
+
+pub(crate) fn item_name(service: u16, domain: Domain, name: &[u8]) -> Option<ItemName> {
+    Some(ItemName { service, domain, name: std::str::from_utf8(name).ok()?.into() })
+}
+
+/// What came of sending an image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    /// Of the last message.
+    pub(crate) sent: Sent,
+    /// Messages that are on their way.
+    pub(crate) messages: u64,
+    /// Some of them are in the backlog.
+    pub(crate) is_behind: bool,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Self { sent: Sent::NotOpen, messages: 0, is_behind: false }
+    }
+}
+
+/// Items that are waited for no longer are looked for only above so many.
+const MOST_STALE: usize = 1024;

@@ -177,8 +177,20 @@ pub struct SessionCounters {
     pub dropped: u64,
     /// How often a stream was told that it missed some.
     pub gaps: u64,
-    /// Posts and generic messages, which the hub does not take.
+    /// Posts that went on to a source.
+    pub posts: u64,
+    /// Generic messages that went on to a source.
+    pub generic: u64,
+    /// Posts and generic messages that were not taken.
     pub declined: u64,
+    /// States of items that it was told.
+    pub statuses: u64,
+    /// Messages of its own private streams, receipts and generic messages that it was sent.
+    pub answers: u64,
+    /// Generic messages that it had no room for.
+    pub lost: u64,
+    /// Round trips that were measured with it.
+    pub round_trips: u64,
     /// Messages that could not be read.
     pub malformed: u64,
 }
@@ -193,7 +205,13 @@ impl SessionCounters {
         self.queued += other.queued;
         self.dropped += other.dropped;
         self.gaps += other.gaps;
+        self.posts += other.posts;
+        self.generic += other.generic;
         self.declined += other.declined;
+        self.statuses += other.statuses;
+        self.answers += other.answers;
+        self.lost += other.lost;
+        self.round_trips += other.round_trips;
         self.malformed += other.malformed;
     }
 }
@@ -224,8 +242,18 @@ pub struct Counters {
     pub about_no_item: u64,
     /// Ticks that no client can be served from: malformed, or of an item beyond the limit.
     pub unusable: u64,
-    /// Ticks of a domain that is not served: orders.
+    /// Ticks of services that are not in the settings.
     pub not_served: u64,
+    /// Ticks of items that nobody wants any more: they were on their way when their source was told.
+    pub unwanted: u64,
+    /// What the sources were told.
+    pub demands: u64,
+    /// What the sources answered beside the ticks.
+    pub answers: u64,
+    /// Answers that nobody waits for any more, or that cannot be read.
+    pub stray_answers: u64,
+    /// Items that did not appear in time.
+    pub late: u64,
     /// Sessions that were opened.
     pub sessions: u64,
     /// Sessions that the hub ended because they were too slow.

@@ -1,8 +1,10 @@
 //! One client.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::domain::OwnedState;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::StateCode;
 
@@ -23,6 +25,12 @@ pub(crate) struct Session {
 /// All of a session but its role and what waits.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
+    /// No other session before or after has it: a place among the sessions is used again.
+    pub(crate) serial: u64,
+    /// It would rather ask again than have a stream whose data is suspect.
+    pub(crate) refuses_suspect: bool,
+    /// The last round trip, ns; 0 before there is one.
+    pub(crate) round_trip_ns: u64,
     /// Answers to its streams that there was no room for.
     owed: VecDeque<(StreamHandle, Owed)>,
     /// There was no room when something was sent last: nothing is tried before there is news.
@@ -42,7 +50,7 @@ pub(crate) struct Account {
 }
 
 /// What a stream is owed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Owed {
     /// The image of its item.
     Image,
@@ -50,6 +58,8 @@ pub(crate) enum Owed {
     Closed(Refusal),
     /// The state of an item without an image.
     Pending,
+    /// What was said of the item or the stream; the last word where it is final.
+    State(Arc<OwnedState>),
 }
 
 /// Why a request is refused.
@@ -68,7 +78,7 @@ impl Session {
     pub(crate) fn new(settings: &Settings, now: Nanos) -> Self {
         Self {
             provider: Provider::new(settings.session.clone(), now),
-            backlog: Backlog::new(settings.slow.bytes()),
+            backlog: Backlog::new(settings.slow.bytes(), settings.image_bytes),
             account: Account { slow: settings.slow, ..Account::default() },
         }
     }
@@ -110,7 +120,7 @@ impl Account {
 
     /// What is owed first.
     pub(crate) fn first_owed(&self) -> Option<(StreamHandle, Owed)> {
-        self.owed.front().copied()
+        self.owed.front().cloned()
     }
 
     /// That is done.

@@ -67,20 +67,82 @@ impl SlowPolicy {
 /// What is said of an item that the plant has not published (yet).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is closed: not found.
-    #[default]
+    /// It is closed: not found. For services all of whose items are there before anybody asks.
     Closed,
-    /// The stream stays open without an image, its data suspect, until the item appears.
+    /// The stream stays open without an image, its data suspect, until the item appears or [time is up](Late).
+    #[default]
     Wait,
+}
+
+/// What becomes of a stream whose item has not appeared in time. A snapshot is closed in either case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Late {
+    /// It is closed, and the client may ask again (CLOSED_RECOVER, TIMEOUT).
+    Recover,
+    /// It stays open, its data suspect: the client hears that nothing came in time, and goes on waiting.
+    #[default]
+    Suspect,
+}
+
+/// What becomes of posts to a service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Posts {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They go to the service's provider, whose receipt comes back.
+    Forward,
+    /// They become the plant's: what they say is published to all who have the item open.
+    Reflect,
+}
+
+/// A service whose data comes from OMM providers. The directory has it from the beginning, down until a provider of it is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// What clients call it, whatever its providers do.
+    pub name: String,
+    /// The number that the directory and the plant give it.
+    pub id: u16,
+    /// Its items are there only while they are [demanded](tapeline_plant::demand::Demand): its providers are interactive.
+    pub on_demand: bool,
+    /// Images are kept, so that a second client is served from here.
+    pub is_cached: bool,
+    /// Of items that are not there.
+    pub unknown: Unknown,
+    /// What becomes of posts.
+    pub posts: Posts,
+    /// How long an item may take to appear, milliseconds; 0 for as long as it likes.
+    pub request_timeout_ms: u64,
+    /// What happens then.
+    pub late: Late,
+}
+
+impl Service {
+    /// A service of interactive providers: cached, items waited for 15 s, posts refused.
+    #[must_use]
+    pub fn new(name: &str, id: u16) -> Self {
+        Self {
+            name: name.to_owned(),
+            id,
+            on_demand: true,
+            is_cached: true,
+            unknown: Unknown::Wait,
+            posts: Posts::Refuse,
+            request_timeout_ms: 15_000,
+            late: Late::Recover,
+        }
+    }
 }
 
 /// What can be set of a hub.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What clients call the service.
+    /// What clients call the service of the plant's own feeds; empty where the plant has none.
     pub service: String,
     /// The number that the directory gives it.
     pub service_id: u16,
+    /// The services of providers. One with a number or a name that is taken is left out.
+    pub services: Vec<Service>,
     /// What fields mean, for those who download it.
     pub dictionary: Arc<Dictionary>,
     /// What becomes of a slow client.
@@ -90,12 +152,27 @@ pub struct Settings {
     pub slow_age_ms: u64,
     /// A client that is owed something and has taken nothing at all for so long is cut, milliseconds; under either policy.
     pub stuck_ms: u64,
-    /// Of items that are not there.
+    /// Of items that the feeds have not published.
     pub unknown: Unknown,
-    /// Items at most; those of the plant beyond are served to nobody, and counted.
+    /// How long a request for one of those waits until it is told so, milliseconds: see [`Late::Suspect`]. 0 for as long as
+    /// it likes.
+    pub request_timeout_ms: u64,
+    /// What becomes of posts to the feeds' service: refused, unless they are reflected.
+    pub posts: Posts,
+    /// Names at most, each of which may be published in two domains (quotes and orders); those of the plant beyond are served to
+    /// nobody, and counted. As many items again may be waited for.
     pub max_items: usize,
     /// Bytes of all images together at most; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
+    /// Bytes of one image at most; one that is longer is suspect. So much may wait for each client that has no room for the
+    /// rest of an image.
+    pub image_bytes: usize,
+    /// Posts, generic messages and messages of private streams that wait for the sources at most; more are refused.
+    pub max_demands: usize,
+    /// Private streams at most, of all sessions.
+    pub max_private: usize,
+    /// Receipts of posts that are waited for at most, of all sessions; more posts are refused.
+    pub max_receipts: usize,
     /// Distinct views at most, of all sessions; a request with one more gets all fields.
     pub max_views: usize,
     /// Messages that cannot be read until a session is cut: a good client sends none.
@@ -125,13 +202,20 @@ impl Default for Settings {
         Self {
             service: "TAPELINE".to_owned(),
             service_id: 1,
+            services: Vec::new(),
             dictionary: Arc::new(Dictionary::builtin().clone()),
             slow: SlowPolicy::Conflate,
             slow_age_ms: 0,
             stuck_ms: 60_000,
-            unknown: Unknown::Closed,
+            unknown: Unknown::Wait,
+            request_timeout_ms: 5_000,
+            posts: Posts::Refuse,
             max_items: 100_000,
             cache_bytes: 1 << 30,
+            image_bytes: 8 << 20,
+            max_demands: 10_000,
+            max_private: 10_000,
+            max_receipts: 10_000,
             max_views: 10_000,
             max_malformed: 100,
             access: Arc::default(),

@@ -110,7 +110,7 @@ fn a_view_has_its_fields_and_is_told_of_nothing_else() {
 
 #[test]
 fn what_nobody_has_is_not_found_or_waited_for() {
-    let mut exchange = Exchange::new(Settings::default());
+    let mut exchange = Exchange::new(Settings { unknown: Unknown::Closed, ..Settings::default() });
     let mut client = exchange.client(ROOM);
     exchange.say(&client, &item(5, "AAPL"));
     let other = Key::item(77, b"AAPL");

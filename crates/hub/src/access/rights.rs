@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeline_omm::rwf::StateCode;
 
 use super::rules::OPEN;
-use super::{Access, Action, CheckNumber, Decision, Outcome, Peer, TokenHash, Wanted, decide};
+use super::{Access, CheckNumber, Decision, Outcome, Peer, TokenHash, Wanted, decide};
 use crate::session::Refusal;
 
 /// A session's part in who may what.
@@ -43,7 +43,7 @@ pub(crate) struct Rights {
 }
 
 /// Of who asks for an item that is not theirs to see.
-const NOT_ENTITLED: Refusal = Refusal {
+pub(crate) const NOT_ENTITLED: Refusal = Refusal {
     code: StateCode::NOT_ENTITLED,
     text: "This user is not entitled to this item",
     may_recover: false,
@@ -68,10 +68,5 @@ impl Rights {
             return Decision::Decided(OPEN);
         }
         decide(self.rules.iter().filter_map(|place| self.access.rules.get(*place as usize)), wanted)
-    }
-
-    /// Why an item is not opened; `None` if it is, or that cannot be said yet.
-    pub(crate) fn refuses(&self, wanted: &Wanted<'_>) -> Option<Refusal> {
-        (self.decide(wanted) == Decision::Decided(Action::Deny)).then_some(NOT_ENTITLED)
     }
 }

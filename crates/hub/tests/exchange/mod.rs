@@ -7,17 +7,23 @@ use std::collections::BTreeMap;
 
 use tapeline_hub::{End, Hub, Note, Outlets, Peer, SessionId, Settings};
 use tapeline_measure::Nanos;
-use tapeline_omm::domain::{LoginRequest, RequestPayload, View};
+use tapeline_omm::domain::directory::{self, ServiceState};
+use tapeline_omm::domain::{LoginRequest, RequestPayload, ServiceEntry, ServicePart, View};
 use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::rwf::Timeliness;
 use tapeline_omm::rwf::{
     CloseHeader, DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, RefreshHeader,
     RequestHeader, State, StateCode, StatusHeader, StreamState, UpdateType, flags, update_header,
 };
-use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused, fid};
+use tapeline_omm::{Fid, FieldList, FieldListEncoder, Qos, Real, Refused, fid};
+use tapeline_plant::demand::{Answer, Demand};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Items, Origin, Publish, Sequencer, Stamps, Time};
 
 pub(crate) const SERVICE: u16 = 1;
+
+/// Another quality of service than the feeds'.
+pub(crate) const DELAYED: Qos = Qos { timeliness: Timeliness::DELAYED_UNKNOWN, ..Qos::REALTIME_TICK };
 
 /// Values of an item's fields.
 pub(crate) type Values = BTreeMap<Fid, i64>;
@@ -104,6 +110,79 @@ impl Exchange {
             .unwrap();
         let frame = self.last();
         self.frame(&frame);
+    }
+
+    /// A tick of a provider's service, to the hub; with an empty name of the service itself.
+    pub(crate) fn provide(
+        &mut self,
+        kind: Kind,
+        (service, name): (u16, &str),
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>,
+    ) {
+        let item = if name.is_empty() { ItemId(0) } else { self.sequencer.item_of(service, name).unwrap() };
+        let origin = Origin { service: Some(service), item, name, ..Origin::default() };
+        let none = tick::Flags::default();
+        self.sequencer
+            .tick_up_to(1 << 16, (kind, none), &origin, Stamps::default(), &Noon, |out| write(out).unwrap())
+            .unwrap();
+        let frame = self.last();
+        self.frame(&frame);
+    }
+
+    /// A provider's service says something of itself.
+    pub(crate) fn service(&mut self, service: u16, parts: Vec<ServicePart>) {
+        let changes: Vec<_> = parts.into_iter().map(|part| ServiceEntry::change(service, part)).collect();
+        self.provide(Kind::Status, (service, ""), |out| {
+            directory::encode_update(0, directory::filter::ALL, &changes, out)
+        });
+    }
+
+    /// A provider's service is up, or down.
+    pub(crate) fn up(&mut self, service: u16, is_up: bool) {
+        let state = ServiceState {
+            service_state: Some(is_up.into()),
+            accepting_requests: Some(is_up.into()),
+            status: None,
+        };
+        self.service(service, vec![ServicePart::State(state)]);
+    }
+
+    /// The whole image of an item of a provider, with a group and permission data of its own.
+    pub(crate) fn publish(&mut self, service: u16, name: &str, values: &Values) {
+        self.provide(Kind::Refresh, (service, name), |out| {
+            let mut header =
+                RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+            header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+            (header.group_id, header.permission_data) = (b"\x07\x07", Some(&b"permitted"[..]));
+            header.qos = Some(DELAYED);
+            header.encode_with(out, |room| fields(room, values))
+        });
+    }
+
+    /// Fields of an item of a provider that change.
+    pub(crate) fn change(&mut self, service: u16, name: &str, values: &Values) {
+        self.provide(Kind::Update, (service, name), |out| {
+            let quote = UpdateType::QUOTE;
+            let header = update_header(out, Domain::MARKET_PRICE, 0, quote, DataType::FIELD_LIST)?;
+            Ok(header + fields(&mut out[header..], values)?)
+        });
+    }
+
+    /// The state of an item of a provider.
+    pub(crate) fn say_of(&mut self, service: u16, name: &str, state: State<'_>) {
+        self.provide(Kind::Status, (service, name), |out| {
+            StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) }.encode(out)
+        });
+    }
+
+    /// What the sources are told.
+    pub(crate) fn demands(&mut self) -> Vec<Demand> {
+        std::iter::from_fn(|| self.hub.next_demand()).collect()
+    }
+
+    /// A source answers.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        self.hub.answer(self.now, answer, &mut self.queues);
     }
 
     /// The tick that was made last.
@@ -329,6 +408,11 @@ pub(crate) fn request(domain: Domain, id: i32, flags: Flags, key: Key<'_>) -> Ve
 /// A streaming request for an item.
 pub(crate) fn item(id: i32, name: &str) -> Vec<u8> {
     request(Domain::MARKET_PRICE, id, flags::request::STREAMING, Key::item(SERVICE, name.as_bytes()))
+}
+
+/// The same of another service.
+pub(crate) fn item_of(service: u16, id: i32, name: &str) -> Vec<u8> {
+    request(Domain::MARKET_PRICE, id, flags::request::STREAMING, Key::item(service, name.as_bytes()))
 }
 
 /// The same for these fields alone.

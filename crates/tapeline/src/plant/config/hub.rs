@@ -109,8 +109,8 @@ impl Source<'_> {
             unknown: self.one_of(
                 "unknown",
                 raw.unknown.as_ref(),
-                &[("closed", Unknown::Closed), ("wait", Unknown::Wait)],
-                "\"wait\" keeps the stream of an item that is not there yet open",
+                &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
+                "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
             )?,
             max_items,
             cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,

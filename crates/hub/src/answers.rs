@@ -1,0 +1,199 @@
+//! What sources answer beside their market data.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::post::Nak;
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::provider::StreamHandle;
+use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
+use tapeline_plant::Seq;
+use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
+
+use crate::hub::Hub;
+use crate::interest::Item;
+use crate::outlets::{Behind, Outlets, SessionId};
+use crate::session::Session;
+
+impl Hub {
+    /// The next thing that the sources are to be told. To be asked until there is nothing; what is not asked for waits, each item
+    /// once, so that a caller whose own queue is full may leave the rest here.
+    pub fn next_demand(&mut self) -> Option<Demand> {
+        let demand = self.market.next_demand()?;
+        self.counters.demands += 1;
+        Some(demand)
+    }
+
+    /// What waits to be told to the sources.
+    #[must_use]
+    pub fn demands(&self) -> usize {
+        self.market.demands.len()
+    }
+
+    /// Posts whose receipts are awaited from the sources.
+    #[must_use]
+    pub fn awaited_receipts(&self) -> usize {
+        self.market.receipts.len()
+    }
+
+    /// Private streams that go on to sources.
+    #[must_use]
+    pub fn private_streams(&self) -> usize {
+        self.market.private.len()
+    }
+
+    /// A source has answered.
+    pub fn answer(&mut self, now: Nanos, answer: Answer, outlets: &mut impl Outlets) {
+        self.counters.answers += 1;
+        let is_taken = match answer {
+            Answer::Status { item, message } => self.status_answer(now, &item, &message, outlets),
+            Answer::Private { ticket, message } => self.private_answer(now, ticket, &message, outlets),
+            Answer::Ack { ticket, message } => self.ack(ticket, &message, outlets),
+            Answer::Generic { item, message } => self.generic_answer(now, &item, &message, outlets),
+            _ => false,
+        };
+        self.counters.stray_answers += u64::from(!is_taken);
+    }
+
+    fn status_answer(
+        &mut self,
+        now: Nanos,
+        item: &ItemName,
+        message: &[u8],
+        outlets: &mut impl Outlets,
+    ) -> bool {
+        let Some(place) = self.market.find(item) else { return false };
+        let is_of_feeds = self.market.interest.get(place).is_none_or(Item::is_of_feeds);
+        if is_of_feeds {
+            return false;
+        }
+        self.item_status(now, place, Seq(self.next_seq), message, outlets);
+        true
+    }
+
+    /// A message on a client's own stream, which nobody else has: where there is no room for it the stream is closed, as
+    /// nothing could make it good.
+    fn private_answer(
+        &mut self,
+        now: Nanos,
+        ticket: Ticket,
+        message: &[u8],
+        outlets: &mut impl Outlets,
+    ) -> bool {
+        let Some((id, stream)) = self.market.private.stream(ticket) else { return false };
+        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
+        let Session { provider, backlog, account } = session;
+        if account.over.is_some() {
+            return false;
+        }
+        let mut sent = Sent::Full;
+        if !account.is_full {
+            let there = outlets
+                .with(id, |out| provider.pass_on(now, &mut Behind::new(backlog, out), stream, message));
+            sent = there.unwrap_or(Sent::NotOpen);
+        }
+        if sent == Sent::Full {
+            account.found_no_room(now);
+            sent = provider.pass_on(now, backlog.for_all(), stream, message);
+        }
+        match sent {
+            Sent::Queued => account.counters.answers += 1,
+            Sent::NotOpen => {}
+            Sent::Full | Sent::TooLong => {
+                self.end_private(now, id, stream, ticket, outlets);
+                return true;
+            }
+        }
+        let is_over = provider.stream_id(stream).is_none();
+        let said = MessageView::parse(message).and_then(|message| message.header());
+        let is_last =
+            said.is_ok_and(|header| header.state().is_some_and(|state| crate::statuses::is_final(&state)));
+        if is_over || is_last {
+            self.market.private.close(id, stream);
+            if !is_last {
+                // A snapshot is done: the source may not know of it.
+                self.market.demands.last_word(Demand::ClosePrivate { ticket });
+            }
+        }
+        sent.is_queued()
+    }
+
+    /// A private stream that cannot go on.
+    fn end_private(
+        &mut self,
+        now: Nanos,
+        id: SessionId,
+        stream: StreamHandle,
+        ticket: Ticket,
+        outlets: &mut impl Outlets,
+    ) {
+        self.market.private.close(id, stream);
+        self.market.demands.last_word(Demand::ClosePrivate { ticket });
+        let state = State {
+            stream: StreamState::CLOSED_RECOVER,
+            data: DataState::SUSPECT,
+            code: StateCode::NO_RESOURCES,
+            text: b"There was no room for a message of this stream",
+        };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        self.say_last(now, id, stream, &header, outlets);
+    }
+
+    /// The receipt of a post, under the client's own number.
+    fn ack(&mut self, ticket: Ticket, message: &[u8], outlets: &mut impl Outlets) -> bool {
+        let Some((id, receipt)) = self.market.receipts.take(ticket) else { return false };
+        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return false };
+        let header = MessageView::parse(message).and_then(|message| message.header());
+        let nak = match &header {
+            Ok(Header::Ack(ack)) => ack.nak_code.map(|code| Nak { code, text: ack.text.unwrap_or_default() }),
+            // Whatever it is, it is no receipt; and the client waits for one.
+            _ => Some(Nak {
+                code: tapeline_omm::rwf::NakCode::INVALID_CONTENT,
+                text: b"The source's receipt cannot be read",
+            }),
+        };
+        let Session { provider, backlog, account } = session;
+        if account.over.is_some() {
+            return false;
+        }
+        account.counters.answers += 1;
+        outlets.with(id, |out| provider.ack(&mut Behind::new(backlog, out), receipt, nak));
+        matches!(header, Ok(Header::Ack(_)))
+    }
+
+    /// A generic message to all who have an item open. It is in no image: who has no room for it loses it, and is counted.
+    fn generic_answer(
+        &mut self,
+        now: Nanos,
+        item: &ItemName,
+        message: &[u8],
+        outlets: &mut impl Outlets,
+    ) -> bool {
+        let is_generic = MessageView::parse(message).and_then(|message| message.header());
+        if !matches!(is_generic, Ok(Header::Generic(_))) {
+            return false;
+        }
+        let Some(item) = self.market.find(item).and_then(|place| self.market.interest.get(place)) else {
+            return false;
+        };
+        for open in &item.streams {
+            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            let Session { provider, backlog, account } = session;
+            if account.over.is_some() {
+                continue;
+            }
+            let sent = if account.is_full {
+                Sent::Full
+            } else {
+                let pass = |out: &mut dyn tapeline_omm::role::Outbox| {
+                    provider.pass_on(now, &mut Behind::new(backlog, out), open.stream, message)
+                };
+                outlets.with(open.session, pass).unwrap_or(Sent::NotOpen)
+            };
+            match sent {
+                Sent::Queued => account.counters.answers += 1,
+                _ => account.counters.lost += 1,
+            }
+        }
+        true
+    }
+}

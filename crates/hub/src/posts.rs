@@ -1,0 +1,193 @@
+//! What clients say to the sources: posts and generic messages.
+
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use tapeline_omm::domain::post::Nak;
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::provider::{Provider, Receipt, StreamHandle};
+use tapeline_omm::rwf::{MessageView, NakCode, PostHeader, PostUserInfo};
+use tapeline_plant::demand::{Demand, ItemName, Ticket};
+
+use crate::SessionId;
+use crate::demands::Full;
+use crate::desk::{Desk, copy};
+use crate::interest::Named;
+use crate::login::NO_POSTS;
+use crate::market::{item_name, name_of};
+use crate::settings::Posts;
+
+/// Posts whose receipts are awaited from the sources.
+#[derive(Debug)]
+pub(crate) struct Receipts {
+    waiting: HashMap<u64, (SessionId, Receipt), RandomState>,
+    most: usize,
+}
+
+impl Receipts {
+    /// None, and room for so many.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { waiting: HashMap::default(), most }
+    }
+
+    /// Whether there is room for no more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.most
+    }
+
+    /// A receipt is awaited.
+    pub(crate) fn wait(&mut self, ticket: Ticket, session: SessionId, receipt: Receipt) {
+        self.waiting.insert(ticket.0, (session, receipt));
+    }
+
+    /// It has come.
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<(SessionId, Receipt)> {
+        self.waiting.remove(&ticket.0)
+    }
+
+    /// Nobody waits for those of a session any more.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.waiting.retain(|_, (of, _)| *of != session);
+    }
+
+    /// How many are awaited.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// Why a post is refused.
+type Refused = Nak<'static>;
+
+const fn refuse(code: NakCode, text: &'static str) -> Refused {
+    Nak { code, text: text.as_bytes() }
+}
+
+const BUSY: Refused = refuse(NakCode::NO_RESOURCES, "Too many messages wait for the source of this service");
+
+impl Desk<'_> {
+    /// A post: to the source of its service, or refused.
+    pub(crate) fn post(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: Option<StreamHandle>,
+        post: (&PostHeader<'_>, &MessageView<'_>),
+        receipt: Option<Receipt>,
+    ) {
+        match self.pass_post_on(stream, post, receipt) {
+            Ok(()) => self.account.counters.posts += 1,
+            Err(why) => {
+                self.account.counters.declined += 1;
+                if let Some(receipt) = receipt {
+                    let _ = provider.ack(out, receipt, Some(why));
+                }
+            }
+        }
+    }
+
+    fn pass_post_on(
+        &mut self,
+        stream: Option<StreamHandle>,
+        (header, message): (&PostHeader<'_>, &MessageView<'_>),
+        receipt: Option<Receipt>,
+    ) -> Result<(), Refused> {
+        let filled = self.filled(header, message);
+        if let Some(ticket) = stream.and_then(|stream| self.market.private.ticket(self.id, stream)) {
+            let demand = Demand::Private { ticket, message: filled };
+            return self.market.demands.message(demand).map_err(|Full| BUSY);
+        }
+        let (service, item) = self.target(stream, header)?;
+        let Some(known) = self.market.services.get(service) else {
+            return Err(refuse(NakCode::SOURCE_UNKNOWN, "There is no such service"));
+        };
+        if known.posts == Posts::Refuse {
+            return Err(refuse(NakCode::DENIED_BY_SRC, "Posts are not taken by this service"));
+        }
+        let domain = item.as_ref().map_or(header.domain, |item| item.domain);
+        let name = item.as_ref().map_or(&b""[..], |item| item.name.as_bytes());
+        if !self.may_post(&Named { service, domain, name }) {
+            return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
+        }
+        if receipt.is_some() && self.market.receipts.is_full() {
+            return Err(refuse(NakCode::NO_RESOURCES, "Too many posts wait for their receipts"));
+        }
+        let ticket = receipt.map(|_| self.market.demands.ticket());
+        let demand = Demand::Post { ticket, service, item, message: filled };
+        self.market.demands.message(demand).map_err(|Full| BUSY)?;
+        if let (Some(ticket), Some(receipt)) = (ticket, receipt) {
+            self.market.receipts.wait(ticket, self.id, receipt);
+        }
+        Ok(())
+    }
+
+    /// Where a post goes: on an item's stream to that item, else to what its key names.
+    fn target(
+        &self,
+        stream: Option<StreamHandle>,
+        header: &PostHeader<'_>,
+    ) -> Result<(u16, Option<ItemName>), Refused> {
+        if let Some(stream) = stream {
+            let (item, _) = self
+                .market
+                .interest
+                .of_stream(self.id, stream)
+                .ok_or(refuse(NakCode::NOT_OPEN, "This stream has no item"))?;
+            return Ok((item.service, name_of(item)));
+        }
+        let key = header.key.unwrap_or_default();
+        let service = key.service_id.ok_or(refuse(
+            NakCode::SOURCE_UNKNOWN,
+            "A post on the login's stream names its service in its key",
+        ))?;
+        Ok((service, key.name.and_then(|name| item_name(service, header.domain, name))))
+    }
+
+    /// The post with who posts filled in: where the client comes from is what is known of it, and not what it says. A client
+    /// that gives no number has that of its session.
+    fn filled(&self, header: &PostHeader<'_>, message: &MessageView<'_>) -> Box<[u8]> {
+        let said = header.post_user_info;
+        // Sessions are counted from 1; whoever sees 2^32 of them can tell them apart by when they came.
+        let own = self.account.serial as u32;
+        let address = self.account.pass.peer.address.map(|address| address.ip().to_canonical());
+        let post_user_info = PostUserInfo {
+            address: match address {
+                Some(IpAddr::V4(address)) => address.to_bits(),
+                // There is room for an IPv4 address alone.
+                Some(IpAddr::V6(_)) => 0,
+                None => said.address,
+            },
+            user_id: if said.user_id == 0 { own } else { said.user_id },
+        };
+        let header = PostHeader { post_user_info, stream_id: 0, ..*header };
+        let mut room = vec![0; message.header_len() + MORE + message.payload().len()];
+        // Cannot be refused: its members were read from a message, and none is longer than it was.
+        let len = header.encode_with(&mut room, |room| copy(message.payload(), room)).unwrap_or(0);
+        room.truncate(len);
+        room.into()
+    }
+
+    /// A generic message on the stream of an item, or on a private one.
+    pub(crate) fn generic(&mut self, stream: Option<StreamHandle>, message: &MessageView<'_>) {
+        let taken = stream.and_then(|stream| {
+            let message = message.to_bytes();
+            let demand = match self.market.private.ticket(self.id, stream) {
+                Some(ticket) => Demand::Private { ticket, message },
+                None => {
+                    let (item, _) = self.market.interest.of_stream(self.id, stream)?;
+                    if item.is_of_feeds() {
+                        return None;
+                    }
+                    Demand::Generic { item: name_of(item)?, message }
+                }
+            };
+            self.market.demands.message(demand).ok()
+        });
+        let counters = &mut self.account.counters;
+        *(if taken.is_some() { &mut counters.generic } else { &mut counters.declined }) += 1;
+    }
+}
+
+/// By how much a header may be longer when it is written again: lengths that had a shorter form.
+const MORE: usize = 64;

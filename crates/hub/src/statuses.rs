@@ -1,0 +1,402 @@
+//! States: of items, of groups of them, of services; and of items that do not appear in time.
+
+use std::sync::Arc;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::directory::{self, Group};
+use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::provider::StreamHandle;
+use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+
+use crate::desk::Desk;
+use crate::feeds;
+use crate::hub::Hub;
+use crate::interest::{Item, Open, Place, Standing};
+use crate::note::{End, TooMuch};
+use crate::outlets::{Behind, Outlets, SessionId};
+use crate::session::{Owed, Session};
+use crate::settings::{Late, SlowPolicy};
+
+/// Which items of a service a change is for.
+#[derive(Debug, Clone, Copy)]
+enum Of<'a> {
+    All,
+    Group(&'a [u8]),
+}
+
+impl Hub {
+    /// A tick that is about no item of a provider's service: what the service says of itself.
+    pub(crate) fn service_tick(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+        let service = tick.header.service;
+        let Ok(message) = MessageView::parse(tick.body) else {
+            self.counters.unusable += 1;
+            return;
+        };
+        let is_directory = message.domain() == Domain::SOURCE
+            && matches!(message.header(), Ok(Header::Update(_) | Header::Refresh(_)));
+        let entries = is_directory.then(|| directory::services(message.payload()).ok()).flatten();
+        let Some(entries) = entries else {
+            self.counters.unusable += 1;
+            return;
+        };
+        let mut changes = Vec::new();
+        for entry in entries {
+            match entry.ok().and_then(|entry| self.market.services.admit(service, entry)) {
+                Some(change) => changes.push(change),
+                None => self.counters.unusable += 1,
+            }
+        }
+        self.announce(now, tick.header.seq, &changes, outlets);
+    }
+
+    /// Tells every client of a change of the feeds' service.
+    pub(crate) fn tell(
+        &mut self,
+        now: Nanos,
+        parts: impl IntoIterator<Item = ServicePart>,
+        outlets: &mut impl Outlets,
+    ) {
+        let Some(service) = self.market.services.feeds() else { return };
+        let changes: Vec<_> = parts.into_iter().map(|part| ServiceEntry::change(service, part)).collect();
+        self.announce(now, Seq(self.next_seq), &changes, outlets);
+    }
+
+    /// Takes over changes of services, tells every client, and does to items and streams what they mean.
+    pub(crate) fn announce(
+        &mut self,
+        now: Nanos,
+        seq: Seq,
+        changes: &[ServiceEntry],
+        outlets: &mut impl Outlets,
+    ) {
+        for change in changes {
+            self.market.services.apply(change);
+        }
+        for (session, number) in self.sessions.iter_mut().zip(0..) {
+            let Some(Session { provider, backlog, account }) = session else { continue };
+            if account.over.is_some() {
+                continue;
+            }
+            let id = SessionId(number);
+            // What there is no room for the role owes, and cuts who does not take even that: see its next step.
+            outlets.with(id, |out| provider.directory_changed(&mut Behind::new(backlog, out), changes));
+        }
+        for change in changes {
+            for (_, part) in &change.parts {
+                match part {
+                    ServicePart::State(state) => {
+                        if let Some(status) = &state.status {
+                            self.spread(now, seq, change, Of::All, status, outlets);
+                        }
+                    }
+                    ServicePart::Group(Group { group: Some(group), merged_to_group, status }) => {
+                        if let Some(status) = status {
+                            self.spread(now, seq, change, Of::Group(group), status, outlets);
+                        }
+                        if let Some(merged) = merged_to_group {
+                            self.merge(seq, change.id, group, merged);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A state of many items at once, of which their clients have heard by the directory: images take it over, and streams
+    /// that it closed are gone.
+    fn spread(
+        &mut self,
+        now: Nanos,
+        seq: Seq,
+        change: &ServiceEntry,
+        of: Of<'_>,
+        status: &OwnedState,
+        outlets: &mut impl Outlets,
+    ) {
+        let is_suspect = status.data == DataState::SUSPECT;
+        let is_over = is_final(&status.view());
+        let is_of_feeds = self.market.services.is_of_feeds(change.id);
+        let is_refused =
+            is_suspect && self.sessions.iter().flatten().any(|there| there.account.refuses_suspect);
+        if is_of_feeds && !is_refused {
+            return;
+        }
+        let mut bytes = vec![0; 512 + status.text.len()];
+        let header =
+            StatusHeader { state: Some(status.view()), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let len = header.encode(&mut bytes).unwrap_or(0);
+        for place in self.items_of(change.id, of) {
+            let Some(item) = self.market.interest.get_mut(place) else { continue };
+            if !is_of_feeds {
+                self.market.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
+                if is_over {
+                    self.source_closed(place);
+                    self.forget_closed(place);
+                    continue;
+                }
+            }
+            if is_refused {
+                self.refuse_suspect(now, place, status, outlets);
+            }
+        }
+    }
+
+    /// The items of a group are of another one from now on.
+    fn merge(&mut self, seq: Seq, service: u16, group: &[u8], merged: &[u8]) {
+        let header = StatusHeader { group_id: Some(merged), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let mut bytes = vec![0; 512];
+        let Ok(len) = header.encode(&mut bytes) else { return };
+        for place in self.items_of(service, Of::Group(group)) {
+            if let Some(item) = self.market.interest.get(place) {
+                self.market.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
+            }
+        }
+    }
+
+    /// The items that a change is for: it is rare, and costs a look at each item there is.
+    fn items_of(&self, service: u16, of: Of<'_>) -> Vec<Place> {
+        let is_meant = |item: &Item| match of {
+            Of::All => true,
+            Of::Group(group) if item.is_of_feeds() => feeds::group(item.channel) == *group,
+            Of::Group(group) => {
+                item.has_image && self.market.images.label(item).is_some_and(|label| label.group == group)
+            }
+        };
+        let items = self.market.interest.iter().filter(|(_, item)| item.service == service && is_meant(item));
+        items.map(|(place, _)| place).collect()
+    }
+
+    /// A status of one item: to all who have it open, and into its image.
+    pub(crate) fn item_status(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        seq: Seq,
+        message: &[u8],
+        outlets: &mut impl Outlets,
+    ) {
+        let header = MessageView::parse(message).and_then(|message| message.header());
+        let Ok(Header::Status(header)) = header else {
+            self.counters.unusable += 1;
+            return;
+        };
+        let Some(item) = self.market.interest.get_mut(place) else { return };
+        item.due = Nanos(0);
+        self.market.images.apply(item, seq, message);
+        let is_other = header.permission_data.is_some_and(|data| item.permission.as_deref() != Some(data));
+        if is_other {
+            item.permission = header.permission_data.map(Into::into);
+        }
+        if header.flags.has(tapeline_omm::rwf::flags::status::CLEAR_CACHE) {
+            item.has_image = false;
+        }
+        if is_other && self.market.gate.uses_codes {
+            self.take_away_denied(now, place, outlets);
+        }
+        if header.state.is_some_and(|state| is_final(&state)) {
+            return self.last_word(now, place, &header, outlets);
+        }
+        self.say_to_all(now, place, &header, |_, _| true, outlets);
+        if let Some(state) = header.state.filter(|state| state.data == DataState::SUSPECT)
+            && self.sessions.iter().flatten().any(|there| there.account.refuses_suspect)
+        {
+            self.refuse_suspect(now, place, &OwnedState::from(state), outlets);
+        }
+    }
+
+    /// Closes an item for those who may not see it any more, by the codes that it has now.
+    pub(crate) fn take_away_denied(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
+        let Some(item) = self.market.interest.get(place) else { return };
+        let streams: Vec<_> = item.streams.iter().map(|open| (open.session, open.stream)).collect();
+        for (id, stream) in streams {
+            let Some(Some(Session { provider, account, .. })) = self.sessions.get_mut(id.index()) else {
+                continue;
+            };
+            let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
+            if let Some(refusal) = desk.refusal_of(stream) {
+                desk.take_away(provider, stream, refusal);
+                outlets.with(id, |out| self.room(now, id, out));
+            }
+        }
+    }
+
+    /// A status of one item that is final.
+    pub(crate) fn last_word(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        header: &StatusHeader<'_>,
+        outlets: &mut impl Outlets,
+    ) {
+        self.say_to_all(now, place, header, |_, _| true, outlets);
+        self.source_closed(place);
+    }
+
+    /// The source has closed an item: it is as if it had never been.
+    fn source_closed(&mut self, place: Place) {
+        self.market.forget_image(place);
+        if let Some(upstream) = self.market.interest.get_mut(place).and_then(|item| item.upstream.as_mut()) {
+            upstream.is_over = true;
+        }
+        self.market.tell_source(place);
+        self.market.interest.forget_if_idle(place);
+    }
+
+    /// Streams of an item that the sessions' roles have closed are gone.
+    fn forget_closed(&mut self, place: Place) {
+        let Some(item) = self.market.interest.get(place) else { return };
+        let is_closed = |session: SessionId, stream| {
+            let there = self.sessions.get(session.index()).and_then(Option::as_ref);
+            there.is_none_or(|there| there.provider.stream_id(stream).is_none())
+        };
+        let closed: Vec<_> = item
+            .streams
+            .iter()
+            .map(|open| (open.session, open.stream))
+            .filter(|(session, stream)| is_closed(*session, *stream))
+            .collect();
+        for (session, stream) in closed {
+            self.market.close(session, stream);
+        }
+    }
+
+    /// Clients that would rather ask again than have suspect data are told to.
+    fn refuse_suspect(&mut self, now: Nanos, place: Place, status: &OwnedState, outlets: &mut impl Outlets) {
+        let state = State { stream: StreamState::CLOSED_RECOVER, ..status.view() };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        self.say_to_all(now, place, &header, |session, _| session.account.refuses_suspect, outlets);
+    }
+
+    /// Tells the streams of an item, of these sessions, a status. A stream that is owed an image hears of it by that, if the
+    /// state is not final. Those to which it is the last word are closed.
+    fn say_to_all(
+        &mut self,
+        now: Nanos,
+        place: Place,
+        header: &StatusHeader<'_>,
+        is_meant: impl Fn(&Session, &Open) -> bool,
+        outlets: &mut impl Outlets,
+    ) {
+        let is_over = header.state.is_some_and(|state| is_final(&state));
+        let market = &mut self.market;
+        let Some(item) = market.interest.get_mut(place) else { return };
+        let mut owned: Option<Arc<OwnedState>> = None;
+        let mut closed = Vec::new();
+        for open in &mut item.streams {
+            let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
+            if session.account.over.is_some() || !is_meant(session, open) {
+                continue;
+            }
+            if is_over {
+                closed.push((open.session, open.stream));
+            } else if matches!(open.standing, Standing::Owed | Standing::Gap) {
+                continue;
+            }
+            let Session { provider, backlog, account } = session;
+            let mut sent = Sent::Full;
+            // Behind what is owed already, so that the last word is the last.
+            if !account.is_full && account.owes_nothing() {
+                let there = outlets.with(open.session, |out| {
+                    provider.status(now, &mut Behind::new(backlog, out), open.stream, header)
+                });
+                sent = there.and_then(Result::ok).unwrap_or(Sent::NotOpen);
+            }
+            match sent {
+                Sent::Queued => account.counters.statuses += 1,
+                Sent::Full => {
+                    account.found_no_room(now);
+                    if open.standing != Standing::Current || is_over {
+                        if let Some(state) = header.state {
+                            let state = owned.get_or_insert_with(|| Arc::new(OwnedState::from(state)));
+                            account.owe(provider, open.stream, Owed::State(Arc::clone(state)));
+                        }
+                        continue;
+                    }
+                    // In its place among the updates; or in the image that is there for them.
+                    let slow = account.slow;
+                    if slow != SlowPolicy::Conflate {
+                        sent = provider
+                            .status(now, backlog.for_all(), open.stream, header)
+                            .unwrap_or(Sent::TooLong);
+                    }
+                    match slow {
+                        _ if sent.is_queued() => account.counters.statuses += 1,
+                        SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. } => {
+                            let is_gap = slow != SlowPolicy::Conflate;
+                            open.standing = if is_gap { Standing::Gap } else { Standing::Owed };
+                            account.owe(provider, open.stream, Owed::Image);
+                        }
+                        SlowPolicy::Cut { .. } | SlowPolicy::Block { .. } => {
+                            account.end(End::Slow(TooMuch::Bytes(slow.bytes())));
+                            self.over.push_back(open.session);
+                        }
+                    }
+                }
+                Sent::NotOpen | Sent::TooLong => {}
+            }
+        }
+        for (session, stream) in closed {
+            self.market.close(session, stream);
+        }
+    }
+
+    /// The last word on one stream.
+    pub(crate) fn say_last(
+        &mut self,
+        now: Nanos,
+        id: SessionId,
+        stream: StreamHandle,
+        header: &StatusHeader<'_>,
+        outlets: &mut impl Outlets,
+    ) {
+        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
+        let Session { provider, backlog, account } = session;
+        let mut sent = Ok(Sent::Full);
+        if !account.is_full {
+            let there =
+                outlets.with(id, |out| provider.status(now, &mut Behind::new(backlog, out), stream, header));
+            sent = there.unwrap_or(Ok(Sent::NotOpen));
+        }
+        if sent == Ok(Sent::Full)
+            && let Some(state) = header.state
+        {
+            account.found_no_room(now);
+            account.owe(provider, stream, Owed::State(Arc::new(OwnedState::from(state))));
+        }
+    }
+
+    /// Items that have not appeared in time: who waits for them hears of it.
+    pub(crate) fn tell_of_late(&mut self, now: Nanos, outlets: &mut impl Outlets) {
+        while let Some((place, service)) = self.market.next_late(now) {
+            self.counters.late += 1;
+            let state = |stream| State {
+                stream,
+                data: DataState::SUSPECT,
+                code: StateCode::TIMEOUT,
+                text: b"Nothing has come of this item in time",
+            };
+            let header = |stream| StatusHeader {
+                state: Some(state(stream)),
+                ..StatusHeader::new(Domain::MARKET_PRICE, 0)
+            };
+            let recover = StreamState::CLOSED_RECOVER;
+            match service.late {
+                Late::Recover => self.say_to_all(now, place, &header(recover), |_, _| true, outlets),
+                Late::Suspect => {
+                    self.say_to_all(now, place, &header(recover), |_, open| open.is_snapshot, outlets);
+                    self.say_to_all(now, place, &header(StreamState::OPEN), |_, _| true, outlets);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a stream is over with this state.
+pub(crate) fn is_final(state: &State<'_>) -> bool {
+    matches!(state.stream, StreamState::CLOSED | StreamState::CLOSED_RECOVER | StreamState::REDIRECTED)
+}

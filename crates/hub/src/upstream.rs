@@ -1,0 +1,164 @@
+//! What the source of an item has been told, and what it is to be told.
+
+use tapeline_omm::rwf::Priority;
+
+/// An item of a provider's service, as its source knows it.
+#[derive(Debug, Default)]
+pub(crate) struct Upstream {
+    /// How urgently its streams want it.
+    pub(crate) wishes: Wishes,
+    /// It was asked for, with this priority, and has not been given up since.
+    told: Option<Priority>,
+    /// The source has closed its stream: what was told holds no longer.
+    pub(crate) is_over: bool,
+    /// A new image is wanted, though none is kept.
+    pub(crate) wants_refresh: bool,
+    /// Something has come of it since it was asked for.
+    pub(crate) is_answered: bool,
+    /// It waits for its turn among the demands.
+    pub(crate) is_queued: bool,
+}
+
+/// What a source is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    Open(Priority),
+    Priority(Priority),
+    Refresh,
+    Close,
+}
+
+impl Upstream {
+    /// Whether the source knows of it.
+    pub(crate) const fn is_told(&self) -> bool {
+        self.told.is_some() && !self.is_over
+    }
+
+    /// Whether nothing is to be told, and nothing to be taken back.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.told.is_none() && !self.is_queued
+    }
+
+    /// Whether the source is to be told something.
+    pub(crate) fn has_news(&self) -> bool {
+        self.is_over || self.wants_refresh || self.told != self.wishes.all()
+    }
+
+    /// What the source is to be told next: what several clients did meanwhile is one thing, or nothing. To be asked until
+    /// there is nothing.
+    pub(crate) fn next(&mut self) -> Option<Telling> {
+        let wanted = self.wishes.all();
+        if self.told.is_some() && (self.is_over || wanted.is_none()) {
+            (self.told, self.is_over, self.wants_refresh, self.is_answered) = (None, false, false, false);
+            return Some(Telling::Close);
+        }
+        self.is_over = false;
+        let Some(wanted) = wanted else {
+            self.wants_refresh = false;
+            return None;
+        };
+        match self.told.replace(wanted) {
+            None => {
+                self.wants_refresh = false;
+                Some(Telling::Open(wanted))
+            }
+            Some(told) if told != wanted => Some(Telling::Priority(wanted)),
+            Some(_) => std::mem::take(&mut self.wants_refresh).then_some(Telling::Refresh),
+        }
+    }
+}
+
+/// The priorities of all streams on an item: the highest class, and the sum of the counts in it (RSSL: a source aggregates those
+/// of its consumers). Adding and removing cost the number of classes in use, nearly always one.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    /// Sorted by class.
+    classes: Vec<Class>,
+}
+
+#[derive(Debug)]
+struct Class {
+    class: u8,
+    streams: u32,
+    sum: u64,
+}
+
+impl Wishes {
+    pub(crate) fn add(&mut self, priority: Priority) {
+        let found = self.classes.binary_search_by_key(&priority.class, |class| class.class);
+        let place = found.unwrap_or_else(|place| {
+            self.classes.insert(place, Class { class: priority.class, streams: 0, sum: 0 });
+            place
+        });
+        if let Some(class) = self.classes.get_mut(place) {
+            class.streams += 1;
+            class.sum += u64::from(priority.count);
+        }
+    }
+
+    /// Takes one back that was added.
+    pub(crate) fn remove(&mut self, priority: Priority) {
+        let Ok(place) = self.classes.binary_search_by_key(&priority.class, |class| class.class) else {
+            return;
+        };
+        let Some(class) = self.classes.get_mut(place) else { return };
+        class.streams -= 1;
+        class.sum -= u64::from(priority.count);
+        if class.streams == 0 {
+            self.classes.remove(place);
+        }
+    }
+
+    /// All together; `None` where nobody wants it.
+    pub(crate) fn all(&self) -> Option<Priority> {
+        let highest = self.classes.last()?;
+        Some(Priority { class: highest.class, count: u16::try_from(highest.sum).unwrap_or(u16::MAX) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn priority(class: u8, count: u16) -> Priority {
+        Priority { class, count }
+    }
+
+    #[test]
+    fn priorities_add_up_in_the_highest_class() {
+        let mut wishes = Wishes::default();
+        assert_eq!(wishes.all(), None);
+        wishes.add(priority(1, 2));
+        wishes.add(priority(1, 3));
+        assert_eq!(wishes.all(), Some(priority(1, 5)));
+        wishes.add(priority(4, 1));
+        assert_eq!(wishes.all(), Some(priority(4, 1)));
+        wishes.remove(priority(4, 1));
+        wishes.remove(priority(1, 2));
+        assert_eq!(wishes.all(), Some(priority(1, 3)));
+        wishes.add(priority(1, u16::MAX));
+        assert_eq!(wishes.all(), Some(priority(1, u16::MAX)));
+    }
+
+    #[test]
+    fn what_came_and_went_unsaid_is_not_said() {
+        let mut upstream = Upstream::default();
+        upstream.wishes.add(priority(1, 1));
+        upstream.wishes.remove(priority(1, 1));
+        assert_eq!(upstream.next(), None);
+        upstream.wishes.add(priority(1, 1));
+        assert_eq!(upstream.next(), Some(Telling::Open(priority(1, 1))));
+        upstream.wants_refresh = true;
+        upstream.wishes.add(priority(1, 1));
+        assert_eq!(upstream.next(), Some(Telling::Priority(priority(1, 2))));
+        assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Refresh), None));
+        // Closed by the source while somebody has asked again.
+        upstream.is_over = true;
+        assert_eq!(upstream.next(), Some(Telling::Close));
+        assert_eq!(upstream.next(), Some(Telling::Open(priority(1, 2))));
+        upstream.wishes.remove(priority(1, 1));
+        upstream.wishes.remove(priority(1, 1));
+        assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Close), None));
+        assert!(upstream.is_settled());
+    }
+}

@@ -1,0 +1,294 @@
+//! Services of providers: what clients see of them, and what their sources are told.
+#![allow(clippy::unwrap_used)]
+
+mod exchange;
+
+use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote};
+use tapeline_hub::{Late, Service, Settings, Unknown};
+use tapeline_omm::State;
+use tapeline_omm::domain::OwnedState;
+use tapeline_omm::domain::directory::{Group, ServiceState};
+use tapeline_omm::domain::{ServiceEntry, ServicePart};
+use tapeline_omm::rwf::{
+    DataState, Domain, Header, MessageClass, MessageView, Priority, StateCode, StatusHeader, StreamState,
+};
+use tapeline_plant::demand::{Answer, Demand, ItemName};
+
+const ROOM: usize = 1 << 20;
+/// Of interactive providers, and of non-interactive ones.
+const ASKED: u16 = 7;
+const UNASKED: u16 = 8;
+const ONE: Priority = Priority { class: 1, count: 1 };
+
+fn settings() -> Settings {
+    let unasked = Service { on_demand: false, unknown: Unknown::Closed, ..Service::new("NI", UNASKED) };
+    Settings { services: vec![Service::new("IDN", ASKED), unasked], ..Settings::default() }
+}
+
+fn up(settings: Settings) -> Exchange {
+    let mut exchange = Exchange::new(settings);
+    exchange.up(ASKED, true);
+    exchange.up(UNASKED, true);
+    exchange
+}
+
+fn named(service: u16, name: &str) -> ItemName {
+    ItemName { service, domain: Domain::MARKET_PRICE, name: name.into() }
+}
+
+fn classes(client: &Client, stream: i32) -> Vec<MessageClass> {
+    client.on(stream).iter().map(|received| received.class).collect()
+}
+
+fn last_state(client: &Client, stream: i32) -> (StreamState, DataState, StateCode) {
+    client.on(stream).last().unwrap().state.unwrap()
+}
+
+#[test]
+fn services_share_names_and_not_items() {
+    let mut exchange = up(settings());
+    exchange.refresh("AAPL", &quote(1, 1));
+    exchange.publish(UNASKED, "AAPL", &quote(2, 2));
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item(5, "AAPL"));
+    exchange.say(&client, &item_of(UNASKED, 6, "AAPL"));
+    exchange.update("AAPL", &bid(3));
+    exchange.change(UNASKED, "AAPL", &bid(4));
+    exchange.read_all(&mut client);
+    assert_eq!((client.folded(5), client.folded(6)), (Some(quote(3, 1)), Some(quote(4, 2))));
+    // Of the provider's image the labels are the provider's.
+    let image = client.on(6)[0].bytes.clone();
+    let message = MessageView::parse(&image).unwrap();
+    let Ok(Header::Refresh(header)) = message.header() else { panic!("no refresh") };
+    assert_eq!((header.group_id, header.permission_data), (&b"\x07\x07"[..], Some(&b"permitted"[..])));
+    assert_eq!((header.qos, header.key.unwrap().service_id), (Some(DELAYED), Some(UNASKED)));
+}
+
+#[test]
+fn the_first_to_ask_opens_and_the_last_to_leave_closes() {
+    let mut exchange = up(settings());
+    let (mut first, mut second) = (exchange.client(ROOM), exchange.client(ROOM));
+    exchange.say(&first, &item_of(ASKED, 5, "VOD.L"));
+    let item = named(ASKED, "VOD.L");
+    assert_eq!(exchange.demands(), [Demand::Open { item: item.clone(), priority: ONE }]);
+    exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+    exchange.change(ASKED, "VOD.L", &bid(3));
+    exchange.say(&second, &item_of(ASKED, 5, "VOD.L"));
+    let two = Priority { class: 1, count: 2 };
+    assert_eq!(exchange.demands(), [Demand::Priority { item: item.clone(), priority: two }]);
+    exchange.read_all(&mut first);
+    exchange.read_all(&mut second);
+    assert_eq!(classes(&first, 5), [MessageClass::STATUS, MessageClass::REFRESH, MessageClass::UPDATE]);
+    assert_eq!(classes(&second, 5), [MessageClass::REFRESH]);
+    assert_eq!(second.folded(5), Some(quote(3, 2)));
+    exchange.say(&second, &close(5));
+    assert_eq!(exchange.demands(), [Demand::Priority { item: item.clone(), priority: ONE }]);
+    exchange.leave(&first);
+    assert_eq!(exchange.demands(), [Demand::Close { item: item.clone() }]);
+    // What was on its way when the source was told is nobody's, and no image for who asks later.
+    exchange.publish(ASKED, "VOD.L", &quote(8, 8));
+    assert_eq!(exchange.hub.counters().unwanted, 1);
+    exchange.say(&second, &item_of(ASKED, 6, "VOD.L"));
+    assert_eq!(exchange.demands(), [Demand::Open { item, priority: ONE }]);
+    exchange.read_all(&mut second);
+    assert_eq!(classes(&second, 6), [MessageClass::STATUS]);
+    exchange.publish(ASKED, "VOD.L", &quote(9, 9));
+    exchange.read_all(&mut second);
+    assert_eq!(second.folded(6), Some(quote(9, 9)));
+}
+
+#[test]
+fn a_service_without_a_cache_is_asked_for_each_image() {
+    let uncached = Service { is_cached: false, ..Service::new("IDN", ASKED) };
+    let mut exchange = Exchange::new(Settings { services: vec![uncached], ..Settings::default() });
+    exchange.up(ASKED, true);
+    let (mut first, mut second) = (exchange.client(ROOM), exchange.client(ROOM));
+    exchange.say(&first, &item_of(ASKED, 5, "VOD.L"));
+    exchange.demands();
+    exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+    exchange.change(ASKED, "VOD.L", &bid(3));
+    assert_eq!(exchange.hub.memory().items, 0);
+    exchange.say(&second, &item_of(ASKED, 5, "VOD.L"));
+    let item = named(ASKED, "VOD.L");
+    let told = exchange.demands();
+    assert!(told.contains(&Demand::Refresh { item }), "{told:?}");
+    exchange.change(ASKED, "VOD.L", &bid(4));
+    exchange.publish(ASKED, "VOD.L", &quote(4, 2));
+    exchange.change(ASKED, "VOD.L", &bid(5));
+    for client in [&mut first, &mut second] {
+        exchange.read_all(client);
+        assert_eq!(client.folded(5), Some(quote(5, 2)));
+    }
+    assert_eq!(classes(&second, 5), [MessageClass::STATUS, MessageClass::REFRESH, MessageClass::UPDATE]);
+}
+
+#[test]
+fn a_state_of_an_item_is_told_and_kept_and_a_last_word_closes() {
+    let mut exchange = up(settings());
+    exchange.publish(UNASKED, "A", &quote(1, 1));
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(UNASKED, 5, "A"));
+    let suspect = State { data: DataState::SUSPECT, text: b"stale", ..State::OPEN_OK };
+    exchange.say_of(UNASKED, "A", suspect);
+    exchange.say(&client, &item_of(UNASKED, 6, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!(classes(&client, 5), [MessageClass::REFRESH, MessageClass::STATUS]);
+    for stream in [5, 6] {
+        assert_eq!(last_state(&client, stream).1, DataState::SUSPECT);
+    }
+    let gone = State { stream: StreamState::CLOSED, code: StateCode::NOT_FOUND, ..suspect };
+    exchange.say_of(UNASKED, "A", gone);
+    exchange.change(UNASKED, "A", &bid(2));
+    exchange.say(&client, &item_of(UNASKED, 7, "A"));
+    exchange.read_all(&mut client);
+    for stream in [5, 6] {
+        assert_eq!(
+            last_state(&client, stream),
+            (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND)
+        );
+    }
+    assert_eq!(last_state(&client, 7).0, StreamState::CLOSED);
+    assert_eq!(exchange.hub.memory().items, 0);
+    // And what it says when it is back.
+    exchange.publish(UNASKED, "A", &quote(3, 3));
+    exchange.say(&client, &item_of(UNASKED, 8, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(8), Some(quote(3, 3)));
+}
+
+#[test]
+fn what_a_group_becomes_its_images_are() {
+    let mut exchange = up(settings());
+    exchange.publish(UNASKED, "A", &quote(1, 1));
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(UNASKED, 5, "A"));
+    exchange.read_all(&mut client);
+    let suspect = State { data: DataState::SUSPECT, text: b"line down", ..State::OPEN_OK };
+    let group = |state: State<'_>| {
+        let status = Some(OwnedState::from(state));
+        ServicePart::Group(Group { group: Some(b"\x07\x07"[..].into()), status, ..Group::default() })
+    };
+    let before = client.on(0x4000_0000).len();
+    exchange.service(UNASKED, vec![group(suspect)]);
+    exchange.say(&client, &item_of(UNASKED, 6, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!((client.on(0x4000_0000).len(), last_state(&client, 6).1), (before + 1, DataState::SUSPECT));
+    exchange.service(UNASKED, vec![group(State { data: DataState::OK, ..suspect })]);
+    exchange.say(&client, &item_of(UNASKED, 7, "A"));
+    exchange.read_all(&mut client);
+    assert_eq!(last_state(&client, 7).1, DataState::OK);
+    // A group that is closed takes its streams along: the client has them closed by the directory.
+    exchange.service(UNASKED, vec![group(State { stream: StreamState::CLOSED_RECOVER, ..suspect })]);
+    exchange.change(UNASKED, "A", &bid(2));
+    exchange.read_all(&mut client);
+    assert!(classes(&client, 5).iter().all(|class| *class != MessageClass::UPDATE));
+    assert_eq!(exchange.hub.memory().items, 0);
+}
+
+#[test]
+fn a_service_is_what_its_provider_says_under_the_name_that_it_has_here() {
+    let mut exchange = Exchange::new(settings());
+    let service = |exchange: &Exchange| exchange.hub.directory().service(ASKED).unwrap().clone();
+    assert_eq!(
+        (service(&exchange).name(), service(&exchange).state().unwrap().is_up()),
+        (Some("IDN"), false)
+    );
+    let mut info = service(&exchange).info().unwrap().clone();
+    (info.name, info.vendor) = (Some("ELSE".to_owned()), Some("Maker".to_owned()));
+    exchange.service(ASKED, vec![ServicePart::Info(info), ServicePart::State(ServiceState::UP)]);
+    let now = service(&exchange);
+    assert_eq!((now.name(), now.info().unwrap().vendor.as_deref()), (Some("IDN"), Some("Maker")));
+    assert!(now.state().unwrap().is_up());
+    // It may say nothing of another service.
+    let other = ServiceEntry::change(UNASKED, ServicePart::State(ServiceState::UP));
+    exchange.provide(tapeline_plant::tick::Kind::Status, (ASKED, ""), |out| {
+        tapeline_omm::domain::directory::encode_update(0, 0x3F, &[other], out)
+    });
+    assert!(!exchange.hub.directory().service(UNASKED).unwrap().state().unwrap().is_up());
+    assert_eq!(exchange.hub.counters().unusable, 1);
+    exchange.provide(tapeline_plant::tick::Kind::Status, (ASKED, ""), |out| {
+        tapeline_omm::domain::directory::encode_update(0, 0x3F, &[ServiceEntry::delete(ASKED)], out)
+    });
+    assert!(!service(&exchange).state().unwrap().is_up());
+}
+
+#[test]
+fn who_asks_for_what_nobody_has_hears_of_it() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(UNASKED, 5, "NONE"));
+    exchange.say(&client, &item_of(ASKED, 6, "NONE"));
+    exchange.demands();
+    let state = State {
+        stream: StreamState::CLOSED,
+        data: DataState::SUSPECT,
+        code: StateCode::NOT_FOUND,
+        text: b"no",
+    };
+    let mut message = vec![0; 64];
+    let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+    let len = header.encode(&mut message).unwrap();
+    let answer = |name| Answer::Status { item: named(ASKED, name), message: message[..len].into() };
+    exchange.answer(answer("NONE"));
+    exchange.answer(answer("OTHER"));
+    exchange.read_all(&mut client);
+    for stream in [5, 6] {
+        assert_eq!(
+            last_state(&client, stream),
+            (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND)
+        );
+    }
+    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "NONE") }]);
+    assert_eq!(exchange.hub.counters().stray_answers, 1);
+}
+
+#[test]
+fn what_does_not_come_in_time_is_closed_or_suspect() {
+    for late in [Late::Recover, Late::Suspect] {
+        let service = Service { request_timeout_ms: 1000, late, ..Service::new("IDN", ASKED) };
+        let mut exchange = Exchange::new(Settings { services: vec![service], ..Settings::default() });
+        exchange.up(ASKED, true);
+        let mut client = exchange.client(ROOM);
+        exchange.say(&client, &item_of(ASKED, 5, "SLOW"));
+        exchange.say(&client, &item_of(ASKED, 6, "QUICK"));
+        exchange.demands();
+        exchange.publish(ASKED, "QUICK", &quote(1, 1));
+        exchange.pass(990);
+        exchange.read(&mut client, usize::MAX);
+        assert_eq!(last_state(&client, 5).2, StateCode::NONE);
+        exchange.pass(20);
+        exchange.pass(2000);
+        exchange.read_all(&mut client);
+        let stream = if late == Late::Recover { StreamState::CLOSED_RECOVER } else { StreamState::OPEN };
+        assert_eq!(last_state(&client, 5), (stream, DataState::SUSPECT, StateCode::TIMEOUT));
+        assert_eq!(client.on(6).len(), 2);
+        exchange.publish(ASKED, "SLOW", &quote(2, 2));
+        exchange.read_all(&mut client);
+        let came = (late == Late::Suspect).then(|| quote(2, 2));
+        assert_eq!((client.folded(5), exchange.hub.counters().late), (came, 1));
+    }
+}
+
+#[test]
+fn a_source_that_has_closed_an_item_is_asked_again_for_who_asks_then() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(ASKED, 5, "A"));
+    exchange.demands();
+    exchange.publish(ASKED, "A", &quote(1, 1));
+    let closed = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..State::OPEN_OK };
+    exchange.say_of(ASKED, "A", closed);
+    exchange.say(&client, &item_of(ASKED, 6, "A"));
+    let item = named(ASKED, "A");
+    assert_eq!(
+        exchange.demands(),
+        [Demand::Close { item: item.clone() }, Demand::Open { item, priority: ONE }]
+    );
+    exchange.publish(ASKED, "A", &quote(2, 2));
+    exchange.pass(2000);
+    exchange.read_all(&mut client);
+    assert_eq!(
+        (last_state(&client, 5).0, client.folded(6)),
+        (StreamState::CLOSED_RECOVER, Some(quote(2, 2)))
+    );
+}
