@@ -13,6 +13,9 @@ pub(crate) struct Demands {
     waiting: VecDeque<Waiting>,
     messages: usize,
     most: usize,
+    /// Of the messages.
+    bytes: usize,
+    most_bytes: usize,
     tickets: u64,
 }
 
@@ -30,9 +33,9 @@ pub(crate) enum Waiting {
 pub(crate) struct Full;
 
 impl Demands {
-    /// None, and room for so many messages.
-    pub(crate) const fn new(most: usize) -> Self {
-        Self { waiting: VecDeque::new(), messages: 0, most, tickets: 0 }
+    /// None, and room for so many messages and bytes of them.
+    pub(crate) const fn new(most: usize, most_bytes: usize) -> Self {
+        Self { waiting: VecDeque::new(), messages: 0, most, bytes: 0, most_bytes, tickets: 0 }
     }
 
     /// A number that no answer has had.
@@ -51,7 +54,7 @@ impl Demands {
     /// # Errors
     /// As many wait as may.
     pub(crate) fn message(&mut self, demand: Demand) -> Result<(), Full> {
-        if self.messages >= self.most {
+        if self.messages >= self.most || bytes_of(&demand) > self.most_bytes.saturating_sub(self.bytes) {
             return Err(Full);
         }
         self.last_word(demand);
@@ -61,14 +64,16 @@ impl Demands {
     /// A message that must not be lost: it ends something of which there are only so many.
     pub(crate) fn last_word(&mut self, demand: Demand) {
         self.messages += 1;
+        self.bytes += bytes_of(&demand);
         self.waiting.push_back(Waiting::Message(demand));
     }
 
     /// What has waited longest.
     pub(crate) fn pop(&mut self) -> Option<Waiting> {
         let first = self.waiting.pop_front()?;
-        if matches!(first, Waiting::Message(_)) {
+        if let Waiting::Message(demand) = &first {
             self.messages -= 1;
+            self.bytes -= bytes_of(demand);
         }
         Some(first)
     }
@@ -76,5 +81,35 @@ impl Demands {
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
+    }
+}
+
+/// Bytes of the message in a demand.
+fn bytes_of(demand: &Demand) -> usize {
+    match demand {
+        Demand::OpenPrivate { request: message, .. }
+        | Demand::Private { message, .. }
+        | Demand::Post { message, .. }
+        | Demand::Generic { message, .. } => message.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_wait_up_to_their_number_and_their_bytes() {
+        let mut demands = Demands::new(3, 1000);
+        let post = |len: usize| Demand::Private { ticket: Ticket(1), message: vec![0; len].into() };
+        assert_eq!(demands.message(post(600)), Ok(()));
+        assert_eq!(demands.message(post(401)), Err(Full));
+        assert_eq!(demands.message(post(400)), Ok(()));
+        demands.pop();
+        assert_eq!(
+            [demands.message(post(1)), demands.message(post(1)), demands.message(post(1))],
+            [Ok(()), Ok(()), Err(Full)]
+        );
     }
 }

@@ -95,6 +95,9 @@ impl Desk<'_> {
             return Err(refusal);
         }
         let market = &mut *self.market;
+        if market.streams >= market.settings.max_streams {
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "As many items are open as may be"));
+        }
         let known = market.interest.find(&named).and_then(|place| market.interest.get(place));
         let has_image = known.is_some_and(|item| item.has_image);
         if is_down && (is_of_feeds || !has_image && !can_wait) {
@@ -114,6 +117,7 @@ impl Desk<'_> {
         };
         market.note_source(place);
         let view = wanted(request).map_or(ViewId::ALL, |fids| market.views.take(fids));
+        (market.streams, self.account.streams) = (market.streams + 1, self.account.streams + 1);
         let standing = if has_image { Standing::Owed } else { Standing::Waits };
         let priority = request.priority.unwrap_or(USUAL);
         market.interest.open(

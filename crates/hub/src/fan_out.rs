@@ -17,7 +17,7 @@ use crate::desk::copy;
 use crate::feeds;
 use crate::hub::Hub;
 use crate::images::Outcome;
-use crate::interest::{Named, Open, Place, Standing};
+use crate::interest::{MOST_PERMISSION, Named, Open, Place, Standing};
 use crate::note::{End, TooMuch};
 use crate::outlets::{Behind, Outlets};
 use crate::services;
@@ -165,6 +165,10 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
+        if header.permission_data.is_some_and(|data| data.len() > MOST_PERMISSION) {
+            self.counters.unusable += 1;
+            return;
+        }
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
         let outcome = if item.is_kept {

@@ -17,7 +17,7 @@ use crate::desk::Desk;
 use crate::fan_out::age_of_too_old;
 use crate::interest::Standing;
 use crate::market::Market;
-use crate::note::{AccessCounters, Counters, End, Note};
+use crate::note::{AccessCounters, Counters, End, Note, TooMuch};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::{Owed, Session};
 use crate::settings::{Settings, SlowPolicy};
@@ -99,6 +99,7 @@ impl Hub {
         self.free.push(session);
         // One that was told why it is over is over for that reason, whoever closed the connection first.
         let end = gone.account.over.unwrap_or(end);
+        self.market.streams = self.market.streams.saturating_sub(gone.account.streams);
         let mut counters = gone.account.counters;
         counters.malformed = gone.provider.counters().malformed;
         self.counters.past.add(&counters);
@@ -288,7 +289,7 @@ impl Hub {
         if account.over.is_some() {
             return;
         }
-        let had = backlog.len();
+        let (had, streams) = (backlog.len(), account.streams);
         backlog.at(now);
         let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
         let mut behind = Behind::new(backlog, out);
@@ -303,6 +304,10 @@ impl Hub {
             desk.go_on(provider, out, backlog);
         }
         let account = &mut session.account;
+        if account.holds && !account.is_full && session.backlog.is_empty() {
+            // Those that there was no room to ask are asked next time.
+            account.holds = !self.market.hold(id, &session.provider, false);
+        }
         if session.backlog.len() < had || !account.is_full && account.owes_nothing() {
             account.stuck = None;
         }
@@ -319,6 +324,14 @@ impl Hub {
             });
         }
         let account = &mut session.account;
+        let open = session.provider.open_streams();
+        self.market.streams = (self.market.streams + open).saturating_sub(account.streams);
+        account.streams = open;
+        let (max_streams, most_streams) =
+            (self.market.settings.max_streams, self.market.settings.session.most_streams);
+        if open > streams && self.market.streams > max_streams.saturating_add(most_streams as usize) {
+            account.end(End::Slow(TooMuch::Streams(max_streams)));
+        }
         let (stuck_ms, max_malformed) = (self.market.settings.stuck_ms, self.market.settings.max_malformed);
         if let Err(over) = done {
             account.end(End::Role(over));

@@ -101,6 +101,9 @@ impl Item {
     }
 }
 
+/// The longest permission data that an item keeps, bytes: many times what those of vendors take.
+pub(crate) const MOST_PERMISSION: usize = 1024;
+
 /// What an item is found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Named<'n> {

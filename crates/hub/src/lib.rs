@@ -28,6 +28,7 @@ mod images;
 mod interest;
 mod login;
 mod market;
+mod memory;
 mod note;
 mod outlets;
 mod posts;
@@ -41,6 +42,7 @@ mod views;
 
 pub use access::{Access, Check, CheckNumber, Peer, Verdict};
 pub use hub::Hub;
+pub use memory::MemoryBound;
 pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};
 pub use outlets::{Outlets, SessionId};
 pub use settings::{Late, Posts, Service, Settings, SlowPolicy, Unknown};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataState, Domain, Priority};
+use tapeline_omm::rwf::{DataState, Domain, Priority, RequestHeader, flags};
 use tapeline_plant::demand::{Demand, ItemName};
 
 use crate::access::Gate;
@@ -39,6 +39,8 @@ pub(crate) struct Market {
     pub(crate) awaited: Vec<VecDeque<(Nanos, Place)>>,
     /// The feeds have said something, and have not ended.
     pub(crate) is_up: bool,
+    /// Open streams of all sessions, as of the last step of each.
+    pub(crate) streams: usize,
 }
 
 impl Market {
@@ -51,12 +53,13 @@ impl Market {
             views: Views::new(settings.max_views),
             feeds: Feeds::default(),
             gate: Gate::new(settings.access.clone(), settings.max_checks),
-            demands: Demands::new(settings.max_demands),
+            demands: Demands::new(settings.max_demands, settings.demand_bytes),
             private: Private::new(settings.max_private),
             receipts: Receipts::new(settings.max_receipts),
             awaited: services.iter().map(|_| VecDeque::new()).collect(),
             services,
             is_up: false,
+            streams: 0,
             settings,
         }
     }
@@ -118,6 +121,29 @@ impl Market {
             self.close(session, stream);
         }
         given
+    }
+
+    /// Asks the sources of a session's own streams to pause, or to go on and send an image; those that the client has paused by
+    /// itself stay so. Whether all have been asked.
+    pub(crate) fn hold(&mut self, session: SessionId, provider: &Provider, is_held: bool) -> bool {
+        let own = flags::request::STREAMING | flags::request::PRIVATE_STREAM;
+        let flags = if is_held { own | flags::request::PAUSE | flags::request::NO_REFRESH } else { own };
+        let mut are_all = true;
+        for stream in self.private.of(session) {
+            let ticket = self.private.ticket(session, stream).filter(|_| !provider.is_paused(stream));
+            let (Some(ticket), Some(domain), Some(key)) =
+                (ticket, provider.domain(stream), provider.key(stream))
+            else {
+                continue;
+            };
+            let header = RequestHeader { flags, ..RequestHeader::new(domain, 0, key) };
+            // The longest name, and what is around it.
+            let mut room = [0; 512];
+            let Ok(len) = header.encode(&mut room) else { continue };
+            let message = room.get(..len).unwrap_or_default().into();
+            are_all &= self.demands.message(Demand::Private { ticket, message }).is_ok();
+        }
+        are_all
     }
 
     fn stand(&mut self, session: SessionId, stream: StreamHandle, standing: Standing) {

@@ -146,6 +146,8 @@ pub enum TooMuch {
     Messages(usize),
     /// None may for longer than so many milliseconds.
     Age(u64),
+    /// So many streams may be open, and it does not take the word that more are refused.
+    Streams(usize),
 }
 
 impl fmt::Display for TooMuch {
@@ -153,6 +155,12 @@ impl fmt::Display for TooMuch {
         match self {
             Self::Bytes(bytes) => write!(f, "more than {bytes} bytes of updates wait for it"),
             Self::Messages(count) => write!(f, "more than {count} updates wait for it"),
+            Self::Streams(count) => {
+                write!(
+                    f,
+                    "{count} streams are open on all connections, and more that it asked for wait to be refused"
+                )
+            }
             Self::Age(ms) => write!(f, "updates have waited for it for more than {ms} ms"),
         }
     }

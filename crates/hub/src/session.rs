@@ -46,7 +46,11 @@ pub(crate) struct Account {
     pub(crate) leaves: Option<Nanos>,
     /// What becomes of its updates when it is slow.
     pub(crate) slow: SlowPolicy,
+    /// The sources of its own streams have been asked to pause.
+    pub(crate) holds: bool,
     pub(crate) counters: SessionCounters,
+    /// Its open streams, as counted among all.
+    pub(crate) streams: usize,
 }
 
 /// What a stream is owed.

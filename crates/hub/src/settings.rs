@@ -162,6 +162,8 @@ pub struct Settings {
     /// Names at most, each of which may be published in two domains (quotes and orders); those of the plant beyond are served to
     /// nobody, and counted. As many items again may be waited for.
     pub max_items: usize,
+    /// Open streams of all sessions at most; requests beyond are refused.
+    pub max_streams: usize,
     /// Bytes of all images together at most; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
     /// Bytes of one image at most; one that is longer is suspect. So much may wait for each client that has no room for the
@@ -169,11 +171,14 @@ pub struct Settings {
     pub image_bytes: usize,
     /// Posts, generic messages and messages of private streams that wait for the sources at most; more are refused.
     pub max_demands: usize,
+    /// Bytes of those messages at most.
+    pub demand_bytes: usize,
     /// Private streams at most, of all sessions.
     pub max_private: usize,
     /// Receipts of posts that are waited for at most, of all sessions; more posts are refused.
     pub max_receipts: usize,
-    /// Distinct views at most, of all sessions; a request with one more gets all fields.
+    /// Distinct views at most, of all sessions; a request with one more gets all fields, as does one that names more than a
+    /// thousand.
     pub max_views: usize,
     /// Messages that cannot be read until a session is cut: a good client sends none.
     pub max_malformed: u64,
@@ -211,9 +216,11 @@ impl Default for Settings {
             request_timeout_ms: 5_000,
             posts: Posts::Refuse,
             max_items: 100_000,
+            max_streams: 1_000_000,
             cache_bytes: 1 << 30,
             image_bytes: 8 << 20,
             max_demands: 10_000,
+            demand_bytes: 64 << 20,
             max_private: 10_000,
             max_receipts: 10_000,
             max_views: 10_000,

@@ -15,7 +15,7 @@ use tapeline_plant::tick::Tick;
 use crate::desk::Desk;
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, Open, Place, Standing};
+use crate::interest::{Item, MOST_PERMISSION, Open, Place, Standing};
 use crate::note::{End, TooMuch};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::{Owed, Session};
@@ -185,6 +185,10 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
+        if header.permission_data.is_some_and(|data| data.len() > MOST_PERMISSION) {
+            self.counters.unusable += 1;
+            return;
+        }
         let Some(item) = self.market.interest.get_mut(place) else { return };
         item.due = Nanos(0);
         self.market.images.apply(item, seq, message);

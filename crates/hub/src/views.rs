@@ -18,7 +18,9 @@ impl ViewId {
 }
 
 /// The longest update that a view is cut from, bytes: a tick's body is shorter.
-const LONGEST: usize = 64 << 10;
+pub(crate) const LONGEST: usize = 64 << 10;
+/// Who wants more fields than this gets all.
+pub(crate) const MOST_FIDS: usize = 1024;
 
 #[derive(Debug)]
 struct View {
@@ -64,7 +66,7 @@ impl Views {
             views[*place as usize].users += 1;
             return ViewId(*place + 1);
         }
-        if self.by_fids.len() >= self.most {
+        if self.by_fids.len() >= self.most || fids.len() > MOST_FIDS {
             return ViewId::ALL;
         }
         let view = View { fids: fids.into(), users: 1, made_from: Seq(0), message: None };

@@ -21,6 +21,8 @@ use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Items, Origin, Publish, Sequencer, Stamps, Time};
 
 pub(crate) const SERVICE: u16 = 1;
+/// The longest message of a made plant.
+const LONGEST: usize = 16 << 10;
 
 /// Another quality of service than the feeds'.
 pub(crate) const DELAYED: Qos = Qos { timeliness: Timeliness::DELAYED_UNKNOWN, ..Qos::REALTIME_TICK };
@@ -106,7 +108,7 @@ impl Exchange {
         let item = if name.is_empty() { ItemId(0) } else { self.sequencer.item(name).unwrap() };
         let origin = Origin { channel, item, name, ..Origin::default() };
         self.sequencer
-            .tick(kind, flags, &origin, Stamps::default(), &Noon, |out| write(out).unwrap())
+            .tick_up_to(LONGEST, (kind, flags), &origin, Stamps::default(), &Noon, |out| write(out).unwrap())
             .unwrap();
         let frame = self.last();
         self.frame(&frame);

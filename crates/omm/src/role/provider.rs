@@ -53,8 +53,8 @@ use crate::{Malformed, Qos};
 
 pub use super::peer::Counters;
 pub use answers::Receipt;
-pub use streams::StreamHandle;
 use streams::{Kind, Stream, Streams};
+pub use streams::{StreamHandle, stream_bytes};
 
 /// What can be set of a provider's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -288,6 +288,18 @@ impl Provider {
     #[must_use]
     pub fn stream_id(&self, stream: StreamHandle) -> Option<i32> {
         self.streams.get(stream).map(|open| open.id)
+    }
+
+    /// The domain of a stream.
+    #[must_use]
+    pub fn domain(&self, stream: StreamHandle) -> Option<Domain> {
+        self.streams.get(stream).map(|open| open.domain)
+    }
+
+    /// Whether the consumer has paused a stream by itself.
+    #[must_use]
+    pub fn is_paused(&self, stream: StreamHandle) -> bool {
+        self.streams.get(stream).is_some_and(|open| open.is_paused)
     }
 
     /// What a stream is open for: service, name and filter.

@@ -3,6 +3,7 @@
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
 pub(crate) mod hub;
+mod memory;
 pub(crate) mod recovery;
 mod symbols;
 

@@ -36,6 +36,8 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 pub(super) struct RunningHub {
     /// Where clients connect.
     pub(super) address: SocketAddr,
+    /// The most memory that it takes by its settings, bytes.
+    pub(super) memory_bytes: usize,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<Name>,
     joined: Receiver<Seat>,
@@ -79,6 +81,9 @@ impl RunningHub {
     /// one inherits where it may run.
     pub(super) fn start(config: HubConfig) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
+        reactor.limit_held(config.incoming_bytes);
+        let bound = config.memory_bound();
+        let memory_bytes = bound.iter().fold(0, |sum: usize, (_, bytes)| sum.saturating_add(*bytes));
         let address = reactor.listen(config.address, &config.transport).map_err(|error| {
             let hint = "port = 0 in [hub] takes a free one and says which";
             let what = format!("the hub cannot listen at {}", config.address);
@@ -106,7 +111,7 @@ impl RunningHub {
                 ended.map(|()| report)
             })
             .context("cannot make the hub's thread")?;
-        Ok(Self { address, ring, joined, thread })
+        Ok(Self { address, memory_bytes, ring, joined, thread })
     }
 
     /// The ring is there: returns when the hub reads it, and misses nothing from here on; its place there is to be

@@ -11,7 +11,7 @@ use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
-use super::hub::HubReport;
+use super::hub::{HubReport, RunningHub};
 use super::recovery::Recovery;
 use crate::output;
 
@@ -25,11 +25,19 @@ pub(crate) struct Ready {
     /// Where clients connect, where there is a hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<SocketAddr>,
+    /// The most memory that the hub takes, bytes, by its settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hub_memory_bytes: Option<usize>,
 }
 
 impl Ready {
-    pub(crate) fn of(config: &Config, hub: Option<SocketAddr>) -> Self {
-        Self { ready: config.ring.to_string(), pid: std::process::id(), hub }
+    pub(super) fn of(config: &Config, hub: Option<&RunningHub>) -> Self {
+        Self {
+            ready: config.ring.to_string(),
+            pid: std::process::id(),
+            hub: hub.map(|hub| hub.address),
+            hub_memory_bytes: hub.map(|hub| hub.memory_bytes),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! `tapeline plant --config FILE`: sockets in, ring out, one thread, or one more for each feed that receives.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -100,10 +99,9 @@ impl RunArgs {
                 Some(hub)
             }
         };
-        let address = hub.as_ref().map(|hub| hub.address);
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config, address))?,
-            Format::Table => eprintln_ready(&config, address),
+            Format::Json => crate::output::print_json_line(&Ready::of(&config, hub.as_ref()))?,
+            Format::Table => eprintln_ready(&config, hub.as_ref()),
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
@@ -392,7 +390,7 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
     })
 }
 
-fn eprintln_ready(config: &Config, hub: Option<SocketAddr>) {
+fn eprintln_ready(config: &Config, hub: Option<&RunningHub>) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     anstream::eprintln!(
@@ -401,7 +399,11 @@ fn eprintln_ready(config: &Config, hub: Option<SocketAddr>) {
         config.ring,
         config.feeds.len()
     );
-    if let Some(address) = hub {
-        anstream::eprintln!("clients connect to {address}");
+    if let Some(hub) = hub {
+        let most = hub.memory_bytes >> 20;
+        anstream::eprintln!(
+            "clients connect to {}; by its limits the hub takes {most} MiB at most",
+            hub.address
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Feeds and clients that die.
 
 use std::io::Write;
+use std::net::Shutdown;
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_linger;
@@ -34,12 +35,17 @@ fn a_feed_that_is_killed_goes_on_where_it_was() {
 fn clients_that_die_in_the_middle_of_a_frame_are_gone_and_no_more() {
     let (report, _) = day(Market::open("", &[]), |market| {
         let message = encoded(|room| CloseHeader::new(Domain::MARKET_PRICE, 77).encode(room));
+        let mut dying = Vec::new();
         for user in ["fin", "reset"] {
             let mut peer = Peer::open(market.address(), user, 1);
             let frame = peer.frame(&message);
             peer.socket.write_all(&frame[..frame.len() / 2]).unwrap();
             if user == "reset" {
                 set_socket_linger(&peer.socket, Some(Duration::ZERO)).unwrap();
+            } else {
+                // Closed as a whole it would be reset, too, where something has come that was not read.
+                peer.socket.shutdown(Shutdown::Write).unwrap();
+                dying.push(peer);
             }
         }
         let mut killed = market.consumer(&["--user", "killed"]);

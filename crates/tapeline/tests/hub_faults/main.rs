@@ -6,6 +6,7 @@
 mod bytes;
 mod dying;
 mod market;
+mod memory;
 mod peer;
 mod silent;
 mod slow;

@@ -20,6 +20,8 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     said: Receiver<String>,
     talk: Receiver<String>,
+    /// What it told people while something else was waited for.
+    heard: Vec<String>,
 }
 
 impl Process {
@@ -27,7 +29,7 @@ impl Process {
         let mut child = tapeline(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let said = lines(child.stdout.take().unwrap());
         let talk = lines(child.stderr.take().unwrap());
-        Self { child, said, talk }
+        Self { child, said, talk, heard: Vec::new() }
     }
 
     /// The next line of JSON, waited for; `None` when it has ended.
@@ -40,21 +42,24 @@ impl Process {
         self.may_say().unwrap_or_else(|| panic!("it ended: {:?}", self.rest_of_talk()))
     }
 
-    /// The next line to people that has all of these in it, waited for.
+    /// The next line to people that has all of these in it, waited for; others in front of it stay.
     pub(crate) fn tells(&mut self, all: &[&str]) -> String {
-        let mut others = Vec::new();
+        let is_it = |line: &String| all.iter().all(|part| line.contains(part));
+        if let Some(at) = self.heard.iter().position(is_it) {
+            return self.heard.remove(at);
+        }
         while let Ok(line) = self.talk.recv() {
-            if all.iter().all(|part| line.contains(part)) {
+            if is_it(&line) {
                 return line;
             }
-            others.push(line);
+            self.heard.push(line);
         }
-        panic!("it ended without a word of {all:?}: {others:#?}");
+        panic!("it ended without a word of {all:?}: {:#?}", self.heard);
     }
 
     /// What it says to people from here to its end.
     pub(crate) fn rest_of_talk(&mut self) -> Vec<String> {
-        self.talk.iter().collect()
+        self.heard.drain(..).chain(self.talk.iter()).collect()
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
@@ -101,6 +106,8 @@ pub(crate) struct Market {
     pub(crate) place: Place,
     pub(crate) plant: Process,
     pub(crate) server: String,
+    /// The most memory that the hub takes, as the plant says, bytes.
+    pub(crate) hub_memory: u64,
     witness: Process,
     published: Process,
 }
@@ -117,7 +124,9 @@ impl Market {
         text.push_str(&format!("[hub]\nport = 0\nunknown = \"wait\"\n{hub}\n"));
         std::fs::write(&config, text).unwrap();
         let mut plant = Process::start(&["plant", "--config", &config, "--format", "json"]);
-        let server = plant.says()["hub"].as_str().unwrap().replace("127.0.0.1", "localhost");
+        let ready = plant.says();
+        let hub_memory = ready["hub_memory_bytes"].as_u64().unwrap();
+        let server = ready["hub"].as_str().unwrap().replace("127.0.0.1", "localhost");
         let ring = &place.ring;
         let watch = ["plant", "watch", "--ring", ring, "--from", "oldest", "--format", "json"];
         let published = Process::start(&watch);
@@ -135,7 +144,7 @@ impl Market {
             asked +=
                 usize::from(said["item"].is_string() && text.is_some_and(|text| text.contains("no image")));
         }
-        Self { place, plant, server, witness, published }
+        Self { place, plant, server, hub_memory, witness, published }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -160,6 +169,13 @@ impl Market {
     pub(crate) fn consumer(&self, options: &[&str]) -> Process {
         let fixed = ["omm", "consumer", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
         Process::start(&[&fixed, &STOCKS[..], options].concat())
+    }
+
+    /// The most memory that the plant's process ever had, bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.plant.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        1024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     }
 
     /// The witness has had so many messages more.

@@ -65,6 +65,11 @@ impl Peer {
         self.flush();
     }
 
+    /// Sends bytes as they are: whether the hub is still there.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
+        self.socket.write_all(bytes).is_ok()
+    }
+
     /// The bytes of a message as they would go out.
     pub(crate) fn frame(&mut self, message: &[u8]) -> Vec<u8> {
         assert_eq!(self.session.output().send(message), Sent::Queued);

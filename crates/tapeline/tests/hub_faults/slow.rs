@@ -12,14 +12,15 @@ const TIMES: i32 = 400;
 fn never_reads(hub: &str, why: &str) -> serde_json::Value {
     let mut market = Market::open(hub, &[]);
     let stalled = Peer::open(market.address(), "stalled", TIMES);
-    let feeder = market.replay(DAY, "3k");
+    // For longer than it takes: what the system holds for who does not read grows for a while.
+    let feeder = market.replay(DAY, "1k");
     let before = market.witness_gets(200);
     let policy = hub.lines().next().unwrap_or_default();
     let what = format!("a client never reads ({policy}): it is gone");
     let line = timed(&what, || market.plant.tells(&["gone stalled"]));
     assert!(line.contains(why), "{line}");
     drop(stalled);
-    feeder.finish();
+    feeder.kill();
     let (report, _) = market.end(before);
     assert_eq!((count(&report, "sessions"), count(&report, "cut")), (2, 1), "{report}");
     report

@@ -70,6 +70,15 @@ impl Stream {
     }
 }
 
+/// The most memory that an open stream takes, bytes: lists and tables grown to twice what they hold, the name as long as the
+/// wire has them, a text of a few words while its refusal waits.
+#[must_use]
+pub const fn stream_bytes() -> usize {
+    // In memory of their own: name, group, text. Ids are in a table, free places and refusals in lists.
+    let apart = (255 + 32) + (255 + 32) + 160;
+    2 * size_of::<Place>() + apart + 32 + 8 + 64
+}
+
 /// Streams by id, and by handle without a search.
 #[derive(Debug, Default)]
 pub(super) struct Streams {

@@ -24,6 +24,8 @@ pub(crate) struct HubConfig {
     pub(crate) transport: Arc<rssl::Settings>,
     /// Connections at most; more are refused.
     pub(crate) max_connections: usize,
+    /// Bytes of messages of which a part has arrived, on all connections together.
+    pub(crate) incoming_bytes: usize,
     /// The core that its thread is pinned to.
     pub(crate) cpu: Option<usize>,
     /// Look without rest instead of sleeping in the kernel while nothing happens.
@@ -49,6 +51,8 @@ pub(super) struct RawHub {
     service_id: Option<u16>,
     max_connections: Option<Spanned<usize>>,
     max_streams: Option<u32>,
+    streams_in_all: Option<usize>,
+    incoming_size: Option<Spanned<String>>,
     cache_size: Option<Spanned<String>>,
     unknown: Option<Spanned<String>>,
     slow: Option<Spanned<String>>,
@@ -113,6 +117,7 @@ impl Source<'_> {
                 "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
             )?,
             max_items,
+            max_streams: raw.streams_in_all.unwrap_or(1_000_000),
             cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,
             session: provider::Settings {
                 most_streams: raw.max_streams.unwrap_or(usual.most_streams),
@@ -134,6 +139,7 @@ impl Source<'_> {
                 ..rssl::Settings::default()
             }),
             max_connections,
+            incoming_bytes: self.size(raw.incoming_size.as_ref(), 64 << 20)?,
             cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
             spin: self.one_of(
                 "wait",
