@@ -13,6 +13,7 @@ use crate::hub::Hub;
 use crate::interest::Item;
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::Session;
+use crate::settings::SlowPolicy;
 
 impl Hub {
     /// The next thing that the sources are to be told. To be asked until there is nothing; what is not asked for waits, each item
@@ -94,6 +95,9 @@ impl Hub {
         if sent == Sent::Full {
             account.found_no_room(now);
             sent = provider.pass_on(now, backlog.for_all(), stream, message);
+            if matches!(account.slow, SlowPolicy::Block { .. }) && !account.holds {
+                account.holds = self.market.hold(id, provider, true);
+            }
         }
         match sent {
             Sent::Queued => account.counters.answers += 1,

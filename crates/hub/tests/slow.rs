@@ -3,10 +3,14 @@
 
 mod exchange;
 
-use exchange::{Client, Exchange, bid, item, quote};
-use tapeline_hub::{End, Note, SessionCounters, Settings, SlowPolicy, TooMuch};
-use tapeline_omm::rwf::{DataState, Domain, MessageClass, StateCode, StreamState};
-use tapeline_omm::{fid, rwf};
+use exchange::{Client, Exchange, bid, item, message, quote, request};
+use tapeline_hub::{End, Note, Service, SessionCounters, Settings, SlowPolicy, TooMuch};
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, RefreshHeader, StateCode,
+    StreamState, UpdateHeader, UpdateType, flags,
+};
+use tapeline_omm::{State, fid};
+use tapeline_plant::demand::{Answer, Demand, Ticket};
 
 const ROOM: usize = 1 << 20;
 /// Of a connection that is soon full.
@@ -131,7 +135,7 @@ fn who_is_cut_hears_why_if_it_reads_at_all() {
         let last = slow.received.last().filter(|last| last.domain == Domain::LOGIN);
         assert_eq!(last.is_some_and(|last| last.class == MessageClass::STATUS), reads);
         if let Some(last) = last.filter(|_| reads) {
-            let message = rwf::MessageView::parse(&last.bytes).unwrap();
+            let message = MessageView::parse(&last.bytes).unwrap();
             let state = message.header().unwrap().state().unwrap();
             assert_eq!((state.stream, state.data), (StreamState::CLOSED, DataState::SUSPECT));
             assert_eq!(state.text, b"too slow: more than 100 updates wait for it");
@@ -169,4 +173,54 @@ fn one_client_can_have_a_policy_of_its_own() {
     updates(&mut exchange, 2..=1000);
     assert_whole(&mut exchange, &mut slow, 1000);
     assert_whole(&mut exchange, &mut good, 1000);
+}
+
+/// Whether a source is asked to pause, of which stream.
+fn is_pause(demand: &Demand) -> (Ticket, bool) {
+    let Demand::Private { ticket, message } = demand else { panic!("{demand:?}") };
+    let message = MessageView::parse(message).unwrap();
+    let Ok(Header::Request(header)) = message.header() else { panic!("no request") };
+    assert_eq!(header.key.name, Some(&b"MINE"[..]));
+    (*ticket, header.flags.has(flags::request::PAUSE))
+}
+
+#[test]
+fn a_source_that_is_one_clients_alone_is_held_back_until_it_reads() {
+    const OWN: u16 = 7;
+    let slow = SlowPolicy::Block { bytes: 1 << 20, messages: 10_000 };
+    let services = vec![Service::new("OWN", OWN)];
+    let mut exchange = Exchange::new(Settings { slow, services, ..Settings::default() });
+    exchange.up(OWN, true);
+    let mut client = exchange.client(NARROW);
+    let own = Flags(flags::request::STREAMING.0 | flags::request::PRIVATE_STREAM.0);
+    exchange.say(&client, &request(Domain::MARKET_PRICE, 5, own, Key::item(OWN, b"MINE")));
+    let demands = exchange.demands();
+    let [Demand::OpenPrivate { ticket, .. }] = demands[..] else { panic!("{demands:?}") };
+    let refresh = message(|room| {
+        let flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::PRIVATE_STREAM;
+        let header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::NO_DATA);
+        RefreshHeader { flags, ..header }.encode(room)
+    });
+    exchange.answer(Answer::Private { ticket, message: refresh.into() });
+    let update: Box<[u8]> = message(|room| {
+        UpdateHeader::new(Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::NO_DATA).encode(room)
+    })
+    .into();
+    let mut sent = 0;
+    let mut demands = Vec::new();
+    while demands.is_empty() {
+        exchange.answer(Answer::Private { ticket, message: update.clone() });
+        sent += 1;
+        demands = exchange.demands();
+    }
+    assert_eq!(demands.iter().map(is_pause).collect::<Vec<_>>(), [(ticket, true)]);
+    // What is on its way already still comes, and it is asked once.
+    for _ in 0..10 {
+        exchange.answer(Answer::Private { ticket, message: update.clone() });
+    }
+    assert_eq!(exchange.demands(), []);
+    exchange.read_all(&mut client);
+    assert_eq!(exchange.demands().iter().map(is_pause).collect::<Vec<_>>(), [(ticket, false)]);
+    let updates = client.on(5).iter().filter(|got| got.class == MessageClass::UPDATE).count();
+    assert_eq!(updates, sent + 10);
 }
