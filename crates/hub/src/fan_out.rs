@@ -57,6 +57,11 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
+        if !is_of_feeds && message.header().is_err() {
+            // Nobody could read it; what follows the header is looked at where it is folded into an image.
+            self.counters.unusable += 1;
+            return;
+        }
         let known = self.market.interest.of_number(tick.header.item, message.domain());
         let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), outlets)) else { return };
         let Some(item) = self.market.interest.get_mut(place) else { return };
@@ -119,8 +124,8 @@ impl Hub {
     fn update(&mut self, now: Nanos, place: Place, tick: &Tick<'_>, outlets: &mut impl Outlets) {
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
-        if item.is_kept {
-            market.images.apply(item, tick.header.seq, tick.body);
+        if item.is_kept && market.images.apply(item, tick.header.seq, tick.body).is_malformed {
+            return self.unreadable(now, place, outlets);
         }
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
@@ -176,6 +181,9 @@ impl Hub {
         } else {
             Outcome::NOT_KEPT
         };
+        if outcome.is_malformed {
+            return self.unreadable(now, place, outlets);
+        }
         let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
         item.has_image = outcome.is_whole && is_complete;
         if is_complete {

@@ -274,6 +274,13 @@ impl Hub {
         self.sessions.len() - self.free.len()
     }
 
+    /// How long a message took to a client and back when that was last measured, ns; `None` where it never was.
+    #[must_use]
+    pub fn round_trip_ns(&self, session: SessionId) -> Option<u64> {
+        let there = self.sessions.get(session.index())?.as_ref()?;
+        Some(there.account.round_trip_ns).filter(|ns| *ns > 0)
+    }
+
     fn note(&mut self, note: Note) {
         if self.notes.len() >= MOST_NOTES {
             self.notes.pop_front();

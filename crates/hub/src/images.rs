@@ -4,7 +4,7 @@ use tapeline_omm::role::Sent;
 use tapeline_omm::rwf::{DataState, Header, MessageView, Qos, RefreshHeader};
 use tapeline_omm::{Fid, Refused, State};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Applied, Cache, Image, Limits, Memory, View};
+use tapeline_plant::cache::{self, Answer, Applied, Cache, Image, Limits, Memory, View};
 
 use crate::Settings;
 use crate::interest::Item;
@@ -35,13 +35,15 @@ pub(crate) struct Label<'a> {
 pub(crate) struct Outcome {
     /// A whole image is there now.
     pub(crate) is_whole: bool,
+    /// Something in the message cannot be read.
+    pub(crate) is_malformed: bool,
     /// The message was not for keeping: those who wait for an image begin with it.
     pub(crate) is_passed_by: bool,
 }
 
 impl Outcome {
     /// Of a message of an item whose image is not kept.
-    pub(crate) const NOT_KEPT: Self = Self { is_whole: false, is_passed_by: true };
+    pub(crate) const NOT_KEPT: Self = Self { is_whole: false, is_malformed: false, is_passed_by: true };
 }
 
 impl Images {
@@ -63,7 +65,12 @@ impl Images {
             Ok(Applied::Refresh { is_complete }) => is_complete,
             _ => item.has_image,
         };
-        Outcome { is_whole, is_passed_by: applied == Ok(Applied::PassedBy) }
+        Outcome {
+            is_whole,
+            // At a limit of the cache the message itself is as good as any.
+            is_malformed: matches!(applied, Err(why) if !matches!(why, cache::Refused::Limit { .. })),
+            is_passed_by: applied == Ok(Applied::PassedBy),
+        }
     }
 
     /// An item is gone, and its image.

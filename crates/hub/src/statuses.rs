@@ -241,6 +241,20 @@ impl Hub {
         self.source_closed(place);
     }
 
+    /// A message of an item cannot be read: it goes to nobody, and what they have may be wrong.
+    #[cold]
+    pub(crate) fn unreadable(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
+        self.counters.unusable += 1;
+        let state = State {
+            stream: StreamState::OPEN,
+            data: DataState::SUSPECT,
+            code: StateCode::NONE,
+            text: b"A message of this item's source cannot be read",
+        };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        self.say_to_all(now, place, &header, |_, _| true, outlets);
+    }
+
     /// The source has closed an item: it is as if it had never been.
     fn source_closed(&mut self, place: Place) {
         self.market.forget_image(place);

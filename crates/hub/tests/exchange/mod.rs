@@ -353,8 +353,9 @@ impl Received {
             DataType::FIELD_LIST => FieldList::parse(message.payload())
                 .unwrap()
                 .iter()
-                .map(|field| field.unwrap())
-                .map(|field| (field.fid, field.real().unwrap().unwrap().mantissa))
+                // What a source sends through a service without a cache is anything.
+                .filter_map(Result::ok)
+                .filter_map(|field| Some((field.fid, field.real().ok()??.mantissa)))
                 .collect(),
             _ => Values::new(),
         };
@@ -419,8 +420,13 @@ pub(crate) fn item_of(service: u16, id: i32, name: &str) -> Vec<u8> {
 
 /// The same for these fields alone.
 pub(crate) fn item_view(id: i32, name: &str, fids: &[i16]) -> Vec<u8> {
+    item_view_of(SERVICE, id, name, fids)
+}
+
+/// The same of another service.
+pub(crate) fn item_view_of(service: u16, id: i32, name: &str, fids: &[i16]) -> Vec<u8> {
     message(|room| {
-        let key = Key::item(SERVICE, name.as_bytes());
+        let key = Key::item(service, name.as_bytes());
         let mut header = RequestHeader::new(Domain::MARKET_PRICE, id, key);
         header.flags = flags::request::STREAMING;
         let view = View::Fids(tapeline_omm::domain::List::Given(fids));
