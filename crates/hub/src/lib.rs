@@ -33,6 +33,7 @@ mod note;
 mod outlets;
 mod posts;
 mod private;
+mod say;
 mod services;
 mod session;
 mod settings;

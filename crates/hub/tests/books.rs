@@ -205,7 +205,7 @@ fn orders_of_a_simulated_day_are_those_of_its_books() {
     let (name, number) = first(simulated());
     for slow in [SlowPolicy::Conflate, SlowPolicy::Cut { bytes: 64 << 20, messages: 1 << 20 }] {
         let longest = follow(slow, simulated(), &name, number);
-        assert!(longest > 3, "no image had more than {longest} messages");
+        assert!(longest > 2, "no image had more than {longest} messages");
     }
 }
 
