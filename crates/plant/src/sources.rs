@@ -33,11 +33,12 @@ mod settings;
 use std::collections::{BTreeMap, VecDeque};
 
 use tapeline_measure::Nanos;
+use tapeline_omm::domain::Directory;
 use tapeline_omm::role::acceptor::Acceptor;
 use tapeline_omm::role::consumer::{Consumer, Handle};
 use tapeline_omm::role::{Outbox, Over};
 
-use crate::demand::{Answer, Demand};
+use crate::demand::{Answer, Demand, ItemName};
 use crate::publish::Refused;
 use crate::{Publish, Sequencer, Time};
 use posts::Awaited;
@@ -74,8 +75,8 @@ struct Desk {
     answers: VecDeque<Answer>,
     wishes: VecDeque<Wish>,
     notes: VecDeque<Note>,
-    /// Items that are open where they are no longer wanted.
-    to_close: Vec<(LinkId, Handle)>,
+    /// Items that are open where they are no longer wanted, and which they are where nobody wants them at all.
+    to_close: Vec<(LinkId, Handle, Option<ItemName>)>,
     counters: Counters,
     now: Nanos,
 }
@@ -275,8 +276,11 @@ impl Sources {
         self.desk.now = now;
         self.desk.refuse_late_posts();
         self.desk.end_private();
-        for (link, handle) in std::mem::take(&mut self.desk.to_close) {
+        for (link, handle, item) in std::mem::take(&mut self.desk.to_close) {
             self.close_at(link, handle);
+            if let (Some(item), Some(link)) = (item, self.links.get_mut(&link)) {
+                link.state.publishing.drop_image(&item);
+            }
         }
         let due: Vec<LinkId> = self
             .links
@@ -321,6 +325,12 @@ impl Sources {
     /// Services, each with whether a source is up.
     pub fn services(&self) -> impl ExactSizeIterator<Item = (&str, bool)> {
         self.desk.services.iter().map(|service| (service.name(), service.is_up()))
+    }
+
+    /// What a source says of its services: nothing as long as it is not there.
+    #[must_use]
+    pub fn directory(&self, link: LinkId) -> Option<&Directory> {
+        self.links.get(&link).map(Link::directory)
     }
 
     /// Items of interactive providers that are open.

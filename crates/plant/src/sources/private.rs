@@ -82,7 +82,7 @@ impl Desk {
     pub(super) fn end_private(&mut self) {
         for number in std::mem::take(&mut self.private.overrun) {
             let Some(opened) = self.private.open.remove(&number) else { continue };
-            self.to_close.push((opened.link, opened.handle));
+            self.to_close.push((opened.link, opened.handle, None));
             let text = "More came on this stream than could be passed on";
             let state = closed(StreamState::CLOSED_RECOVER, StateCode::NO_RESOURCES, text);
             self.refuse_private(Ticket(number & !PRIVATE), opened.domain, state);

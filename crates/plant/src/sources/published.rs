@@ -75,6 +75,14 @@ impl Publishing {
         }
     }
 
+    /// An item is nobody's any more: an image of it that was kept is of no use.
+    pub(super) fn drop_image(&mut self, item: &ItemName) {
+        if let Some(cache) = &mut self.standby {
+            let name = item.name.as_bytes();
+            cache.remove(&ItemKey { service: item.service, domain: item.domain, name });
+        }
+    }
+
     /// The kept images of a service, which are no longer kept here.
     pub(super) fn take_images(&mut self, service: u16) -> Vec<Kept> {
         let Some(cache) = &mut self.standby else { return Vec::new() };
@@ -288,6 +296,12 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 
     /// Its stream is another item's now: nobody publishes it.
     fn withdrawn(&mut self, item: &Item<'_>) {
+        if let (Some(cache), Some(id)) = (&mut self.link.publishing.standby, item.service_id)
+            && let Some((_, place)) = self.link.publishing.services.iter().find(|(theirs, _)| *theirs == id)
+            && let Some(service) = self.desk.services.get(*place)
+        {
+            cache.remove(&ItemKey { service: service.id(), domain: item.domain, name: item.name });
+        }
         let Some(known) = self.link.publishing.items.get(&item.stream_id).copied() else { return };
         self.link.publishing.forget(item.stream_id);
         let is_active = self.desk.services.get(known.service).is_some_and(|s| s.active == Some(self.link.id));

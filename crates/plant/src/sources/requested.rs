@@ -50,6 +50,8 @@ pub(super) struct Requests {
     places: Vec<Place>,
     free: Vec<u32>,
     names: HashMap<ItemName, u32>,
+    /// How many items of a service are with a source.
+    loads: HashMap<(usize, LinkId), usize>,
     limit: usize,
 }
 
@@ -65,7 +67,8 @@ const TURNS: u32 = 0x7FFF_FFFF;
 
 impl Requests {
     pub(super) fn new(limit: usize) -> Self {
-        Self { places: Vec::new(), free: Vec::new(), names: HashMap::new(), limit: limit.min(1 << 30) }
+        let (names, loads) = (HashMap::new(), HashMap::new());
+        Self { places: Vec::new(), free: Vec::new(), names, loads, limit: limit.min(1 << 30) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -90,6 +93,7 @@ impl Requests {
             (self.places.len() - 1) as u32
         });
         self.names.insert(wanted.name.clone(), place);
+        *self.loads.entry((wanted.service, wanted.from)).or_default() += 1;
         let entry = &mut self.places[place as usize];
         entry.wanted = Some(Box::new(wanted));
         Some(closure(entry.turn, place))
@@ -111,7 +115,23 @@ impl Requests {
         let entry = self.places.get_mut(place as usize)?;
         entry.turn = entry.turn.wrapping_add(1) & TURNS;
         self.free.push(place);
-        entry.wanted.take()
+        let wanted = entry.wanted.take()?;
+        self.unload(wanted.service, wanted.from);
+        Some(wanted)
+    }
+
+    /// An item is with another source from now on.
+    fn change_source(&mut self, number: u64, next: LinkId) {
+        let Some(wanted) = self.of(number) else { return };
+        let (service, before) = (wanted.service, std::mem::replace(&mut wanted.from, next));
+        self.unload(service, before);
+        *self.loads.entry((service, next)).or_default() += 1;
+    }
+
+    fn unload(&mut self, service: usize, source: LinkId) {
+        if let Some(load) = self.loads.get_mut(&(service, source)) {
+            *load -= 1;
+        }
     }
 
     /// Those of a service.
@@ -124,9 +144,8 @@ impl Requests {
     }
 
     /// How many of a service are with this source.
-    fn with(&self, service: usize, link: LinkId) -> usize {
-        let wanted = self.places.iter().filter_map(|place| place.wanted.as_ref());
-        wanted.filter(|wanted| wanted.service == service && wanted.from == link).count()
+    fn with(&self, service: usize, source: LinkId) -> usize {
+        self.loads.get(&(service, source)).copied().unwrap_or(0)
     }
 }
 
@@ -265,7 +284,8 @@ impl Desk {
     /// An item is wanted no longer: it is closed wherever it is open.
     pub(super) fn let_go(&mut self, name: &ItemName) {
         if let Some(wanted) = self.requests.remove(name) {
-            self.to_close.extend(wanted.holds.iter().map(|hold| (hold.link, hold.handle)));
+            let holds = wanted.holds.iter();
+            self.to_close.extend(holds.map(|hold| (hold.link, hold.handle, Some(name.clone()))));
         }
     }
 
@@ -420,8 +440,8 @@ impl Sources {
             }
         } else {
             let holds = std::mem::take(&mut wanted.holds);
-            wanted.from = next;
-            self.desk.to_close.extend(holds.iter().map(|hold| (hold.link, hold.handle)));
+            self.desk.requests.change_source(number, next);
+            self.desk.to_close.extend(holds.iter().map(|hold| (hold.link, hold.handle, None)));
         }
         self.open_at(next, number);
     }
@@ -434,6 +454,10 @@ impl Sources {
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Some(known) = self.desk.services.get(service) else { return Ok(()) };
+        let has_any = |member: &super::services::Member| self.desk.requests.with(service, member.link) > 0;
+        if !known.members.iter().any(|member| !member.is_up && has_any(member)) {
+            return Ok(());
+        }
         let members = known.members.clone();
         let is_up = |link: LinkId| members.iter().any(|member| member.link == link && member.is_up);
         let mut counts: Vec<(LinkId, usize)> = members
@@ -470,7 +494,7 @@ impl Sources {
         for number in self.desk.requests.of_service(service) {
             let Some(wanted) = self.desk.requests.of(number) else { continue };
             let is_moved = wanted.from != next;
-            wanted.from = next;
+            self.desk.requests.change_source(number, next);
             if !is_moved {
                 self.move_item(number, next);
             }
