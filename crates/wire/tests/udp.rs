@@ -7,8 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tapeline_measure::Nanos;
 use tapeline_wire::Error;
+use tapeline_wire::rssl::Reactor;
 use tapeline_wire::udp::{
     Batch, MAX_SEGMENTS, ReceiveOptions, Receiver, SPARE_BYTES, SendOptions, Sender, Sent, wait_any,
+    wait_any_or,
 };
 
 /// Far longer than loopback ever takes: a test that waits this long has failed.
@@ -303,6 +305,23 @@ fn waiting_for_several_ends_when_one_has_something() {
     assert_eq!(take(&mut receivers[2], 1), [b"x"]);
     assert!(!wait_any(&receivers, Duration::from_millis(1)));
     assert!(!wait_any::<Receiver>(&[], Duration::from_secs(3600)));
+}
+
+#[test]
+fn waiting_for_datagrams_and_for_connections_ends_with_either() {
+    let mut reactor = Reactor::new(1).unwrap();
+    let receivers = [unicast(), unicast()];
+    assert!(!wait_any_or(&receivers, &reactor, Duration::ZERO));
+    assert_eq!(sender(receivers[1].local_address()).send(b"x").unwrap(), all(1));
+    assert!(wait_any_or(&receivers, &reactor, PATIENCE));
+    let none: [Receiver; 0] = [];
+    assert!(!wait_any_or(&none, &reactor, Duration::from_millis(1)));
+    let waker = reactor.waker().unwrap();
+    waker.wake().unwrap();
+    assert!(wait_any_or(&none, &reactor, PATIENCE));
+    // Until it has been seen to.
+    reactor.wait(Duration::ZERO).unwrap();
+    assert!(!wait_any_or(&none, &reactor, Duration::ZERO));
 }
 
 #[test]

@@ -64,6 +64,7 @@ mod websocket;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
+pub use mio::Waker;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};

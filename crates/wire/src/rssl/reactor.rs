@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -575,6 +575,13 @@ impl Attempt {
             None => Transport::Plain(socket),
         };
         Connection::new(transport, session, &self.settings)
+    }
+}
+
+/// Readable when there is something to [wait](Reactor::wait) for no longer: who waits for other things too polls this with them.
+impl AsFd for Reactor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poll.registry().as_fd()
     }
 }
 

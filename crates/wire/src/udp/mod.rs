@@ -18,7 +18,7 @@ mod sender;
 
 pub use batch::{Batch, Datagram, MAX_SLOTS, SPARE_BYTES};
 pub(crate) use message::Envelopes;
-pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any};
+pub use receiver::{MAX_WAIT, ReceiveOptions, Receiver, wait_any, wait_any_or};
 pub use sender::{MAX_SEGMENTS, SendOptions, Sender, Sent};
 
 /// A socket buffer as it was asked for and as the kernel gave it.

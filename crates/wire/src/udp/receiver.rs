@@ -259,15 +259,35 @@ impl fmt::Debug for Receiver {
 /// Waits until one of `receivers` has something, or `timeout` is over: whether one has. Comes back early,
 /// with `false`, when a signal arrives. Only the first [`MAX_WAIT`] are waited for.
 pub fn wait_any<R: Borrow<Receiver>>(receivers: &[R], timeout: Duration) -> bool {
-    let receivers = &receivers[..receivers.len().min(MAX_WAIT)];
     let Some(first) = receivers.first() else { return false };
-    // On the stack, since a plant waits often: a place that no receiver needs repeats the first and is not
-    // polled.
-    let mut polled: [PollFd<'_>; MAX_WAIT] =
-        std::array::from_fn(|i| PollFd::new(receivers.get(i).unwrap_or(first).borrow(), PollFlags::IN));
+    let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());
+    wait_for(all, first.borrow().as_fd(), timeout)
+}
+
+/// The same for `receivers`, of which there may be none, and something else that has a descriptor, such as a
+/// [`Reactor`](crate::rssl::Reactor).
+pub fn wait_any_or<R: Borrow<Receiver>>(receivers: &[R], other: &impl AsFd, timeout: Duration) -> bool {
+    let all = receivers.iter().take(MAX_WAIT).map(|receiver| receiver.borrow().as_fd());
+    wait_for(std::iter::once(other.as_fd()).chain(all), other.as_fd(), timeout)
+}
+
+/// `first` is any of them.
+fn wait_for<'fd>(
+    all: impl Iterator<Item = BorrowedFd<'fd>>,
+    first: BorrowedFd<'fd>,
+    timeout: Duration,
+) -> bool {
+    // On the stack, since a plant waits often: a place that nobody needs repeats the first and is not polled.
+    let mut polled: [PollFd<'_>; MAX_WAIT + 1] =
+        std::array::from_fn(|_| PollFd::from_borrowed_fd(first, PollFlags::IN));
+    let mut used = 0;
+    for (place, fd) in polled.iter_mut().zip(all) {
+        *place = PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        used += 1;
+    }
     // A time-out beyond what a timespec holds is as good as none.
     let limit = Timespec::try_from(timeout).ok();
-    match poll(&mut polled[..receivers.len()], limit.as_ref()) {
+    match poll(&mut polled[..used], limit.as_ref()) {
         Ok(ready) => ready > 0,
         Err(Errno::INTR) => false,
         // Nothing that a caller could do here: the receive that follows says what is wrong.
