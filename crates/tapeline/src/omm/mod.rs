@@ -42,6 +42,8 @@ mod shown;
 mod transport;
 mod values;
 
+pub(crate) use self::transport::resolve;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};

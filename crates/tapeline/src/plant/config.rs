@@ -5,6 +5,7 @@
 pub(crate) mod hub;
 mod memory;
 pub(crate) mod recovery;
+pub(crate) mod sources;
 mod symbols;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -58,6 +59,10 @@ pub(crate) struct Config {
     pub(crate) feeds: Vec<Feed>,
     /// Over which of them the best bid and offer is published.
     pub(crate) nbbo: Option<ConsolidationSettings>,
+    /// The number of the service that its feeds are.
+    pub(crate) service_id: u16,
+    /// The OMM providers that it has items of.
+    pub(crate) sources: Option<sources::SourcesConfig>,
     /// Who serves clients on the network.
     pub(crate) hub: Option<hub::HubConfig>,
 }
@@ -148,6 +153,11 @@ struct RawConfig {
     feed: Vec<RawFeed>,
     nbbo: Option<symbols::RawNbbo>,
     hub: Option<hub::RawHub>,
+    #[serde(default)]
+    service: Vec<sources::RawService>,
+    #[serde(default)]
+    provider: Vec<sources::RawProvider>,
+    publishers: Option<sources::RawPublishers>,
 }
 
 #[derive(Deserialize)]
@@ -315,12 +325,17 @@ impl Source<'_> {
         if let Some(cpu) = &plant.cpu {
             self.core(cpu)?;
         }
-        if raw.feed.is_empty() || raw.feed.len() > MAX_FEEDS {
+        let of_sources = sources::RawSources {
+            services: raw.service,
+            providers: raw.provider,
+            publishers: raw.publishers,
+        };
+        if raw.feed.is_empty() && of_sources.are_none() || raw.feed.len() > MAX_FEEDS {
             let what = format!("{} feeds; 1 to {MAX_FEEDS} are expected", raw.feed.len());
             return Err(self.wrong(
                 self.text.len()..self.text.len(),
                 what,
-                "a feed is a table [[feed]] with its [[feed.line]]s",
+                "a feed is a table [[feed]] with its [[feed.line]]s; a [[service]] does without",
             ));
         }
         let several = raw.feed.len() > 1 && !plant.shared_items;
@@ -353,9 +368,29 @@ impl Source<'_> {
             None => None,
         };
         let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
-        let hub = raw.hub.map(|hub| self.hub(hub, &name, max_items)).transpose()?;
+        let mut hub = raw.hub.map(|hub| self.hub(hub, &name, max_items)).transpose()?;
+        let of_feeds =
+            hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
+        let beside = sources::Beside {
+            feeds: Some(of_feeds).filter(|_| !feeds.is_empty()),
+            // One more number is that of the best bid and offer.
+            channel: feeds.len() as u16 + 1,
+            max_items,
+            dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
+        };
+        let sources = self.sources(&of_sources, &beside)?;
+        if let Some(hub) = &mut hub {
+            if feeds.is_empty() {
+                hub.settings.service.clear();
+            }
+            hub.settings.services =
+                sources.as_ref().map(|sources| sources.for_clients.clone()).unwrap_or_default();
+        }
+        let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         Ok(Config {
             nbbo,
+            service_id,
+            sources,
             hub,
             name,
             ring,

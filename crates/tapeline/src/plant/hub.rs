@@ -3,7 +3,7 @@
 mod doors;
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,16 +11,20 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tapeline_hub::{Hub, Note, SessionCounters};
 use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Poll, Seat, Start, Subscriber, Wait};
 use tapeline_wire::rssl::Reactor;
 
 use self::doors::Doors;
 use super::config::hub::HubConfig;
+use super::sources::Demanding;
 use crate::failure::Hinted;
 
 /// Ticks that are taken before the sockets are looked at again: some microseconds' worth.
 const BATCH: usize = 64;
+/// Answers of sources that are taken before ticks are looked at again.
+const ANSWERS: usize = 256;
 /// How long to sleep at most while the ring is quiet: so long a client may wait for its answer then. The ring's own ticks
 /// end the sleep.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
@@ -78,8 +82,8 @@ pub(crate) struct HubReport {
 
 impl RunningHub {
     /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
-    /// one inherits where it may run.
-    pub(super) fn start(config: HubConfig) -> anyhow::Result<Self> {
+    /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any.
+    pub(super) fn start(config: HubConfig, sources: Option<Demanding>) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
         reactor.limit_held(config.incoming_bytes);
         let bound = config.memory_bound();
@@ -101,7 +105,7 @@ impl RunningHub {
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
-                let mut program = Program::new(config, reactor, subscriber);
+                let mut program = Program::new(config, reactor, subscriber, sources);
                 let ended = program.run();
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -142,17 +146,21 @@ struct Program {
     doors: Doors,
     subscriber: Subscriber,
     clock: Clock,
+    sources: Option<Demanding>,
+    /// A demand for which there was no room.
+    held: Option<Demand>,
     spin: bool,
     housekept: Nanos,
 }
 
 impl Program {
-    fn new(config: HubConfig, reactor: Reactor, subscriber: Subscriber) -> Self {
+    fn new(config: HubConfig, reactor: Reactor, subscriber: Subscriber, sources: Option<Demanding>) -> Self {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
-        Self { hub, doors, subscriber, housekept: clock.now(), clock, spin: config.spin }
+        let held = None;
+        Self { hub, doors, subscriber, sources, held, housekept: clock.now(), clock, spin: config.spin }
     }
 
     /// Serves until the ring ends.
@@ -160,8 +168,9 @@ impl Program {
         loop {
             let now = self.clock.now();
             let (taken, is_over) = self.take_ticks(now)?;
-            let is_busy = self.doors.serve(&mut self.hub, now)?;
+            let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
             self.hub.turn(now, &mut self.doors);
+            self.ask_sources();
             self.doors.close_those_over(&mut self.hub);
             self.say();
             if is_over {
@@ -182,6 +191,38 @@ impl Program {
                 let sleep = if self.hub.sessions() == 0 { LONG_SLEEP } else { SHORT_SLEEP };
                 self.subscriber.wait(Wait::Park, sleep);
             }
+        }
+    }
+
+    /// Takes what the sources have answered: whether there was anything.
+    fn hear_sources(&mut self, now: Nanos) -> bool {
+        let Some(sources) = &self.sources else { return false };
+        let mut is_busy = false;
+        for answer in sources.answers.try_iter().take(ANSWERS) {
+            is_busy = true;
+            self.hub.answer(now, answer, &mut self.doors);
+        }
+        is_busy
+    }
+
+    /// Passes on what is wanted of the sources, as much as there is room for.
+    fn ask_sources(&mut self) {
+        let Some(sources) = &self.sources else { return };
+        let mut has_asked = false;
+        while let Some(demand) = self.held.take().or_else(|| self.hub.next_demand()) {
+            match sources.demands.try_send(demand) {
+                Ok(()) => has_asked = true,
+                Err(TrySendError::Full(demand)) => {
+                    self.held = Some(demand);
+                    break;
+                }
+                // The plant is ending.
+                Err(TrySendError::Disconnected(_)) => break,
+            }
+        }
+        if has_asked {
+            // Without it the plant looks a few milliseconds later.
+            let _ = sources.waker.wake();
         }
     }
 

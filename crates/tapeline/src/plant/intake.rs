@@ -175,6 +175,11 @@ impl Source {
         }
     }
 
+    /// Whether a thread of their own reads them.
+    pub(super) const fn is_thread(&self) -> bool {
+        matches!(self, Self::Thread(_))
+    }
+
     /// Ends the receiving thread, if there is one, and gives the sockets and what its pool has counted.
     pub(super) fn end(&mut self) -> (&mut [Receiver], Option<Counters>) {
         let none = Self::Ended { receivers: Vec::new(), counters: None };

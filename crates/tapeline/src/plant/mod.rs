@@ -9,6 +9,7 @@ mod recorded;
 mod recovery;
 pub(crate) mod report;
 mod run;
+mod sources;
 mod tally;
 mod watch;
 

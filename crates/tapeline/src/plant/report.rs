@@ -13,6 +13,7 @@ use tapeline_wire::udp::Receiver;
 use super::config::Config;
 use super::hub::{HubReport, RunningHub};
 use super::recovery::Recovery;
+use super::sources::SourcesReport;
 use crate::output;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
@@ -28,15 +29,19 @@ pub(crate) struct Ready {
     /// The most memory that the hub takes, bytes, by its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hub_memory_bytes: Option<usize>,
+    /// Where non-interactive providers connect, where they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) publishers: Option<SocketAddr>,
 }
 
 impl Ready {
-    pub(super) fn of(config: &Config, hub: Option<&RunningHub>) -> Self {
+    pub(super) fn of(config: &Config, hub: Option<&RunningHub>, publishers: Option<SocketAddr>) -> Self {
         Self {
             ready: config.ring.to_string(),
             pid: std::process::id(),
             hub: hub.map(|hub| hub.address),
             hub_memory_bytes: hub.map(|hub| hub.memory_bytes),
+            publishers,
         }
     }
 }
@@ -67,6 +72,9 @@ pub(crate) struct PlantReport {
     /// The best bid and offer over feeds, where it is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nbbo: Option<NbboReport>,
+    /// What came of its sources that speak OMM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sources: Option<SourcesReport>,
     /// What its clients got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<HubReport>,
@@ -237,6 +245,7 @@ impl PlantReport {
             truncated_datagrams,
             refused: refused.map(ToString::to_string),
             hub: None,
+            sources: None,
             nbbo: sequencer.consolidation().map(|consolidation| {
                 let counters = consolidation.counters();
                 NbboReport {

@@ -1,5 +1,6 @@
 //! `tapeline plant --config FILE`: sockets in, ring out, one thread, or one more for each feed that receives.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
-use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any};
+use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
 use super::hub::RunningHub;
@@ -18,6 +19,7 @@ use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
 use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
+use super::sources::RunningSources;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::stop::Stop;
@@ -41,6 +43,8 @@ pub(crate) struct RunArgs {
 const WAKE_EVERY: usize = 8;
 /// How long the plant sleeps while an answer is waited for: as long as one takes on the same host.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
+/// How long the plant sleeps at most while it waits for receiving threads, which cannot wake it together with its sources.
+const BETWEEN_THREADS: Duration = Duration::from_micros(500);
 /// Bytes that are kept for each message that may wait for recovery; ITCH's have 30 on average.
 const WAITING_BYTES: usize = 48;
 /// For how long a plant that is told to stop goes on with what has already arrived.
@@ -66,6 +70,7 @@ impl Inlet {
 /// A plant at work.
 struct Running {
     inlets: Vec<Inlet>,
+    sources: Option<RunningSources>,
     clock: Clock,
     sequencer: Sequencer<RingPublish>,
     stop: Stop,
@@ -80,14 +85,15 @@ impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut config = config::read(&self.config)?;
+        let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
         // Before this thread is pinned: see `RunningHub::start`.
-        let hub = config.hub.take().map(RunningHub::start).transpose()?;
+        let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding)).transpose()?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
             pin()?;
         }
-        let mut plant = Running::open(&config, &stop)?;
+        let mut plant = Running::open(&config, sources, &stop)?;
         pin()?;
         // Before the first tick, so that its images are whole.
         let hub = match hub {
@@ -99,9 +105,10 @@ impl RunArgs {
                 Some(hub)
             }
         };
+        let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config, hub.as_ref()))?,
-            Format::Table => eprintln_ready(&config, hub.as_ref()),
+            Format::Json => crate::output::print_json_line(&Ready::of(&config, hub.as_ref(), publishers))?,
+            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers),
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
@@ -130,7 +137,7 @@ impl RunArgs {
 }
 
 impl Running {
-    fn open(config: &Config, stop: &Stop) -> anyhow::Result<Self> {
+    fn open(config: &Config, sources: Option<RunningSources>, stop: &Stop) -> anyhow::Result<Self> {
         let options = tapeline_ring::Options {
             capacity: config.ring_bytes,
             keep: config.keep_ring,
@@ -153,9 +160,10 @@ impl Running {
         let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone()));
         let mut running = Self {
             inlets,
+            sources,
             housekept: clock.now(),
             clock,
-            sequencer: Sequencer::new(1, Items::new(config.max_items), publish),
+            sequencer: Sequencer::new(config.service_id, Items::new(config.max_items), publish),
             stop: stop.clone(),
             truncated: 0,
             evicted: 0,
@@ -171,6 +179,9 @@ impl Running {
     /// Takes datagrams and publishes ticks until it is told to stop, or every session is over.
     fn run(&mut self, config: &Config, until_end_of_session: bool) -> Result<(), Refused> {
         let mut stopping: Option<Nanos> = None;
+        if let Some(sources) = &mut self.sources {
+            sources.begin(&self.clock, &mut self.sequencer)?;
+        }
         loop {
             let mut taken = 0;
             for inlet in &mut self.inlets {
@@ -202,6 +213,10 @@ impl Running {
                     self.sequencer.publisher().ring().flush();
                 }
             }
+            if let Some(sources) = &mut self.sources {
+                let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
+                taken += usize::from(has_come);
+            }
             let now = self.clock.now();
             if self.stop.requested() {
                 // What has arrived is still published, but a feed that never pauses is not followed for ever.
@@ -214,7 +229,8 @@ impl Running {
                 }
             }
             if taken == 0 {
-                if until_end_of_session && self.inlets.iter().all(|inlet| inlet.is_over(now)) {
+                let are_over = !self.inlets.is_empty() && self.inlets.iter().all(|inlet| inlet.is_over(now));
+                if until_end_of_session && are_over {
                     return Ok(());
                 }
                 if !config.spin {
@@ -237,6 +253,13 @@ impl Running {
         let longest = files.map(|file| file.until_due(&self.clock)).fold(LONGEST_SLEEP, Duration::min);
         let recovers = |inlet: &Inlet| inlet.recovery.as_ref().is_some_and(Recovery::is_busy);
         let longest = if self.inlets.iter().any(recovers) { longest.min(WHILE_RECOVERING) } else { longest };
+        if let Some(sources) = &self.sources {
+            let longest = longest.min(sources.until_due(self.clock.now()));
+            let all: Vec<&Receiver> = self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
+            let is_threaded = self.inlets.iter().any(|inlet| inlet.source.is_thread());
+            wait_any_or(&all, sources, if is_threaded { longest.min(BETWEEN_THREADS) } else { longest });
+            return;
+        }
         match self.inlets.as_slice() {
             // All that have lines have a thread, or none has.
             all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {
@@ -286,6 +309,7 @@ impl Running {
                 (&inlet.channel, receivers, pool, inlet.recovery.as_ref())
             }),
         );
+        report.sources = self.sources.as_ref().map(RunningSources::report);
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
             feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
         }
@@ -390,7 +414,7 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
     })
 }
 
-fn eprintln_ready(config: &Config, hub: Option<&RunningHub>) {
+fn eprintln_ready(config: &Config, hub: Option<&RunningHub>, publishers: Option<SocketAddr>) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     anstream::eprintln!(
@@ -405,5 +429,8 @@ fn eprintln_ready(config: &Config, hub: Option<&RunningHub>) {
             "clients connect to {}; by its limits the hub takes {most} MiB at most",
             hub.address
         );
+    }
+    if let Some(address) = publishers {
+        anstream::eprintln!("non-interactive providers connect to {address}");
     }
 }

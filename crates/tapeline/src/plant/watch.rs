@@ -10,7 +10,8 @@ use clap::Args;
 use serde_json::{Map, Value as Json};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
-use tapeline_omm::rwf::{self, DataType, Header, MessageView, NamedValue, Value};
+use tapeline_omm::domain::directory;
+use tapeline_omm::rwf::{self, DataType, Domain, Header, MessageView, NamedValue, Value};
 use tapeline_omm::{Dictionary, FieldList};
 use tapeline_plant::State;
 use tapeline_plant::tick::{Flags, Kind, Tick};
@@ -179,6 +180,21 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
         line.insert("text".into(), text.into());
     }
     let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
+    if message.domain() == Domain::SOURCE {
+        add_service(&mut line, &message)?;
+        return Ok(line.into());
+    }
+    if let Ok(Header::Status(rwf::StatusHeader { state: Some(state), .. })) = message.header() {
+        line.insert("stream".into(), state.stream.to_string().into());
+        line.insert("data".into(), state.data.to_string().into());
+    }
+    if !is_plain(&message) {
+        // A provider's own: what it means only its service knows.
+        line.insert("domain".into(), message.domain().to_string().into());
+        line.insert("container".into(), message.container().to_string().into());
+        line.insert("bytes".into(), message.payload().len().into());
+        return Ok(line.into());
+    }
     if message.container() == DataType::MAP {
         line.insert("domain".into(), message.domain().to_string().into());
         if header.kind == Kind::Refresh {
@@ -193,6 +209,35 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
         line.insert("fields".into(), fields.into());
     }
     Ok(line.into())
+}
+
+/// Whether fields and orders can be shown: those of feeds always can, and of providers those that can be read.
+fn is_plain(message: &MessageView<'_>) -> bool {
+    let is_list = |list: &[u8]| list.is_empty() || fields_json(list).is_ok();
+    match message.container() {
+        DataType::FIELD_LIST | DataType::NO_DATA => is_list(message.payload()),
+        DataType::MAP => rwf::Map::parse(message.payload()).is_ok_and(|map| {
+            map.head().summary.is_none_or(is_list)
+                && map.iter().all(|entry| entry.is_ok_and(|entry| is_list(entry.data)))
+        }),
+        _ => false,
+    }
+}
+
+/// What is said of a service.
+fn add_service(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
+    let services = directory::services(message.payload()).context("a tick's directory cannot be read")?;
+    for service in services {
+        let service = service.context("a tick's directory cannot be read")?;
+        line.insert("service".into(), service.id.into());
+        if let Some(name) = service.name() {
+            line.insert("name".into(), name.into());
+        }
+        if let Some(up) = service.state().and_then(|state| state.service_state) {
+            line.insert("up".into(), (up != 0).into());
+        }
+    }
+    Ok(())
 }
 
 /// The summary and the entries of a map: orders, each with its action and its number.
@@ -259,7 +304,7 @@ pub(crate) fn status_text(tick: &Tick<'_>) -> anyhow::Result<Option<String>> {
 
 fn for_each_field(tick: &Tick<'_>, mut on_field: impl FnMut(&NamedValue<'_, '_>)) -> anyhow::Result<()> {
     let message = MessageView::parse(tick.body).context("a tick's RWF message cannot be read")?;
-    if message.container() != DataType::FIELD_LIST {
+    if message.container() != DataType::FIELD_LIST || !is_plain(&message) {
         return Ok(());
     }
     let list = FieldList::parse(message.payload()).context("a tick's fields cannot be read")?;

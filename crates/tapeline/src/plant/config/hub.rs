@@ -71,17 +71,7 @@ pub(super) struct RawHub {
 impl Source<'_> {
     /// Checks the hub of a plant of this name, with so many items.
     pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
-        let bind = match &raw.bind {
-            None => IpAddr::from(Ipv4Addr::LOCALHOST),
-            Some(bind) => bind.get_ref().parse().map_err(|_| {
-                let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
-                self.wrong(
-                    bind.span(),
-                    what,
-                    "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" of both families",
-                )
-            })?,
-        };
+        let bind = self.bind(raw.bind.as_ref())?;
         let service = raw.service.as_ref().map_or(plant, |service| service.get_ref());
         if service.is_empty() || service.len() > 255 {
             let span = raw.service.as_ref().map_or(0..0, Spanned::span);
@@ -135,7 +125,7 @@ impl Source<'_> {
             transport: Arc::new(rssl::Settings {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
                 connection_ping_timeout: self.ping_timeout(&raw)?,
-                tls: self.certificate(&raw)?,
+                tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
                 ..rssl::Settings::default()
             }),
             max_connections,
@@ -218,8 +208,24 @@ impl Source<'_> {
         DictionaryArgs::of(files.0, files.1).load()
     }
 
-    fn certificate(&self, raw: &RawHub) -> anyhow::Result<Option<Tls>> {
-        let (cert, key) = match (&raw.cert, &raw.key) {
+    /// The address of this machine to listen at.
+    pub(super) fn bind(&self, bind: Option<&Spanned<String>>) -> anyhow::Result<IpAddr> {
+        let Some(bind) = bind else { return Ok(Ipv4Addr::LOCALHOST.into()) };
+        bind.get_ref().parse().map_err(|_| {
+            let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
+            let hint =
+                "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface, \"::\" of both families";
+            self.wrong(bind.span(), what, hint)
+        })
+    }
+
+    /// A server's certificate and its key, if it has them.
+    pub(super) fn certificate(
+        &self,
+        cert: Option<&Spanned<PathBuf>>,
+        key: Option<&Spanned<PathBuf>>,
+    ) -> anyhow::Result<Option<Tls>> {
+        let (cert, key) = match (cert, key) {
             (None, None) => return Ok(None),
             (Some(cert), Some(key)) => (cert, key),
             (Some(one), None) | (None, Some(one)) => {
@@ -227,15 +233,17 @@ impl Source<'_> {
                 return Err(self.wrong(one.span(), "a certificate or a key without the other", hint));
             }
         };
-        let read = |file: &Spanned<PathBuf>| {
-            let path = self.beside(file.get_ref());
-            std::fs::read(&path).map_err(|cause| {
-                let what = format!("cannot read {}: {cause}", path.display());
-                self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
-            })
-        };
-        let tls = Tls::server(&read(cert)?, &read(key)?);
+        let tls = Tls::server(&self.file(cert)?, &self.file(key)?);
         tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
+    }
+
+    /// What is in a file that is named in the configuration.
+    pub(super) fn file(&self, file: &Spanned<PathBuf>) -> anyhow::Result<Vec<u8>> {
+        let path = self.beside(file.get_ref());
+        std::fs::read(&path).map_err(|cause| {
+            let what = format!("cannot read {}: {cause}", path.display());
+            self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
+        })
     }
 
     /// A file that is named in the configuration: beside it, unless the whole path is given.
@@ -245,7 +253,7 @@ impl Source<'_> {
 }
 
 /// As many sockets as a process is usually given at most.
-const MAX_CONNECTIONS: usize = 1 << 20;
+pub(super) const MAX_CONNECTIONS: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

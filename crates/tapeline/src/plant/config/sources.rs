@@ -1,0 +1,472 @@
+//! `[[service]]`, `[[provider]]`, `[publishers]`: the plant's sources that speak OMM.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use tapeline_omm::Dictionary;
+use tapeline_omm::role::{acceptor, consumer};
+use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
+use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls};
+use toml::Spanned;
+
+use super::Source;
+use crate::arguments;
+use crate::omm::resolve;
+
+/// A plant's sources.
+#[derive(Debug)]
+pub(crate) struct SourcesConfig {
+    pub(crate) settings: Settings,
+    /// Where non-interactive providers connect, if anywhere.
+    pub(crate) door: Option<Door>,
+    /// Where the interactive ones are, in the order of [`Settings::providers`].
+    pub(crate) hosts: Vec<Vec<Host>>,
+    /// The services as their clients have them.
+    pub(crate) for_clients: Vec<tapeline_hub::Service>,
+}
+
+/// Where non-interactive providers connect.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) transport: Arc<rssl::Settings>,
+    pub(crate) max_connections: usize,
+}
+
+/// A host of an interactive provider.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    /// As the configuration has it.
+    pub(crate) server: String,
+    /// Looked up when the plant began: the plant's thread does not wait for names.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) transport: Arc<rssl::Settings>,
+}
+
+/// Where EMA's NI providers look for a hub.
+const USUAL_PORT: u16 = 14_003;
+/// The most services, and the most providers: each is looked at in turn.
+const MOST: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawService {
+    name: Spanned<String>,
+    id: Spanned<u16>,
+    providers: Option<Spanned<Vec<Spanned<String>>>>,
+    sources: Option<Spanned<String>>,
+    publishers: Option<Spanned<Vec<String>>>,
+    posts: Option<Spanned<String>>,
+    cache: Option<bool>,
+    request_timeout: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawProvider {
+    name: Spanned<String>,
+    servers: Spanned<Vec<Spanned<String>>>,
+    tls: Option<bool>,
+    ca: Option<Spanned<PathBuf>>,
+    websocket: Option<Spanned<String>>,
+    user: Option<Spanned<String>>,
+    password_file: Option<Spanned<PathBuf>>,
+    application_id: Option<u16>,
+    position: Option<String>,
+    request_timeout: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPublishers {
+    bind: Option<Spanned<String>>,
+    port: Option<u16>,
+    cert: Option<Spanned<PathBuf>>,
+    key: Option<Spanned<PathBuf>>,
+    users: Option<Vec<String>>,
+    max_connections: Option<Spanned<usize>>,
+}
+
+/// All that a file says of sources.
+pub(super) struct RawSources {
+    pub(super) services: Vec<RawService>,
+    pub(super) providers: Vec<RawProvider>,
+    pub(super) publishers: Option<RawPublishers>,
+}
+
+impl RawSources {
+    /// Whether it says nothing of sources.
+    pub(super) const fn are_none(&self) -> bool {
+        self.services.is_empty() && self.providers.is_empty() && self.publishers.is_none()
+    }
+}
+
+/// What of the rest of the plant matters here.
+pub(super) struct Beside<'a> {
+    /// The number and the name of the feeds' service, where there are feeds.
+    pub(super) feeds: Option<(u16, &'a str)>,
+    /// The first number that no channel has.
+    pub(super) channel: u16,
+    pub(super) max_items: usize,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Source<'_> {
+    /// Checks the sources of a plant; `None` where it has none.
+    pub(super) fn sources(
+        &self,
+        raw: &RawSources,
+        beside: &Beside<'_>,
+    ) -> anyhow::Result<Option<SourcesConfig>> {
+        let end = || self.text.len()..self.text.len();
+        if raw.services.is_empty() {
+            let hint = "a service is a table [[service]] with its name and its id";
+            if let Some(provider) = raw.providers.first() {
+                let what = format!("provider {} is of no service", provider.name.get_ref());
+                return Err(self.wrong(provider.name.span(), what, hint));
+            }
+            if raw.publishers.is_some() {
+                return Err(self.wrong(end(), "[publishers] is given, and no service", hint));
+            }
+            return Ok(None);
+        }
+        if raw.services.len() > MOST || raw.providers.len() > MOST {
+            let what = format!(
+                "{} services and {} providers; at most {MOST} of each are expected",
+                raw.services.len(),
+                raw.providers.len()
+            );
+            return Err(self.wrong(end(), what, "give some of them to a second plant"));
+        }
+        let mut providers = Vec::new();
+        let mut hosts = Vec::new();
+        for provider in &raw.providers {
+            if let Some(twice) = raw.providers.iter().filter(|other| other.name == provider.name).nth(1) {
+                let what = format!("provider \"{}\" is there twice", provider.name.get_ref());
+                return Err(self.wrong(twice.name.span(), what, "services name providers by their names"));
+            }
+            providers.push(self.provider(provider, beside.max_items)?);
+            hosts.push(self.hosts(provider)?);
+        }
+        let mut services: Vec<ServiceSettings> = Vec::new();
+        for (service, channel) in raw.services.iter().zip(beside.channel..) {
+            let checked = self.service(service, raw, channel)?;
+            let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
+            let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
+            if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
+                let what = format!("id {} or name \"{}\" is another service's", checked.id, checked.name);
+                let hint = "each service has a name and an id of its own; that of the feeds is [hub]'s, 1 if left out";
+                return Err(self.wrong(service.id.span(), what, hint));
+            }
+            services.push(checked);
+        }
+        for provider in &raw.providers {
+            let is_used = |service: &RawService| {
+                let of = service.providers.as_ref().map(|of| of.get_ref().as_slice()).unwrap_or_default();
+                of.iter().any(|name| name.get_ref() == provider.name.get_ref())
+            };
+            if !raw.services.iter().any(is_used) {
+                let what = format!("provider \"{}\" is of no service", provider.name.get_ref());
+                return Err(self.wrong(
+                    provider.name.span(),
+                    what,
+                    "providers = [...] of a [[service]] names it",
+                ));
+            }
+        }
+        let is_published = raw.services.iter().find(|service| service.providers.is_none());
+        let door = match (&raw.publishers, is_published) {
+            (Some(publishers), Some(_)) => Some(self.door(publishers)?),
+            (None, None) => None,
+            (Some(_), None) => {
+                let what = "[publishers] is given, and all services are of interactive providers";
+                return Err(self.wrong(end(), what, "a service without providers = [...] is published"));
+            }
+            (None, Some(service)) => {
+                let what = format!(
+                    "service \"{}\" has no providers, and nobody can connect to publish it",
+                    service.name.get_ref()
+                );
+                let hint = "providers = [\"name\"] for interactive ones; the table [publishers] for those that connect";
+                return Err(self.wrong(service.name.span(), what, hint));
+            }
+        };
+        let usual = Settings::default();
+        let pairs = raw.services.iter().zip(&services);
+        let for_clients =
+            pairs.map(|(raw, service)| self.for_clients(raw, service)).collect::<anyhow::Result<_>>()?;
+        Ok(Some(SourcesConfig {
+            for_clients,
+            settings: Settings {
+                services,
+                providers,
+                publishers: acceptor::Settings {
+                    most_items: u32::try_from(beside.max_items).unwrap_or(u32::MAX),
+                    ..acceptor::Settings::default()
+                },
+                users: raw.publishers.as_ref().and_then(|publishers| publishers.users.clone()),
+                dictionary: beside.dictionary.clone().unwrap_or(usual.dictionary.clone()),
+                max_items: beside.max_items,
+                ..usual
+            },
+            door,
+            hosts,
+        }))
+    }
+
+    fn service(&self, raw: &RawService, all: &RawSources, channel: u16) -> anyhow::Result<ServiceSettings> {
+        self.service_name(&raw.name)?;
+        let posts = self.one_of(
+            "posts",
+            raw.posts.as_ref(),
+            &[("refuse", Posts::Refuse), ("forward", Posts::Forward), ("reflect", Posts::Reflect)],
+            "\"forward\" passes posts to the source, \"reflect\" publishes what is in them",
+        )?;
+        let policy = self.one_of(
+            "sources",
+            raw.sources.as_ref(),
+            &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
+            "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" has them open with all",
+        )?;
+        let sources = match (&raw.providers, &raw.publishers) {
+            (Some(_), Some(publishers)) => {
+                let what = "publishers is given, and the service is of interactive providers";
+                return Err(self.wrong(publishers.span(), what, "a service has the one or the other"));
+            }
+            (None, publishers) => {
+                if let Some(sources) = &raw.sources {
+                    let what = "sources is given, and no providers";
+                    let hint = "of those that publish, the first serves and the others stand by";
+                    return Err(self.wrong(sources.span(), what, hint));
+                }
+                Sourcing::Publishers { users: publishers.as_ref().map(|users| users.get_ref().clone()) }
+            }
+            (Some(names), None) => {
+                let mut of: Vec<usize> = Vec::new();
+                for name in names.get_ref() {
+                    let known = |provider: &RawProvider| provider.name.get_ref() == name.get_ref();
+                    let Some(number) = all.providers.iter().position(known) else {
+                        let what = format!("there is no provider \"{}\"", name.get_ref());
+                        let hint = "a provider is a table [[provider]] with its name and its servers";
+                        return Err(self.wrong(name.span(), what, hint));
+                    };
+                    if of.contains(&number) {
+                        let what = format!("provider \"{}\" is named twice", name.get_ref());
+                        return Err(self.wrong(name.span(), what, "each provider is a source once"));
+                    }
+                    of.push(number);
+                }
+                if of.is_empty() {
+                    let hint = "leave providers out for a service that is published";
+                    return Err(self.wrong(names.span(), "providers is empty", hint));
+                }
+                Sourcing::Providers { of, policy }
+            }
+        };
+        let (id, name) = (*raw.id.get_ref(), raw.name.get_ref().clone());
+        Ok(ServiceSettings { id, name, channel, sources, posts })
+    }
+
+    /// The service as clients have it.
+    fn for_clients(
+        &self,
+        raw: &RawService,
+        service: &ServiceSettings,
+    ) -> anyhow::Result<tapeline_hub::Service> {
+        let usual = tapeline_hub::Service::new(&service.name, service.id);
+        let hint = "request_timeout = \"15s\" is the default";
+        Ok(tapeline_hub::Service {
+            on_demand: matches!(service.sources, Sourcing::Providers { .. }),
+            is_cached: raw.cache.unwrap_or(true),
+            posts: match service.posts {
+                Posts::Refuse => tapeline_hub::Posts::Refuse,
+                Posts::Forward => tapeline_hub::Posts::Forward,
+                Posts::Reflect => tapeline_hub::Posts::Reflect,
+            },
+            request_timeout_ms: match &raw.request_timeout {
+                None => usual.request_timeout_ms,
+                Some(time) => arguments::some_duration(time.get_ref())
+                    .map_err(|error| self.wrong(time.span(), error, hint))
+                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))?,
+            },
+            ..usual
+        })
+    }
+
+    fn provider(&self, raw: &RawProvider, max_items: usize) -> anyhow::Result<ProviderSettings> {
+        let usual = consumer::Settings::default();
+        let request_timeout = match &raw.request_timeout {
+            None => usual.request_timeout,
+            Some(time) => arguments::some_duration(time.get_ref()).map_err(|error| {
+                self.wrong(time.span(), error, "request_timeout = \"15s\" is the default")
+            })?,
+        };
+        let user = raw.user.as_ref().map_or("tapeline", |user| user.get_ref());
+        if user.is_empty() || user.len() > 255 {
+            let span = raw.user.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("user has {} bytes; 1 to 255 are expected", user.len());
+            return Err(self.wrong(span, what, "user = \"tapeline\" is the default"));
+        }
+        let password = match &raw.password_file {
+            None => None,
+            Some(file) => {
+                let text = String::from_utf8(self.file(file)?);
+                let text = text.map_err(|_| {
+                    self.wrong(
+                        file.span(),
+                        "the password is not text",
+                        "the file's first line is the password",
+                    )
+                })?;
+                Some(text.lines().next().unwrap_or_default().to_owned())
+            }
+        };
+        Ok(ProviderSettings {
+            name: raw.name.get_ref().clone(),
+            consumer: consumer::Settings {
+                request_timeout,
+                // One that is to take over is looked for as soon as that is of use.
+                reconnect: consumer::Backoff { most: Duration::from_secs(5), ..usual.reconnect },
+                most_items: max_items.saturating_add(Settings::default().max_private),
+                ..usual
+            },
+            user: user.to_owned(),
+            password,
+            application_id: raw.application_id.unwrap_or(256).to_string(),
+            position: raw.position.clone().unwrap_or_else(|| "127.0.0.1/net".to_owned()),
+        })
+    }
+
+    fn hosts(&self, raw: &RawProvider) -> anyhow::Result<Vec<Host>> {
+        let websocket = raw.websocket.is_some();
+        let protocol = self.one_of(
+            "websocket",
+            raw.websocket.as_ref(),
+            &[("rwf", SubProtocol::Rwf), ("json", SubProtocol::TrJson2)],
+            "leave websocket out for RSSL over TCP",
+        )?;
+        let mut transport = rssl::Settings::default();
+        if websocket {
+            transport.connection_type = ConnectionType::WebSocket;
+            transport.ws_protocols = vec![protocol];
+        }
+        transport.tls = match (raw.tls.unwrap_or(false), &raw.ca) {
+            (false, None) => None,
+            (false, Some(ca)) => {
+                return Err(self.wrong(ca.span(), "ca is given without tls", "tls = true goes with it"));
+            }
+            (true, Some(ca)) => Some(
+                Tls::client(&self.file(ca)?)
+                    .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))?,
+            ),
+            (true, None) => Some(Tls::client_of_system()?),
+        };
+        if raw.servers.get_ref().is_empty() {
+            return Err(self.wrong(raw.servers.span(), "servers is empty", "servers = [\"host:14002\"]"));
+        }
+        raw.servers
+            .get_ref()
+            .iter()
+            .map(|server| {
+                let name = server.get_ref();
+                let addresses = resolve(name).map_err(|error| {
+                    self.wrong(server.span(), error, "HOST:PORT, such as \"localhost:14002\"")
+                })?;
+                let transport = Arc::new(rssl::Settings { host: name.clone(), ..transport.clone() });
+                Ok(Host { server: name.clone(), addresses, transport })
+            })
+            .collect()
+    }
+
+    fn door(&self, raw: &RawPublishers) -> anyhow::Result<Door> {
+        let max_connections = raw.max_connections.as_ref().map_or(100, |count| *count.get_ref());
+        if !(1..=super::hub::MAX_CONNECTIONS).contains(&max_connections) {
+            let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
+            let what = format!("max_connections is {max_connections}; 1 to 1048576 are expected");
+            return Err(self.wrong(span, what, "max_connections = 100 is the default"));
+        }
+        Ok(Door {
+            address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
+            transport: Arc::new(rssl::Settings {
+                tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
+                ..rssl::Settings::default()
+            }),
+            max_connections,
+        })
+    }
+
+    fn service_name(&self, name: &Spanned<String>) -> anyhow::Result<()> {
+        let len = name.get_ref().len();
+        if (1..=255).contains(&len) {
+            return Ok(());
+        }
+        let what = format!("the service's name has {len} bytes; 1 to 255 are expected");
+        Err(self.wrong(name.span(), what, "the name by which its source and its clients know it"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Hinted;
+    use crate::plant::config::{Config, parse};
+
+    fn checked(text: &str) -> Result<Config, String> {
+        parse("plant.toml", &format!("[plant]\nring = \"r\"\n{text}")).map_err(|error| {
+            let hint = error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map_or("", Hinted::hint);
+            format!("{error} ({hint})")
+        })
+    }
+
+    const PROVIDER: &str = "[[provider]]\nname = \"a\"\nservers = [\"127.0.0.1:14002\"]\n";
+
+    #[test]
+    fn a_plant_may_have_services_and_no_feeds() {
+        let text = format!(
+            "[publishers]\n[[service]]\nname = \"X\"\nid = 3\n[[service]]\nname = \"Y\"\nid = 4\n\
+             providers = [\"a\"]\nsources = \"warm\"\nposts = \"forward\"\ncache = false\n{PROVIDER}"
+        );
+        let sources = checked(&text).unwrap().sources.unwrap();
+        assert_eq!(sources.door.unwrap().address.to_string(), "127.0.0.1:14003");
+        let for_clients = sources.for_clients.iter().map(|service| (service.is_cached, service.on_demand));
+        assert_eq!(for_clients.collect::<Vec<_>>(), [(true, false), (false, true)]);
+        let [x, y] = &sources.settings.services[..] else { panic!("two services") };
+        assert_eq!((x.id, &x.sources, x.posts), (3, &Sourcing::Publishers { users: None }, Posts::Refuse));
+        let policy = Policy::Warm;
+        assert_eq!(
+            (y.id, &y.sources, y.posts),
+            (4, &Sourcing::Providers { of: vec![0], policy }, Posts::Forward)
+        );
+        assert_ne!(x.channel, y.channel);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_said() {
+        let published = "[publishers]\n[[service]]\nname = \"X\"\nid = 3\n";
+        for (text, says) in [
+            ("".to_owned(), "0 feeds"),
+            (
+                "[[service]]\nname = \"X\"\nid = 3\n".to_owned(),
+                "plant.toml:4:8: service \"X\" has no providers",
+            ),
+            (format!("{published}[[service]]\nname = \"Y\"\nid = 3\n"), "is another service's"),
+            (format!("{published}providers = [\"b\"]\n"), "there is no provider \"b\""),
+            (format!("{published}sources = \"warm\"\n"), "sources is given, and no providers"),
+            (format!("{published}posts = \"take\"\n"), "\"refuse\", \"forward\" or \"reflect\" is expected"),
+            (format!("{published}{PROVIDER}"), "provider \"a\" is of no service"),
+            (PROVIDER.to_owned(), "provider a is of no service"),
+            ("[publishers]\n".to_owned(), "[publishers] is given, and no service"),
+            (format!("{published}providers = [\"a\"]\npublishers = []\n{PROVIDER}"), "the one or the other"),
+            (format!("{published}providers = [\"a\"]\n{PROVIDER}ca = \"x\"\n"), "ca is given without tls"),
+            (format!("{published}providers = [\"a\"]\n{PROVIDER}"), "all services are of interactive"),
+            (format!("{published}provider = [\"a\"]\n"), "did you mean `providers`?"),
+        ] {
+            let said = checked(&text).unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The plant's sources that speak OMM, in the plant's own thread: their connections, and what is demanded of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::Directory;
+use tapeline_omm::role::Outbox;
+use tapeline_plant::demand::{Answer, Demand};
+use tapeline_plant::sources::{LinkId, Note, Nowhere, Outlets, Sources, Wish};
+use tapeline_plant::{Refused, RingPublish, Sequencer};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
+
+use super::config::sources::{Host, SourcesConfig};
+use crate::failure::Hinted;
+use crate::omm::out::{JsonSettings, Room, Side};
+
+/// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
+const WHILE_BUSY_NS: i64 = 50_000;
+/// Demands that are taken at a time, before sources have their turn.
+const DEMANDS: usize = 1_024;
+/// Demands, and answers, that wait between two threads at most.
+const QUEUE: usize = 16_384;
+
+/// The other end of the two queues: whoever serves clients.
+#[derive(Debug)]
+pub(super) struct Demanding {
+    /// What is wanted. After a send, [wake](Waker::wake) the plant.
+    pub(super) demands: SyncSender<Demand>,
+    pub(super) answers: Receiver<Answer>,
+    pub(super) waker: Waker,
+}
+
+/// What the sources did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SourcesReport {
+    /// Images, or parts of them, that became ticks.
+    pub(crate) refreshes: u64,
+    pub(crate) updates: u64,
+    pub(crate) statuses: u64,
+    /// Messages that are longer than the ring takes.
+    pub(crate) too_long: u64,
+    /// Messages of items that have no place.
+    pub(crate) no_place: u64,
+    /// Messages of services that are not taken, and of items without an image.
+    pub(crate) passed_over: u64,
+    pub(crate) posts: u64,
+    pub(crate) posts_refused: u64,
+    /// Answers that were dropped because too many waited.
+    pub(crate) answers_dropped: u64,
+    /// Times that a service went over to another source.
+    pub(crate) taken_over: u64,
+}
+
+/// Sources at work.
+pub(super) struct RunningSources {
+    sources: Sources,
+    lines: Lines,
+    hosts: Vec<Vec<Host>>,
+    demands: Receiver<Demand>,
+    answers: SyncSender<Answer>,
+    /// An answer for which there was no room.
+    held: Option<Answer>,
+    due: Option<Nanos>,
+    looked: Nanos,
+    /// Where non-interactive providers connect.
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// All connections.
+struct Lines {
+    reactor: Reactor,
+    links: HashMap<ConnectionId, LinkId>,
+    lines: BTreeMap<LinkId, Line>,
+    dictionary: std::sync::Arc<Dictionary>,
+}
+
+struct Line {
+    connection: ConnectionId,
+    room: Room,
+    /// What JSON calls its services; `None` of connections that speak RWF.
+    services: Option<Directory>,
+    is_open: bool,
+}
+
+impl Outlets for Lines {
+    fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox)) {
+        if let Some(line) = self.lines.get_mut(&link).filter(|line| line.is_open)
+            && let Some(mut sender) = self.reactor.sender(line.connection)
+        {
+            return send(&mut line.room.on(&mut sender));
+        }
+        send(&mut Nowhere);
+    }
+}
+
+impl AsFd for RunningSources {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.lines.reactor.as_fd()
+    }
+}
+
+impl RunningSources {
+    /// Opens the port of those that publish.
+    pub(super) fn open(config: SourcesConfig) -> anyhow::Result<(Self, Demanding)> {
+        let SourcesConfig { settings, door, hosts, .. } = config;
+        let limit = hosts.len() + door.as_ref().map_or(0, |door| door.max_connections);
+        let mut reactor = Reactor::new(limit)?;
+        let mut address = None;
+        if let Some(door) = &door {
+            address = Some(reactor.listen(door.address, &door.transport).map_err(|error| {
+                let what = format!("providers cannot connect to {}", door.address);
+                let hint = "port = 0 in [publishers] takes a free one and says which";
+                anyhow::Error::new(error).context(Hinted::new(what, hint))
+            })?);
+        }
+        let (to_plant, demands) = sync_channel(QUEUE);
+        let (answers, from_plant) = sync_channel(QUEUE);
+        let waker = reactor.waker()?;
+        let dictionary = settings.dictionary.clone();
+        let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
+        let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
+        let (due, looked, held) = (Some(Nanos(0)), Nanos(0), None);
+        let running = Self { sources, lines, hosts, demands, answers, held, due, looked, address };
+        Ok((running, Demanding { demands: to_plant, answers: from_plant, waker }))
+    }
+
+    /// Says which services there are.
+    pub(super) fn begin(&mut self, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<(), Refused> {
+        self.sources.begin(to, clock)
+    }
+
+    /// Takes what has come from sources and for them, and does what is due: whether there was anything. `is_busy`: others
+    /// have work for this thread, which goes on with that soon.
+    pub(super) fn turn(
+        &mut self,
+        is_busy: bool,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<bool, Refused> {
+        let now = clock.now();
+        if is_busy && now.since(self.looked) < WHILE_BUSY_NS {
+            return Ok(false);
+        }
+        self.looked = now;
+        let mut has_come = self.take(now, clock, to)?;
+        for demand in self.demands.try_iter().take(DEMANDS) {
+            has_come = true;
+            self.sources.demand(now, demand, &mut self.lines, to, clock)?;
+        }
+        if has_come || self.due.is_some_and(|due| due <= now) {
+            self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
+            self.do_wishes(now, clock, to)?;
+            self.lines.reactor.flush();
+            to.publisher().ring().flush();
+        }
+        has_come |= self.give_answers();
+        self.say();
+        Ok(has_come)
+    }
+
+    /// How long nothing is due.
+    pub(super) fn until_due(&self, now: Nanos) -> Duration {
+        match self.due {
+            Some(due) => Duration::from_nanos(due.0.saturating_sub(now.0)),
+            None => Duration::MAX,
+        }
+    }
+
+    pub(super) fn report(&self) -> SourcesReport {
+        let counters = *self.sources.counters();
+        SourcesReport {
+            refreshes: counters.refreshes,
+            updates: counters.updates,
+            statuses: counters.statuses,
+            too_long: counters.too_long,
+            no_place: counters.no_place,
+            passed_over: counters.passed_over,
+            posts: counters.posts,
+            posts_refused: counters.posts_refused,
+            answers_dropped: counters.answers_dropped,
+            taken_over: counters.taken_over,
+        }
+    }
+
+    fn take(&mut self, now: Nanos, clock: &Clock, to: &mut Sequencer<RingPublish>) -> Result<bool, Refused> {
+        // What the machine refuses here, it refuses at the next look too, and the feeds go on.
+        if self.lines.reactor.wait(Duration::ZERO).is_err() {
+            return Ok(false);
+        }
+        let mut has_come = false;
+        while let Some((id, event, mut sender)) = self.lines.reactor.next(now) {
+            has_come = true;
+            let (links, lines, dictionary) =
+                (&mut self.lines.links, &mut self.lines.lines, &self.lines.dictionary);
+            match event {
+                Event::Connected(agreed) => {
+                    let known = links.get(&id).copied();
+                    let side = if known.is_some() { Side::Client } else { Side::Server };
+                    let link = known.unwrap_or_else(|| self.sources.open(now));
+                    let mut room = Room::new(side, agreed, dictionary, JsonSettings::default());
+                    if known.is_some() {
+                        self.sources.connected(now, link, &mut room.on(&mut sender));
+                    }
+                    let services = agreed.is_json().then(Directory::new);
+                    lines.insert(link, Line { connection: id, room, services, is_open: true });
+                    links.insert(id, link);
+                }
+                Event::Message(received) => {
+                    let Some(link) = links.get(&id).copied() else { continue };
+                    let Some(line) = lines.get_mut(&link) else { continue };
+                    let sources = &mut self.sources;
+                    line.room.take(received, &mut sender, |message, out| {
+                        sources.message(now, link, message, out, to, clock)
+                    })?;
+                    if let (Some(known), Some(directory)) = (&mut line.services, sources.directory(link))
+                        && known != directory
+                    {
+                        known.clone_from(directory);
+                        line.room.set_services(directory);
+                    }
+                    if line.room.unreadable() >= crate::omm::MOST_MALFORMED {
+                        self.close(link, "too many of its messages could not be read", now, clock, to)?;
+                    }
+                }
+                Event::Room => {
+                    if let Some(link) = links.get(&id) {
+                        self.sources.room(*link);
+                    }
+                }
+                Event::Closed(reason) => {
+                    let Some(link) = links.remove(&id) else { continue };
+                    lines.remove(&link);
+                    self.sources.closed(now, link, &reason.to_string(), to, clock)?;
+                }
+                _ => {}
+            }
+            self.do_wishes(now, clock, to)?;
+        }
+        if let Some(cause) = self.lines.reactor.accept_error() {
+            anstream::eprintln!("warning: no provider can be let in: {cause}");
+        }
+        Ok(has_come)
+    }
+
+    fn close(
+        &mut self,
+        link: LinkId,
+        why: &str,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        self.lines.disconnect(link);
+        self.sources.closed(now, link, why, to, clock)
+    }
+
+    fn do_wishes(
+        &mut self,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        while let Some(wish) = self.sources.next_wish() {
+            match wish {
+                Wish::Disconnect { link } => self.lines.disconnect(link),
+                Wish::Connect { link, attempt } => {
+                    let hosts = self.hosts.get(link.0 as usize).map_or(&[][..], Vec::as_slice);
+                    let Some(host) = hosts.get(attempt as usize % hosts.len().max(1)) else { continue };
+                    let Lines { reactor, links, lines, .. } = &mut self.lines;
+                    match reactor.connect_to_any(&host.addresses, &host.transport, now) {
+                        Ok(connection) => {
+                            let (room, services) = (Room::default(), None);
+                            links.insert(connection, link);
+                            lines.insert(link, Line { connection, room, services, is_open: false });
+                        }
+                        Err(cause) => {
+                            let why = format!("{}: {cause}", host.server);
+                            self.sources.closed(now, link, &why, to, clock)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes answers on as long as there is room: whether there were any.
+    fn give_answers(&mut self) -> bool {
+        let mut are_some = false;
+        while let Some(answer) = self.held.take().or_else(|| self.sources.next_answer()) {
+            match self.answers.try_send(answer) {
+                Ok(()) => are_some = true,
+                Err(TrySendError::Full(answer)) => {
+                    self.held = Some(answer);
+                    break;
+                }
+                // Nobody serves clients any more.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        are_some
+    }
+
+    fn say(&mut self) {
+        while let Some(note) = self.sources.next_note() {
+            let warning = if matches!(note, Note::LoggedIn { .. } | Note::Serves { source: Some(_), .. }) {
+                ""
+            } else {
+                "warning: "
+            };
+            anstream::eprintln!("{warning}sources: {note}");
+        }
+    }
+}
+
+impl Lines {
+    fn disconnect(&mut self, link: LinkId) {
+        if let Some(line) = self.lines.remove(&link) {
+            self.links.remove(&line.connection);
+            self.reactor.close(line.connection);
+        }
+    }
+}

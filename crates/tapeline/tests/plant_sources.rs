@@ -1,0 +1,171 @@
+//! A plant's OMM sources: real processes, Tapeline's own providers at one side, readers of the ring and clients at the other.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use serde_json::{Value, json};
+use stage::{Place, Running};
+
+mod stage;
+
+/// A plant without feeds.
+struct Plant {
+    place: Place,
+    plant: Running,
+    ready: Value,
+}
+
+impl Plant {
+    fn open(sources: &str) -> Self {
+        let place = Place::new(0);
+        let path = place.folder.path().join("plant.toml");
+        std::fs::write(&path, format!("[plant]\nring = \"{}\"\n{sources}", place.ring)).unwrap();
+        let config = path.to_str().unwrap();
+        let mut plant = Running::start(&["plant", "--config", config, "--format", "json"]);
+        let ready = plant.says();
+        assert_eq!(ready["ready"], json!(place.ring));
+        Self { place, plant, ready }
+    }
+
+    /// A reader of the ring that has joined, from its oldest tick.
+    fn watch(&self) -> Running {
+        let ring = &self.place.ring;
+        Running::start(&["plant", "watch", "--ring", ring, "--from", "oldest", "--format", "json"])
+    }
+
+    /// A consumer of the plant's hub.
+    fn consumer(&self, items: &[&str], options: &[&str]) -> Running {
+        let server = self.ready["hub"].as_str().unwrap();
+        let fixed = ["omm", "consumer", "--server", server, "--service", "FEED", "--format", "json"];
+        Running::start(&[&fixed, items, options].concat())
+    }
+
+    fn publisher(&self, items: &[&str], options: &[&str]) -> Running {
+        let server = self.ready["publishers"].as_str().unwrap();
+        let fixed = ["omm", "ni-provider", "--server", server, "--service", "FEED", "--format", "json"];
+        Running::start(&[&fixed, items, options].concat())
+    }
+}
+
+/// An interactive provider on a port of its own, or on this one.
+struct Provider {
+    running: Running,
+    port: String,
+}
+
+impl Provider {
+    fn start(port: &str) -> Self {
+        let fixed = ["omm", "provider", "--port", port, "--service", "FEED", "--update-rate", "200"];
+        let mut running = Running::start(&[&fixed[..], &["--format", "json"]].concat());
+        let port = running.says()["port"].to_string();
+        Self { running, port }
+    }
+}
+
+/// A plant of the service FEED with a hub, whose providers are at these ports.
+fn provided(ports: &[&str], keys: &str) -> String {
+    let names: Vec<String> = (0..ports.len()).map(|number| format!("\"p{number}\"")).collect();
+    let providers: String = ports
+        .iter()
+        .enumerate()
+        .map(|(number, port)| {
+            format!("[[provider]]\nname = \"p{number}\"\nservers = [\"127.0.0.1:{port}\"]\n")
+        })
+        .collect();
+    let names = names.join(", ");
+    format!(
+        "[hub]\nport = 0\n[[service]]\nname = \"FEED\"\nid = 7\nproviders = [{names}]\n{keys}\n{providers}"
+    )
+}
+
+fn is_of(said: &Value, item: &str, event: &str) -> bool {
+    said["item"] == item && said["event"] == event
+}
+
+/// The next line of an item that `is` so.
+fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let said = running.says();
+        if is(&said) {
+            return said;
+        }
+    }
+}
+
+const PUBLISHED: &str = "[publishers]\nport = 0\n[[service]]\nname = \"FEED\"\nid = 7\n";
+
+#[test]
+fn a_publishers_items_stand_on_the_ring() {
+    let mut plant = Plant::open(PUBLISHED);
+    let mut watch = plant.watch();
+    let first = plant.publisher(&["IBM.N"], &["--update-rate", "100"]);
+    let image = wait_for(&mut watch, |said| said["kind"] == "refresh");
+    assert_eq!(image["item"], "IBM.N");
+    wait_for(&mut watch, |said| said["kind"] == "update" && said["item"] == "IBM.N");
+    drop(first);
+    let gone = wait_for(&mut watch, |said| said["kind"] == "status" && said["item"] == "IBM.N");
+    assert_eq!(gone["suspect"], json!(true), "{gone}");
+    let _second = plant.publisher(&["IBM.N"], &[]);
+    wait_for(&mut watch, |said| said["kind"] == "refresh" && said["item"] == "IBM.N");
+    plant.plant.ask_to_end();
+    let report = plant.plant.says();
+    assert_eq!(report["sources"]["refreshes"], 2, "{report}");
+}
+
+#[test]
+fn a_publishers_items_reach_clients_and_recover() {
+    let plant = Plant::open(&format!("[hub]\nport = 0\n{PUBLISHED}"));
+    let mut consumer = plant.consumer(&["IBM.N"], &[]);
+    let first = plant.publisher(&["IBM.N"], &["--update-rate", "100"]);
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "update"));
+    drop(first);
+    wait_for(&mut consumer, |said| said["item"] == "IBM.N" && said["state"]["data"] == "SUSPECT");
+    let _second = plant.publisher(&["IBM.N"], &["--update-rate", "100"]);
+    let image = wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    assert_eq!(image["state"]["data"], "OK");
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "update"));
+}
+
+#[test]
+fn a_provider_is_asked_on_demand_and_again_when_it_is_back() {
+    let provider = Provider::start("0");
+    let port = provider.port.clone();
+    let plant = Plant::open(&provided(&[&port], ""));
+    let mut consumer = plant.consumer(&["IBM.N"], &[]);
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "update"));
+    drop(provider);
+    wait_for(&mut consumer, |said| said["item"] == "IBM.N" && said["state"]["data"] == "SUSPECT");
+    let _back = Provider::start(&port);
+    let image = wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    assert_eq!(image["state"]["data"], "OK");
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "update"));
+}
+
+#[test]
+fn the_next_provider_takes_over() {
+    for policy in ["first", "warm"] {
+        let (first, second) = (Provider::start("0"), Provider::start("0"));
+        let port = second.port.clone();
+        drop(second);
+        let plant = Plant::open(&provided(&[&first.port, &port], &format!("sources = \"{policy}\"")));
+        let mut consumer = plant.consumer(&["IBM.N"], &[]);
+        wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+        let mut second = Provider::start(&port);
+        wait_for(&mut second.running, |said| said["event"] == "login");
+        drop(first);
+        wait_for(&mut consumer, |said| said["item"] == "IBM.N" && said["state"]["data"] == "SUSPECT");
+        let image = wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+        assert_eq!(image["state"]["data"], "OK", "{policy}");
+        wait_for(&mut consumer, |said| is_of(said, "IBM.N", "update"));
+    }
+}
+
+#[test]
+fn a_post_is_acknowledged_by_its_provider() {
+    let provider = Provider::start("0");
+    let plant = Plant::open(&provided(&[&provider.port], "posts = \"forward\""));
+    let mut consumer = plant.consumer(&["IBM.N"], &["--post", "BID=39.91", "--updates", "1"]);
+    let ack = wait_for(&mut consumer, |said| said["event"] == "ack");
+    assert!(ack["nak"].is_null(), "{ack}");
+}
