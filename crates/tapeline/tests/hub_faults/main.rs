@@ -8,6 +8,7 @@ mod dying;
 mod market;
 mod memory;
 mod peer;
+mod providing;
 mod silent;
 mod slow;
 mod stopping;
