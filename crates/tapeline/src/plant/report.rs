@@ -422,6 +422,21 @@ impl PlantReport {
                 ));
             }
         }
+        if let Some(sources) = &self.sources {
+            text.push_str(&format!(
+                "\nsources: {} images, {} updates and {} statuses, {} take-overs, {} posts taken and {} refused, {} messages \
+                 passed over, {} of items without a place, {} too long for the ring",
+                thousands(sources.refreshes),
+                thousands(sources.updates),
+                thousands(sources.statuses),
+                thousands(sources.taken_over),
+                thousands(sources.posts),
+                thousands(sources.posts_refused),
+                thousands(sources.passed_over),
+                thousands(sources.no_place),
+                thousands(sources.too_long),
+            ));
+        }
         if let Some(hub) = &self.hub {
             text.push_str(&format!(
                 "\nhub at {}: {} clients, {} images and {} updates sent, {} conflated, {} dropped, {} requests refused, {} clients cut",
