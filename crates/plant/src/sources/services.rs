@@ -2,7 +2,7 @@
 
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
-use tapeline_omm::rwf::{FilterAction, MapAction, StateCode};
+use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode};
 
 use super::passing::suspect;
 use super::{Desk, Link, LinkId, Note, Policy, Posts, Role, ServiceSettings, Settings, Sources, Sourcing};
@@ -116,9 +116,12 @@ impl Desk {
         let mut parts = Vec::new();
         let info = theirs.and_then(ServiceEntry::info);
         if info.is_some() || is_first {
-            // While nobody has it, it is what it was.
+            // While nobody has it, it is what it was. Clients take no directory in which a service has no capabilities.
             let info = info.cloned().unwrap_or_default();
-            parts.push(ServicePart::Info(Info { name: Some(service.settings.name.clone()), ..info }));
+            let capabilities =
+                info.capabilities.or_else(|| Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE]));
+            let name = Some(service.settings.name.clone());
+            parts.push(ServicePart::Info(Info { name, capabilities, ..info }));
         }
         let accepting = theirs.and_then(ServiceEntry::state).map(ServiceState::accepts_requests);
         parts.push(ServicePart::State(ServiceState {

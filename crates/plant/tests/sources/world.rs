@@ -423,7 +423,11 @@ fn describe(frame: &[u8]) -> String {
         let mut said = Vec::new();
         for (_, part) in &entry.parts {
             match part {
-                ServicePart::Info(info) => said.push(info.name.clone().unwrap()),
+                ServicePart::Info(info) => {
+                    // LSEG's library refuses a whole directory for one service without.
+                    assert!(info.capabilities.is_some());
+                    said.push(info.name.clone().unwrap());
+                }
                 ServicePart::State(state) => match (&state.service_state, &state.status) {
                     (Some(0), _) => said.push("down".into()),
                     (Some(_), _) => said.push("up".into()),
