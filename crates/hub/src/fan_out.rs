@@ -216,7 +216,7 @@ impl Hub {
         if last_word.is_some() {
             header.state.stream = StreamState::OPEN;
         }
-        let (mut ready, mut closed) = (Vec::new(), Vec::new());
+        let (mut ready, mut closed, mut are_left) = (Vec::new(), Vec::new(), false);
         for open in &mut item.streams {
             let Some(Some(session)) = self.sessions.get_mut(open.session.index()) else { continue };
             if session.account.over.is_some() {
@@ -233,7 +233,10 @@ impl Hub {
                     continue;
                 }
                 Standing::Waits if begins => open.standing = Standing::Current,
-                Standing::Waits => continue,
+                Standing::Waits => {
+                    are_left = true;
+                    continue;
+                }
                 Standing::Current => {}
             }
             let fids = market.views.fids(open.view).filter(|_| header.container == DataType::FIELD_LIST);
@@ -266,6 +269,10 @@ impl Hub {
         }
         for (id, stream) in closed {
             self.market.close(id, stream);
+        }
+        if are_left && is_complete && outcome.is_passed_by {
+            // They came in the middle of an image that is kept nowhere.
+            self.market.ask_again(place);
         }
         if let Some(state) = last_word {
             let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };

@@ -4,15 +4,18 @@
 mod exchange;
 
 use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote};
+use tapeline_hub::access::{Access, Action, Code, Rule};
 use tapeline_hub::{Late, Service, Settings, Unknown};
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::domain::directory::{Group, ServiceState};
 use tapeline_omm::domain::{ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{
-    DataState, Domain, Header, MessageClass, MessageView, Priority, StateCode, StatusHeader, StreamState,
+    DataState, DataType, Domain, Header, MessageClass, MessageView, Priority, RefreshHeader, StateCode,
+    StatusHeader, StreamState, flags,
 };
 use tapeline_plant::demand::{Answer, Demand, ItemName};
+use tapeline_plant::tick::Kind;
 
 const ROOM: usize = 1 << 20;
 /// Of interactive providers, and of non-interactive ones.
@@ -123,6 +126,79 @@ fn a_service_without_a_cache_is_asked_for_each_image() {
 }
 
 #[test]
+fn who_comes_in_the_middle_of_an_image_that_is_not_kept_gets_the_next() {
+    let uncached = Service { is_cached: false, ..Service::new("IDN", ASKED) };
+    let mut exchange = Exchange::new(Settings { services: vec![uncached], ..Settings::default() });
+    exchange.up(ASKED, true);
+    let (mut first, mut second) = (exchange.client(ROOM), exchange.client(ROOM));
+    exchange.say(&first, &item_of(ASKED, 5, "BOOK"));
+    exchange.demands();
+    let part = |exchange: &mut Exchange, part, flags| {
+        exchange.provide(Kind::Refresh, (ASKED, "BOOK"), |out| {
+            let container = DataType::NO_DATA;
+            let header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, container);
+            RefreshHeader { flags, part: Some(part), ..header }.encode(out)
+        });
+    };
+    let (begins, ends) = (flags::refresh::CLEAR_CACHE, flags::refresh::REFRESH_COMPLETE);
+    part(&mut exchange, 0, begins);
+    exchange.say(&second, &item_of(ASKED, 5, "BOOK"));
+    part(&mut exchange, 1, ends);
+    let told = exchange.demands();
+    assert!(told.contains(&Demand::Refresh { item: named(ASKED, "BOOK") }), "{told:?}");
+    part(&mut exchange, 0, begins);
+    part(&mut exchange, 1, ends);
+    exchange.read_all(&mut first);
+    exchange.read_all(&mut second);
+    let refreshes =
+        |client: &Client| classes(client, 5).iter().filter(|c| **c == MessageClass::REFRESH).count();
+    assert_eq!((refreshes(&first), refreshes(&second)), (4, 2));
+}
+
+#[test]
+fn who_may_not_see_an_items_codes_does_not() {
+    for is_cached in [true, false] {
+        let allow = Rule {
+            users: Vec::new(),
+            groups: Vec::new(),
+            services: Vec::new(),
+            items: Vec::new(),
+            domains: Vec::new(),
+            codes: vec![Code::Bytes(b"permitted"[..].into())],
+            action: Action::Allow { post: false },
+        };
+        let access = Access { rules: vec![allow], ..Access::default() };
+        let service = Service { is_cached, ..Service::new("IDN", ASKED) };
+        let settings = Settings { access: access.into(), services: vec![service], ..Settings::default() };
+        let mut exchange = Exchange::new(settings);
+        exchange.up(ASKED, true);
+        let mut client = exchange.client(ROOM);
+        exchange.say(&client, &item_of(ASKED, 5, "GOOD"));
+        exchange.say(&client, &item_of(ASKED, 6, "BAD"));
+        exchange.demands();
+        exchange.publish(ASKED, "GOOD", &quote(1, 1));
+        exchange.provide(Kind::Refresh, (ASKED, "BAD"), |out| {
+            let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::NO_DATA);
+            header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+            RefreshHeader { permission_data: Some(b"other"), ..header }.encode(out)
+        });
+        exchange.read_all(&mut client);
+        assert_eq!(client.folded(5), Some(quote(1, 1)));
+        assert_eq!(last_state(&client, 6).2, StateCode::NOT_ENTITLED);
+        assert!(!classes(&client, 6).contains(&MessageClass::REFRESH));
+        // Its codes become others.
+        exchange.provide(Kind::Status, (ASKED, "GOOD"), |out| {
+            let header = StatusHeader::new(Domain::MARKET_PRICE, 0);
+            StatusHeader { permission_data: Some(b"other"), ..header }.encode(out)
+        });
+        exchange.change(ASKED, "GOOD", &bid(2));
+        exchange.read_all(&mut client);
+        assert_eq!(last_state(&client, 5).2, StateCode::NOT_ENTITLED);
+        assert!(!classes(&client, 5).contains(&MessageClass::UPDATE));
+    }
+}
+
+#[test]
 fn a_state_of_an_item_is_told_and_kept_and_a_last_word_closes() {
     let mut exchange = up(settings());
     exchange.publish(UNASKED, "A", &quote(1, 1));
@@ -201,12 +277,12 @@ fn a_service_is_what_its_provider_says_under_the_name_that_it_has_here() {
     assert!(now.state().unwrap().is_up());
     // It may say nothing of another service.
     let other = ServiceEntry::change(UNASKED, ServicePart::State(ServiceState::UP));
-    exchange.provide(tapeline_plant::tick::Kind::Status, (ASKED, ""), |out| {
+    exchange.provide(Kind::Status, (ASKED, ""), |out| {
         tapeline_omm::domain::directory::encode_update(0, 0x3F, &[other], out)
     });
     assert!(!exchange.hub.directory().service(UNASKED).unwrap().state().unwrap().is_up());
     assert_eq!(exchange.hub.counters().unusable, 1);
-    exchange.provide(tapeline_plant::tick::Kind::Status, (ASKED, ""), |out| {
+    exchange.provide(Kind::Status, (ASKED, ""), |out| {
         tapeline_omm::domain::directory::encode_update(0, 0x3F, &[ServiceEntry::delete(ASKED)], out)
     });
     assert!(!service(&exchange).state().unwrap().is_up());
