@@ -350,13 +350,11 @@ impl Received {
         let message = MessageView::parse(bytes).unwrap();
         let header = message.header().unwrap();
         let values = match message.container() {
-            DataType::FIELD_LIST => FieldList::parse(message.payload())
-                .unwrap()
-                .iter()
-                // What a source sends through a service without a cache is anything.
-                .filter_map(Result::ok)
-                .filter_map(|field| Some((field.fid, field.real().ok()??.mantissa)))
-                .collect(),
+            // What a source sends through a service without a cache is anything.
+            DataType::FIELD_LIST => FieldList::parse(message.payload()).map_or(Values::new(), |list| {
+                let fields = list.iter().filter_map(Result::ok);
+                fields.filter_map(|field| Some((field.fid, field.real().ok()??.mantissa))).collect()
+            }),
             _ => Values::new(),
         };
         let (group, is_solicited) = match &header {
