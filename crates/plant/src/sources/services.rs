@@ -123,7 +123,9 @@ impl Desk {
             let name = Some(service.settings.name.clone());
             parts.push(ServicePart::Info(Info { name, capabilities, ..info }));
         }
-        let accepting = theirs.and_then(ServiceEntry::state).map(ServiceState::accepts_requests);
+        // An NI provider takes none itself, and says so; what it has published can be asked for all the same.
+        let theirs_accepting = theirs.and_then(ServiceEntry::state).map(ServiceState::accepts_requests);
+        let accepting = theirs_accepting.filter(|_| !service.is_published());
         parts.push(ServicePart::State(ServiceState {
             service_state: Some(is_up.into()),
             accepting_requests: Some((is_up && accepting.unwrap_or(true)).into()),

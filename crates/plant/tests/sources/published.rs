@@ -36,6 +36,17 @@ fn what_a_provider_publishes_becomes_ticks() {
 }
 
 #[test]
+fn what_is_published_can_be_asked_for_though_its_provider_takes_no_requests() {
+    // As EMA's non-interactive providers say of themselves.
+    let mut world = World::new(published(Posts::Refuse));
+    let mut service = service(NAME, true);
+    let state = ServiceState { accepting_requests: Some(0), ..ServiceState::UP };
+    service.parts[1].1 = ServicePart::State(state);
+    world.publisher("alice", &[service], &[("IBM", 100)]);
+    assert_eq!(world.ticks(), ["FEED up", "IBM REFRESH OPEN OK 1.00"]);
+}
+
+#[test]
 fn a_provider_that_goes_leaves_its_items_suspect_and_its_service_down() {
     let mut world = World::new(published(Posts::Refuse));
     let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);

@@ -430,6 +430,7 @@ fn describe(frame: &[u8]) -> String {
                 }
                 ServicePart::State(state) => match (&state.service_state, &state.status) {
                     (Some(0), _) => said.push("down".into()),
+                    (Some(_), _) if !state.accepts_requests() => said.push("closed".into()),
                     (Some(_), _) => said.push("up".into()),
                     (None, Some(status)) => said.push(format!("all {}", status.view())),
                     (None, None) => {}
