@@ -58,6 +58,11 @@ impl Backlog {
         self.waiting.len()
     }
 
+    /// Bytes that count towards the limit.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ahead.is_empty() && self.waiting.is_empty()
     }

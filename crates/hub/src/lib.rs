@@ -19,6 +19,7 @@
 pub mod access;
 mod answers;
 mod backlog;
+mod census;
 mod demands;
 mod desk;
 mod fan_out;
@@ -42,6 +43,7 @@ mod upstream;
 mod views;
 
 pub use access::{Access, Check, CheckNumber, Peer, Verdict};
+pub use census::SessionSeen;
 pub use hub::Hub;
 pub use memory::MemoryBound;
 pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};

@@ -144,6 +144,11 @@ impl Account {
         self.owed = VecDeque::new();
     }
 
+    /// How much is owed.
+    pub(crate) fn owed(&self) -> usize {
+        self.owed.len()
+    }
+
     /// Whether nothing is owed.
     pub(crate) fn owes_nothing(&self) -> bool {
         self.owed.is_empty()

@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Demo(crate::demo::Demo),
     /// Run the plant from a TOML file, or watch what it publishes
     Plant(crate::plant::Plant),
+    /// Show running plants: feeds, services, sessions and their queues, latency
+    Stat(crate::stat::Stat),
     /// Replay, inspect or simulate a market feed
     Feed(crate::feed::Feed),
     /// Publish to, read from, list and remove shared-memory rings
@@ -37,6 +39,7 @@ impl Command {
         match self {
             Self::Demo(command) => command.run(),
             Self::Plant(command) => command.run(),
+            Self::Stat(command) => command.run(),
             Self::Feed(command) => command.run(),
             Self::Ring(command) => command.run(),
             Self::Burst(command) => command.run(),

@@ -22,6 +22,7 @@ mod plot;
 mod ring;
 mod run_folder;
 mod soup;
+mod stat;
 mod stop;
 mod trading_day;
 

@@ -1,5 +1,6 @@
 //! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
 
+pub(super) mod counting;
 mod doors;
 
 use std::net::SocketAddr;
@@ -16,8 +17,10 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Poll, Seat, Start, Subscriber, Wait};
 use tapeline_wire::rssl::Reactor;
 
+use self::counting::{HubFigures, Telling};
 use self::doors::Doors;
 use super::config::hub::HubConfig;
+use super::counting::Teller;
 use super::sources::Demanding;
 use crate::failure::Hinted;
 
@@ -83,7 +86,11 @@ pub(crate) struct HubReport {
 impl RunningHub {
     /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
     /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any.
-    pub(super) fn start(config: HubConfig, sources: Option<Demanding>) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        config: HubConfig,
+        sources: Option<Demanding>,
+        teller: Teller<HubFigures>,
+    ) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
         reactor.limit_held(config.incoming_bytes);
         let bound = config.memory_bound();
@@ -105,7 +112,7 @@ impl RunningHub {
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
-                let mut program = Program::new(config, reactor, subscriber, sources);
+                let mut program = Program::new(config, reactor, subscriber, sources, Telling::new(teller));
                 let ended = program.run();
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -151,22 +158,32 @@ struct Program {
     held: Option<Demand>,
     spin: bool,
     housekept: Nanos,
+    telling: Telling,
 }
 
 impl Program {
-    fn new(config: HubConfig, reactor: Reactor, subscriber: Subscriber, sources: Option<Demanding>) -> Self {
+    fn new(
+        config: HubConfig,
+        reactor: Reactor,
+        subscriber: Subscriber,
+        sources: Option<Demanding>,
+        telling: Telling,
+    ) -> Self {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
         let held = None;
-        Self { hub, doors, subscriber, sources, held, housekept: clock.now(), clock, spin: config.spin }
+        let (housekept, spin) = (clock.now(), config.spin);
+        Self { hub, doors, subscriber, sources, held, housekept, clock, spin, telling }
     }
 
     /// Serves until the ring ends.
     fn run(&mut self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
+            self.telling.sent(now);
+            self.telling.turn(now, &self.hub, &mut self.doors);
             let (taken, is_over) = self.take_ticks(now)?;
             let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
             self.hub.turn(now, &mut self.doors);
@@ -232,6 +249,9 @@ impl Program {
             match self.subscriber.next() {
                 Poll::Frame(frame) => {
                     let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+                    if taken == 0 {
+                        self.telling.taken(&tick.header, self.clock.now());
+                    }
                     self.hub.tick(now, &tick, &mut self.doors);
                 }
                 Poll::Empty => return Ok((taken, false)),
@@ -274,6 +294,7 @@ impl Program {
         }
         self.doors.say_who_never_opened();
         self.doors.close_all(&mut self.hub);
+        self.telling.tell(self.clock.now(), &self.hub, &mut self.doors, true);
         say(&mut self.hub);
         let counters = *self.hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;

@@ -1,6 +1,7 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
 mod config;
+mod counting;
 mod follow;
 mod hub;
 mod intake;

@@ -14,6 +14,7 @@ use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
+use super::counting::{Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
 use super::hub::RunningHub;
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
@@ -22,6 +23,7 @@ use super::report::{PlantReport, Ready};
 use super::sources::RunningSources;
 use crate::failure::Hinted;
 use crate::output::Format;
+use crate::stat::snapshot;
 use crate::stop::Stop;
 
 /// Run the plant that a TOML file describes.
@@ -79,6 +81,7 @@ struct Running {
     /// Of the ring's subscribers, as last told.
     evicted: u64,
     complaints: Complaints,
+    teller: Teller<PlantFigures>,
 }
 
 impl RunArgs {
@@ -87,14 +90,24 @@ impl RunArgs {
         let mut config = config::read(&self.config)?;
         let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
         // Before this thread is pinned: see `RunningHub::start`.
-        let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding)).transpose()?;
+        let (teller, of_plant) = telling();
+        let (hub_teller, of_hub) = telling();
+        let begin = config.hub.as_ref().map(config::hub::HubConfig::begin);
+        let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller)).transpose()?;
+        let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
+            hearer: of_hub,
+            begin: snapshot::Hub { address: hub.address.to_string(), ..begin },
+        });
+        // Gone, and the file with it, before the plant has reported its end.
+        let counting = Counting::start(&config, of_plant, of_hub)?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
             pin()?;
         }
-        let mut plant = Running::open(&config, sources, &stop)?;
+        let mut plant = Running::open(&config, sources, &stop, teller)?;
         pin()?;
+        counting.begin();
         // Before the first tick, so that its images are whole.
         let hub = match hub {
             None => None,
@@ -115,6 +128,7 @@ impl RunArgs {
         plant.close()?;
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
+        drop(counting);
         match self.format {
             Format::Json => crate::output::print_json_line(&report)?,
             Format::Table => report.print()?,
@@ -137,7 +151,12 @@ impl RunArgs {
 }
 
 impl Running {
-    fn open(config: &Config, sources: Option<RunningSources>, stop: &Stop) -> anyhow::Result<Self> {
+    fn open(
+        config: &Config,
+        sources: Option<RunningSources>,
+        stop: &Stop,
+        teller: Teller<PlantFigures>,
+    ) -> anyhow::Result<Self> {
         let options = tapeline_ring::Options {
             capacity: config.ring_bytes,
             keep: config.keep_ring,
@@ -168,6 +187,7 @@ impl Running {
             truncated: 0,
             evicted: 0,
             complaints: Complaints::default(),
+            teller,
         };
         if let Some(nbbo) = &config.nbbo {
             running.sequencer.consolidate(nbbo);
@@ -274,6 +294,7 @@ impl Running {
     }
 
     fn write_note(&mut self) {
+        self.tell();
         let note = Note {
             calibration: self.clock.calibration(),
             messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
@@ -291,6 +312,24 @@ impl Running {
             );
             self.evicted = evicted;
         }
+    }
+
+    /// Tells the outside how it stands.
+    fn tell(&mut self) {
+        let publisher = self.sequencer.publisher();
+        let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
+        let figures = &mut self.teller.figures;
+        figures.at = self.clock.now();
+        figures.ticks = self.sequencer.published();
+        figures.items = self.sequencer.items().len();
+        (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
+        figures.feeds.clear();
+        figures.feeds.extend(self.inlets.iter_mut().map(|inlet| FeedFigures {
+            state: inlet.channel.state(),
+            counters: *inlet.channel.counters(),
+            kernel_drops: inlet.source.kernel_drops(),
+        }));
+        self.teller.tell();
     }
 
     fn kernel_drops(&mut self) -> u64 {

@@ -14,6 +14,7 @@ use toml::Spanned;
 use super::Source;
 use crate::arguments;
 use crate::omm::dictionaries::DictionaryArgs;
+use crate::stat::snapshot;
 
 /// A plant's hub.
 #[derive(Debug)]
@@ -32,6 +33,18 @@ pub(crate) struct HubConfig {
     pub(crate) spin: bool,
     /// All else.
     pub(crate) settings: Settings,
+}
+
+impl HubConfig {
+    /// What is known of the hub before it begins.
+    pub(crate) fn begin(&self) -> snapshot::Hub {
+        snapshot::Hub {
+            tls: self.transport.tls.is_some(),
+            slow: super::super::hub::counting::slow(self.settings.slow).to_owned(),
+            cache: snapshot::Cache { limit_bytes: self.settings.cache_bytes, ..Default::default() },
+            ..Default::default()
+        }
+    }
 }
 
 /// Where EMA's consumers look for a provider.

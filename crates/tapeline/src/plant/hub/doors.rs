@@ -11,8 +11,9 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::Outbox;
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
 
+use super::counting::Connected;
 use crate::omm::MOST_MALFORMED;
 use crate::omm::out::{JsonSettings, Room, Side};
 
@@ -34,6 +35,7 @@ pub(super) struct Doors {
 struct Door {
     connection: ConnectionId,
     room: Room,
+    since: Nanos,
 }
 
 impl Outlets for Doors {
@@ -86,7 +88,7 @@ impl Doors {
                 if self.doors.len() <= session.index() {
                     self.doors.resize_with(session.index() + 1, || None);
                 }
-                self.doors[session.index()] = Some(Door { connection: id, room });
+                self.doors[session.index()] = Some(Door { connection: id, room, since: now });
                 self.sessions.insert(id, session);
                 continue;
             }
@@ -150,6 +152,26 @@ impl Doors {
     /// Connections that never opened.
     pub(super) const fn never_opened(&self) -> u64 {
         self.never_opened.all
+    }
+
+    /// What is known of a session's connection.
+    pub(super) fn connected(&mut self, session: SessionId) -> Option<Connected> {
+        let Door { connection, since, .. } = self.doors.get(session.index())?.as_ref()?;
+        let reactor = &mut self.reactor;
+        let is_tls = reactor.tls_version(*connection).is_some();
+        let transport = match (reactor.negotiated(*connection)?.websocket, is_tls) {
+            (None, false) => "tcp",
+            (None, true) => "tls",
+            (Some(SubProtocol::Rwf), false) => "websocket rssl.rwf",
+            (Some(SubProtocol::Rwf), true) => "websocket rssl.rwf, tls",
+            (Some(SubProtocol::TrJson2), false) => "websocket tr_json2",
+            (Some(SubProtocol::TrJson2), true) => "websocket tr_json2, tls",
+            (Some(SubProtocol::RsslJsonV2), false) => "websocket rssl.json.v2",
+            (Some(SubProtocol::RsslJsonV2), true) => "websocket rssl.json.v2, tls",
+        };
+        let address = reactor.peer_address(*connection);
+        let unsent_bytes = reactor.sender(*connection)?.unsent();
+        Some(Connected { since: *since, address, transport, unsent_bytes })
     }
 
     /// Why nobody can be let in, since this was asked last.

@@ -1,0 +1,351 @@
+//! The plant's counters, told to the outside: a thread that makes a snapshot of what the plant's and the hub's threads tell
+//! it once a second, and writes it to the counters file.
+//!
+//! Those threads fill in numbers and exchange them for an empty set, which takes a lock that is held for that exchange
+//! alone, and only if it is free: they never wait. Percentiles, rates, texts and files are made here.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use tapeline_measure::{Clock, Nanos, Usage};
+use tapeline_ring::Name;
+
+use super::config::Config;
+use super::hub::counting::{HubFigures, Merged};
+use crate::stat::file::CountersFile;
+use crate::stat::snapshot::{Backpressure, Feed, LAYOUT, Process, Reader, Snapshot};
+
+/// How often it is looked whether there is something new; the others tell once a second.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often the file is written though nothing is new, so that a hub that hangs shows.
+const AT_LEAST_NS: i64 = 1_000_000_000;
+
+/// Two sets of figures: one is filled in by the thread whose they are, the other belongs to who reads them. Telling and
+/// hearing exchange them.
+#[derive(Debug)]
+struct Between<T> {
+    figures: T,
+    is_new: bool,
+}
+
+/// The side that fills in.
+#[derive(Debug)]
+pub(super) struct Teller<T> {
+    /// To be filled in; after telling, what was heard of two times ago.
+    pub(super) figures: T,
+    between: Arc<Mutex<Between<T>>>,
+}
+
+/// The side that reads.
+#[derive(Debug)]
+pub(super) struct Hearer<T> {
+    /// What was told last.
+    pub(super) figures: T,
+    between: Arc<Mutex<Between<T>>>,
+}
+
+/// Both sides.
+pub(super) fn telling<T: Default>() -> (Teller<T>, Hearer<T>) {
+    let between = Arc::new(Mutex::new(Between { figures: T::default(), is_new: false }));
+    (
+        Teller { figures: T::default(), between: Arc::clone(&between) },
+        Hearer { figures: T::default(), between },
+    )
+}
+
+impl<T> Teller<T> {
+    /// Hands the figures over: whether that could be done. If not, what was told before has not been heard yet, and this is
+    /// to be tried again later. Costs an exchange of as many bytes as a set has.
+    pub(super) fn tell(&mut self) -> bool {
+        let Ok(mut between) = self.between.try_lock() else { return false };
+        if between.is_new {
+            return false;
+        }
+        std::mem::swap(&mut between.figures, &mut self.figures);
+        between.is_new = true;
+        true
+    }
+}
+
+impl<T> Hearer<T> {
+    /// Takes what was told: whether there was anything. What was heard before goes back to be filled in.
+    pub(super) fn hear(&mut self) -> bool {
+        let mut between = self.between.lock().unwrap_or_else(PoisonError::into_inner);
+        if !between.is_new {
+            return false;
+        }
+        std::mem::swap(&mut between.figures, &mut self.figures);
+        between.is_new = false;
+        true
+    }
+}
+
+/// What the plant's thread tells.
+#[derive(Debug, Default)]
+pub(super) struct PlantFigures {
+    pub(super) at: Nanos,
+    pub(super) ticks: u64,
+    pub(super) items: usize,
+    pub(super) stalls: u64,
+    pub(super) stalled_ns: u64,
+    /// In the order of the configuration.
+    pub(super) feeds: Vec<FeedFigures>,
+}
+
+/// Of a feed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FeedFigures {
+    pub(super) state: tapeline_plant::State,
+    pub(super) counters: tapeline_plant::ChannelCounters,
+    pub(super) kernel_drops: u64,
+}
+
+/// The thread.
+#[derive(Debug)]
+pub(super) struct Counting {
+    /// One word lets it begin, and when this goes, it ends.
+    control: Option<Sender<()>>,
+    /// It has begun: the file is there.
+    begun: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a hub tells, and what is known of it from the beginning.
+#[derive(Debug)]
+pub(super) struct OfHub {
+    pub(super) hearer: Hearer<HubFigures>,
+    pub(super) begin: crate::stat::snapshot::Hub,
+}
+
+impl Counting {
+    /// Makes the thread, which does nothing before [`begin`](Self::begin). To be called before the plant's thread is pinned:
+    /// the other one inherits where it may run.
+    pub(super) fn start(
+        config: &Config,
+        plant: Hearer<PlantFigures>,
+        hub: Option<OfHub>,
+    ) -> anyhow::Result<Self> {
+        let (control, told) = channel();
+        let (tell, begun) = channel();
+        let first = Snapshot {
+            layout: LAYOUT.to_owned(),
+            plant: config.name.clone(),
+            ring: config.ring.to_string(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            feeds: config
+                .feeds
+                .iter()
+                .map(|feed| Feed {
+                    name: feed.name.clone(),
+                    protocol: feed.protocol.name().to_owned(),
+                    state: tapeline_plant::State::default().to_string(),
+                    ..Feed::default()
+                })
+                .collect(),
+            hub: hub.as_ref().map(|hub| hub.begin.clone()),
+            ..Snapshot::default()
+        };
+        let hub = hub.map(|hub| (hub.hearer, Merged::default()));
+        let ring = config.ring.clone();
+        let run = move || {
+            let mut snapshot = first;
+            let clock = Clock::calibrate();
+            snapshot.started_ns = clock.now().0;
+            // Before the plant has its ring, the file may be another one's.
+            if told.recv().is_err() {
+                return;
+            }
+            let file = CountersFile::of(&ring);
+            let mut counter =
+                Counter { clock, ring, file, complained: false, snapshot, usage: None, plant, hub };
+            counter.write();
+            let _ = tell.send(());
+            counter.run(&told);
+        };
+        let thread = std::thread::Builder::new().name("counters".to_owned()).spawn(run);
+        let thread = Some(thread.context("cannot make the thread that writes the counters")?);
+        Ok(Self { control: Some(control), begun, thread })
+    }
+
+    /// The plant has its ring: returns when the counters are there for others to see.
+    pub(super) fn begin(&self) {
+        if let Some(control) = &self.control
+            && control.send(()).is_ok()
+        {
+            let _ = self.begun.recv();
+        }
+    }
+}
+
+impl Drop for Counting {
+    /// Takes the file away.
+    fn drop(&mut self) {
+        self.control = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread has.
+struct Counter {
+    clock: Clock,
+    ring: Name,
+    file: CountersFile,
+    /// It was said that the file cannot be written.
+    complained: bool,
+    snapshot: Snapshot,
+    usage: Option<Usage>,
+    plant: Hearer<PlantFigures>,
+    hub: Option<(Hearer<HubFigures>, Merged)>,
+}
+
+impl Counter {
+    fn run(&mut self, stopped: &Receiver<()>) {
+        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let mut is_new = false;
+            if self.plant.hear() {
+                merge_plant(&mut self.snapshot, &self.plant.figures);
+                is_new = true;
+            }
+            if let (Some((hearer, merged)), Some(hub)) = (&mut self.hub, &mut self.snapshot.hub)
+                && hearer.hear()
+            {
+                merged.take(hub, &mut hearer.figures);
+                is_new = true;
+            }
+            let quiet = self.clock.now().since(Nanos(self.snapshot.written_ns));
+            if is_new || quiet >= AT_LEAST_NS {
+                self.clock.recalibrate();
+                self.write();
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        self.snapshot.written_ns = self.clock.now().0;
+        if let Ok(usage) = Usage::now() {
+            // The kernel counts in steps of 10 ms: a shorter time says nothing.
+            let spent = self.usage.map(|before| usage.since(&before));
+            let cores = match spent {
+                Some(spent) if spent.elapsed_ns >= 900_000_000 => {
+                    self.usage = Some(usage);
+                    spent.cores
+                }
+                Some(_) => self.snapshot.process.cores,
+                None => {
+                    self.usage = Some(usage);
+                    0.0
+                }
+            };
+            self.snapshot.process = Process {
+                cpu_ns: usage.user_ns.saturating_add(usage.system_ns),
+                cores,
+                resident_bytes: usage.resident_bytes,
+                peak_resident_bytes: usage.peak_resident_bytes,
+                threads: usage.threads,
+            };
+        }
+        if let Ok(ring) = tapeline_ring::inspect(&self.ring) {
+            self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
+            self.snapshot.backpressure.evicted = ring.publisher.evicted;
+            let reader = |reader: tapeline_ring::SubscriberView| Reader {
+                name: reader.label,
+                pid: reader.pid,
+                alive: reader.alive,
+                evicted: reader.evicted,
+                lag_bytes: reader.lag_bytes,
+            };
+            self.snapshot.readers = ring.subscribers.into_iter().map(reader).collect();
+        }
+        if let Err(error) = self.file.write(&self.snapshot)
+            && !std::mem::replace(&mut self.complained, true)
+        {
+            anstream::eprintln!(
+                "warning: cannot write the counters, and `tapeline stat` will not see this plant: {}: {error}",
+                crate::stat::file::path(&self.ring).display()
+            );
+        }
+    }
+}
+
+fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
+    let seconds = told.at.since(Nanos(snapshot.heard_ns)) as f64 / 1e9;
+    // The first time there is nothing to compare with.
+    let rate = |before: u64, now: u64| match snapshot.heard_ns {
+        0 => 0.0,
+        _ => per_second(before, now, seconds),
+    };
+    snapshot.ticks_per_second = rate(snapshot.ticks, told.ticks);
+    for (feed, told) in snapshot.feeds.iter_mut().zip(&told.feeds) {
+        let counters = &told.counters;
+        feed.messages_per_second = rate(feed.messages, counters.messages);
+        feed.state = told.state.to_string();
+        feed.ended = counters.ended;
+        feed.messages = counters.messages;
+        feed.missing = counters.missing;
+        feed.gaps = counters.gaps;
+        feed.malformed = counters.malformed_messages;
+        feed.ticks = counters.ticks;
+        feed.kernel_drops = told.kernel_drops;
+    }
+    snapshot.heard_ns = told.at.0;
+    snapshot.ticks = told.ticks;
+    snapshot.items = told.items;
+    snapshot.backpressure =
+        Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
+}
+
+/// Counts a second, between two times.
+pub(super) fn per_second(before: u64, now: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_go_over_whole_and_nobody_waits() {
+        let (mut teller, mut hearer) = telling::<Vec<u32>>();
+        assert!(!hearer.hear());
+        teller.figures.push(1);
+        assert!(teller.tell());
+        teller.figures.push(2);
+        assert!(!teller.tell(), "the first has not been heard");
+        assert!(hearer.hear());
+        assert_eq!(hearer.figures, [1]);
+        assert!(!hearer.hear());
+        assert!(teller.tell());
+        hearer.figures.clear();
+        assert!(hearer.hear());
+        assert_eq!(hearer.figures, [2]);
+        assert!(teller.figures.is_empty());
+        let held = hearer.between.lock().unwrap();
+        assert!(!teller.tell(), "the other side is at it");
+        drop(held);
+    }
+
+    #[test]
+    fn rates_are_those_between_two_tellings() {
+        let mut snapshot = Snapshot { feeds: vec![Feed::default()], ..Snapshot::default() };
+        let told = |at, ticks| PlantFigures {
+            at: Nanos(at),
+            ticks,
+            feeds: vec![FeedFigures {
+                counters: tapeline_plant::ChannelCounters { messages: 2 * ticks, ..Default::default() },
+                ..FeedFigures::default()
+            }],
+            ..PlantFigures::default()
+        };
+        merge_plant(&mut snapshot, &told(5_000_000_000, 100));
+        assert_eq!((snapshot.ticks, snapshot.ticks_per_second), (100, 0.0));
+        merge_plant(&mut snapshot, &told(7_000_000_000, 500));
+        assert_eq!((snapshot.ticks, snapshot.ticks_per_second), (500, 200.0));
+        assert_eq!(snapshot.feeds[0].messages_per_second, 400.0);
+    }
+}

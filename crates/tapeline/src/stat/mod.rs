@@ -1,0 +1,151 @@
+//! `tapeline stat`: running plants, seen from outside.
+
+pub(crate) mod file;
+pub(crate) mod snapshot;
+mod text;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use tapeline_ring::Name;
+
+use self::file::Found;
+use self::snapshot::Snapshot;
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::output::{self, Format};
+use crate::stop::Stop;
+
+/// The longest sleep, so that a signal is heeded soon.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Show running plants: feeds, services, sessions and their queues, latency
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A plant writes its counters once a second; looking at them costs it nothing. What a plant that died left behind is
+removed.
+
+Examples:
+  tapeline stat                                 every plant of this user
+  tapeline stat tapeline --every 1s             again and again, until Ctrl-C or until the plant ends
+  tapeline stat --format json | jq .hub.sessions")]
+pub(crate) struct Stat {
+    /// The plant's ring, as its configuration and `tapeline ring ls` have it; every plant if left out
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Option<Name>,
+    /// Show it again and again
+    #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
+    every: Option<Duration>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| error.to_string())
+}
+
+impl Stat {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let mut was_there = false;
+        loop {
+            let plants = match &self.name {
+                Some(name) => look(name)?.into_iter().collect(),
+                None => all()?,
+            };
+            if plants.is_empty() {
+                if was_there {
+                    anstream::eprintln!("the plant has ended");
+                    return Ok(ExitCode::SUCCESS);
+                }
+                return Err(self.nothing());
+            }
+            was_there = true;
+            self.show(&plants)?;
+            match self.every {
+                Some(every) if sleep(every, &stop) => {}
+                _ => return Ok(ExitCode::SUCCESS),
+            }
+        }
+    }
+
+    fn nothing(&self) -> anyhow::Error {
+        let there = file::list().unwrap_or_default();
+        let there: Vec<&str> = there.iter().map(Name::as_str).collect();
+        let hint = match there.as_slice() {
+            [] => "`tapeline plant --config FILE` starts one".to_owned(),
+            some => format!("plants have these rings: {}", some.join(", ")),
+        };
+        let what = match &self.name {
+            Some(name) => format!("no running plant publishes ring {name}"),
+            None => "no plant runs here".to_owned(),
+        };
+        Hinted::new(what, hint).into()
+    }
+
+    fn show(&self, plants: &[Snapshot]) -> anyhow::Result<()> {
+        if self.format == Format::Json {
+            return plants.iter().try_for_each(|plant| match self.every {
+                None => output::print_json(plant),
+                Some(_) => output::print_json_line(plant),
+            });
+        }
+        let text = plants.iter().map(text::of).collect::<Vec<_>>().join("\n\n");
+        if self.every.is_none() {
+            output::print(&text)
+        } else if std::io::stdout().is_terminal() {
+            // Home, and clear to the end of each line and of the screen, so that nothing flickers.
+            let lines: Vec<String> = text.lines().map(|line| format!("{line}\x1b[K")).collect();
+            output::print(&format!("\x1b[H{}\x1b[J", lines.join("\n")))
+        } else {
+            output::print(&format!("{text}\n"))
+        }
+    }
+}
+
+/// The plant of a ring, if it lives. What a dead one left is removed, and that is said.
+fn look(ring: &Name) -> anyhow::Result<Option<Snapshot>> {
+    match file::read(ring) {
+        Ok(Found::Live(snapshot)) => Ok(Some(*snapshot)),
+        Ok(Found::Nothing) => Ok(None),
+        Ok(Found::Stale(pid)) => {
+            let removed = file::remove(ring);
+            let what = if removed.is_ok() { "removed" } else { "left there" };
+            anstream::eprintln!("the plant of ring {ring} (process {pid}) has died; its counters are {what}");
+            Ok(None)
+        }
+        Err(error) => {
+            let what = format!("cannot read the counters at {}: {error}", file::path(ring).display());
+            Err(Hinted::new(what, "only the user who runs the plant, and root, may read them").into())
+        }
+    }
+}
+
+/// Every plant that lives and can be read; of the others it is said why not.
+fn all() -> anyhow::Result<Vec<Snapshot>> {
+    let mut plants = Vec::new();
+    for ring in file::list().context("cannot list shared memory")? {
+        match look(&ring) {
+            Ok(plant) => plants.extend(plant),
+            Err(error) => anstream::eprintln!("warning: {error}"),
+        }
+    }
+    Ok(plants)
+}
+
+/// `false`: it is time to end.
+fn sleep(time: Duration, stop: &Stop) -> bool {
+    let begun = Instant::now();
+    while !stop.requested() {
+        let left = time.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+    false
+}

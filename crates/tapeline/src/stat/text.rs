@@ -1,0 +1,226 @@
+//! A plant's counters for people.
+
+use tapeline_measure::figures::{self, thousands};
+
+use super::snapshot::{Hub, Latency, Session, Snapshot};
+use crate::output::{self, table};
+
+/// Sessions that are shown; programs get all of them.
+const MOST_SESSIONS: usize = 40;
+
+/// Everything, in tables.
+pub(super) fn of(plant: &Snapshot) -> String {
+    let mut text = format!(
+        "plant        {} on ring {}, process {}, version {}, up {}\n\
+         process      {:.2} cores, {}, at most {}, {} threads\n\
+         ticks        {}, {}; {} items\n\
+         ring         {}; {} stalls of {} in all, {} readers evicted",
+        shown(&plant.plant),
+        plant.ring,
+        plant.pid,
+        shown(&plant.version),
+        figures::duration(plant.written_ns.saturating_sub(plant.started_ns)),
+        plant.process.cores,
+        bytes(plant.process.resident_bytes),
+        bytes(plant.process.peak_resident_bytes),
+        plant.process.threads,
+        thousands(plant.ticks),
+        output::rate(plant.ticks_per_second, "ticks"),
+        thousands(plant.items as u64),
+        bytes(plant.backpressure.ring_bytes),
+        thousands(plant.backpressure.stalls),
+        figures::duration(plant.backpressure.stalled_ns),
+        plant.backpressure.evicted,
+    );
+    for part in [feeds(plant), readers(plant)].into_iter().flatten() {
+        text.push_str(&format!("\n\n{part}"));
+    }
+    if let Some(hub) = &plant.hub {
+        text.push_str(&format!("\n\n{}", of_hub(hub, plant.written_ns)));
+    }
+    text
+}
+
+fn feeds(plant: &Snapshot) -> Option<String> {
+    let mut feeds =
+        table(["feed", "protocol", "state", "messages", "now", "missing", "malformed", "kernel drops"]);
+    for feed in &plant.feeds {
+        feeds.add_row([
+            shown(&feed.name),
+            shown(&feed.protocol),
+            if feed.ended { format!("{}, session over", shown(&feed.state)) } else { shown(&feed.state) },
+            thousands(feed.messages),
+            output::rate(feed.messages_per_second, "msgs"),
+            thousands(feed.missing),
+            thousands(feed.malformed),
+            thousands(feed.kernel_drops),
+        ]);
+    }
+    (!plant.feeds.is_empty()).then(|| feeds.to_string())
+}
+
+fn readers(plant: &Snapshot) -> Option<String> {
+    let mut readers = table(["reader of the ring", "process", "state", "lag"]);
+    for reader in &plant.readers {
+        let state = match (reader.alive, reader.evicted) {
+            (false, _) => "dead",
+            (true, true) => "evicted",
+            (true, false) => "alive",
+        };
+        readers.add_row([
+            shown(&reader.name),
+            reader.pid.to_string(),
+            state.to_owned(),
+            bytes(reader.lag_bytes),
+        ]);
+    }
+    (!plant.readers.is_empty()).then(|| readers.to_string())
+}
+
+fn of_hub(hub: &Hub, written_ns: u64) -> String {
+    let services: Vec<String> = hub
+        .services
+        .iter()
+        .map(|service| {
+            let text =
+                if service.text.is_empty() { String::new() } else { format!(" ({})", shown(&service.text)) };
+            format!("{} {}{text}", shown(&service.name), if service.up { "up" } else { "DOWN" })
+        })
+        .collect();
+    let web = hub.web.as_ref().map_or_else(String::new, |web| format!(", page at http://{}/", shown(web)));
+    let state = if hub.ended {
+        ", HAS ENDED".to_owned()
+    } else if hub.heard_ns == 0 {
+        ", has not begun".to_owned()
+    } else {
+        match written_ns.saturating_sub(hub.heard_ns) {
+            late if late > super::snapshot::LATE_NS => {
+                format!(", HAS SAID NOTHING for {}", figures::duration(late))
+            }
+            _ => String::new(),
+        }
+    };
+    let mut text = format!(
+        "hub          {}{web}{state}\n\
+         services     {}\n\
+         cache        {} items, {} of {}\n\
+         sessions     {} open, {} ever, {} cut for being slow (policy: {})\n\
+         sent         {} images, {} updates, {} conflated; {} of {} requests refused\n\
+         now          {}, {}, {}",
+        shown(&hub.address),
+        if services.is_empty() { "none yet".to_owned() } else { services.join(", ") },
+        thousands(hub.cache.items as u64),
+        bytes(hub.cache.bytes as u64),
+        bytes(hub.cache.limit_bytes as u64),
+        hub.sessions.len(),
+        thousands(hub.opened),
+        thousands(hub.cut),
+        shown(&hub.slow),
+        thousands(hub.totals.refreshes),
+        thousands(hub.totals.updates),
+        thousands(hub.totals.conflated),
+        thousands(hub.totals.refused),
+        thousands(hub.totals.requests),
+        output::rate(hub.rates.refreshes, "images"),
+        output::rate(hub.rates.updates, "updates"),
+        output::rate(hub.rates.conflated, "conflated"),
+    );
+    if !hub.sessions.is_empty() {
+        text.push_str(&format!("\n\n{}", sessions(&hub.sessions)));
+    }
+    if hub.latency.iter().any(|hop| hop.all.samples > 0) {
+        text.push_str(&format!("\n\n{}", latency(hub)));
+    }
+    text
+}
+
+fn sessions(all: &[Session]) -> String {
+    let mut table = table([
+        "session",
+        "user",
+        "address",
+        "transport",
+        "streams",
+        "queue",
+        "msgs",
+        "unsent",
+        "owed",
+        "lag",
+        "images",
+        "updates",
+        "now",
+        "conflated",
+    ]);
+    for session in all.iter().take(MOST_SESSIONS) {
+        let lag = if session.lag_ns == 0 { "–".to_owned() } else { figures::duration(session.lag_ns) };
+        table.add_row([
+            session.session.to_string(),
+            shown(&session.user),
+            shown(&session.address),
+            shown(&session.transport),
+            thousands(session.streams as u64),
+            bytes(session.queued_bytes as u64),
+            thousands(session.queued_messages as u64),
+            bytes(session.unsent_bytes as u64),
+            thousands(session.owed as u64),
+            lag,
+            thousands(session.totals.refreshes),
+            thousands(session.totals.updates),
+            output::rate(session.rates.updates, "updates"),
+            thousands(session.totals.conflated),
+        ]);
+    }
+    match all.len().checked_sub(MOST_SESSIONS) {
+        None | Some(0) => table.to_string(),
+        Some(more) => format!("{table}\nand {} more: --format json has all", thousands(more as u64)),
+    }
+}
+
+fn latency(hub: &Hub) -> String {
+    let mut table = table(["latency", "samples", "p50", "p90", "p99", "p99.9", "max"]);
+    let cell = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), figures::duration);
+    let mut row = |name: String, latency: &Latency| {
+        table.add_row([
+            name,
+            thousands(latency.samples),
+            cell(latency.p50_ns),
+            cell(latency.p90_ns),
+            cell(latency.p99_ns),
+            cell(latency.p99_9_ns),
+            cell(latency.max_ns),
+        ]);
+    };
+    for hop in &hub.latency {
+        let name = shown(&hop.hop).replace("_to_", "→");
+        row(format!("{name}, last second"), &hop.now);
+        row(format!("{name}, since the start"), &hop.all);
+    }
+    table.to_string()
+}
+
+fn bytes(count: u64) -> String {
+    figures::quantity(count as f64, "B", true)
+}
+
+/// A text of somebody else's, which is not to move the cursor or colour the screen.
+fn shown(text: &str) -> String {
+    text.escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::snapshot::Hop;
+
+    #[test]
+    fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
+        let session = Session { user: "\x1b[2Jme".to_owned(), lag_ns: 1_500, ..Session::default() };
+        let latency = Latency { samples: 3, p50_ns: Some(2_100), ..Latency::default() };
+        let hop = Hop { hop: "wire_to_sent".to_owned(), now: latency, all: latency };
+        let hub = Hub { sessions: vec![session], latency: vec![hop], ..Hub::default() };
+        let text = of(&Snapshot { hub: Some(hub), ..Snapshot::default() });
+        assert!(!text.contains('\x1b'), "{text:?}");
+        assert!(text.contains("me") && text.contains("1.5 µs"), "{text}");
+        assert!(text.contains("wire→sent, last second") && text.contains("2.1 µs"), "{text}");
+    }
+}

@@ -1,0 +1,123 @@
+//! `tapeline stat`: a running plant with a hub, seen from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use stage::{Place, Running, tapeline};
+
+mod stage;
+
+/// A plant with a hub on a free port.
+fn plant(place: &Place, hub: &str) -> (Running, Value) {
+    let config = place.config("");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(&format!("[hub]\nport = 0\nunknown = \"wait\"\n{hub}\n"));
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", &config, "--format", "json"]);
+    let ready = plant.says();
+    (plant, ready)
+}
+
+fn counters_file(ring: &str) -> PathBuf {
+    PathBuf::from(format!("/dev/shm/tapeline.{ring}.stat"))
+}
+
+/// What `tapeline stat` says, once.
+fn stat(ring: &str) -> Value {
+    let output = tapeline(&["stat", ring, "--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Looks until it is so.
+fn watch(ring: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
+    let mut looking = Running::start(&["stat", ring, "--every", "50ms", "--format", "json"]);
+    loop {
+        let seen = looking.says();
+        if is_so(&seen) {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn a_plant_is_seen_from_outside_with_its_sessions_and_latency() {
+    let place = Place::new(1);
+    let (plant, ready) = plant(&place, "");
+    let server = ready["hub"].as_str().unwrap();
+    let at_once = stat(&place.ring);
+    assert_eq!((&at_once["pid"], &at_once["hub"]["address"]), (&json!(plant.child.id()), &json!(server)));
+
+    let fixed =
+        ["omm", "consumer", "--server", server, "--service", "TAPELINE", "TAPE", "SENA", "--user", "trader"];
+    let mut consumers =
+        [&[][..], &["--websocket", "json"]].map(|way: &[&str]| Running::start(&[&fixed[..], way].concat()));
+    let file = place.folder.path().join("day.itch");
+    let path = file.to_str().unwrap();
+    let written = ["feed", "simulate", "--symbols", "3", "--messages", "3k", "--write", path];
+    assert!(tapeline(&written).output().unwrap().status.success());
+    place.replay(&file, 0);
+    for consumer in &mut consumers {
+        while consumer.says()["event"] != "update" {}
+    }
+    let seen = watch(&place.ring, |seen| {
+        let hub = &seen["hub"];
+        let sessions = hub["sessions"].as_array().unwrap();
+        seen["feeds"][0]["messages"].as_u64() >= Some(3_000)
+            && sessions.len() == 2
+            && sessions.iter().all(|session| session["updates"].as_u64() > Some(10))
+    });
+    let hub = &seen["hub"];
+    let mut ways: Vec<_> = hub["sessions"].as_array().unwrap().iter().map(|s| &s["transport"]).collect();
+    ways.sort_by_key(ToString::to_string);
+    assert_eq!(ways, [&json!("tcp"), &json!("websocket tr_json2")]);
+    for session in hub["sessions"].as_array().unwrap() {
+        assert_eq!(session["user"], "trader");
+        assert!(session["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{session}");
+    }
+    assert_eq!((&hub["services"][0]["name"], &hub["services"][0]["up"]), (&json!("TAPELINE"), &json!(true)));
+    assert_eq!(hub["cache"]["items"], json!(3));
+    assert!(hub["cache"]["bytes"].as_u64() > Some(0) && hub["cache"]["limit_bytes"] == json!(1 << 30));
+    assert_eq!((&seen["feeds"][0]["state"], &seen["items"]), (&json!("live"), &json!(3)));
+    assert!(seen["process"]["resident_bytes"].as_u64() > Some(1_000_000), "{}", seen["process"]);
+    assert!(seen["readers"].as_array().unwrap().iter().any(|reader| reader["name"] == "hub"));
+    for (hop, name) in hub["latency"].as_array().unwrap().iter().zip([
+        "wire_to_decoded",
+        "decoded_to_sequenced",
+        "sequenced_to_taken",
+        "wire_to_sent",
+    ]) {
+        assert_eq!(hop["hop"], name);
+        assert!(hop["all"]["samples"].as_u64() > Some(0), "{hop}");
+    }
+
+    let table = tapeline(&["stat"]).output().unwrap();
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains(&place.ring) && table.contains("wire→sent, since the start"), "{table}");
+
+    // It ends in order, and takes its file along.
+    plant.ask_to_end();
+    let mut plant = plant;
+    while plant.may_say().is_some() {}
+    assert!(!counters_file(&place.ring).exists());
+}
+
+#[test]
+fn what_a_killed_plant_leaves_is_known_for_that_and_removed() {
+    let place = Place::new(1);
+    let (mut plant, _) = plant(&place, "");
+    plant.child.kill().unwrap();
+    plant.child.wait().unwrap();
+    assert!(counters_file(&place.ring).exists());
+    let output = tapeline(&["stat", &place.ring]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("has died; its counters are removed") && said.contains("no running plant"),
+        "{said}"
+    );
+    assert!(!counters_file(&place.ring).exists());
+    tapeline(&["ring", "rm", &place.ring]).output().unwrap();
+}
