@@ -1,7 +1,7 @@
 //! Bytes in and out of sockets. No other crate opens one.
 //!
 //! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
-//! stamps and its count of drops, and sends them in batches. [`tcp`] is connections with bounded buffers that
+//! stamps and its count of drops, and sends them in batches. [`http`] is a small server for metrics and a page. [`tcp`] is connections with bounded buffers that
 //! never wait. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
 //!
 //! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
@@ -27,7 +27,9 @@
 #![deny(unsafe_code)]
 
 mod error;
+pub mod http;
 pub mod interface;
+mod origin;
 pub mod pool;
 pub mod rssl;
 pub mod tcp;

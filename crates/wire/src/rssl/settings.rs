@@ -110,6 +110,10 @@ pub struct Settings {
     /// `WsProtocols`: the sub-protocols that a WebSocket client asks for, in this order; a server takes the first of the
     /// client's that is among these. All: `rssl.rwf`, `tr_json2`, `rssl.json.v2`.
     pub ws_protocols: Vec<SubProtocol>,
+    /// WebSocket server: origins of pages of other hosts that a browser may connect from, such as
+    /// `https://desk.example.com`; `*` lets all in. Pages of the same host may, where that is an address, `localhost` or this
+    /// machine's own name, and so may whoever states no origin, which is everybody but browsers. None.
+    pub ws_origins: Vec<String>,
     /// WebSocket client: the path that it asks for. `/WebSocket`, as EMA's clients.
     pub ws_path: String,
     /// Client: the server's name, or name and port, as a WebSocket's opening and TLS state it. Empty: its address.
@@ -149,6 +153,7 @@ impl Default for Settings {
             key_exchange: false,
             connection_type: ConnectionType::Socket,
             ws_protocols: vec![SubProtocol::Rwf, SubProtocol::TrJson2, SubProtocol::RsslJsonV2],
+            ws_origins: Vec::new(),
             ws_path: "/WebSocket".to_owned(),
             host: String::new(),
             tls: None,

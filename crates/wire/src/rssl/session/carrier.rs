@@ -55,7 +55,8 @@ impl Session {
                 None
             }
         };
-        let opening = websocket::head(input, &self.settings.ws_protocols, key.as_deref());
+        let opening =
+            websocket::head(input, &self.settings.ws_protocols, &self.settings.ws_origins, key.as_deref());
         let opening = match (opening, &self.refusal) {
             (Ok(None), _) => return Ok((0, None)),
             (Ok(Some(_)), Some(text)) => Err(Reason::Refused(text.clone())),

@@ -141,7 +141,9 @@ impl Session {
     ) -> Result<Self, Reason> {
         let mut session = Self::new(settings, Phase::Answer(version), Carrier::Plain, now);
         if carrier::is_http(opening) {
-            let Some(head) = websocket::head(opening, &session.settings.ws_protocols, None)? else {
+            let Some(head) =
+                websocket::head(opening, &session.settings.ws_protocols, &["*".to_owned()], None)?
+            else {
                 return Err(Fault::new("a part of a WebSocket's head", "the whole of it").into());
             };
             session.carrier = Carrier::Opening(Some(head.key));

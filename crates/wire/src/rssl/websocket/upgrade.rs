@@ -4,6 +4,7 @@ use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 use tungstenite::handshake::derive_accept_key;
 
 use super::super::fault::{Fault, Reason};
+use crate::origin;
 
 /// What travels inside WebSocket messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ impl SubProtocol {
 
 /// The longest head that is taken. EMA's are below 300 bytes, a browser's with its cookies below a few thousand.
 const LONGEST_HEAD: usize = 16 << 10;
+/// So much of an origin is shown.
+const LONGEST_ORIGIN: usize = 100;
 /// Header lines of a head that are taken.
 const MOST_HEADERS: usize = 64;
 /// The one extension that is spoken, as EMA writes it.
@@ -60,11 +63,12 @@ pub(in super::super) struct Opening {
     pub(in super::super) key: String,
 }
 
-/// The head at the front of `bytes`, if all of it is there: a request to a server that speaks `known`, or the answer to the
-/// request with `key`, which asked for them.
+/// The head at the front of `bytes`, if all of it is there: a request to a server that speaks `known` and lets in pages of
+/// the origins `listed`, or the answer to the request with `key`, which asked for them.
 pub(in super::super) fn head(
     bytes: &[u8],
     known: &[SubProtocol],
+    listed: &[String],
     key: Option<&str>,
 ) -> Result<Option<Opening>, Reason> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
@@ -75,7 +79,7 @@ pub(in super::super) fn head(
         None => {
             let mut request = Request::new(&mut headers);
             match request.parse(bytes).map_err(broken)? {
-                Status::Complete(length) => Some(asked(length, &request, known)?),
+                Status::Complete(length) => Some(asked(length, &request, known, listed)?),
                 Status::Partial => None,
             }
         }
@@ -93,7 +97,12 @@ pub(in super::super) fn head(
     Ok(opening)
 }
 
-fn asked(length: usize, request: &Request<'_, '_>, known: &[SubProtocol]) -> Result<Opening, Reason> {
+fn asked(
+    length: usize,
+    request: &Request<'_, '_>,
+    known: &[SubProtocol],
+    listed: &[String],
+) -> Result<Opening, Reason> {
     let headers = &*request.headers;
     let refused = |text: &str| Err(Reason::Refused(text.to_owned()));
     if request.method != Some("GET") || !has_word(headers, "upgrade", "websocket") {
@@ -102,6 +111,17 @@ fn asked(length: usize, request: &Request<'_, '_>, known: &[SubProtocol]) -> Res
     // What EMA's server wants of a path.
     if !request.path.is_some_and(|path| path.to_ascii_lowercase().contains("websocket")) {
         return refused("the path does not hold the word WebSocket");
+    }
+    // A browser carries out what any page asks of it, from inside its user's network.
+    for origin in headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin")) {
+        let origin = String::from_utf8_lossy(origin.value);
+        if !origin::may_connect(origin.trim(), value(headers, "host"), listed) {
+            let shown: String =
+                origin.trim().chars().take(LONGEST_ORIGIN).flat_map(char::escape_default).collect();
+            return Err(Reason::Refused(format!(
+                "pages of {shown} may not connect here; the list of origins can let them in"
+            )));
+        }
     }
     if value(headers, "sec-websocket-version") != Some("13") {
         return refused("not version 13 of WebSocket");

@@ -1,0 +1,213 @@
+//! A small HTTP server on a thread of its own, for metrics and a page: `GET` and `HEAD`, an answer, the end.
+//!
+//! Whoever it talks to is a stranger. Connections are few at a time, each is over in seconds, heads are short, bodies are not
+//! read, and a browser that was led here under somebody else's name gets nothing (see `origin.rs`). Nothing here runs on another thread,
+//! so the worst that its clients can do is to keep each other waiting.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, StatusCode, Version};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::io::Errno;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::Error;
+use crate::error::{self, Operation};
+use crate::origin;
+
+/// What can be set of a server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Connections at a time; more wait in the kernel. 32.
+    pub max_connections: usize,
+    /// A head must be there by then. 2 s.
+    pub head_time: Duration,
+    /// A connection is over by then, whatever it is at. 5 s.
+    pub connection_time: Duration,
+    /// Names of this host by which browsers may come, beside its addresses, `localhost` and its own name. None.
+    pub names: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_connections: 32,
+            head_time: Duration::from_secs(2),
+            connection_time: Duration::from_secs(5),
+            names: Vec::new(),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The path, without what follows a question mark.
+    pub path: &'a str,
+    /// The host by which the server was found, without its port; one of those that may be.
+    pub host: &'a str,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status: 200, 404, 503.
+    pub status: u16,
+    /// What the body is, such as `text/plain; charset=utf-8`.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Further headers; those that are not sound are left out.
+    pub headers: Vec<(&'static str, String)>,
+}
+
+/// A server at work; ends with this.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The longest head that is taken, bytes; the smallest that hyper allows, and a browser's with its cookies is shorter.
+const LONGEST_HEAD: usize = 8 << 10;
+/// Nobody is let in for so long after accepting failed, for want of descriptors as a rule.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+impl Server {
+    /// Listens at an address of this machine, port 0 for a free one, and answers with what `answer` makes of each request.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's; the machine refuses a thread.
+    pub fn start<F>(address: SocketAddr, settings: Settings, answer: F) -> Result<Self, Error>
+    where
+        F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
+    {
+        let failed = |cause: std::io::Error| match Errno::from_io_error(&cause) {
+            Some(errno) => Error::socket(Operation::Bind, address, errno),
+            None => error::reactor("listen with", cause),
+        };
+        let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|cause| error::reactor("make", cause))?;
+        let (stop, stopped) = oneshot::channel();
+        let run = move || {
+            runtime.block_on(async move {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                tokio::spawn(serve(listener, Arc::new(settings), Arc::new(answer)));
+                // What is under way is dropped with the runtime.
+                let _ = stopped.await;
+            });
+        };
+        let thread = std::thread::Builder::new().name("http".to_owned()).spawn(run);
+        let thread = thread.map_err(|cause| error::reactor("make the thread of", cause))?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<Settings>, answer: Arc<F>)
+where
+    F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
+{
+    let places = Arc::new(Semaphore::new(settings.max_connections.max(1)));
+    // Nobody closes it.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let (settings, answer) = (Arc::clone(&settings), Arc::clone(&answer));
+        tokio::spawn(async move {
+            let time = settings.connection_time;
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(settings.head_time)
+                .max_buf_size(LONGEST_HEAD)
+                .keep_alive(false);
+            let service = service_fn(|request| {
+                let response = respond(&request, &settings, &*answer);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http.serve_connection(TokioIo::new(stream), service);
+            // However it ends: there is nobody to tell.
+            let _ = tokio::time::timeout(time, connection).await;
+            drop(place);
+        });
+    }
+}
+
+fn respond(
+    request: &hyper::Request<Incoming>,
+    settings: &Settings,
+    answer: &impl Fn(&Request<'_>) -> Response,
+) -> hyper::Response<Full<Bytes>> {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).map(origin::host_of);
+    let host = match host {
+        Some(host) => host,
+        // No browser is as old.
+        None if request.version() < Version::HTTP_11 => "",
+        None => return refuse(StatusCode::BAD_REQUEST, "no Host"),
+    };
+    let is_known = host.is_empty()
+        || origin::is_own_host(host)
+        || settings.names.iter().any(|name| name.eq_ignore_ascii_case(host));
+    if !is_known {
+        return refuse(StatusCode::FORBIDDEN, "this server is not known by that name");
+    }
+    if *request.method() != Method::GET && *request.method() != Method::HEAD {
+        let mut refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD alone");
+        refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refusal;
+    }
+    let Response { status, content_type, body, headers } =
+        answer(&Request { path: request.uri().path(), host });
+    let mut response = hyper::Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let more = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    for (name, value) in FIXED_HEADERS.into_iter().chain([("content-type", content_type)]).chain(more) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// With every answer: it is what it says it is, is for pages from here alone, and is not kept.
+const FIXED_HEADERS: [(&str, &str); 4] = [
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+];
+
+fn refuse(status: StatusCode, text: &'static str) -> hyper::Response<Full<Bytes>> {
+    let mut response = hyper::Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,94 @@
+//! The HTTP server, with a socket as its client.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use tapeline_wire::http::{Response, Server, Settings};
+
+fn server(settings: Settings) -> Server {
+    Server::start("127.0.0.1:0".parse().unwrap(), settings, |request| Response {
+        status: if request.path == "/there" { 200 } else { 404 },
+        content_type: "text/plain; charset=utf-8",
+        body: format!("{} at {}", request.path, request.host).into_bytes(),
+        headers: vec![("x-more", "yes".to_owned()), ("x-bad", "a\r\nb: c".to_owned())],
+    })
+    .unwrap()
+}
+
+/// What comes, to its end.
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn it_answers_and_hangs_up() {
+    let server = server(Settings::default());
+    let host = server.address();
+    let answer = ask(host, &format!("GET /there?a=b HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n/there at 127.0.0.1"), "{answer}");
+    for header in
+        ["x-content-type-options: nosniff", "x-more: yes", "cache-control: no-store", "connection: close"]
+    {
+        assert!(answer.contains(header), "{header}: {answer}");
+    }
+    assert!(!answer.contains("x-bad"), "{answer}");
+    let head = ask(host, &format!("HEAD /there HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(ask(host, "GET /not HTTP/1.0\r\n\r\n").starts_with("HTTP/1.0 404"));
+    assert!(ask(host, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
+}
+
+#[test]
+fn what_is_not_asked_plainly_is_refused() {
+    let server = server(Settings { names: vec!["plant.example".to_owned()], ..Settings::default() });
+    let at = server.address();
+    let asked = |line: &str, host: &str| ask(at, &format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+        let answer = asked(&format!("{method} /there"), "localhost");
+        assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("allow: GET, HEAD"), "{answer}");
+    }
+    // A name that somebody else gave to this address.
+    assert!(asked("GET /there", "evil.example:80").starts_with("HTTP/1.1 403"));
+    assert!(asked("GET /there", "Plant.Example:80").starts_with("HTTP/1.1 200"));
+    let long = format!("GET /there HTTP/1.1\r\nHost: localhost\r\nCookie: {}\r\n\r\n", "x".repeat(20_000));
+    let answer = ask_anyway(at, long.as_bytes());
+    assert!(!answer.contains("200 OK"), "{answer}");
+    assert!(!ask_anyway(at, &[0xff; 100]).contains("200 OK"));
+}
+
+/// The same to a server that may hang up before it has read all.
+fn ask_anyway(address: SocketAddr, request: &[u8]) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    let _ = socket.write_all(request);
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
+    let (head_time, connection_time) = (Duration::from_millis(300), Duration::from_millis(300));
+    let server = server(Settings { max_connections: 2, head_time, connection_time, ..Settings::default() });
+    let at = server.address();
+    // All places are taken by clients that never come to the end of a head, or that never read.
+    let mut slow: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(at).unwrap()).collect();
+    for socket in &mut slow {
+        socket.write_all(b"GET /there HTTP/1.1\r\nHost: local").unwrap();
+    }
+    let answer = ask(at, "GET /there HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for mut socket in slow {
+        // Hung up on, with or without a word.
+        let mut rest = Vec::new();
+        let _ = socket.read_to_end(&mut rest);
+        assert!(!rest.starts_with(b"HTTP/1.1 200"));
+    }
+}
