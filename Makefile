@@ -28,7 +28,7 @@ build: ## build everything for release
 	@scripts/setup build
 	$(CARGO) build --release $(locked) --workspace
 
-demo: ## simulated exchange, plant and subscribers: a verdict and a latency table
+demo: ## simulated exchange, plant, subscribers and clients: a verdict and a latency table
 	@scripts/setup demo
 	$(CARGO) build --release $(locked) --package tapeline
 	$(target_dir)/release/tapeline demo $(ARGS)
@@ -126,6 +126,7 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
 		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
+	CHROMIUM="$${CHROMIUM:-chromium}" $(CARGO) test --quiet $(locked) --package tapeline --test browser
 .PHONY: interop
 
 interop-rtsdk: ITEMS = 1000

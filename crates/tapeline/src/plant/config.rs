@@ -7,6 +7,7 @@ mod memory;
 pub(crate) mod recovery;
 pub(crate) mod sources;
 mod symbols;
+pub(crate) mod web;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! The plant's counters, told to the outside: a thread that makes a snapshot of what the plant's and the hub's threads tell
-//! it once a second, and writes it to the counters file.
+//! it once a second, writes it to the counters file, and keeps it for whoever asks over HTTP.
 //!
 //! Those threads fill in numbers and exchange them for an empty set, which takes a lock that is held for that exchange
 //! alone, and only if it is free: they never wait. Percentiles, rates, texts and files are made here.
@@ -103,6 +103,21 @@ pub(super) struct FeedFigures {
     pub(super) kernel_drops: u64,
 }
 
+/// The last snapshot, for other threads.
+#[derive(Debug, Default)]
+pub(super) struct Board(Mutex<Arc<Snapshot>>);
+
+impl Board {
+    /// What was written last.
+    pub(super) fn read(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn put(&self, snapshot: Arc<Snapshot>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+}
+
 /// The thread.
 #[derive(Debug)]
 pub(super) struct Counting {
@@ -127,6 +142,7 @@ impl Counting {
         config: &Config,
         plant: Hearer<PlantFigures>,
         hub: Option<OfHub>,
+        board: &Arc<Board>,
     ) -> anyhow::Result<Self> {
         let (control, told) = channel();
         let (tell, begun) = channel();
@@ -150,7 +166,7 @@ impl Counting {
             ..Snapshot::default()
         };
         let hub = hub.map(|hub| (hub.hearer, Merged::default()));
-        let ring = config.ring.clone();
+        let (ring, board) = (config.ring.clone(), Arc::clone(board));
         let run = move || {
             let mut snapshot = first;
             let clock = Clock::calibrate();
@@ -161,7 +177,7 @@ impl Counting {
             }
             let file = CountersFile::of(&ring);
             let mut counter =
-                Counter { clock, ring, file, complained: false, snapshot, usage: None, plant, hub };
+                Counter { clock, ring, file, complained: false, snapshot, usage: None, plant, hub, board };
             counter.write();
             let _ = tell.send(());
             counter.run(&told);
@@ -202,6 +218,7 @@ struct Counter {
     usage: Option<Usage>,
     plant: Hearer<PlantFigures>,
     hub: Option<(Hearer<HubFigures>, Merged)>,
+    board: Arc<Board>,
 }
 
 impl Counter {
@@ -270,6 +287,7 @@ impl Counter {
                 crate::stat::file::path(&self.ring).display()
             );
         }
+        self.board.put(Arc::new(self.snapshot.clone()));
     }
 }
 

@@ -3,7 +3,7 @@
 mod config;
 mod counting;
 mod follow;
-mod hub;
+pub(crate) mod hub;
 mod intake;
 pub(crate) mod measure;
 mod recorded;
@@ -13,6 +13,7 @@ mod run;
 mod sources;
 mod tally;
 mod watch;
+mod web;
 
 pub(crate) use self::watch::status_text;
 

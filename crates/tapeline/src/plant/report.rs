@@ -32,16 +32,25 @@ pub(crate) struct Ready {
     /// Where non-interactive providers connect, where they can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) publishers: Option<SocketAddr>,
+    /// Where the live page, metrics and health are, if anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) web: Option<SocketAddr>,
 }
 
 impl Ready {
-    pub(super) fn of(config: &Config, hub: Option<&RunningHub>, publishers: Option<SocketAddr>) -> Self {
+    pub(super) fn of(
+        config: &Config,
+        hub: Option<&RunningHub>,
+        publishers: Option<SocketAddr>,
+        web: Option<SocketAddr>,
+    ) -> Self {
         Self {
             ready: config.ring.to_string(),
             pid: std::process::id(),
             hub: hub.map(|hub| hub.address),
             hub_memory_bytes: hub.map(|hub| hub.memory_bytes),
             publishers,
+            web,
         }
     }
 }

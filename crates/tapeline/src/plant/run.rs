@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,16 +12,18 @@ use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
+use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
-use super::counting::{Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
+use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
 use super::hub::RunningHub;
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
 use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
 use super::sources::RunningSources;
+use super::web;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::stat::snapshot;
@@ -93,13 +96,23 @@ impl RunArgs {
         let (teller, of_plant) = telling();
         let (hub_teller, of_hub) = telling();
         let begin = config.hub.as_ref().map(config::hub::HubConfig::begin);
+        let board = Arc::new(Board::default());
+        let web = match &mut config.hub {
+            Some(hub) => web::open(hub, &board)?,
+            None => None,
+        };
+        let page = web.as_ref().map(Server::address);
         let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
             hearer: of_hub,
-            begin: snapshot::Hub { address: hub.address.to_string(), ..begin },
+            begin: snapshot::Hub {
+                address: hub.address.to_string(),
+                web: page.map(|address| address.to_string()),
+                ..begin
+            },
         });
         // Gone, and the file with it, before the plant has reported its end.
-        let counting = Counting::start(&config, of_plant, of_hub)?;
+        let counting = Counting::start(&config, of_plant, of_hub, &board)?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
@@ -120,14 +133,18 @@ impl RunArgs {
         };
         let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config, hub.as_ref(), publishers))?,
-            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers),
+            Format::Json => {
+                let ready = Ready::of(&config, hub.as_ref(), publishers, page);
+                crate::output::print_json_line(&ready)?;
+            }
+            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers, page),
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
         plant.close()?;
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
+        drop(web);
         drop(counting);
         match self.format {
             Format::Json => crate::output::print_json_line(&report)?,
@@ -453,7 +470,12 @@ fn on_stall(ring: tapeline_ring::Name, stop: Stop) -> tapeline_plant::OnStall {
     })
 }
 
-fn eprintln_ready(config: &Config, hub: Option<&RunningHub>, publishers: Option<SocketAddr>) {
+fn eprintln_ready(
+    config: &Config,
+    hub: Option<&RunningHub>,
+    publishers: Option<SocketAddr>,
+    page: Option<SocketAddr>,
+) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
     anstream::eprintln!(
@@ -471,5 +493,8 @@ fn eprintln_ready(config: &Config, hub: Option<&RunningHub>, publishers: Option<
     }
     if let Some(address) = publishers {
         anstream::eprintln!("non-interactive providers connect to {address}");
+    }
+    if let Some(page) = page {
+        anstream::eprintln!("the live page, metrics and health: http://{page}/, /metrics, /health");
     }
 }

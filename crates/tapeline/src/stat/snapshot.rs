@@ -121,6 +121,8 @@ pub(crate) struct Hub {
     /// Where the live page is, if anywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) web: Option<String>,
+    /// Items that the page shows at first.
+    pub(crate) page_items: Vec<String>,
     /// Clients connect with TLS.
     pub(crate) tls: bool,
     /// When its thread was heard of last; zero before.
@@ -140,6 +142,12 @@ pub(crate) struct Hub {
     pub(crate) opened: u64,
     /// Of them, those that were cut because they were too slow.
     pub(crate) cut: u64,
+    /// Clients that were let in.
+    pub(crate) logins: u64,
+    /// Logins that were refused, and those that ended because their user may not be in any more.
+    pub(crate) logins_refused: u64,
+    /// Items that clients were kept from.
+    pub(crate) denied: u64,
     /// What all sessions got, those that are over included.
     pub(crate) totals: Totals,
     pub(crate) rates: Rates,

@@ -105,6 +105,7 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
          services     {}\n\
          cache        {} items, {} of {}\n\
          sessions     {} open, {} ever, {} cut for being slow (policy: {})\n\
+         logins       {}, {} refused; {} items denied\n\
          sent         {} images, {} updates, {} conflated; {} of {} requests refused\n\
          now          {}, {}, {}",
         shown(&hub.address),
@@ -116,6 +117,9 @@ fn of_hub(hub: &Hub, written_ns: u64) -> String {
         thousands(hub.opened),
         thousands(hub.cut),
         shown(&hub.slow),
+        thousands(hub.logins),
+        thousands(hub.logins_refused),
+        thousands(hub.denied),
         thousands(hub.totals.refreshes),
         thousands(hub.totals.updates),
         thousands(hub.totals.conflated),

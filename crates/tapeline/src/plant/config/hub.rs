@@ -12,6 +12,7 @@ use tapeline_wire::rssl::{self, Tls};
 use toml::Spanned;
 
 use super::Source;
+use super::web::{RawWeb, WebConfig};
 use crate::arguments;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::stat::snapshot;
@@ -31,15 +32,25 @@ pub(crate) struct HubConfig {
     pub(crate) cpu: Option<usize>,
     /// Look without rest instead of sleeping in the kernel while nothing happens.
     pub(crate) spin: bool,
+    /// Metrics, health and the live page, where they are wanted.
+    pub(crate) web: Option<WebConfig>,
     /// All else.
     pub(crate) settings: Settings,
 }
 
 impl HubConfig {
+    /// Pages that come from there may connect.
+    pub(crate) fn let_in(&mut self, origins: impl IntoIterator<Item = String>) {
+        let mut transport = rssl::Settings::clone(&self.transport);
+        transport.ws_origins.extend(origins);
+        self.transport = Arc::new(transport);
+    }
+
     /// What is known of the hub before it begins.
     pub(crate) fn begin(&self) -> snapshot::Hub {
         snapshot::Hub {
             tls: self.transport.tls.is_some(),
+            page_items: self.web.as_ref().map_or_else(Vec::new, |web| web.items.clone()),
             slow: super::super::hub::counting::slow(self.settings.slow).to_owned(),
             cache: snapshot::Cache { limit_bytes: self.settings.cache_bytes, ..Default::default() },
             ..Default::default()
@@ -79,6 +90,9 @@ pub(super) struct RawHub {
     enums: Option<Spanned<PathBuf>>,
     cpu: Option<Spanned<usize>>,
     wait: Option<Spanned<String>>,
+    #[serde(default)]
+    origins: Vec<Spanned<String>>,
+    web: Option<RawWeb>,
 }
 
 impl Source<'_> {
@@ -139,6 +153,7 @@ impl Source<'_> {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
                 connection_ping_timeout: self.ping_timeout(&raw)?,
                 tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
+                ws_origins: self.origins(raw.origins)?,
                 ..rssl::Settings::default()
             }),
             max_connections,
@@ -150,6 +165,7 @@ impl Source<'_> {
                 &[("block", false), ("spin", true)],
                 "\"spin\" takes a whole core and saves the wake-up",
             )?,
+            web: raw.web.map(|web| self.web(web)).transpose()?,
             settings,
         })
     }
@@ -304,6 +320,9 @@ mod tests {
             ("cert = \"no.pem\"\nkey = \"no.pem\"", "cannot read no.pem"),
             ("enums = \"enumtype.def\"", "no dictionary"),
             ("cpu = 99999", "cpu is 99999"),
+            ("origins = [\"desk.example.com\"]", "where a page comes from is expected"),
+            ("[hub.web]\nnames = [\"plant:80\"]", "a host's name is expected"),
+            ("[hub.web]\nbind = \"here\"", "bind is \"here\""),
             ("prot = 1", "did you mean `port`?"),
         ] {
             let said = checked(keys).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tapeline_hub::{Counters, Hub, SessionCounters, SlowPolicy};
+use tapeline_hub::{AccessCounters, Counters, Hub, SessionCounters, SlowPolicy};
 use tapeline_measure::{Nanos, Recorder};
 use tapeline_omm::domain::directory::ServiceState;
 use tapeline_plant::cache::Memory;
@@ -26,6 +26,7 @@ pub(in super::super) struct HubFigures {
     /// It is the last time.
     ended: bool,
     counters: Counters,
+    access: AccessCounters,
     memory: Option<Memory>,
     /// So many of those below are of now.
     open: usize,
@@ -134,7 +135,8 @@ impl Telling {
         services.clear();
         services.extend(hub.directory().services().map(|service| {
             let state = service.state();
-            let status = state.and_then(|state| state.status.as_ref());
+            // What was said when it went down stays there when it is up again.
+            let status = state.filter(|state| !state.is_up()).and_then(|state| state.status.as_ref());
             snapshot::Service {
                 id: service.id,
                 name: service.name().unwrap_or_default().to_owned(),
@@ -146,6 +148,7 @@ impl Telling {
         let figures = &mut self.teller.figures;
         (figures.at, figures.ended) = (now, ended);
         figures.counters = *hub.counters();
+        figures.access = *hub.access_counters();
         figures.memory = Some(hub.memory());
         self.teller.tell();
     }
@@ -200,6 +203,8 @@ impl Merged {
         hub.missing = told.counters.missing;
         hub.opened = told.counters.sessions;
         hub.cut = told.counters.cut;
+        let access = told.access;
+        (hub.logins, hub.logins_refused, hub.denied) = (access.logins, access.refused, access.denied);
         hub.services.clone_from(&told.services);
         if let Some(memory) = told.memory {
             hub.cache = Cache { items: memory.items, bytes: memory.bytes, ..hub.cache };

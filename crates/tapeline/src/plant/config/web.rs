@@ -1,0 +1,87 @@
+//! `[hub.web]`: metrics, health and the live page, over HTTP.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Source;
+
+/// Where metrics, health and the live page are.
+#[derive(Debug)]
+pub(crate) struct WebConfig {
+    /// Where it listens; port 0 for a free one.
+    pub(crate) address: SocketAddr,
+    /// Names by which browsers come here, beside the addresses, `localhost` and the machine's own name.
+    pub(crate) names: Vec<String>,
+    /// Items that the page shows who comes for the first time.
+    pub(crate) items: Vec<String>,
+}
+
+/// Beside the hub's.
+const USUAL_PORT: u16 = 14_080;
+/// What a page shows of items, at most; its own limit.
+const MOST_ITEMS: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawWeb {
+    bind: Option<Spanned<String>>,
+    port: Option<u16>,
+    #[serde(default)]
+    names: Vec<Spanned<String>>,
+    items: Option<Spanned<Vec<String>>>,
+}
+
+impl Source<'_> {
+    /// Checks where the page is to be.
+    pub(super) fn web(&self, raw: RawWeb) -> anyhow::Result<WebConfig> {
+        let bind = match &raw.bind {
+            None => IpAddr::from(Ipv4Addr::LOCALHOST),
+            Some(bind) => bind.get_ref().parse().map_err(|_| {
+                let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
+                self.wrong(bind.span(), what, "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface")
+            })?,
+        };
+        let names = raw.names.iter().map(|name| {
+            let text = name.get_ref();
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+            if text.is_empty() || !text.bytes().all(is_name) {
+                let what = format!("names has \"{text}\"; a host's name is expected");
+                return Err(self.wrong(
+                    name.span(),
+                    what,
+                    "names = [\"plant1.example.com\"], without a port",
+                ));
+            }
+            Ok(text.clone())
+        });
+        if let Some(items) = &raw.items
+            && items.get_ref().len() > MOST_ITEMS
+        {
+            let what = format!("items has {} names; {MOST_ITEMS} at most are shown", items.get_ref().len());
+            return Err(self.wrong(items.span(), what, "others can be added on the page"));
+        }
+        Ok(WebConfig {
+            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
+            names: names.collect::<anyhow::Result<_>>()?,
+            items: raw.items.map(Spanned::into_inner).unwrap_or_default(),
+        })
+    }
+
+    /// Checks the pages of other hosts that may connect to the hub.
+    pub(super) fn origins(&self, raw: Vec<Spanned<String>>) -> anyhow::Result<Vec<String>> {
+        let check = |origin: Spanned<String>| {
+            let text = origin.get_ref();
+            let scheme = text.strip_prefix("http://").or(text.strip_prefix("https://"));
+            let is_origin = scheme.is_some_and(|host| !host.is_empty() && !host.contains('/'));
+            if is_origin || matches!(text.as_str(), "*" | "null") {
+                return Ok(text.clone());
+            }
+            let what = format!("origins has \"{text}\"; where a page comes from is expected");
+            let hint = "origins = [\"https://desk.example.com:8443\"]: scheme, host and port, without a path";
+            Err(self.wrong(origin.span(), what, hint))
+        };
+        raw.into_iter().map(check).collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether all is well, for whoever has to decide that without a person: a load balancer, a supervisor.
+
+use serde_json::{Value, json};
+use tapeline_measure::Nanos;
+
+use crate::stat::snapshot::{LATE_NS, Snapshot};
+
+/// Whether all is well, and each check with what it found.
+pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
+    let mut checks: Vec<(String, bool, String)> = Vec::new();
+    let mut thread = |name: &str, heard_ns: u64, ended: bool| {
+        let silent_ns = now.0.saturating_sub(heard_ns);
+        let says = match (heard_ns, ended) {
+            (0, _) => "not begun".to_owned(),
+            (_, true) => "ended".to_owned(),
+            _ => format!("heard of {} ms ago", silent_ns / 1_000_000),
+        };
+        checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
+    };
+    thread("counters", snapshot.written_ns, false);
+    thread("plant", snapshot.heard_ns, false);
+    if let Some(hub) = &snapshot.hub {
+        thread("hub", hub.heard_ns, hub.ended);
+    }
+    for feed in &snapshot.feeds {
+        // What is being mended is late, not gone; after the end of its session a feed is silent as it should be.
+        let is_well = matches!(feed.state.as_str(), "live" | "recovering") || feed.ended;
+        let says = if feed.ended { format!("{}, session over", feed.state) } else { feed.state.clone() };
+        checks.push((format!("feed {}", feed.name), is_well, says));
+    }
+    for service in snapshot.hub.iter().flat_map(|hub| &hub.services) {
+        let says = if service.up { "up".to_owned() } else { format!("down: {}", service.text) };
+        checks.push((format!("service {}", service.name), service.up, says));
+    }
+    let is_well = checks.iter().all(|(_, is_well, _)| *is_well);
+    let checks: Vec<Value> = checks
+        .into_iter()
+        .map(|(check, is_well, says)| json!({ "check": check, "ok": is_well, "says": says }))
+        .collect();
+    (
+        is_well,
+        json!({ "status": if is_well { "ok" } else { "failing" }, "plant": snapshot.plant, "checks": checks }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::snapshot::{Feed, Hub, Service};
+
+    const NOW: u64 = 100_000_000_000;
+
+    fn well() -> Snapshot {
+        Snapshot {
+            written_ns: NOW - 1,
+            heard_ns: NOW - 1_000_000_000,
+            feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
+            hub: Some(Hub {
+                heard_ns: NOW - 1_000_000_000,
+                services: vec![Service { name: "TAPELINE".to_owned(), up: true, ..Service::default() }],
+                ..Hub::default()
+            }),
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn each_thing_that_fails_fails_the_whole() {
+        assert!(of(&well(), Nanos(NOW)).0);
+        type Spoil = fn(&mut Snapshot);
+        let spoilt: [(&str, Spoil); 7] = [
+            ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
+            ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
+            ("plant", |plant| plant.heard_ns -= LATE_NS),
+            ("counters", |plant| plant.written_ns -= LATE_NS),
+            ("hub", |plant| plant.hub.as_mut().unwrap().heard_ns -= LATE_NS),
+            ("hub", |plant| plant.hub.as_mut().unwrap().ended = true),
+            ("service TAPELINE", |plant| plant.hub.as_mut().unwrap().services[0].up = false),
+        ];
+        for (check, spoil) in spoilt {
+            let mut plant = well();
+            spoil(&mut plant);
+            let (is_well, said) = of(&plant, Nanos(NOW));
+            assert!(!is_well, "{check}");
+            let failing: Vec<_> =
+                said["checks"].as_array().unwrap().iter().filter(|one| one["ok"] == false).collect();
+            assert_eq!((failing.len(), &failing[0]["check"]), (1, &json!(check)), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_feed_whose_day_is_over_may_be_silent() {
+        let mut plant = well();
+        plant.feeds[0] = Feed { state: "stale".to_owned(), ended: true, ..plant.feeds[0].clone() };
+        assert!(of(&plant, Nanos(NOW)).0);
+    }
+}

@@ -1,0 +1,158 @@
+//! The live page in a real browser: quotes that change, a feed that stops, a plant that comes back. `make interop` installs
+//! the browser and demands it; elsewhere this is skipped without one.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::print_stderr, reason = "why it was skipped")]
+
+mod chromium;
+#[path = "../stage/mod.rs"]
+mod stage;
+
+use std::net::SocketAddr;
+
+use chromium::Chromium;
+use serde_json::json;
+use stage::{Place, Running};
+
+/// A plant with a hub and a page, at these ports or at free ones.
+fn plant(place: &Place, ports: Option<(u16, u16)>) -> (Running, SocketAddr, SocketAddr) {
+    let config = place.config("stale_after = \"1s\"");
+    let (hub, web) = ports.unwrap_or_default();
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(&format!(
+        "[hub]\nport = {hub}\nunknown = \"wait\"\n[hub.web]\nport = {web}\nitems = [\"TAPE\", \"SENA\"]\n"
+    ));
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", &config, "--format", "json"]);
+    let ready = plant.says();
+    let at = |key: &str| ready[key].as_str().unwrap().parse().unwrap();
+    let (hub, web) = (at("hub"), at("web"));
+    (plant, hub, web)
+}
+
+/// A day of the exchange that goes on until it is dropped.
+fn exchange(place: &Place) -> Running {
+    let to = place.lines[0].to_string();
+    Running::start(&[
+        "feed",
+        "simulate",
+        "--to",
+        &to,
+        "--symbols",
+        "3",
+        "--rate",
+        "300",
+        "--duration",
+        "600s",
+        "--format",
+        "json",
+    ])
+}
+
+/// The state of an item on the page.
+fn state(item: &str) -> String {
+    format!("document.querySelector('#quotes tr[data-item=\"{item}\"]').dataset.state")
+}
+
+/// The bid and how many updates there were.
+fn quote(item: &str) -> String {
+    format!(
+        "[2, 7].map((cell) => document.querySelector('#quotes tr[data-item=\"{item}\"]').cells[cell].textContent)"
+    )
+}
+
+#[test]
+fn the_page_shows_quotes_doubts_and_recovers() {
+    let Some(program) = chromium::find() else {
+        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
+        return;
+    };
+    let place = Place::new(1);
+    let (running, hub, web) = plant(&place, None);
+    let feed = exchange(&place);
+    let mut page = Chromium::start(&program);
+    page.open(&format!("http://{web}/"));
+
+    // The items of the configuration, and quotes that change.
+    page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE"), state("SENA")));
+    let before = page.evaluate(&quote("TAPE"));
+    page.wait_for(&format!("{}[0] !== '' && {}[1] !== {}", quote("TAPE"), quote("TAPE"), before[1]));
+    // What the counters say: this page's own session among others.
+    page.wait_for("document.querySelector('#sessions').textContent.includes('websocket tr_json2')");
+    page.wait_for("document.querySelector('#feeds').textContent.includes('live')");
+    page.wait_for("document.querySelector('#latency').textContent.includes('wire → sent')");
+    assert_eq!(page.evaluate("document.getElementById('alarm').hidden"), true);
+
+    // Somebody adds items: one that is there, and one whose name would be markup if it were taken for it.
+    page.evaluate(
+        "document.getElementById('item').value = 'RIMU <img/src=x/onerror=document.title=\"broken\">'; \
+         document.querySelector('#add button').click()",
+    );
+    page.wait_for(&format!("{} === 'ok'", state("RIMU")));
+    assert_eq!(page.evaluate("document.querySelectorAll('#quotes img').length"), 0);
+    assert_eq!(page.evaluate("document.querySelectorAll('#quotes tbody tr').length"), 4);
+    page.evaluate("document.querySelectorAll('#quotes tbody tr')[3].querySelector('button').click()");
+    assert_eq!(page.evaluate("document.querySelectorAll('#quotes tbody tr').length"), 3);
+    // Long enough for a curve, where somebody wants to look at it.
+    if std::env::var_os("SCREENSHOTS").is_some() {
+        page.wait_for(
+            "history.length > 1 && document.querySelector('#timeline') && performance.now() > 12000",
+        );
+    }
+    page.picture("live");
+    page.resize(390, 844);
+    page.wait_for("document.documentElement.scrollWidth <= window.innerWidth");
+    page.picture("live-phone");
+    page.resize(1280, 1400);
+
+    // The feed stops: what is shown may be wrong, and it says so.
+    drop(feed);
+    page.wait_for(&format!("{} === 'suspect' && {} === 'suspect'", state("TAPE"), state("RIMU")));
+    page.wait_for("!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('suspect')");
+    page.wait_for("document.querySelector('#feeds').textContent.includes('stale')");
+    page.picture("suspect");
+
+    // The plant dies: no quote is new, and nobody answers.
+    drop(running);
+    page.wait_for(&format!("{} === 'old'", state("TAPE")));
+    page.wait_for("document.getElementById('link').textContent.includes('WebSocket down')");
+    page.wait_for("document.getElementById('alarm').textContent.includes('these quotes are old')");
+    page.picture("down");
+
+    // It comes back: so do the quotes, without anybody at the page.
+    let (_running, ..) = plant(&place, Some((hub.port(), web.port())));
+    let _feed = exchange(&place);
+    page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE"), state("RIMU")));
+    let before = page.evaluate(&quote("TAPE"));
+    page.wait_for(&format!("{}[1] !== {}", quote("TAPE"), before[1]));
+    page.wait_for("document.getElementById('alarm').hidden");
+}
+
+#[test]
+fn a_page_of_another_host_gets_nothing() {
+    let Some(program) = chromium::find() else {
+        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
+        return;
+    };
+    let place = Place::new(1);
+    let (_running, hub, web) = plant(&place, None);
+    let mut page = Chromium::start(&program);
+    let port = hub.port();
+    let connects = format!(
+        "new Promise((done) => {{ const socket = new WebSocket('ws://127.0.0.1:{port}/WebSocket', 'tr_json2'); \
+         socket.onopen = () => done('open'); socket.onerror = () => done('refused'); }})"
+    );
+    // A page without a host.
+    assert_eq!(page.evaluate(&connects), "refused");
+    // One of this machine by another name than that by which it asks for the hub.
+    page.open(&format!("http://localhost:{}/health", web.port()));
+    page.wait_for("location.hostname === 'localhost' && document.readyState === 'complete'");
+    assert_eq!(page.evaluate(&connects), "refused");
+    // What another page asks over HTTP, the browser does not show it.
+    let fetches =
+        format!("fetch('http://127.0.0.1:{}/stat.json').then(() => 'read', () => 'refused')", web.port());
+    assert_eq!(page.evaluate(&fetches), json!("refused"));
+    page.open(&format!("http://127.0.0.1:{}/health", web.port()));
+    page.wait_for("location.hostname === '127.0.0.1' && document.readyState === 'complete'");
+    assert_eq!(page.evaluate(&connects), "open");
+}
