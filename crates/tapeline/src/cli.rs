@@ -15,7 +15,7 @@ pub(crate) struct Cli {
 /// What can be asked of Tapeline.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the whole path at work: simulated exchange, plant, two subscribers, and a latency table
+    /// Show the whole path at work: simulated exchange, plant, subscribers and clients, and a latency table
     Demo(crate::demo::Demo),
     /// Run the plant from a TOML file, or watch what it publishes
     Plant(crate::plant::Plant),

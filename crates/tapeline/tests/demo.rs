@@ -46,6 +46,17 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
         assert_eq!(subscriber["received"], json!(40_002));
         assert_eq!(subscriber["last_feed_seq"], json!(40_000));
     }
+    // Two in shared memory have everything, two on the network all of their items.
+    let clients = run["clients"].as_array().unwrap();
+    let over: Vec<_> = clients.iter().map(|client| client["over"].as_str().unwrap()).collect();
+    assert_eq!(over, ["shared memory", "shared memory", "RSSL over TCP", "WebSocket, JSON"]);
+    for client in clients {
+        assert_eq!((&client["lost"], &client["verdict"]), (&json!(0), &json!("PASS")), "{client}");
+        assert!(
+            client["samples"].as_u64() > Some(100) && client["received"].as_u64() > Some(300),
+            "{client}"
+        );
+    }
     let hops: Vec<_> =
         run["hops"].as_array().unwrap().iter().map(|hop| hop["name"].as_str().unwrap()).collect();
     let expected =

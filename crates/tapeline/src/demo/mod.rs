@@ -1,8 +1,10 @@
 //! `tapeline demo`: the whole path on this machine, and what it measured.
 //!
 //! A process tree: the simulated exchange (or a capture being replayed) sends multicast on loopback, the plant takes it
-//! and publishes a ring, two subscribers read the ring. Each is this same program, started as a user would start it.
+//! and publishes a ring, two subscribers read the ring, and two clients of its hub have a few busy items open, over TCP and
+//! over a WebSocket. Each is this same program, started as a user would start it.
 
+mod clients;
 mod outcome;
 mod stage;
 
@@ -15,7 +17,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
 
-use self::stage::Stage;
+use self::clients::{Client, Clients};
+use self::stage::{Hub, Stage};
 use crate::arguments;
 use crate::output::{self, Format, Progress};
 use crate::part::Part;
@@ -29,6 +32,7 @@ use crate::stop::Stop;
 #[command(after_help = "Examples:\n  \
     tapeline demo                              the rate that this machine carries, for 15 seconds\n  \
     tapeline demo --rate 200k --duration 60s   a rate and a time of your own\n  \
+    tapeline demo --page --duration 10m        and a page to look at meanwhile\n  \
     tapeline demo --capture day.pcap.gz        a real capture instead of the simulated exchange")]
 pub(crate) struct Demo {
     /// Messages a second; if not said, half of the highest of a few that a short try carries, or a quarter on a noisy machine
@@ -61,6 +65,9 @@ pub(crate) struct Demo {
     /// What the simulated exchange puts into a datagram: 1 message, or as many as fit in 1,400 bytes
     #[arg(long, default_value = "max", value_parser = ["1", "max"])]
     pack: String,
+    /// Serve the live page meanwhile, and say where
+    #[arg(long, conflicts_with = "capture")]
+    page: bool,
     /// Where the run folder goes; under runs/ if not said
     #[arg(long, value_name = "PATH")]
     run_folder: Option<PathBuf>,
@@ -107,6 +114,8 @@ struct Said {
     sent: Sent,
     plant: PlantReport,
     subscribers: Vec<Report>,
+    /// Of the hub.
+    clients: Vec<Client>,
     usage: Vec<(String, Spent)>,
     started: Nanos,
 }
@@ -203,9 +212,13 @@ impl Demo {
             self.start(),
             self.date.as_deref(),
             self.warm_up(),
+            self.hub(),
         )?;
         let mut plant = Part::start("plant", &stage.plant())?;
-        let _: Ready = plant.says(START_LIMIT, stop, || {})?;
+        let ready: Ready = plant.says(START_LIMIT, stop, || {})?;
+        if let Some(page) = ready.web {
+            anstream::eprintln!("the live page: http://{page}/");
+        }
         let mut subscribers = (1..=usize::from(self.subscribers))
             .map(|number| {
                 let mut part = Part::start(&format!("subscriber {number}"), &stage.subscriber(number))?;
@@ -213,11 +226,17 @@ impl Demo {
                 Ok(part)
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
+        let clients = ready
+            .hub
+            .map(|hub| Clients::start(hub, clients::items(self.symbols), self.warm_up(), START_LIMIT, stop));
+        let mut clients = clients.transpose()?;
         let started = Clock::calibrate().now();
         let mut sender = Part::start("sender", &self.sender(&stage, rate, duration))?;
         let limit = if self.capture.is_some() { Duration::MAX } else { duration + DRAIN_LIMIT };
         let sent: Sent = {
-            let mut parts: Vec<&mut Part> = subscribers.iter_mut().chain([&mut plant]).collect();
+            let of_hub = clients.iter_mut().flat_map(Clients::parts);
+            let mut parts: Vec<&mut Part> =
+                subscribers.iter_mut().chain([&mut plant]).chain(of_hub).collect();
             sender.says(limit, stop, || {
                 progress.set_elapsed();
                 parts.iter_mut().for_each(|part| part.look());
@@ -232,8 +251,11 @@ impl Demo {
             .iter_mut()
             .map(|part| part.says(DRAIN_LIMIT, stop, || {}))
             .collect::<anyhow::Result<Vec<Report>>>()?;
-        let usage = [&sender, &plant].into_iter().chain(&subscribers).map(Part::spent).collect();
-        Ok(Said { sent, plant: plant_report, subscribers: reports, usage, started })
+        let found = clients.as_mut().map(|clients| clients.end(DRAIN_LIMIT, stop)).transpose()?;
+        let mut usage: Vec<_> = [&sender, &plant].into_iter().chain(&subscribers).map(Part::spent).collect();
+        usage.extend(clients.iter_mut().flat_map(Clients::parts).map(|part| part.spent()));
+        let clients = found.unwrap_or_default();
+        Ok(Said { sent, plant: plant_report, subscribers: reports, clients, usage, started })
     }
 
     fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {
@@ -270,6 +292,15 @@ impl Demo {
         if self.capture.is_some() { "first-seen" } else { "from-one" }
     }
 
+    /// Of a capture nobody knows which items there will be.
+    fn hub(&self) -> Hub {
+        match (self.capture.is_some(), self.page) {
+            (true, _) => Hub::None,
+            (false, false) => Hub::Clients,
+            (false, true) => Hub::Page(clients::items(self.symbols)),
+        }
+    }
+
     /// A capture may be over before any warm-up is.
     fn warm_up(&self) -> &'static str {
         if self.capture.is_some() { "0s" } else { WARM_UP }
@@ -284,6 +315,8 @@ impl Demo {
             "lines": self.lines,
             "subscribers": self.subscribers,
             "symbols": self.symbols,
+            "clients": said.clients.iter().map(|client| client.name).collect::<Vec<_>>(),
+            "client_items": clients::items(self.symbols),
             "seed": self.seed,
             "pack": self.pack,
             "warm_up": self.warm_up(),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tapeline_measure::{Clock, Environment, Evidence, Jitter, Recorder};
+use tapeline_measure::{Clock, Environment, Evidence, Jitter, Recorder, Verdict};
 
 use super::Said;
+use super::clients::Client;
 use crate::plant::measure::{Hop, Report};
 use crate::run_folder::{self, Process, Run, RunFolder, Throughput};
 
@@ -38,22 +39,65 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
             clock_error_ns: *clock_error_ns,
         })
         .collect();
+    run.clients = clients(said)?;
     run.processes =
         said.usage.iter().map(|(name, spent)| Process { name: name.clone(), spent: *spent }).collect();
     Ok(run)
 }
 
-/// Messages that did not reach every subscriber: missing on every line, dropped by the kernel, or lost after the plant.
+/// Those who received: what each subscriber and each client of the hub got and lost, and how old it was.
+fn clients(said: &Said) -> anyhow::Result<Vec<run_folder::Client>> {
+    let verdict = |lost| if lost == 0 { Verdict::Pass } else { Verdict::Lossy };
+    let mut clients = Vec::new();
+    for (number, subscriber) in (1..).zip(&said.subscribers) {
+        let lost = lost_by(said, subscriber);
+        let hops = subscriber.latencies()?;
+        let due = hops.iter().find(|(hop, _)| *hop == Hop::DueToReceived);
+        clients.push(run_folder::Client {
+            name: format!("subscriber {number}"),
+            over: "shared memory".to_owned(),
+            received: subscriber.received,
+            lost,
+            verdict: verdict(lost),
+            percentiles: due.map(|(_, recorder)| recorder.percentiles()).unwrap_or_default(),
+        });
+    }
+    for client in &said.clients {
+        let lost = lost_by_client(said, client);
+        clients.push(run_folder::Client {
+            name: client.name.to_owned(),
+            over: client.over.to_owned(),
+            received: client.received,
+            lost,
+            verdict: verdict(lost),
+            percentiles: client.age.percentiles(),
+        });
+    }
+    Ok(clients)
+}
+
+/// What a client of the hub lost, and what the hub lost for it.
+fn lost_by_client(said: &Said, client: &Client) -> u64 {
+    let hub = said.plant.hub.as_ref();
+    let before = hub.map_or(0, |hub| said.plant.ticks.saturating_sub(hub.ticks));
+    before + client.lost(hub.map(|hub| hub.clients.as_slice()).unwrap_or_default())
+}
+
+/// What a subscriber lost behind the plant.
+fn lost_by(said: &Said, subscriber: &Report) -> u64 {
+    let behind = said.plant.last_sequence().saturating_sub(subscriber.last_feed_seq);
+    // It had joined before the feed began, so the first tick of all is its first.
+    subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
+}
+
+/// Messages that did not reach everybody who was to have them: missing on every line, dropped by the kernel, or lost after the plant.
 ///
 /// What the kernel dropped on a line is missing there; it only counts where no other line made up for it, and then it is
 /// in `missing_messages` already. What was sent after the last message that arrived shows by the feed's own sequence.
 fn lost(said: &Said) -> u64 {
     let in_plant = said.plant.missing_messages();
-    let after = said.subscribers.iter().map(|subscriber| {
-        let behind = said.plant.last_sequence().saturating_sub(subscriber.last_feed_seq);
-        // It had joined before the feed began, so the first tick of all is its first.
-        subscriber.lost + subscriber.first_seq.saturating_sub(1) + behind
-    });
+    let after = said.subscribers.iter().map(|subscriber| lost_by(said, subscriber));
+    let after = after.chain(said.clients.iter().map(|client| lost_by_client(said, client)));
     // Only a sender that numbers its messages from 1 tells how many there were in all.
     let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(said.plant.last_sequence()));
     in_plant + tail + after.max().unwrap_or(0)

@@ -10,6 +10,30 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver};
 
 use crate::run_folder::RunFolder;
 
+/// What clients on the network find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hub {
+    /// Nobody to connect to.
+    None,
+    /// A hub.
+    Clients,
+    /// A hub and the live page, which shows these at first.
+    Page([&'static str; 3]),
+}
+
+impl Hub {
+    fn toml(self) -> String {
+        // Every update or none: what it may not leave out, the table can count.
+        let hub = "\n[hub]\nport = 0\nservice = \"DEMO\"\nunknown = \"wait\"\nslow = \"cut\"\nslow_bytes = \"64MiB\"\n\
+                   slow_messages = 1000000\n";
+        match self {
+            Self::None => String::new(),
+            Self::Clients => hub.to_owned(),
+            Self::Page(items) => format!("{hub}\n[hub.web]\nport = 0\nitems = {items:?}\n"),
+        }
+    }
+}
+
 /// Names and addresses of one run. When it goes, so does the ring, whatever became of the plant.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -29,6 +53,7 @@ impl Stage {
         start: &str,
         date: Option<&str>,
         warm_up: &'static str,
+        hub: Hub,
     ) -> anyhow::Result<Self> {
         let pid = std::process::id();
         let ring = Name::new(&format!("demo-{pid}"))?;
@@ -36,16 +61,18 @@ impl Stage {
         let lines = (0..lines)
             .map(|line| Ok(SocketAddrV4::new(Ipv4Addr::new(239, 255 - line, high, low), free_port()?)))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        // Sender, plant and each subscriber on a core of its own, or all where the kernel puts them.
+        // Sender, plant and each subscriber on a core of its own, with one left for the hub and its clients, or all where the
+        // kernel puts them.
         let cores = cores();
-        let cores = (cores.len() >= subscribers + 2).then_some(cores);
+        let others = if hub == Hub::None { 2 } else { 3 };
+        let cores = (cores.len() >= subscribers + others).then_some(cores);
         let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores, warm_up };
-        std::fs::write(&stage.config, stage.toml(start, date))
+        std::fs::write(&stage.config, stage.toml(start, date, hub))
             .with_context(|| format!("cannot write {}", stage.config.display()))?;
         Ok(stage)
     }
 
-    fn toml(&self, start: &str, date: Option<&str>) -> String {
+    fn toml(&self, start: &str, date: Option<&str>, hub: Hub) -> String {
         let ring = &self.ring;
         let lines: String = self
             .lines
@@ -59,7 +86,8 @@ impl Stage {
         format!(
             "[plant]\nname = \"DEMO\"\nring = \"{ring}\"\nring_size = \"8MiB\"\npublish = \"every-message\"\n\
              wait = \"{wait}\"\n{cpu}\n[[feed]]\nname = \"demo\"\nprotocol = \"nasdaq-itch-5.0\"\n{date}\
-             start = \"{start}\"\nstale_after = \"0s\"\nreceive_buffer = \"16MiB\"\n{lines}"
+             start = \"{start}\"\nstale_after = \"0s\"\nreceive_buffer = \"16MiB\"\n{lines}{}",
+            hub.toml()
         )
     }
 

@@ -3,6 +3,7 @@
 mod asking;
 mod commands;
 mod performing;
+mod timing;
 mod watching;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use self::asking::Asked;
 use self::commands::{Command, Commands};
+use self::timing::Timing;
 use self::watching::Watching;
 use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
@@ -96,6 +98,10 @@ pub(crate) struct ConsumerArgs {
     /// How to print; text on a terminal and JSON lines in a pipe if not said
     #[arg(long, value_enum)]
     format: Option<LineFormat>,
+    /// Time updates by the times in ns that a plant's have (QUOTIM_NS, SALTIM_NS), but for those of so long in the beginning;
+    /// the distribution is part of what is said at the end
+    #[arg(long, value_name = "WARM-UP", num_args = 0..=1, default_missing_value = "0s", value_parser = arguments::duration)]
+    timed: Option<Duration>,
     /// Print no messages of items, only what became of them in the end
     #[arg(long)]
     quiet: bool,
@@ -115,7 +121,8 @@ impl ConsumerArgs {
         let credentials = self.login.credentials()?;
         let settings = self.settings(&chosen);
         let consumer = Consumer::new(settings, &credentials.request())?;
-        let watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
+        let mut watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
+        watching.timing = self.timed.map(|warm_up| Timing::new(warm_up.as_nanos() as u64, clock));
         let mut program = Program {
             endpoints: self.server.endpoints(chosen.hosts, "localhost:14002")?,
             endpoint: 0,

@@ -15,7 +15,7 @@ use tapeline_measure::{Verdict, figures};
 
 pub(crate) use percentile_table::percentile_table;
 pub(crate) use progress::Progress;
-pub(crate) use table::table;
+pub(crate) use table::{Table, table};
 
 /// How a command prints its result on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

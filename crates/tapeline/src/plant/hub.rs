@@ -51,6 +51,20 @@ pub(super) struct RunningHub {
     thread: JoinHandle<anyhow::Result<HubReport>>,
 }
 
+/// What a hub sent to a client that was there to the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ClientReport {
+    pub(crate) user: String,
+    pub(crate) refreshes: u64,
+    pub(crate) updates: u64,
+    /// Updates that are in a later image instead.
+    pub(crate) conflated: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Clients in a hub's report, at most.
+const MOST_CLIENTS: usize = 100;
+
 /// What a hub did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HubReport {
@@ -81,6 +95,9 @@ pub(crate) struct HubReport {
     /// Connections that never opened: refused, broken, or silent for too long in the handshake.
     #[serde(default)]
     pub(crate) never_opened: u64,
+    /// Of those who were there when it ended: what each was sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) clients: Vec<ClientReport>,
 }
 
 impl RunningHub {
@@ -293,12 +310,21 @@ impl Program {
             std::thread::yield_now();
         }
         self.doors.say_who_never_opened();
+        let clients = self.hub.seen().take(MOST_CLIENTS).map(|seen| ClientReport {
+            user: seen.user.to_owned(),
+            refreshes: seen.counters.refreshes,
+            updates: seen.counters.updates,
+            conflated: seen.counters.conflated,
+            dropped: seen.counters.dropped,
+        });
+        let clients = clients.collect();
         self.doors.close_all(&mut self.hub);
         self.telling.tell(self.clock.now(), &self.hub, &mut self.doors, true);
         say(&mut self.hub);
         let counters = *self.hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {
+            clients,
             address: address.to_string(),
             ticks: counters.ticks,
             sessions: counters.sessions,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tapeline_measure::{
-    Environment, Evidence, Jitter, Nanos, Percentiles, Spent, Verdict, figures, floor_ns, judge,
+    Environment, Evidence, Jitter, Nanos, Percentiles, Rank, Spent, Verdict, figures, floor_ns, judge,
 };
 
-use crate::output::{byte_rate, painted, percentile_table, rate};
+use crate::output::{Table, byte_rate, painted, percentile_table, rate, table};
 
 /// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
 const LAYOUT: u32 = 1;
@@ -37,6 +37,9 @@ pub(crate) struct Run {
     pub(crate) lost: u64,
     /// Latency by hop; the last one is the whole path.
     pub(crate) hops: Vec<Hop>,
+    /// Whom the messages went to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) clients: Vec<Client>,
     /// The noise of the cores used, measured on its own.
     pub(crate) jitter: Vec<Jitter>,
     /// The floor that this puts under the 99th percentile, in nanoseconds.
@@ -86,6 +89,24 @@ pub(crate) struct Hop {
     pub(crate) clock_error_ns: u64,
 }
 
+/// One of those whom the messages went to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Client {
+    /// `subscriber 1`, for instance.
+    pub(crate) name: String,
+    /// How it is reached: shared memory, TCP.
+    pub(crate) over: String,
+    /// Messages that it received.
+    pub(crate) received: u64,
+    /// Messages that it should have received.
+    pub(crate) lost: u64,
+    /// What follows of that.
+    pub(crate) verdict: Verdict,
+    /// From due to here.
+    #[serde(flatten)]
+    pub(crate) percentiles: Percentiles,
+}
+
 /// What one process used over the run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Process {
@@ -121,6 +142,7 @@ impl Run {
             throughput: Throughput::default(),
             lost: evidence.lost,
             hops: Vec::new(),
+            clients: Vec::new(),
             jitter,
             jitter_floor_p99_ns: evidence.floor_p99_ns,
             processes: Vec::new(),
@@ -168,9 +190,33 @@ impl Run {
             text.push_str(&percentile_table(&hops));
             text.push('\n');
         }
+        if !self.clients.is_empty() {
+            text.push_str(&format!("\n{}\n", self.of_clients()));
+        }
         if let Some(folder) = folder {
             text.push_str(&format!("\nrun folder   {}\n", folder.display()));
         }
         text.trim_end().to_owned()
+    }
+
+    /// Whom the messages went to, a row each.
+    fn of_clients(&self) -> Table {
+        let mut table =
+            table(["client", "over", "received", "lost", "verdict", "due→here p50", "p99", "p99.9", "max"]);
+        for client in &self.clients {
+            let at = |rank| client.percentiles.at(rank).map_or_else(|| "–".to_owned(), figures::duration);
+            table.add_row([
+                client.name.clone(),
+                client.over.clone(),
+                figures::thousands(client.received),
+                figures::thousands(client.lost),
+                client.verdict.to_string(),
+                at(Rank::MEDIAN),
+                at(Rank::P99),
+                at(Rank::Hundredths(99_90)),
+                at(Rank::Max),
+            ]);
+        }
+        table
     }
 }

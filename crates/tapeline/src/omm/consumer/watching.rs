@@ -19,6 +19,7 @@ use tapeline_omm::{Dictionary, State};
 use tapeline_wire::rssl::Negotiated;
 
 use super::asking::Asked;
+use super::timing::Timing;
 use crate::omm::lines::Lines;
 use crate::omm::shown;
 
@@ -64,6 +65,8 @@ pub(super) struct Watching {
     /// Of each name the item that was opened last.
     pub(super) numbers: HashMap<String, usize>,
     tally: Tally,
+    /// How old updates were.
+    pub(super) timing: Option<Timing>,
     pub(super) to_send: VecDeque<Sending>,
     /// Of each post the item; its id is one more than its place.
     posted: Vec<usize>,
@@ -97,6 +100,7 @@ impl Watching {
             lines,
             is_quiet,
             tally: Tally::default(),
+            timing: None,
             to_send: VecDeque::new(),
             posted: Vec::new(),
             message: Vec::new(),
@@ -213,7 +217,7 @@ impl Watching {
     pub(super) fn report(&mut self, counters: &Counters) {
         let images = self.items.iter().filter(|item| item.has_image).count();
         let tally = &self.tally;
-        let members: [(&str, Json); 12] = [
+        let mut members: Vec<(&str, Json)> = vec![
             ("items", self.items.len().into()),
             ("images", images.into()),
             ("closed", self.closed.into()),
@@ -227,6 +231,9 @@ impl Watching {
             ("recoveries", counters.recoveries.into()),
             ("malformed", (counters.malformed + self.unreadable).into()),
         ];
+        if let Some(timing) = &self.timing {
+            members.push(("age", timing.shown()));
+        }
         self.lines.event("end", &members);
     }
 
@@ -340,6 +347,9 @@ impl Watching {
             MessageClass::UPDATE => {
                 self.tally.updates += 1;
                 item.updates += 1;
+                if let Some(timing) = &mut self.timing {
+                    timing.update(message);
+                }
             }
             MessageClass::STATUS => self.tally.statuses += 1,
             MessageClass::GENERIC => self.tally.generics += 1,

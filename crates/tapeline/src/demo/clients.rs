@@ -1,0 +1,159 @@
+//! Clients of the plant's hub that know nothing of shared memory: Tapeline's own consumer, over TCP and as the page does it,
+//! over a WebSocket in JSON. They have a few busy items open; the subscribers take everything.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+use serde_json::Value;
+use tapeline_measure::Recorder;
+
+use crate::part::Part;
+use crate::plant::hub::ClientReport;
+use crate::plant::measure::from_hex;
+use crate::stop::Stop;
+
+/// What the clients have open: where there are hundreds of stocks, three of the busier ones, a fiftieth of all messages, so
+/// that what the subscribers are measured at is not the work of the clients; where there are few, the busiest. The
+/// simulated exchange's are always called so.
+pub(super) const fn items(symbols: u16) -> [&'static str; 3] {
+    if symbols >= 100 { ["TUTA", "SATU", "RESO"] } else { ["TAPE", "SENA", "RIMU"] }
+}
+
+/// A kind of client: its name, which is also its user, how it comes, and how it is told so.
+struct Kind {
+    name: &'static str,
+    over: &'static str,
+    options: &'static [&'static str],
+}
+
+const KINDS: [Kind; 2] = [
+    Kind { name: "tcp client", over: "RSSL over TCP", options: &[] },
+    Kind { name: "page", over: "WebSocket, JSON", options: &["--websocket", "json"] },
+];
+
+/// Clients at work.
+#[derive(Debug)]
+pub(super) struct Clients(Vec<Part>);
+
+/// What a client found.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) name: &'static str,
+    pub(super) over: &'static str,
+    /// Images and updates.
+    pub(super) received: u64,
+    /// From due to here, of updates.
+    pub(super) age: Recorder,
+}
+
+/// What a consumer says at its end; it says more.
+#[derive(Debug, Deserialize)]
+struct End {
+    refreshes: u64,
+    updates: u64,
+    age: Age,
+}
+
+#[derive(Debug, Deserialize)]
+struct Age {
+    histogram: String,
+}
+
+impl Clients {
+    /// One of each kind, connected.
+    pub(super) fn start(
+        hub: SocketAddr,
+        items: [&str; 3],
+        warm_up: &str,
+        limit: Duration,
+        stop: &Stop,
+    ) -> anyhow::Result<Self> {
+        let mut parts = Vec::new();
+        for Kind { name, options, .. } in KINDS {
+            let server = hub.to_string();
+            let fixed = [
+                "omm",
+                "consumer",
+                "--server",
+                &server,
+                "--service",
+                "DEMO",
+                "--user",
+                name,
+                // It ends with the plant.
+                "--attempts",
+                "1",
+                "--quiet",
+                "--format",
+                "json",
+                "--timed",
+                warm_up,
+            ];
+            let words = fixed.into_iter().chain(options.iter().copied()).chain(items);
+            let mut part = Part::start(name, &words.map(str::to_owned).collect::<Vec<_>>())?;
+            while part.says::<Value>(limit, stop, || {})?["event"] != "connected" {}
+            parts.push(part);
+        }
+        Ok(Self(parts))
+    }
+
+    pub(super) fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.0.iter_mut()
+    }
+
+    /// The plant has ended, and they with it: what each found.
+    pub(super) fn end(&mut self, limit: Duration, stop: &Stop) -> anyhow::Result<Vec<Client>> {
+        let mut clients = Vec::new();
+        for (part, Kind { name, over, .. }) in self.0.iter_mut().zip(KINDS) {
+            let end = loop {
+                let said: Value = part.says(limit, stop, || {})?;
+                if said["event"] == "end" {
+                    break said;
+                }
+            };
+            let end: End =
+                serde_json::from_value(end).with_context(|| format!("the {name}'s end cannot be read"))?;
+            let age = from_hex(&end.age.histogram).context("a histogram is not hexadecimal")?;
+            let (received, age) = (end.refreshes + end.updates, Recorder::decode(&age)?);
+            clients.push(Client { name, over, received, age });
+        }
+        Ok(clients)
+    }
+}
+
+impl Client {
+    /// What the hub had for it and it did not get: by the hub's own count of what it sent to this session, and of what it
+    /// left out. One that was gone before the end has lost what there was after that, which nobody counted: all counts as
+    /// one.
+    pub(super) fn lost(&self, sessions: &[ClientReport]) -> u64 {
+        match sessions.iter().find(|session| session.user == self.name) {
+            Some(session) => {
+                let sent = session.refreshes + session.updates;
+                sent.saturating_sub(self.received) + session.conflated + session.dropped
+            }
+            None => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_come_is_lost() {
+        let client = Client { name: "page", over: "", received: 90, age: Recorder::new() };
+        let session = ClientReport {
+            user: "page".to_owned(),
+            refreshes: 3,
+            updates: 90,
+            conflated: 5,
+            ..ClientReport::default()
+        };
+        assert_eq!(client.lost(std::slice::from_ref(&session)), 8);
+        assert_eq!(client.lost(&[ClientReport { refreshes: 3, updates: 87, conflated: 0, ..session }]), 0);
+        assert_eq!(client.lost(&[]), 1, "it was cut");
+    }
+}
