@@ -30,7 +30,10 @@ impl Sources {
         time: &impl Time,
     ) -> Result<(), Refused> {
         match demand {
-            Demand::Open { item, priority } => self.open_item(item, priority),
+            Demand::Open { item, priority } => {
+                let is_known = to.items().find(item.service, &item.name).is_some();
+                self.open_item(item, is_known, priority);
+            }
             Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
             Demand::Refresh { item } => self.want_otherwise(&item, None, true),
             Demand::Close { item } => self.want_no_more(&item),
@@ -52,12 +55,14 @@ impl Sources {
         Ok(())
     }
 
-    fn open_item(&mut self, item: ItemName, priority: Priority) {
+    /// `is_known`: there are ticks of it.
+    fn open_item(&mut self, item: ItemName, is_known: bool, priority: Priority) {
         let place = self.desk.service(item.service);
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
         let refusal = match service {
             None => closed(StreamState::CLOSED, UNKNOWN, "There is no such service"),
-            // What they publish is on the ring already, or nobody can be asked for it.
+            // What they publish is on the ring already, which says how it is; or nobody can be asked for it.
+            Some((_, service)) if service.is_published() && is_known => return,
             Some((_, service)) if service.is_published() => suspect("Nobody has published this item yet"),
             _ if item.name.is_empty() || item.name.len() > MOST_NAME => {
                 closed(StreamState::CLOSED, StateCode::USAGE_ERROR, "An item's name has 1 to 255 bytes")

@@ -185,6 +185,9 @@ fn nobody_can_be_asked_for_what_is_published() {
     assert_eq!(world.answered(), ["IBM: STATUS OPEN SUSPECT \"Nobody has published this item yet\""]);
     let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
     world.ticks();
+    // It is on the ring, which says how it is.
+    world.demand(open("IBM"));
+    assert_eq!(world.answered(), [""; 0]);
     let state =
         State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text: b"gone", ..State::OPEN_OK };
     let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };

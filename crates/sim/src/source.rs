@@ -1,0 +1,351 @@
+//! Sources that speak OMM: providers that connect to the plant and publish, and providers that the plant asks.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::{Directory, LoginFeatures, LoginRequest, ServiceEntry, post};
+use tapeline_omm::role::consumer::{Backoff, Handle};
+use tapeline_omm::role::ni_provider::{self, NiProvider, Publish};
+use tapeline_omm::role::provider::{self, Event, Provider, StreamHandle};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    DataState, DataType, Domain, Header, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateHeader,
+    UpdateType, flags,
+};
+use tapeline_omm::{FieldListEncoder, Real, Refused, State, fid};
+
+use crate::end::{Came, End};
+use crate::network::{LinkId, Network, Side};
+use crate::plan::{ITEMS, ms};
+
+/// The number that sources give the service: not the plant's.
+const THEIRS: u16 = 7;
+
+/// One source of a service.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Which of the services of providers.
+    pub(crate) service: usize,
+    role: Role,
+    pub(crate) end: Option<End>,
+    desk: Desk,
+    /// It cannot be reached until then, and has no connection.
+    pub(crate) dead_until: u64,
+}
+
+#[derive(Debug)]
+enum Role {
+    Publisher(Box<NiProvider>),
+    /// On a connection.
+    Provider(Option<Box<Provider>>),
+}
+
+/// What a source's application knows.
+#[derive(Debug, Default)]
+struct Desk {
+    name: String,
+    now: Nanos,
+    /// What the items are now.
+    values: Vec<u64>,
+    /// What its clients were told last, of items that are open.
+    told: Vec<Option<u64>>,
+    /// A provider's streams.
+    streams: Vec<Option<StreamHandle>>,
+    /// A publisher's items.
+    handles: Vec<Handle>,
+    wants_connection: bool,
+    hangs_up: bool,
+}
+
+/// A service as its source has it.
+fn service(name: &str) -> ServiceEntry {
+    let info = Info {
+        name: Some(name.to_owned()),
+        capabilities: Some(vec![Domain::MARKET_PRICE]),
+        ..Info::default()
+    };
+    ServiceEntry::new(THEIRS, info, ServiceState::UP)
+}
+
+/// The fields of an item of this value.
+pub(crate) fn fields(room: &mut [u8], value: u64) -> Result<usize, Refused> {
+    let mut list = FieldListEncoder::new(room)?;
+    list.real(fid::BID, Real::integer(value as i64))?;
+    list.real(fid::BIDSIZE, Real::integer(value as i64 % 7))?;
+    Ok(list.finish())
+}
+
+fn image() -> RefreshHeader<'static> {
+    RefreshHeader {
+        flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+        ..RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST)
+    }
+}
+
+fn change() -> UpdateHeader<'static> {
+    UpdateHeader::new(Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST)
+}
+
+impl Source {
+    /// One that connects to the plant, and publishes all items.
+    pub(crate) fn publisher(service_is: usize, name: &str) -> Self {
+        let settings = ni_provider::Settings {
+            reconnect: Backoff { first: ms(50), most: ms(400) },
+            login_timeout: ms(1_500),
+            login_again: ms(100),
+            ..ni_provider::Settings::default()
+        };
+        let login = LoginRequest::new(b"publisher");
+        let mut role = NiProvider::new(settings, &login, &[service(name)]).expect("the login is short");
+        let mut desk = Desk::new(name);
+        for item in 0..ITEMS {
+            let name = format!("P{item}");
+            let handle = role.add(THEIRS, Domain::MARKET_PRICE, name.as_bytes(), item as u64);
+            desk.handles.push(handle.expect("there are few items"));
+        }
+        Self { service: service_is, role: Role::Publisher(Box::new(role)), end: None, desk, dead_until: 0 }
+    }
+
+    /// One that the plant connects to.
+    pub(crate) fn provider(service_is: usize, name: &str) -> Self {
+        Self {
+            service: service_is,
+            role: Role::Provider(None),
+            end: None,
+            desk: Desk::new(name),
+            dead_until: 0,
+        }
+    }
+
+    /// The plant has connected to it.
+    pub(crate) fn accept(&mut self, end: End, now: u64) {
+        let settings = provider::Settings { login_timeout_ms: 1_000, ..provider::Settings::default() };
+        self.role = Role::Provider(Some(Box::new(Provider::new(settings, Nanos(now)))));
+        self.desk.forget();
+        self.end = Some(end);
+    }
+
+    /// It has the connection to the plant that it wanted, or there is no plant.
+    pub(crate) fn connected(&mut self, link: Option<LinkId>, now: u64) {
+        match (link, &mut self.role) {
+            (Some(link), _) => self.end = Some(End::client(link, now)),
+            (None, Role::Publisher(role)) => role.disconnected(Nanos(now), &mut self.desk),
+            (None, Role::Provider(_)) => {}
+        }
+    }
+
+    /// Its connection is gone.
+    pub(crate) fn lose(&mut self, now: u64, network: &mut Network) {
+        let Some(end) = self.end.take() else { return };
+        let side = match &mut self.role {
+            Role::Publisher(role) => {
+                role.disconnected(Nanos(now), &mut self.desk);
+                Side::Client
+            }
+            Role::Provider(role) => {
+                *role = None;
+                Side::Server
+            }
+        };
+        network.close(end.link, side);
+        self.desk.forget();
+    }
+
+    /// Its turn, with what the items are now: whether it wants a connection.
+    pub(crate) fn turn(&mut self, now: u64, network: &mut Network, values: &[u64]) -> bool {
+        if now < self.dead_until {
+            return false;
+        }
+        self.desk.now = Nanos(now);
+        self.desk.values.clear();
+        self.desk.values.extend_from_slice(values);
+        let mut is_over = false;
+        if let Some(end) = &mut self.end {
+            for came in end.receive(now, network, usize::MAX) {
+                let mut out = end.out(now, network);
+                match (came, &mut self.role) {
+                    (Came::Connected, Role::Publisher(role)) => role.connected(Nanos(now), &mut out),
+                    (Came::Message(message), Role::Publisher(role)) => {
+                        role.message(Nanos(now), &message, &mut out, &mut self.desk);
+                    }
+                    (Came::Message(message), Role::Provider(Some(role))) => {
+                        is_over |= role.message(Nanos(now), &message, &mut out, &mut self.desk).is_err();
+                    }
+                    (Came::Over(_), _) => is_over = true,
+                    _ => {}
+                }
+            }
+            is_over |= end.turn(now).is_some();
+        }
+        match (&mut self.role, &mut self.end) {
+            (Role::Publisher(role), Some(end)) if end.is_open() => {
+                let mut out = end.out(now, network);
+                role.tick(Nanos(now), &mut out, &mut self.desk);
+                self.desk.publish(role, &mut out);
+            }
+            (Role::Publisher(role), _) => {
+                role.tick(Nanos(now), &mut tapeline_omm::role::Queue::new(0), &mut self.desk);
+            }
+            (Role::Provider(Some(role)), Some(end)) => {
+                let mut out = end.out(now, network);
+                is_over |= role.tick(Nanos(now), &mut out, &mut self.desk).is_err();
+                self.desk.update(role, &mut out);
+            }
+            _ => {}
+        }
+        if let Some(end) = &mut self.end {
+            end.flush(now, network);
+        }
+        if std::mem::take(&mut self.desk.hangs_up)
+            && let Some(end) = self.end.take()
+        {
+            network.close(end.link, Side::Client);
+            self.desk.forget();
+        }
+        if is_over {
+            self.lose(now, network);
+        }
+        std::mem::take(&mut self.desk.wants_connection)
+    }
+}
+
+impl Desk {
+    fn new(name: &str) -> Self {
+        let (told, streams) = (vec![None; ITEMS], vec![None; ITEMS]);
+        Self { name: name.to_owned(), told, streams, ..Self::default() }
+    }
+
+    /// Of a connection that is over.
+    fn forget(&mut self) {
+        self.told = vec![None; ITEMS];
+        self.streams = vec![None; ITEMS];
+    }
+
+    /// What has changed, on a publisher's streams.
+    fn publish(&mut self, role: &mut NiProvider, out: &mut dyn Outbox) {
+        for item in 0..ITEMS {
+            let value = self.values[item];
+            if self.told[item].is_some_and(|told| told != value) {
+                let sent = publish(role, out, self.handles[item], &Publish::Update(change()), value);
+                if sent == Sent::Queued {
+                    self.told[item] = Some(value);
+                }
+            }
+        }
+    }
+
+    /// The same on a provider's.
+    fn update(&mut self, role: &mut Provider, out: &mut dyn Outbox) {
+        for item in 0..ITEMS {
+            let value = self.values[item];
+            let Some(stream) = self.streams[item] else { continue };
+            let mut room = [0; 128];
+            let sent = if self.told[item].is_none() {
+                role.refresh(out, stream, &image(), &mut |room| fields(room, value)).unwrap_or(Sent::TooLong)
+            } else if self.told[item] != Some(value) {
+                let len = change().encode_with(&mut room, |room| fields(room, value));
+                role.update(out, stream, &room[..len.expect("a short message has room")])
+            } else {
+                continue;
+            };
+            match sent {
+                Sent::Queued => self.told[item] = Some(value),
+                Sent::NotOpen => (self.streams[item], self.told[item]) = (None, None),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn publish(
+    role: &mut NiProvider,
+    out: &mut dyn Outbox,
+    item: Handle,
+    what: &Publish<'_>,
+    value: u64,
+) -> Sent {
+    let mut payload = [0; 64];
+    let len = fields(&mut payload, value).expect("two fields have room");
+    role.publish(out, item, what, &payload[..len]).unwrap_or(Sent::TooLong)
+}
+
+impl ni_provider::Application for Desk {
+    fn event(&mut self, role: &mut NiProvider, out: &mut dyn Outbox, event: ni_provider::Event<'_>) {
+        match event {
+            ni_provider::Event::Connect { .. } => self.wants_connection = true,
+            ni_provider::Event::Disconnect => self.hangs_up = true,
+            ni_provider::Event::Lost => self.forget(),
+            ni_provider::Event::ImageWanted { item, closure } => {
+                let value = self.values[closure as usize];
+                if publish(role, out, item, &Publish::Refresh(image()), value) == Sent::Queued {
+                    self.told[closure as usize] = Some(value);
+                }
+            }
+            ni_provider::Event::Message { message, .. } => {
+                if let Ok(Header::Post(header)) = message.header() {
+                    let _ = role.ack(out, &post::ack(&header, None));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl provider::Application for Desk {
+    fn event(&mut self, role: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::Login { request, .. } => {
+                let features = LoginFeatures {
+                    single_open: Some(1),
+                    support_omm_post: Some(1),
+                    ..LoginFeatures::default()
+                };
+                let _ = role.accept_login(self.now, out, &request, features);
+            }
+            Event::Directory { stream, .. } => {
+                let mut directory = Directory::new();
+                directory.apply(&service(&self.name));
+                let _ = role.directory(out, stream, &directory);
+            }
+            Event::Open { stream, request } => {
+                let item = place(request.key.name.unwrap_or_default());
+                match item {
+                    // Its image goes out with the next turn.
+                    Some(item) => (self.streams[item], self.told[item]) = (Some(stream), None),
+                    None => {
+                        let state = State {
+                            stream: StreamState::CLOSED,
+                            data: DataState::SUSPECT,
+                            code: StateCode::NOT_FOUND,
+                            text: b"no such item",
+                        };
+                        let status =
+                            StatusHeader { state: Some(state), ..StatusHeader::new(request.domain, 0) };
+                        let _ = role.status(self.now, out, stream, &status);
+                    }
+                }
+            }
+            Event::Reissue { stream, request } if request.wants_refresh() => {
+                if let Some(item) = self.streams.iter().position(|open| *open == Some(stream)) {
+                    self.told[item] = None;
+                }
+            }
+            Event::Closed { stream } => {
+                if let Some(item) = self.streams.iter().position(|open| *open == Some(stream)) {
+                    (self.streams[item], self.told[item]) = (None, None);
+                }
+            }
+            Event::Post { receipt, .. } => {
+                if let Some(receipt) = receipt {
+                    let _ = role.ack(out, receipt, None);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The place of an item among those that there are.
+fn place(name: &[u8]) -> Option<usize> {
+    let place: usize = std::str::from_utf8(name).ok()?.strip_prefix('P')?.parse().ok()?;
+    (place < ITEMS).then_some(place)
+}
