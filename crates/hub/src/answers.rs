@@ -10,7 +10,7 @@ use tapeline_plant::Seq;
 use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
 use crate::hub::Hub;
-use crate::interest::Item;
+use crate::interest::Standing;
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::Session;
 use crate::settings::SlowPolicy;
@@ -63,8 +63,12 @@ impl Hub {
         outlets: &mut impl Outlets,
     ) -> bool {
         let Some(place) = self.market.find(item) else { return false };
-        let is_of_feeds = self.market.interest.get(place).is_none_or(Item::is_of_feeds);
-        if is_of_feeds {
+        let Some(there) = self.market.interest.get(place).filter(|item| !item.is_of_feeds()) else {
+            return false;
+        };
+        // Answers come beside the ring, and are of a time without an image: where there is one by now, the ring was quicker,
+        // and says itself how the item is.
+        if there.has_image || there.streams.iter().any(|open| open.standing == Standing::Current) {
             return false;
         }
         self.item_status(now, place, Seq(self.next_seq), message, outlets);

@@ -100,6 +100,33 @@ fn the_first_to_ask_opens_and_the_last_to_leave_closes() {
     assert_eq!(second.folded(6), Some(quote(9, 9)));
 }
 
+/// Answers do not come on the ring: one may be read after what the plant said later.
+#[test]
+fn an_answer_that_an_image_has_overtaken_says_nothing() {
+    for is_cached in [true, false] {
+        let service = Service { is_cached, ..Service::new("IDN", ASKED) };
+        let mut exchange = Exchange::new(Settings { services: vec![service], ..Settings::default() });
+        exchange.up(ASKED, true);
+        let mut client = exchange.client(ROOM);
+        exchange.say(&client, &item_of(ASKED, 5, "VOD.L"));
+        exchange.demands();
+        exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+        exchange.read_all(&mut client);
+        for stream in [StreamState::OPEN, StreamState::CLOSED] {
+            let state =
+                State { stream, data: DataState::SUSPECT, text: b"nobody is there", ..State::OPEN_OK };
+            let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+            let message = exchange::message(|room| status.encode(room)).into();
+            exchange.answer(Answer::Status { item: named(ASKED, "VOD.L"), message });
+        }
+        exchange.change(ASKED, "VOD.L", &bid(3));
+        exchange.read_all(&mut client);
+        assert_eq!(client.folded(5), Some(quote(3, 2)));
+        assert_eq!(client.on(5).last().unwrap().class, MessageClass::UPDATE, "cached: {is_cached}");
+        assert_eq!(exchange.hub.counters().stray_answers, 2);
+    }
+}
+
 #[test]
 fn a_service_without_a_cache_is_asked_for_each_image() {
     let uncached = Service { is_cached: false, ..Service::new("IDN", ASKED) };
