@@ -351,9 +351,12 @@ impl Interest {
         self.spots.get(session.index()).map_or(0, HashMap::len)
     }
 
-    /// Streams of a session.
+    /// Streams of a session, in an order that is the same each time, whatever the table's is.
     pub(crate) fn streams_of(&self, session: SessionId) -> Vec<StreamHandle> {
-        self.spots.get(session.index()).map(|spots| spots.keys().copied().collect()).unwrap_or_default()
+        let spots = self.spots.get(session.index()).into_iter().flatten();
+        let mut streams: Vec<_> = spots.map(|(stream, _)| *stream).collect();
+        streams.sort_unstable();
+        streams
     }
 
     /// The place of a stream's item.

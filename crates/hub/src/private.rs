@@ -55,7 +55,10 @@ impl Private {
 
     /// Those of a session.
     pub(crate) fn of(&self, session: SessionId) -> Vec<StreamHandle> {
-        self.tickets.get(session.index()).map(|tickets| tickets.keys().copied().collect()).unwrap_or_default()
+        let tickets = self.tickets.get(session.index()).into_iter().flatten();
+        let mut streams: Vec<_> = tickets.map(|(stream, _)| *stream).collect();
+        streams.sort_unstable();
+        streams
     }
 
     /// How many a session has.

@@ -394,10 +394,12 @@ impl Sources {
         time: &impl Time,
     ) -> Result<(), Refused> {
         let Some(link) = self.links.get_mut(&source) else { return Ok(()) };
-        for known in link.state.publishing.items.values_mut() {
-            if known.service != service || known.item == ItemId(0) || known.is_suspect {
-                continue;
-            }
+        let is_concerned =
+            |known: &&mut Known| known.service == service && known.item != ItemId(0) && !known.is_suspect;
+        let mut concerned: Vec<_> = link.state.publishing.items.values_mut().filter(is_concerned).collect();
+        // Whatever the table's order is: the same plant says the same.
+        concerned.sort_unstable_by_key(|known| (known.item, known.domain.0));
+        for known in concerned {
             known.is_suspect = true;
             let Some(name) = to.items().name(known.item).map(str::to_owned) else { continue };
             let about = About { service, item: known.item, name: &name, is_suspect: true };

@@ -7,7 +7,7 @@ use crate::rwf::{Domain, Key};
 
 /// An open stream of a provider's connection. It is worth nothing once the stream is closed, also when the peer uses
 /// the same id again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamHandle {
     place: u32,
     serial: u32,
