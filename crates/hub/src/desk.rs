@@ -224,6 +224,8 @@ impl Desk<'_> {
                     _ => self.give_image(provider, out, backlog, stream),
                 },
                 Owed::Closed(refusal) => self.say(provider, out, stream, refusal.state()),
+                // What waited in the backlog may have been the image.
+                Owed::Pending if !self.waits(stream) => Sent::NotOpen,
                 Owed::Pending => self.say(provider, out, stream, PENDING),
                 Owed::State(state) => self.say(provider, out, stream, state.view()),
             };
@@ -238,6 +240,12 @@ impl Desk<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether a stream has no image yet.
+    fn waits(&self, stream: StreamHandle) -> bool {
+        let there = self.market.interest.of_stream(self.id, stream);
+        there.is_some_and(|(_, open)| open.standing == Standing::Waits)
     }
 
     /// Tells a stream that it missed something, if it has.

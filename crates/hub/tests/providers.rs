@@ -5,7 +5,7 @@ mod exchange;
 
 use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote};
 use tapeline_hub::access::{Access, Action, Code, Rule};
-use tapeline_hub::{Late, Service, Settings, Unknown};
+use tapeline_hub::{Late, Service, Settings, SlowPolicy, Unknown};
 use tapeline_omm::State;
 use tapeline_omm::domain::OwnedState;
 use tapeline_omm::domain::directory::{Group, ServiceState};
@@ -124,6 +124,29 @@ fn an_answer_that_an_image_has_overtaken_says_nothing() {
         assert_eq!(client.folded(5), Some(quote(3, 2)));
         assert_eq!(client.on(5).last().unwrap().class, MessageClass::UPDATE, "cached: {is_cached}");
         assert_eq!(exchange.hub.counters().stray_answers, 2);
+    }
+}
+
+/// What found no room goes out when there is some, as far as it is still so then.
+#[test]
+fn that_there_is_no_image_is_not_said_behind_the_image() {
+    let service = Service { is_cached: false, ..Service::new("IDN", ASKED) };
+    let slow = SlowPolicy::Cut { bytes: 1 << 20, messages: 1_000 };
+    let mut exchange = Exchange::new(Settings { services: vec![service], slow, ..Settings::default() });
+    exchange.up(ASKED, true);
+    let mut client = exchange.client(4_096);
+    for stream in 5..80 {
+        exchange.say(&client, &item_of(ASKED, stream, "VOD.L"));
+    }
+    exchange.demands();
+    exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+    exchange.read_all(&mut client);
+    for stream in 5..80 {
+        assert_eq!(
+            last_state(&client, stream),
+            (StreamState::OPEN, DataState::OK, StateCode::NONE),
+            "{stream}"
+        );
     }
 }
 
