@@ -16,7 +16,7 @@ use tapeline_omm::rwf::{DataState, MessageClass, MessageView, StreamState};
 use crate::chance::Chance;
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network};
-use crate::plan::{MS, Manner, SECOND, SERVICE_NAME};
+use crate::plan::{MS, Manner, SECOND, of_label};
 use crate::record::{Record, VIEWS};
 use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
@@ -264,6 +264,9 @@ impl Client {
                 }
                 Heard::Message { closure, bytes, is_final } => {
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
+                    sight
+                        .trace
+                        .say(sight.now, Who::Client(self.number), "checks", closure, || watch.name.clone());
                     let judged = watch.message(&bytes, sight.record, sight.jumps);
                     judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
                     self.checked += 1;
@@ -274,6 +277,9 @@ impl Client {
                 Heard::State { closure, stream, data, is_final } => {
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
                     watch.state(stream, data);
+                    sight.trace.say(sight.now, Who::Client(self.number), "hears", closure, || {
+                        format!("{stream} {data}")
+                    });
                     if is_final {
                         self.watches.remove(&closure);
                     }
@@ -409,11 +415,13 @@ impl Client {
             return;
         }
         let fids = fids(view);
+        let (service, item) = of_label(name);
         let request = ItemRequest {
             is_streaming,
             view: (view > 0).then_some(View::Fids(List::Given(&fids))),
             closure: self.next,
-            ..ItemRequest::new(ServiceName::Name(SERVICE_NAME), name.as_bytes())
+            qos: None,
+            ..ItemRequest::new(ServiceName::Name(service), item.as_bytes())
         };
         if let Ok(handle) = self.consumer.open(&request) {
             let (who, number) = (Who::Client(self.number), self.next);
@@ -430,9 +438,12 @@ impl Client {
         names.sort_unstable();
         names.dedup();
         names.retain(|name| self.may_open(name, true, 0, sight.now));
-        let bytes: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        // All of one service.
+        let service = of_label(names.first().map_or("", String::as_str)).0.to_owned();
+        names.retain(|name| of_label(name).0 == service);
+        let bytes: Vec<&[u8]> = names.iter().map(|name| of_label(name).1.as_bytes()).collect();
         let request =
-            ItemRequest { closure: self.next, ..ItemRequest::new(ServiceName::Name(SERVICE_NAME), b"") };
+            ItemRequest { closure: self.next, ..ItemRequest::new(ServiceName::Name(&service), b"") };
         let Ok(handles) = self.consumer.open_batch(&request, &bytes) else { return };
         for (name, handle) in names.iter().zip(handles) {
             self.watches.insert(self.next, Watch::new(name, handle, true, 0, sight.record.said(name)));
@@ -441,6 +452,11 @@ impl Client {
         sight.trace.say(sight.now, Who::Client(self.number), "opens a batch", names.len() as u64, || {
             names.join(" ")
         });
+    }
+
+    /// Items that it has open.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &str> {
+        self.watches.values().filter(|watch| watch.is_streaming).map(|watch| watch.name.as_str())
     }
 
     /// Whether it is connected and has what the plant has.
@@ -464,7 +480,12 @@ fn trace_message(client: usize, bytes: &[u8], sight: &mut Sight<'_>) {
     sight.trace.say(sight.now, Who::Client(client), "gets", fnv(bytes), || {
         MessageView::parse(bytes).map_or_else(
             |fault| fault.to_string(),
-            |message| format!("{} {} on {}", message.domain(), message.class(), message.stream_id()),
+            |message| {
+                let state =
+                    message.header().ok().and_then(|header| header.state().map(|state| state.to_string()));
+                let state = state.unwrap_or_default();
+                format!("{} {} on {} {state}", message.domain(), message.class(), message.stream_id())
+            },
         )
     });
 }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use tapeline_hub::{End as Ending, Hub, Note, Outlets, SessionCounters, SessionId, Settings, Unknown};
+use tapeline_hub::{
+    End as Ending, Hub, Note, Outlets, Service, SessionCounters, SessionId, Settings, Unknown,
+};
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
 use tapeline_omm::rwf::{Domain, MessageClass};
 use tapeline_plant::tick::Tick;
 
+use crate::desk::{DESK, Desk};
 use crate::end::{Came, End, NARROW_BUFFERS, WIDE_BUFFERS};
 use crate::network::{LinkId, Network, Side};
-use crate::plan::{Plan, SERVICE, SERVICE_NAME};
+use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, provided_id};
 use crate::record::Record;
 use crate::tape::Tape;
 use crate::trace::{Trace, Who, fnv};
@@ -47,6 +50,20 @@ struct Sent {
     begun: BTreeSet<i32>,
     /// One that was sent an update before.
     early: Option<i32>,
+}
+
+/// The services of providers.
+fn services(plan: &Plan) -> Vec<Service> {
+    let there = (0..PROVIDED.len()).filter(|service| plan.sources[*service] > 0);
+    there
+        .map(|service| Service {
+            on_demand: service == ASKED,
+            // Who publishes unasked cannot be asked for an image.
+            is_cached: plan.is_cached || service != ASKED,
+            request_timeout_ms: 1_000,
+            ..Service::new(PROVIDED[service], provided_id(service))
+        })
+        .collect()
 }
 
 /// A hub and its doors.
@@ -146,6 +163,7 @@ impl HubSide {
         let settings = Settings {
             service: SERVICE_NAME.to_owned(),
             service_id: SERVICE,
+            services: services(plan),
             slow: plan.slow,
             slow_age_ms: plan.slow_age_ms,
             stuck_ms: 1_200,
@@ -190,7 +208,12 @@ impl HubSide {
     }
 
     /// Its turn: ticks, connections, what is due. The sessions that are over.
-    pub(crate) fn turn(&mut self, tape: &mut Tape, room: &mut Room<'_>) -> Result<Vec<Gone>, Wrong> {
+    pub(crate) fn turn(
+        &mut self,
+        tape: &mut Tape,
+        desk: &mut Desk,
+        room: &mut Room<'_>,
+    ) -> Result<Vec<Gone>, Wrong> {
         let now = room.now;
         for _ in 0..BATCH {
             let Some(frame) = tape.next() else { break };
@@ -205,6 +228,10 @@ impl HubSide {
             let ways = &mut Ways { doors: &mut self.doors, network: room.network, now };
             self.hub.tick(Nanos(now), &tick, ways);
         }
+        for answer in desk.answers.drain(..) {
+            let ways = &mut Ways { doors: &mut self.doors, network: room.network, now };
+            self.hub.answer(Nanos(now), answer, ways);
+        }
         let mut gone = Vec::new();
         self.let_in(room, &mut gone)?;
         for number in 0..self.doors.0.len() {
@@ -215,6 +242,12 @@ impl HubSide {
         self.close_those_over(room, &mut gone)?;
         for door in self.doors.0.iter_mut().flatten().chain(&mut self.entering) {
             door.end.flush(now, room.network);
+        }
+        while desk.demands.len() < DESK
+            && let Some(demand) = self.hub.next_demand()
+        {
+            room.trace.say(now, Who::Hub, "demands", 0, || format!("{demand:?}"));
+            desk.demands.push_back(demand);
         }
         let memory = self.hub.memory();
         if memory.bytes > self.cache_bytes {

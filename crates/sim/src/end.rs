@@ -140,6 +140,11 @@ impl End {
         again
     }
 
+    /// Which end it is.
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
+
     /// Messages may go out.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_open()

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::chance::Chance;
+use crate::trace::mix;
 
 /// Which end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,11 +80,13 @@ pub(crate) enum Read {
 pub(crate) struct Network {
     links: Vec<Link>,
     chance: Chance,
+    /// Of all messages that were sent, in their order.
+    hash: u64,
 }
 
 impl Network {
     pub(crate) const fn new(chance: Chance) -> Self {
-        Self { links: Vec::new(), chance }
+        Self { links: Vec::new(), chance, hash: 0 }
     }
 
     /// A new connection.
@@ -184,7 +187,13 @@ impl Network {
 
     /// A message is sent from an end.
     pub(crate) fn note_sent(&mut self, link: LinkId, from: Side, message: u64) {
+        self.hash = mix(mix(self.hash, link.0 as u64 * 2 + from as u64), message);
         self.links[link.0].ways[from as usize].sent.push_back(message);
+    }
+
+    /// A hash of all messages that were sent, in their order.
+    pub(crate) const fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// A message is received at an end: whether it is the next one that was sent.

@@ -1,6 +1,9 @@
 //! What a seed decides: how large the world is, who its clients are, and what goes wrong when.
 
+use std::time::Duration;
+
 use tapeline_hub::SlowPolicy;
+use tapeline_plant::sources::Policy;
 
 use crate::chance::Chance;
 use crate::venue::Line;
@@ -13,9 +16,39 @@ pub(crate) const SECOND: u64 = 1_000 * MS;
 pub(crate) const MIDNIGHT: u64 = 1_580_360_400 * SECOND;
 /// When a world begins: at half past nine.
 pub(crate) const BEGIN: u64 = MIDNIGHT + 34_200 * SECOND;
-/// The service's number, and its name.
+/// The number of the feeds' service, and its name.
 pub(crate) const SERVICE: u16 = 1;
 pub(crate) const SERVICE_NAME: &str = "TAPELINE";
+/// The services of providers: of those that publish unasked, and of those that are asked. Their numbers follow the feeds'.
+pub(crate) const PROVIDED: [&str; 2] = ["NI", "IDN"];
+/// Of those, the one that is asked.
+pub(crate) const ASKED: usize = 1;
+/// Items of each of them.
+pub(crate) const ITEMS: usize = 6;
+
+/// The number of a service of providers.
+pub(crate) const fn provided_id(service: usize) -> u16 {
+    SERVICE + 1 + service as u16
+}
+
+/// What an item is called where services are told apart: items of the feeds by their names alone.
+pub(crate) fn label(service: u16, name: &str) -> String {
+    let provided = usize::from(service).checked_sub(usize::from(SERVICE) + 1);
+    match provided.and_then(|service| PROVIDED.get(service)) {
+        Some(service) => format!("{service}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Service and name of an item that is called so.
+pub(crate) fn of_label(label: &str) -> (&str, &str) {
+    label.split_once('/').unwrap_or((SERVICE_NAME, label))
+}
+
+/// So many milliseconds.
+pub(crate) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
 
 /// What a client is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +90,12 @@ pub(crate) enum Fault {
     NewSession { feed: usize, says_so: bool },
     /// A line is dead for a while.
     LineDies { feed: usize, line: usize, ns: u64 },
+    /// A source of OMM dies, and is back after a while.
+    SourceDies { source: usize, ns: u64 },
+    /// Its connection breaks.
+    SourceBreaks { source: usize },
+    /// It goes on in silence.
+    SourceHalfOpen { source: usize },
     /// An exchange's server of what was missed is dead for a while.
     ServerDies { feed: usize, ns: u64 },
 }
@@ -77,6 +116,12 @@ pub(crate) struct Plan {
     pub(crate) slow_age_ms: u64,
     pub(crate) waits_for_unknown: bool,
     pub(crate) clients: Vec<Manner>,
+    /// How many sources each of the services of providers has.
+    pub(crate) sources: [usize; PROVIDED.len()],
+    /// What several interactive ones are for.
+    pub(crate) policy: Policy,
+    /// Whether images of providers' items are kept.
+    pub(crate) is_cached: bool,
     pub(crate) hostile: usize,
     /// When, in ns from the beginning; in order.
     pub(crate) faults: Vec<(u64, Fault)>,
@@ -122,6 +167,9 @@ impl Plan {
             slow_age_ms: if chance.one_in(3) { chance.within(50, 1_000) } else { 0 },
             waits_for_unknown: chance.one_in(2),
             clients,
+            sources: [chance.below(3) as usize, chance.below(3) as usize],
+            policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
+            is_cached: !chance.one_in(3),
             hostile: chance.below(3) as usize,
             faults: Vec::new(),
             trouble_ns,
@@ -144,6 +192,7 @@ impl Plan {
             recovers: true,
             slow: SlowPolicy::Conflate,
             clients: vec![Manner::Prompt],
+            sources: [0; PROVIDED.len()],
             hostile: 0,
             faults: Vec::new(),
             trouble_ns: 2 * SECOND,
@@ -156,7 +205,12 @@ impl Plan {
         // The first client is prompt: nothing happens to it.
         let client = chance.index(self.clients.len());
         let some = chance.within(20, 1_500) * MS;
-        match chance.below(20) {
+        let sources: usize = self.sources.iter().sum();
+        let source = chance.index(sources);
+        match chance.below(if sources > 0 { 26 } else { 20 }) {
+            20..22 => Fault::SourceDies { source, ns: some },
+            22..24 => Fault::SourceBreaks { source },
+            24..26 => Fault::SourceHalfOpen { source },
             0 => Fault::PlantStalls { ns: some / 3 },
             1 => Fault::HubStalls { ns: some / 3 },
             2 => Fault::Crash { ns: some },

@@ -1,14 +1,22 @@
 //! The plant: datagrams in, ticks on the tape, what is missing asked for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use tapeline_feed::moldudp64::recover::{Client, Settings};
 use tapeline_feed::{Protocol, book, line};
 use tapeline_measure::Nanos;
+use tapeline_omm::role::consumer::Backoff;
+use tapeline_omm::role::{Outbox, acceptor, consumer};
+use tapeline_plant::sources::{
+    self, LinkId, Nowhere, Outlets, ProviderSettings, ServiceSettings, Sources, Sourcing, Wish,
+};
 use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Sequencer};
 
-use crate::plan::{MIDNIGHT, MS, Plan, SERVICE};
+use crate::desk::{DESK, Desk};
+use crate::end::{Came, End};
+use crate::network::{self, Network, Side};
+use crate::plan::{ASKED, MIDNIGHT, MS, PROVIDED, Plan, SERVICE, ms, provided_id};
 use crate::tape::{Clock, Tape};
 
 /// Datagrams that a socket's buffer holds; those beyond are lost.
@@ -34,20 +42,71 @@ pub(crate) struct Plant {
     inlets: Vec<Inlet>,
     sequencer: Sequencer<Tape>,
     clock: Clock,
+    sources: Sources,
+    links: BTreeMap<LinkId, End>,
+    /// Publishers, before their handshake is done.
+    entering: Vec<End>,
 }
 
-/// A request that recovery sends.
+/// What a plant wants of the world.
 #[derive(Debug)]
-pub(crate) struct Ask {
-    pub(crate) feed: usize,
-    pub(crate) request: Vec<u8>,
+pub(crate) enum Wanted {
+    /// A datagram to a feed's server.
+    Ask { feed: usize, request: Vec<u8> },
+    /// A connection to an interactive provider.
+    Connect { provider: u32 },
+}
+
+/// The ways out to the sources, at a time.
+struct Ways<'a> {
+    links: &'a mut BTreeMap<LinkId, End>,
+    network: &'a mut Network,
+    now: u64,
+}
+
+impl Outlets for Ways<'_> {
+    fn with(&mut self, link: LinkId, send: &mut dyn FnMut(&mut dyn Outbox)) {
+        match self.links.get_mut(&link).filter(|end| end.is_open()) {
+            Some(end) => send(&mut end.out(self.now, self.network)),
+            None => send(&mut Nowhere),
+        }
+    }
 }
 
 impl Plant {
-    pub(crate) fn new(plan: &Plan, clock: Clock) -> Self {
+    pub(crate) fn new(plan: &Plan, clock: Clock) -> Result<Self, Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
-        let sequencer = Sequencer::new(SERVICE, Items::new(1_000), Tape::new(RING));
-        Self { inlets, sequencer, clock }
+        let mut sequencer = Sequencer::new(SERVICE, Items::new(1_000), Tape::new(RING));
+        let mut sources = Sources::new(settings(plan)).expect("the logins are short");
+        sources.begin(&mut sequencer, &clock)?;
+        Ok(Self { inlets, sequencer, clock, sources, links: BTreeMap::new(), entering: Vec::new() })
+    }
+
+    /// A publisher connects.
+    pub(crate) fn enter(&mut self, end: End) {
+        self.entering.push(end);
+    }
+
+    /// A connection to a provider is there, its handshake aside; or it could not be had.
+    pub(crate) fn connected(&mut self, provider: u32, end: Option<End>, now: u64) -> Result<(), Refused> {
+        match end {
+            Some(end) => _ = self.links.insert(LinkId(provider), end),
+            None => {
+                let Self { sources, sequencer, clock, .. } = self;
+                sources.closed(Nanos(now), LinkId(provider), "nobody is there", sequencer, clock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Its connections, for whoever breaks them.
+    pub(crate) fn links(&self) -> impl Iterator<Item = network::LinkId> + '_ {
+        self.links.values().chain(&self.entering).map(|end| end.link)
+    }
+
+    /// Whether every service of providers is up.
+    pub(crate) fn down(&self) -> Vec<String> {
+        self.sources.services().filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned()).collect()
     }
 
     /// A datagram arrives: on one of a feed's lines, or as an answer of its server.
@@ -59,9 +118,14 @@ impl Plant {
     }
 
     /// Takes what has arrived, as far as the ring has room, and does what is due.
-    pub(crate) fn turn(&mut self, now: u64) -> Result<Vec<Ask>, Refused> {
-        let Self { inlets, sequencer, clock } = self;
-        let mut asks = Vec::new();
+    pub(crate) fn turn(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        desk: &mut Desk,
+    ) -> Result<Vec<Wanted>, Refused> {
+        let Self { inlets, sequencer, clock, .. } = self;
+        let mut wanted = Vec::new();
         for (inlet, feed) in inlets.iter_mut().zip(0..) {
             let mut is_all_read = false;
             for _ in 0..BATCH {
@@ -76,12 +140,108 @@ impl Plant {
                     inlet.channel.datagram(line, &datagram, Nanos(wire), clock, sequencer)?;
                 }
             }
-            inlet.recover(feed, now, clock, sequencer, &mut asks)?;
+            inlet.recover(feed, now, clock, sequencer, &mut wanted)?;
             if is_all_read {
                 inlet.channel.expire(clock, sequencer)?;
             }
         }
-        Ok(asks)
+        self.serve(now, network, desk, &mut wanted)?;
+        Ok(wanted)
+    }
+
+    /// The sources: their connections, demands and answers.
+    fn serve(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        desk: &mut Desk,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<(), Refused> {
+        self.let_in(now, network)?;
+        let ids: Vec<LinkId> = self.links.keys().copied().collect();
+        for id in ids {
+            let Some(end) = self.links.get_mut(&id) else { continue };
+            if !self.sequencer.publisher().has_room() {
+                break;
+            }
+            let mut came = end.receive(now, network, usize::MAX);
+            came.extend(end.turn(now));
+            if end.has_room_again() {
+                self.sources.room(id);
+            }
+            self.take(id, came, now, network)?;
+            self.grant(now, network, wanted);
+        }
+        let Self { sources, links, sequencer, clock, .. } = self;
+        let ways = &mut Ways { links, network, now };
+        for demand in desk.demands.drain(..) {
+            sources.demand(Nanos(now), demand, ways, sequencer, clock)?;
+        }
+        sources.turn(Nanos(now), ways, sequencer, clock)?;
+        while desk.answers.len() < DESK
+            && let Some(answer) = sources.next_answer()
+        {
+            desk.answers.push_back(answer);
+        }
+        while sources.next_note().is_some() {}
+        self.grant(now, network, wanted);
+        for end in self.links.values_mut().chain(&mut self.entering) {
+            end.flush(now, network);
+        }
+        Ok(())
+    }
+
+    /// Handshakes of publishers.
+    fn let_in(&mut self, now: u64, network: &mut Network) -> Result<(), Refused> {
+        for mut end in std::mem::take(&mut self.entering) {
+            let came = end.receive(now, network, usize::MAX);
+            if came.iter().any(|came| matches!(came, Came::Over(_))) || end.turn(now).is_some() {
+                network.close(end.link, Side::Server);
+            } else if end.is_open() {
+                let id = self.sources.open(Nanos(now));
+                self.links.insert(id, end);
+                self.take(id, came, now, network)?;
+            } else {
+                self.entering.push(end);
+            }
+        }
+        Ok(())
+    }
+
+    /// What came of a source.
+    fn take(&mut self, id: LinkId, came: Vec<Came>, now: u64, network: &mut Network) -> Result<(), Refused> {
+        let Self { sources, links, sequencer, clock, .. } = self;
+        let at = Nanos(now);
+        for came in came {
+            let Some(end) = links.get_mut(&id) else { return Ok(()) };
+            match came {
+                Came::Connected => sources.connected(at, id, &mut end.out(now, network)),
+                Came::Message(message) => {
+                    sources.message(at, id, &message, &mut end.out(now, network), sequencer, clock)?;
+                }
+                Came::Over(why) => {
+                    network.close(end.link, end.side());
+                    links.remove(&id);
+                    sources.closed(at, id, &why, sequencer, clock)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the sources want of their connections.
+    fn grant(&mut self, now: u64, network: &mut Network, wanted: &mut Vec<Wanted>) {
+        while let Some(wish) = self.sources.next_wish() {
+            match wish {
+                Wish::Connect { link, .. } => wanted.push(Wanted::Connect { provider: link.0 }),
+                Wish::Disconnect { link } => {
+                    if let Some(mut end) = self.links.remove(&link) {
+                        end.flush(now, network);
+                        network.close(end.link, end.side());
+                    }
+                }
+            }
+        }
     }
 
     pub(crate) fn tape(&mut self) -> &mut Tape {
@@ -90,6 +250,44 @@ impl Plant {
 
     pub(crate) fn channel(&self, feed: usize) -> &Channel {
         &self.inlets[feed].channel
+    }
+}
+
+/// The services of providers, and the providers that the plant asks.
+fn settings(plan: &Plan) -> sources::Settings {
+    let service = |service: usize| ServiceSettings {
+        id: provided_id(service),
+        name: PROVIDED[service].to_owned(),
+        channel: 100 + service as u16,
+        sources: if service == ASKED {
+            Sourcing::Providers { of: (0..plan.sources[ASKED]).collect(), policy: plan.policy }
+        } else {
+            Sourcing::Publishers { users: None }
+        },
+        posts: sources::Posts::Refuse,
+    };
+    let provider = |number: usize| ProviderSettings {
+        name: format!("provider {number}"),
+        consumer: consumer::Settings {
+            reconnect: Backoff { first: ms(50), most: ms(400) },
+            login_timeout: ms(1_000),
+            directory_timeout: ms(1_000),
+            request_timeout: ms(800),
+            login_again: ms(100),
+            recover: Backoff { first: ms(20), most: ms(300) },
+            ..consumer::Settings::default()
+        },
+        user: "plant".to_owned(),
+        password: None,
+        application_id: "256".to_owned(),
+        position: "sim".to_owned(),
+    };
+    let there = (0..PROVIDED.len()).filter(|service| plan.sources[*service] > 0);
+    sources::Settings {
+        services: there.map(service).collect(),
+        providers: (0..plan.sources[ASKED]).map(provider).collect(),
+        publishers: acceptor::Settings::default(),
+        ..sources::Settings::default()
     }
 }
 
@@ -129,7 +327,7 @@ impl Inlet {
         now: u64,
         clock: &Clock,
         to: &mut Sequencer<Tape>,
-        asks: &mut Vec<Ask>,
+        wanted: &mut Vec<Wanted>,
     ) -> Result<(), Refused> {
         let now = Nanos(now);
         let Self { channel, recovery, restarts, .. } = self;
@@ -146,7 +344,7 @@ impl Inlet {
             recovery.hurry();
         }
         while let Some(ask) = recovery.poll(now) {
-            asks.push(Ask { feed, request: ask.request.encode().to_vec() });
+            wanted.push(Wanted::Ask { feed, request: ask.request.encode().to_vec() });
         }
         while let Some(range) = recovery.given_up() {
             channel.give_up(range, clock, to)?;

@@ -9,6 +9,8 @@ use tapeline_omm::{Fid, FieldList};
 use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
+use crate::plan::{SERVICE, label};
+
 /// Fields of an item: id and bytes.
 pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
 
@@ -71,12 +73,16 @@ impl Record {
         self.seq = header.seq.0;
         let message = MessageView::parse(tick.body).map_err(|fault| fault.to_string())?;
         if header.item == ItemId(0) {
-            if header.kind == Kind::Status {
+            // What is said of a provider's service is an update of the directory.
+            if header.kind == Kind::Status && header.service == SERVICE {
                 self.status(tick, &message)?;
             }
             return Ok(());
         }
-        let item = self.items.entry(tick.name.to_owned()).or_default();
+        let item = self.items.entry(label(header.service, tick.name)).or_default();
+        if header.kind == Kind::Status {
+            return Ok(());
+        }
         item.channel = header.channel;
         fold(&mut item.fields, &message)?;
         item.said.push(Said {

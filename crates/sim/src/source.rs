@@ -11,11 +11,12 @@ use tapeline_omm::rwf::{
     DataState, DataType, Domain, Header, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateHeader,
     UpdateType, flags,
 };
-use tapeline_omm::{FieldListEncoder, Real, Refused, State, fid};
+use tapeline_omm::{FieldList, FieldListEncoder, Real, Refused, State, fid};
 
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{ITEMS, ms};
+use crate::record::Fields;
 
 /// The number that sources give the service: not the plant's.
 const THEIRS: u16 = 7;
@@ -67,7 +68,7 @@ fn service(name: &str) -> ServiceEntry {
 }
 
 /// The fields of an item of this value.
-pub(crate) fn fields(room: &mut [u8], value: u64) -> Result<usize, Refused> {
+fn fields(room: &mut [u8], value: u64) -> Result<usize, Refused> {
     let mut list = FieldListEncoder::new(room)?;
     list.real(fid::BID, Real::integer(value as i64))?;
     list.real(fid::BIDSIZE, Real::integer(value as i64 % 7))?;
@@ -334,18 +335,22 @@ impl provider::Application for Desk {
                     (self.streams[item], self.told[item]) = (None, None);
                 }
             }
-            Event::Post { receipt, .. } => {
-                if let Some(receipt) = receipt {
-                    let _ = role.ack(out, receipt, None);
-                }
-            }
+            Event::Post { receipt: Some(receipt), .. } => _ = role.ack(out, receipt, None),
             _ => {}
         }
     }
 }
 
+/// The fields of an item of this value, as a client has them.
+pub(crate) fn fields_of(value: u64) -> Fields {
+    let mut room = [0; 64];
+    let len = fields(&mut room, value).expect("two fields have room");
+    let list = FieldList::parse(&room[..len]).expect("it was just written");
+    list.into_iter().flatten().map(|field| (field.fid.0, field.data.to_vec())).collect()
+}
+
 /// The place of an item among those that there are.
-fn place(name: &[u8]) -> Option<usize> {
+pub(crate) fn place(name: &[u8]) -> Option<usize> {
     let place: usize = std::str::from_utf8(name).ok()?.strip_prefix('P')?.parse().ok()?;
     (place < ITEMS).then_some(place)
 }

@@ -10,6 +10,7 @@ pub(crate) enum Who {
     Plant,
     Hub,
     Client(usize),
+    Source(usize),
 }
 
 impl fmt::Display for Who {
@@ -19,6 +20,7 @@ impl fmt::Display for Who {
             Self::Feed(number) => f.pad(&format!("feed {number}")),
             Self::Plant => f.pad("plant"),
             Self::Hub => f.pad("hub"),
+            Self::Source(number) => f.pad(&format!("source {number}")),
             Self::Client(number) => f.pad(&format!("client {number}")),
         }
     }
@@ -45,6 +47,7 @@ impl Trace {
             Who::Plant => 1,
             Who::Hub => 2,
             Who::Feed(number) => 1_000 + number as u64,
+            Who::Source(number) => 3_000 + number as u64,
             Who::Client(number) => 2_000 + number as u64,
         };
         for word in [now, who_is, fnv(what.as_bytes()), number] {
@@ -68,7 +71,8 @@ impl Trace {
     }
 }
 
-const fn mix(hash: u64, word: u64) -> u64 {
+/// A hash with one word more.
+pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 

@@ -5,6 +5,7 @@ use tapeline_omm::role::consumer::Handle;
 use tapeline_omm::rwf::{DataState, DataType, Header, MessageClass, MessageView, StreamState, flags};
 use tapeline_plant::tick::Kind;
 
+use crate::plan::{SERVICE_NAME, of_label};
 use crate::record::{Fields, Record, Said, VIEWS, fold, hash, is_in};
 use crate::verdict::{Invariant, Wrong};
 
@@ -66,6 +67,11 @@ impl Watch {
             self.view = view;
             self.views.push(view);
         }
+    }
+
+    /// Whether it is of the feeds' service.
+    fn is_of_feeds(&self) -> bool {
+        of_label(&self.name).0 == SERVICE_NAME
     }
 
     /// Whether it was ever asked for with a view.
@@ -197,7 +203,7 @@ impl Watch {
 
     /// The state of an image is that of its channel, at some moment while the item was so.
     fn check_state(&self, record: &Record) -> Result<(), Wrong> {
-        let Some(item) = record.item(&self.name) else { return Ok(()) };
+        let Some(item) = record.item(&self.name).filter(|_| self.is_of_feeds()) else { return Ok(()) };
         let is_suspect = self.data == DataState::SUSPECT;
         let was_so = self.places.iter().any(|place| {
             let from = item.said[place.at].seq;
@@ -228,6 +234,10 @@ impl Watch {
             return wrong(format!("it is not what the plant has, at {:?} of {last}", self.places));
         }
         let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);
+        if !self.is_of_feeds() {
+            // Every source is there.
+            return if is_suspect { wrong("its data is suspect".to_owned()) } else { Ok(()) };
+        }
         if is_suspect != record.is_suspect(channel) {
             return wrong(format!("its data is {}, and its channel's is not", self.data));
         }

@@ -10,14 +10,17 @@ use tapeline_plant::State;
 use crate::agenda::Agenda;
 use crate::chance::Chance;
 use crate::client::{Client, Sight};
+use crate::desk::Desk;
 use crate::doors::{Gone, Guest, HubSide, Room};
+use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
 use crate::network::{LinkId, Network, Path};
-use crate::plan::{BEGIN, Fault, MS, Manner, Plan};
-use crate::plant::Plant;
+use crate::plan::{ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, label, of_label, provided_id};
+use crate::plant::{Plant, Wanted};
 use crate::record::Record;
+use crate::source::{Source, place};
 use crate::tape::Clock;
-use crate::trace::{Trace, Who};
+use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
 use crate::verdict::{Broken, Invariant, Wrong};
 
@@ -25,12 +28,24 @@ use crate::verdict::{Broken, Invariant, Wrong};
 #[derive(Debug)]
 enum Event {
     Feed(usize),
-    Datagram { feed: usize, line: line::Line, bytes: Rc<[u8]>, life: usize },
-    Asked { feed: usize, request: Vec<u8>, life: usize },
+    Datagram {
+        feed: usize,
+        line: line::Line,
+        bytes: Rc<[u8]>,
+        life: usize,
+    },
+    Asked {
+        feed: usize,
+        request: Vec<u8>,
+        life: usize,
+    },
     Plant,
     Hub,
     Client(usize),
     Hostile(usize),
+    Source(usize),
+    /// An item of a service of providers changes.
+    Market,
     Fault(usize),
     Restart,
     Calm,
@@ -43,7 +58,19 @@ enum Event {
 struct Process {
     plant: Plant,
     hub: HubSide,
+    desk: Desk,
 }
+
+impl Process {
+    fn new(plan: &Plan, clock: &Clock) -> Result<Self, Wrong> {
+        let plant =
+            Plant::new(plan, clock.clone()).map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+        Ok(Self { plant, hub: HubSide::new(plan), desk: Desk::default() })
+    }
+}
+
+/// The network between plant and sources.
+const SOURCE_PATH: Path = Path { delay: (20_000, MS), room: 64 << 10 };
 
 /// What a world came to.
 #[derive(Debug)]
@@ -100,6 +127,9 @@ struct World {
     life: usize,
     clients: Vec<Client>,
     hostile: Vec<Hostile>,
+    sources: Vec<Source>,
+    /// By service of providers: what its items are.
+    markets: [Vec<u64>; PROVIDED.len()],
     /// Of each life of the plant: what it said. A client may still read what came before a crash.
     records: Vec<Record>,
     plant_asleep_until: u64,
@@ -118,7 +148,8 @@ pub(crate) fn run(plan: Plan, is_read: bool) -> Outcome {
         Broken { invariant, at_ns, what }
     });
     let totals = world.totals();
-    Outcome { hash: world.trace.hash(), lines: world.trace.into_lines(), broken, totals }
+    let hash = mix(world.trace.hash(), world.network.hash());
+    Outcome { hash, lines: world.trace.into_lines(), broken, totals }
 }
 
 impl World {
@@ -130,7 +161,10 @@ impl World {
         let names = venues.iter().enumerate().flat_map(|(feed, venue)| {
             venue.names().map(move |name| if feed == 0 { name } else { format!("{name}.{feed}") })
         });
-        let names = names.collect();
+        let provided = (0..PROVIDED.len())
+            .filter(|service| plan.sources[*service] > 0)
+            .flat_map(|service| (0..ITEMS).map(move |item| label(provided_id(service), &format!("P{item}"))));
+        let names = names.chain(provided).collect();
         let client = |(number, manner): (usize, &Manner)| {
             Client::new(number, *manner, Chance::of(seed, 1_000 + number as u64))
         };
@@ -138,7 +172,15 @@ impl World {
         let hostile = (0..plan.hostile).map(|number| Hostile::new(Chance::of(seed, 2_000 + number as u64)));
         let hostile = hostile.collect();
         let clock = Clock::at(BEGIN);
-        let process = Some(Process { plant: Plant::new(&plan, clock.clone()), hub: HubSide::new(&plan) });
+        // Without a ring that could be full nothing is refused.
+        let process = Process::new(&plan, &clock).ok();
+        // Those that the plant asks first: they have their numbers from their places.
+        let asked = (0..plan.sources[ASKED]).map(|_| Source::provider(ASKED, PROVIDED[ASKED]));
+        let others = (0..PROVIDED.len()).filter(|service| *service != ASKED);
+        let publishers = others.flat_map(|service| {
+            (0..plan.sources[service]).map(move |_| Source::publisher(service, PROVIDED[service]))
+        });
+        let sources = asked.chain(publishers).collect();
         let mut world = Self {
             agenda: Agenda::new(),
             clock,
@@ -152,6 +194,8 @@ impl World {
             life: 0,
             clients,
             hostile,
+            sources,
+            markets: [const { Vec::new() }; PROVIDED.len()].map(|_: Vec<u64>| vec![1; ITEMS]),
             records: vec![Record::default()],
             plant_asleep_until: 0,
             hub_asleep_until: 0,
@@ -176,6 +220,12 @@ impl World {
         }
         for hostile in 0..self.hostile.len() {
             self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Hostile(hostile));
+        }
+        for source in 0..self.sources.len() {
+            self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Source(source));
+        }
+        if !self.sources.is_empty() {
+            self.agenda.put(BEGIN, Event::Market);
         }
         for (number, (at, _)) in self.plan.faults.iter().enumerate() {
             self.agenda.put(BEGIN + at, Event::Fault(number));
@@ -213,12 +263,13 @@ impl World {
             Event::Hub => return self.hub(),
             Event::Client(client) => return self.client(client),
             Event::Hostile(hostile) => self.hostile(hostile),
+            Event::Source(source) => self.source(source),
+            Event::Market => self.market(),
             Event::Fault(number) => self.fault(number),
             Event::Restart => {
                 self.life += 1;
                 self.records.push(Record::default());
-                let (plant, hub) = (Plant::new(&self.plan, self.clock.clone()), HubSide::new(&self.plan));
-                self.process = Some(Process { plant, hub });
+                self.process = Some(Process::new(&self.plan, &self.clock)?);
                 self.say(Who::Plant, "starts", self.life as u64, String::new);
             }
             Event::Calm => self.calm(),
@@ -279,16 +330,66 @@ impl World {
             return Ok(());
         };
         let before = process.plant.tape().published();
-        let asks = process.plant.turn(now).map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+        let turned = process.plant.turn(now, &mut self.network, &mut process.desk);
+        let wanted = turned.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
         self.totals.ticks += (process.plant.tape().published() - before) as u64;
-        for ask in asks {
-            self.trace.say(now, Who::Plant, "asks", ask.feed as u64, String::new);
-            for at in self.plan.server_line.arrivals(now, &mut self.chance).into_iter().flatten() {
-                let event = Event::Asked { feed: ask.feed, request: ask.request.clone(), life: self.life };
-                self.agenda.put(at, event);
+        wanted.into_iter().try_for_each(|wanted| self.want(wanted))
+    }
+
+    /// The plant wants something.
+    fn want(&mut self, wanted: Wanted) -> Result<(), Wrong> {
+        let now = self.now;
+        match wanted {
+            Wanted::Ask { feed, request } => {
+                self.say(Who::Plant, "asks", feed as u64, String::new);
+                for at in self.plan.server_line.arrivals(now, &mut self.chance).into_iter().flatten() {
+                    let event = Event::Asked { feed, request: request.clone(), life: self.life };
+                    self.agenda.put(at, event);
+                }
+            }
+            Wanted::Connect { provider } => {
+                let source = &mut self.sources[provider as usize];
+                let is_there = now >= source.dead_until;
+                self.trace
+                    .say(now, Who::Plant, "connects", provider.into(), || format!("is there: {is_there}"));
+                let end = is_there.then(|| {
+                    source.lose(now, &mut self.network);
+                    let link = self.network.open(SOURCE_PATH);
+                    source.accept(End::server(link, WIDE_BUFFERS, now), now);
+                    End::client(link, now)
+                });
+                if let Some(process) = &mut self.process {
+                    let done = process.plant.connected(provider, end, now);
+                    done.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn source(&mut self, number: usize) {
+        let now = self.now;
+        self.agenda.put(now + self.chance.within(2 * MS, 10 * MS), Event::Source(number));
+        let source = &mut self.sources[number];
+        if !source.turn(now, &mut self.network, &self.markets[source.service]) {
+            return;
+        }
+        let link = self.process.as_mut().map(|process| {
+            let link = self.network.open(SOURCE_PATH);
+            process.plant.enter(End::server(link, WIDE_BUFFERS, now));
+            link
+        });
+        self.sources[number].connected(link, now);
+        self.say(Who::Source(number), "connects", u64::from(link.is_some()), String::new);
+    }
+
+    fn market(&mut self) {
+        if self.venues.iter().all(|venue| venue.is_closed) {
+            return;
+        }
+        self.agenda.put(self.now + self.chance.within(2 * MS, 12 * MS), Event::Market);
+        let (service, item) = (self.chance.index(PROVIDED.len()), self.chance.index(ITEMS));
+        self.markets[service][item] += 1;
     }
 
     fn hub(&mut self) -> Result<(), Wrong> {
@@ -299,7 +400,7 @@ impl World {
         };
         let record = &mut self.records[self.life];
         let mut room = Room { now, network: &mut self.network, record, trace: &mut self.trace };
-        let gone = process.hub.turn(process.plant.tape(), &mut room)?;
+        let gone = process.hub.turn(process.plant.tape(), &mut process.desk, &mut room)?;
         gone.into_iter().try_for_each(|gone| self.gone(&gone))
     }
 
@@ -426,9 +527,26 @@ impl World {
             Fault::Burst { feed, packets } => self.venues[feed].burst += packets,
             Fault::NewSession { feed, says_so } => self.new_session(feed, says_so),
             Fault::LineDies { feed, line, ns } => self.venues[feed].lines[line].dead_until = now + ns,
+            Fault::SourceDies { source, ns } => {
+                self.sources[source].dead_until = now + ns;
+                self.break_source(source);
+            }
+            Fault::SourceBreaks { source } => self.break_source(source),
+            Fault::SourceHalfOpen { source } => {
+                if let Some(end) = &self.sources[source].end {
+                    self.network.fall_silent(end.link);
+                }
+            }
             Fault::ServerDies { feed, ns } => self.venues[feed].server_dead_until = now + ns,
             _ => {}
         }
+    }
+
+    fn break_source(&mut self, source: usize) {
+        if let Some(end) = &self.sources[source].end {
+            self.network.break_off(end.link);
+        }
+        self.sources[source].lose(self.now, &mut self.network);
     }
 
     fn new_session(&mut self, feed: usize, says_so: bool) {
@@ -443,7 +561,7 @@ impl World {
     /// The process of plant and hub dies, and its connections with it.
     fn crash(&mut self, ns: u64) {
         let Some(process) = self.process.take() else { return };
-        for link in process.hub.links() {
+        for link in process.hub.links().chain(process.plant.links()) {
             self.network.break_off(link);
         }
         // Whoever has a connection to it that the hub had not let in yet has none either.
@@ -463,6 +581,7 @@ impl World {
             }
         }
         self.plan.server_line.loss = 0;
+        self.sources.iter_mut().for_each(|source| source.dead_until = 0);
         for client in &mut self.clients {
             client.asleep_until = client.asleep_until.min(now);
             client.is_settled = true;
@@ -480,8 +599,14 @@ impl World {
         for feed in 0..self.plan.feeds {
             check_feed(feed, &self.venues[feed], &process.plant, &self.records[self.life])?;
         }
+        let down = process.plant.down();
+        if !down.is_empty() {
+            return Err((Invariant::Liveness, format!("services are down: {down:?}")));
+        }
         for client in &self.clients {
-            client.check_current(&mut self.records[self.life], &self.names)?;
+            let record = &mut self.records[self.life];
+            client.check_current(record, &self.names)?;
+            client.items().try_for_each(|item| check_provided(item, &self.markets, record))?;
         }
         Ok(())
     }
@@ -493,6 +618,18 @@ impl World {
             ..self.totals
         }
     }
+}
+
+/// An item of a service of providers is what its sources have.
+fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(), Wrong> {
+    let (service, name) = of_label(item);
+    let market = PROVIDED.iter().zip(markets).find(|(provided, _)| **provided == service);
+    let Some((_, values)) = market else { return Ok(()) };
+    let Some(value) = place(name.as_bytes()).map(|place| values[place]) else { return Ok(()) };
+    if record.item(item).is_some_and(|item| item.fields == crate::source::fields_of(value)) {
+        return Ok(());
+    }
+    Err((Invariant::Books, format!("{item}: its sources have {value}, and the plant has not")))
 }
 
 /// A feed's channel is live, and its books are the exchange's unless it says that they may not be.
