@@ -100,6 +100,12 @@ impl Users {
         self.users.get(*self.by_name.get(name)?)
     }
 
+    /// Whether one of them is in this group.
+    #[must_use]
+    pub fn has_group(&self, group: &str) -> bool {
+        self.users.iter().any(|user| user.groups.iter().any(|other| **other == *group))
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -6,6 +6,7 @@ use tapeline_omm::domain::login::{self, LoginFeatures};
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
+use tapeline_plant::demand::Demand;
 
 use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted};
 use crate::desk::Desk;
@@ -170,6 +171,16 @@ impl Desk<'_> {
                 self.take_away(provider, stream, refusal);
             }
         }
+        // What they are for only their requests say: they are asked for again, and that is decided.
+        if self.is_ruled() {
+            for stream in self.market.private.of(self.id) {
+                if let Some(ticket) = self.market.private.close(self.id, stream) {
+                    self.market.demands.last_word(Demand::ClosePrivate { ticket });
+                }
+                let again = Refusal::recover(StateCode::NONE, "What may be seen has changed: ask again");
+                self.account.owe(provider, stream, Owed::Closed(again));
+            }
+        }
     }
 
     /// A stream's item is its client's to see no longer.
@@ -247,6 +258,11 @@ impl Desk<'_> {
         }
         self.denied(named, NOT_ENTITLED.text);
         Some(NOT_ENTITLED)
+    }
+
+    /// Whether rules say what this client may do.
+    pub(crate) fn is_ruled(&self) -> bool {
+        self.account.pass.rights.as_ref().is_none_or(|rights| !rights.access.is_open())
     }
 
     /// Whether this client may post to an item.

@@ -95,6 +95,10 @@ impl Desk<'_> {
     ) -> Result<(), Refused> {
         let filled = self.filled(header, message);
         if let Some(ticket) = stream.and_then(|stream| self.market.private.ticket(self.id, stream)) {
+            // Which item that is the stream does not say: with rules, posts go where one can be looked at.
+            if self.is_ruled() {
+                return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
+            }
             let demand = Demand::Private { ticket, message: filled };
             return self.market.demands.message(demand).map_err(|Full| BUSY);
         }

@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use exchange::{Client, Exchange, bid, item, message, quote};
+use exchange::{Client, Exchange, bid, item, message, quote, request};
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Proof, Rule, TokenHash, User, Users};
-use tapeline_hub::{Access, Check, Note, Peer, SessionId, Settings, Verdict};
+use tapeline_hub::{Access, Check, Note, Peer, Service, SessionId, Settings, Verdict};
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{
-    DataState, DataType, Domain, FieldListEncoder, MessageClass, RefreshHeader, StateCode, StreamState, flags,
+    DataState, DataType, Domain, FieldListEncoder, Key, MessageClass, RefreshHeader, StateCode, StreamState,
+    flags,
 };
+use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::{self, Kind};
 
 const PASSWORD: &[u8] = b"correct horse";
@@ -491,6 +493,25 @@ fn new_rules_close_what_may_not_be_seen_any_more_and_touch_nothing_else() {
     exchange.say(&client, &item(7, "MSFT"));
     exchange.read_all(&mut client);
     assert_eq!(client.folded(7), Some(quote(19, 2)));
+}
+
+#[test]
+fn private_streams_are_asked_for_again_when_rules_change() {
+    let base = settings(ruled(vec![rule(&["*"], &["*"], ALLOW)]));
+    let mut exchange = Exchange::new(Settings { services: vec![Service::new("IDN", 7)], ..base });
+    exchange.up(7, true);
+    let mut client = logged_in(&mut exchange, "alice");
+    let private = flags::request::STREAMING | flags::request::PRIVATE_STREAM;
+    let ask = |id| request(Domain::MARKET_PRICE, id, private, Key::item(7, b"VOD.L"));
+    exchange.say(&client, &ask(5));
+    assert!(matches!(exchange.demands()[..], [Demand::OpenPrivate { .. }]));
+    exchange.hub.set_access(Arc::new(ruled(vec![rule(&["*"], &["A*"], ALLOW)])));
+    exchange.pass(10);
+    assert_eq!(state(&mut exchange, &mut client, 5), Some((StreamState::CLOSED_RECOVER, StateCode::NONE)));
+    assert!(matches!(exchange.demands()[..], [Demand::ClosePrivate { .. }]));
+    exchange.say(&client, &ask(6));
+    assert_eq!(state(&mut exchange, &mut client, 6), OUT);
+    assert_eq!(exchange.demands(), []);
 }
 
 #[test]
