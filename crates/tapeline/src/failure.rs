@@ -37,6 +37,12 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
+    anstream::eprintln!("{}", text(error));
+    ExitCode::FAILURE
+}
+
+/// What a user is shown of a failure, without a line's end.
+pub(crate) fn text(error: &anyhow::Error) -> String {
     let mut text = format!("error: {error}");
     for cause in error.chain().skip(1) {
         text.push_str(&format!("\n  because: {cause}"));
@@ -44,12 +50,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     for hint in hints(error) {
         text.push_str(&format!("\nhint: {hint}"));
     }
-    anstream::eprintln!("{text}");
-    ExitCode::FAILURE
+    text
 }
 
 /// The advice in an error: of the context that was put around it, or else of its causes.
-fn hints(error: &anyhow::Error) -> Vec<&str> {
+pub(crate) fn hints(error: &anyhow::Error) -> Vec<&str> {
     // A context is found through `anyhow` only, a cause through the chain only.
     let context = error.downcast_ref::<Hinted>().map(Hinted::hint);
     let causes = error.chain().filter_map(|cause| cause.downcast_ref::<Hinted>()).map(Hinted::hint);

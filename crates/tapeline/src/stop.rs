@@ -1,9 +1,9 @@
-//! One way to end: SIGINT and SIGTERM set a flag that every loop reads.
+//! One way to end: SIGINT and SIGTERM set a flag that every loop reads. SIGHUP sets another: look at the files again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Set once the user, or a parent process, has asked this process to end.
 #[derive(Clone, Debug)]
@@ -27,5 +27,24 @@ impl Stop {
     pub(crate) fn requested(&self) -> bool {
         // Relaxed: nothing is published by this flag but itself.
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Raised each time somebody asks this process, with SIGHUP, to look at its files again.
+#[derive(Debug)]
+pub(crate) struct Again(Arc<AtomicBool>);
+
+impl Again {
+    /// Listens for SIGHUP from here on, which ends the process otherwise.
+    pub(crate) fn on_signal() -> std::io::Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&flag))?;
+        Ok(Self(flag))
+    }
+
+    /// Whether it was raised since this was asked last.
+    pub(crate) fn is_requested(&self) -> bool {
+        // Relaxed, as above; read first, so that a line of memory is not written for nothing by a loop that asks often.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }

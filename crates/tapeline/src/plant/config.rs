@@ -2,6 +2,7 @@
 //!
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
+pub(crate) mod access;
 pub(crate) mod hub;
 mod memory;
 pub(crate) mod recovery;
@@ -224,6 +225,43 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
         Hinted::new(format!("cannot read {}", path.display()), hint)
     })?;
     parse(&path.display().to_string(), &text)
+}
+
+/// Reads and checks a configuration file as far as it goes: the plant, where nothing is wrong, or the first thing that is
+/// wrong in each table, and all that is wrong with access.
+pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
+    let config = read(path);
+    let (Err(first), Ok(text)) = (&config, std::fs::read_to_string(path)) else {
+        return config.map_err(|fault| vec![fault]);
+    };
+    let source = Source { file: &path.display().to_string(), text: &text };
+    // Each table by itself, so that one does not hide what is wrong with the next.
+    let raw = || toml::from_str::<RawConfig>(&text).ok();
+    let feeds = raw().map_or(0, |raw| raw.feed.len());
+    let mut faults = Vec::new();
+    for at in 0..feeds {
+        if let Some(mut raw) = raw() {
+            (raw.nbbo, raw.hub, raw.publishers) = (None, None, None);
+            (raw.service, raw.provider) = (Vec::new(), Vec::new());
+            raw.feed = raw.feed.into_iter().skip(at).take(1).collect();
+            faults.extend(source.check(raw).err());
+        }
+    }
+    if let Some(mut raw) = raw().filter(|raw| !raw.service.is_empty()) {
+        (raw.nbbo, raw.hub, raw.feed) = (None, None, Vec::new());
+        faults.extend(source.check(raw).err());
+    }
+    if let Some(mut hub) = raw().and_then(|raw| raw.hub) {
+        source.access(hub.take_access().as_ref(), &mut faults);
+        faults.extend(source.hub(hub, "TAPELINE", 1).err());
+    }
+    // What only shows when all of them are there.
+    if !faults.iter().any(|fault| fault.to_string() == first.to_string()) {
+        faults.extend(config.err());
+    }
+    let mut said = std::collections::BTreeSet::new();
+    faults.retain(|fault| said.insert(fault.to_string()));
+    Err(faults)
 }
 
 /// Checks a configuration; `file` is its name in complaints.

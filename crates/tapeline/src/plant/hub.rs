@@ -1,7 +1,9 @@
 //! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
 
+mod audit;
 pub(super) mod counting;
 mod doors;
+mod entrance;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use tapeline_hub::{Hub, Note, SessionCounters};
+use tapeline_hub::{Hub, SessionCounters};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
@@ -19,6 +21,7 @@ use tapeline_wire::rssl::Reactor;
 
 use self::counting::{HubFigures, Telling};
 use self::doors::Doors;
+use self::entrance::Entrance;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::sources::Demanding;
@@ -117,6 +120,7 @@ impl RunningHub {
             let what = format!("the hub cannot listen at {}", config.address);
             anyhow::Error::new(error).context(Hinted::new(what, hint))
         })?;
+        let entrance = Entrance::start(&config.access)?;
         let (ring, which) = sync_channel(1);
         let (tell, joined) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -129,7 +133,8 @@ impl RunningHub {
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
-                let mut program = Program::new(config, reactor, subscriber, sources, Telling::new(teller));
+                let mut program =
+                    Program::new(config, reactor, subscriber, (sources, entrance), Telling::new(teller));
                 let ended = program.run();
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -168,6 +173,7 @@ impl RunningHub {
 struct Program {
     hub: Hub,
     doors: Doors,
+    entrance: Entrance,
     subscriber: Subscriber,
     clock: Clock,
     sources: Option<Demanding>,
@@ -183,7 +189,7 @@ impl Program {
         config: HubConfig,
         reactor: Reactor,
         subscriber: Subscriber,
-        sources: Option<Demanding>,
+        (sources, entrance): (Option<Demanding>, Entrance),
         telling: Telling,
     ) -> Self {
         let clock = Clock::calibrate();
@@ -192,7 +198,7 @@ impl Program {
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
         let held = None;
         let (housekept, spin) = (clock.now(), config.spin);
-        Self { hub, doors, subscriber, sources, held, housekept, clock, spin, telling }
+        Self { hub, doors, entrance, subscriber, sources, held, housekept, clock, spin, telling }
     }
 
     /// Serves until the ring ends.
@@ -206,7 +212,7 @@ impl Program {
             self.hub.turn(now, &mut self.doors);
             self.ask_sources();
             self.doors.close_those_over(&mut self.hub);
-            self.say();
+            self.entrance.turn(now, &mut self.hub, &mut self.doors)?;
             if is_over {
                 return Ok(());
             }
@@ -320,7 +326,7 @@ impl Program {
         let clients = clients.collect();
         self.doors.close_all(&mut self.hub);
         self.telling.tell(self.clock.now(), &self.hub, &mut self.doors, true);
-        say(&mut self.hub);
+        self.entrance.end(self.clock.now(), &mut self.hub);
         let counters = *self.hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {
@@ -337,45 +343,6 @@ impl Program {
             dropped,
             stuck: counters.stuck,
             never_opened: self.doors.never_opened(),
-        }
-    }
-
-    fn say(&mut self) {
-        say(&mut self.hub);
-    }
-}
-
-/// Who comes and goes, on standard error.
-fn say(hub: &mut Hub) {
-    while let Some(note) = hub.next_note() {
-        match note {
-            Note::Login { session, user, .. } => {
-                anstream::eprintln!("hub: session {} login {}", session.index(), user.escape_debug());
-            }
-            Note::Gone { session, user, end, counters, .. } => anstream::eprintln!(
-                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
-                session.index(),
-                user.escape_debug(),
-                counters.requests,
-                counters.refreshes,
-                counters.updates,
-                counters.conflated,
-                counters.dropped
-            ),
-            Note::Refused { session, user, why, .. } => {
-                anstream::eprintln!(
-                    "hub: session {} refused {}: {why}",
-                    session.index(),
-                    user.escape_debug()
-                );
-            }
-            Note::Denied { session, user, name, why, .. } => anstream::eprintln!(
-                "hub: session {} denied {}: {}: {why}",
-                session.index(),
-                user.escape_debug(),
-                name.escape_debug()
-            ),
-            _ => {}
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
+mod access;
+mod check;
 mod config;
 mod counting;
 mod follow;
@@ -29,6 +31,7 @@ use clap::{Args, Subcommand};
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         tapeline plant sample > plant.toml     a commented configuration to start from\n  \
+        tapeline plant check plant.toml        all that is wrong with it, and what would run\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
         tapeline plant watch | jq .            the same as JSON lines"
@@ -50,6 +53,12 @@ enum PlantCommand {
     Tally(tally::TallyArgs),
     /// Print a commented configuration
     Sample,
+    /// Read everything that a plant would, and say all that is wrong and what would run
+    Check(check::CheckArgs),
+    /// Give a user of the hub a password
+    Passwd(access::passwd::PasswdArgs),
+    /// Give a user of the hub a new token, and print it
+    Token(access::passwd::TokenArgs),
 }
 
 impl Plant {
@@ -62,6 +71,9 @@ impl Plant {
                 crate::output::print(config::SAMPLE)?;
                 Ok(ExitCode::SUCCESS)
             }
+            (Some(PlantCommand::Check(command)), _) => command.run(),
+            (Some(PlantCommand::Passwd(command)), _) => command.run(),
+            (Some(PlantCommand::Token(command)), _) => command.run(),
             (None, Some(run)) => run.run(),
             (None, None) => anyhow::bail!("--config FILE is missing"),
         }

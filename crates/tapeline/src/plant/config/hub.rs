@@ -12,6 +12,7 @@ use tapeline_wire::rssl::{self, Tls};
 use toml::Spanned;
 
 use super::Source;
+use super::access::{AccessConfig, RawAccess};
 use super::web::{RawWeb, WebConfig};
 use crate::arguments;
 use crate::omm::dictionaries::DictionaryArgs;
@@ -34,6 +35,8 @@ pub(crate) struct HubConfig {
     pub(crate) spin: bool,
     /// Metrics, health and the live page, where they are wanted.
     pub(crate) web: Option<WebConfig>,
+    /// Who may in.
+    pub(crate) access: AccessConfig,
     /// All else.
     pub(crate) settings: Settings,
 }
@@ -93,6 +96,19 @@ pub(super) struct RawHub {
     #[serde(default)]
     origins: Vec<Spanned<String>>,
     web: Option<RawWeb>,
+    access: Option<RawAccess>,
+}
+
+impl RawHub {
+    /// What is said of access.
+    pub(super) const fn access(&self) -> Option<&RawAccess> {
+        self.access.as_ref()
+    }
+
+    /// That, which is not part of the table from here on.
+    pub(super) const fn take_access(&mut self) -> Option<RawAccess> {
+        self.access.take()
+    }
 }
 
 impl Source<'_> {
@@ -115,6 +131,11 @@ impl Source<'_> {
             self.core(cpu)?;
         }
         let slow = self.slow(&raw)?;
+        let mut faults = Vec::new();
+        let access = self.access(raw.access(), &mut faults);
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fault);
+        }
         let usual = provider::Settings::default();
         let settings = Settings {
             service: service.to_owned(),
@@ -135,6 +156,7 @@ impl Source<'_> {
             )?,
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
+            access: access.access.clone(),
             cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,
             session: provider::Settings {
                 most_streams: raw.max_streams.unwrap_or(usual.most_streams),
@@ -158,6 +180,7 @@ impl Source<'_> {
             }),
             max_connections,
             incoming_bytes: self.size(raw.incoming_size.as_ref(), 64 << 20)?,
+            access,
             cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
             spin: self.one_of(
                 "wait",
@@ -276,7 +299,7 @@ impl Source<'_> {
     }
 
     /// A file that is named in the configuration: beside it, unless the whole path is given.
-    fn beside(&self, file: &Path) -> PathBuf {
+    pub(super) fn beside(&self, file: &Path) -> PathBuf {
         Path::new(self.file).parent().map_or_else(|| file.to_owned(), |folder| folder.join(file))
     }
 }

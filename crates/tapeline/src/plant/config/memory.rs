@@ -1,6 +1,7 @@
 //! The most memory that a plant's hub takes, as its configuration has it.
 
 use super::hub::HubConfig;
+use crate::plant::access::MOST_MEMORY_KIB;
 
 /// The longest message that a hub sends, bytes: an image of a field list has 64 KiB at most, and its JSON may be eight times as
 /// long.
@@ -8,8 +9,8 @@ const LONGEST_SENT: usize = 512 << 10;
 /// What is received of messages in one turn of a connection, and the longest message three times over: in pieces, put together,
 /// and inflated.
 const AT_HAND: usize = (2 << 20) + 3 * (16 << 20);
-/// What checking one password takes.
-const PASSWORD: usize = 20 << 20;
+/// What checking one password takes at most: as much as a hash in the file of users may ask for.
+const PASSWORD: usize = (MOST_MEMORY_KIB as usize + 1024) << 10;
 
 impl HubConfig {
     /// What may take memory, and how much of it at most, bytes: whatever clients do. The system's socket buffers are not in it,

@@ -1,0 +1,274 @@
+//! `tapeline plant check FILE`: all that a plant would read, read; what is wrong, and what would run.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use tapeline_hub::access::LoginPolicy;
+use tapeline_measure::figures;
+
+use super::config::access::AuditTo;
+use super::config::hub::HubConfig;
+use super::config::{self, Config, Feed, Receive};
+use crate::failure::{self, Hinted};
+use crate::output::{self, Format, table};
+
+/// Read everything that a plant would, and say all that is wrong and what would run
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The plant's configuration
+    file: PathBuf,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Checked {
+    /// A plant would start, as far as a file can tell.
+    ok: bool,
+    faults: Vec<Fault>,
+    /// What is no fault, and may not be meant.
+    warnings: Vec<String>,
+    /// What would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<Vec<Part>>,
+    /// What it may take at most, as far as that is known beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Vec<Memory>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Fault {
+    /// What is wrong, where, and what was expected.
+    what: String,
+    hints: Vec<String>,
+}
+
+/// A part of a plant.
+#[derive(Debug, Serialize)]
+struct Part {
+    /// Ring, feed, service, port and so on.
+    part: &'static str,
+    name: String,
+    /// What is said of it.
+    is: String,
+}
+
+/// Bytes at most.
+#[derive(Debug, Serialize)]
+struct Memory {
+    what: &'static str,
+    bytes: u64,
+}
+
+impl CheckArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let checked = match config::read_all(&self.file) {
+            Ok(config) => {
+                let faults = files(&config);
+                Checked {
+                    ok: faults.is_empty(),
+                    faults: faults.iter().map(Fault::of).collect(),
+                    warnings: warnings(&config),
+                    runs: Some(parts(&config)),
+                    memory: Some(memory(&config)),
+                }
+            }
+            Err(faults) => Checked {
+                ok: false,
+                faults: faults.iter().map(Fault::of).collect(),
+                warnings: Vec::new(),
+                runs: None,
+                memory: None,
+            },
+        };
+        match self.format {
+            Format::Json => output::print_json(&checked)?,
+            Format::Table => checked.print()?,
+        }
+        Ok(if checked.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl Fault {
+    fn of(fault: &anyhow::Error) -> Self {
+        Self {
+            what: format!("{fault:#}"),
+            hints: failure::hints(fault).into_iter().map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl Checked {
+    fn print(&self) -> anyhow::Result<()> {
+        for fault in &self.faults {
+            let hints: String = fault.hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
+            anstream::eprintln!("error: {}{hints}", fault.what);
+        }
+        for warning in &self.warnings {
+            anstream::eprintln!("warning: {warning}");
+        }
+        let (Some(runs), Some(memory)) = (&self.runs, &self.memory) else { return Ok(()) };
+        let mut parts = table(["part", "name", "what it is"]);
+        for Part { part, name, is } in runs {
+            parts.add_row([(*part).to_owned(), name.clone(), is.clone()]);
+        }
+        let mut most = table(["memory at most", "MB"]);
+        let mut sum = 0;
+        for Memory { what, bytes } in memory {
+            sum += bytes;
+            most.add_row([(*what).to_owned(), megabytes(*bytes)]);
+        }
+        most.add_row(["together".to_owned(), megabytes(sum)]);
+        output::print(&format!("{parts}\n\n{most}"))
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    figures::thousands(bytes.div_ceil(1_000_000))
+}
+
+/// Files that a plant opens only when it runs.
+fn files(config: &Config) -> Vec<anyhow::Error> {
+    let recordings = config.feeds.iter().filter_map(|feed| Some((feed, feed.file.as_ref()?)));
+    let wrong = recordings.filter_map(|(feed, file)| {
+        let cause = std::fs::File::open(&file.path).err()?;
+        let what = format!("feed {}: cannot read {}: {cause}", feed.name, file.path.display());
+        Some(Hinted::new(what, "file is beside the configuration, or a whole path").into())
+    });
+    let audit = config.hub.as_ref().and_then(|hub| match &hub.access.audit {
+        AuditTo::File(path) => {
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            (!folder.is_dir()).then(|| {
+                let what = format!("the audit's folder {} is not there", folder.display());
+                Hinted::new(what, "make it, or name another file in [hub.access]").into()
+            })
+        }
+        _ => None,
+    });
+    wrong.chain(audit).collect()
+}
+
+fn warnings(config: &Config) -> Vec<String> {
+    let mut said = Vec::new();
+    let Some(hub) = &config.hub else { return said };
+    let access = &hub.access.access;
+    let is_local = hub.address.ip().is_loopback();
+    if let Some(path) = &hub.access.users
+        && let Ok(about) = std::fs::metadata(path)
+        && about.permissions().mode() & 0o044 != 0
+    {
+        said.push(format!("{} can be read by others on this machine: chmod 600 {0}", path.display()));
+    }
+    match access.login {
+        LoginPolicy::Open if !is_local => {
+            said.push(format!(
+                "everybody who can reach {} is let in: [hub.access] login says otherwise",
+                hub.address
+            ));
+        }
+        LoginPolicy::Open
+            if access.rules.iter().any(|rule| !rule.users.is_empty() || !rule.groups.is_empty()) =>
+        {
+            said.push(
+                "rules name users, and with login = \"open\" everybody is who they say they are".to_owned(),
+            );
+        }
+        LoginPolicy::Password | LoginPolicy::Token if !is_local && hub.transport.tls.is_none() => {
+            let what = "there is no certificate: passwords and tokens from other machines";
+            let then = if access.plain_secrets { "can be read on their way" } else { "are refused" };
+            said.push(format!("{what} {then}"));
+        }
+        _ => {}
+    }
+    if !access.users.is_empty() {
+        for group in access.rules.iter().flat_map(|rule| &rule.groups) {
+            if !access.users.has_group(group) {
+                said.push(format!("no user is in the group \"{group}\" that a rule names"));
+            }
+        }
+    }
+    said
+}
+
+fn parts(config: &Config) -> Vec<Part> {
+    let mut parts = vec![
+        Part {
+            part: "service",
+            name: config.name.clone(),
+            is: format!("{} items at most", config.max_items),
+        },
+        Part { part: "ring", name: config.ring.to_string(), is: format!("{} MiB", config.ring_bytes >> 20) },
+    ];
+    parts.extend(config.feeds.iter().map(feed));
+    if let Some(nbbo) = &config.nbbo {
+        let is = format!("best of {} feeds", nbbo.participants.len());
+        parts.push(Part { part: "nbbo", name: nbbo.suffix.clone(), is });
+    }
+    if let Some(hub) = &config.hub {
+        parts.extend(of_hub(hub));
+    }
+    parts
+}
+
+fn feed(feed: &Feed) -> Part {
+    let from = match &feed.file {
+        Some(file) => file.path.display().to_string(),
+        None => feed.lines.iter().map(|line| line.address.to_string()).collect::<Vec<_>>().join(", "),
+    };
+    let recovery = if feed.recovery.is_some() { ", recovery" } else { "" };
+    let symbols = if feed.symbols.is_some() { ", some symbols" } else { "" };
+    let is = format!("{} from {from}{recovery}{symbols}", feed.protocol.name());
+    Part { part: "feed", name: feed.name.clone(), is }
+}
+
+fn of_hub(hub: &HubConfig) -> [Part; 3] {
+    let access = &hub.access.access;
+    let login = match access.login {
+        LoginPolicy::Open => "everybody",
+        LoginPolicy::Password => "with a password",
+        LoginPolicy::Token => "with a token",
+    };
+    let tls = if hub.transport.tls.is_some() { "TLS" } else { "no TLS" };
+    let what = match access.rules.len() {
+        0 => "all items".to_owned(),
+        rules => format!("items by {rules} rules"),
+    };
+    let audit = match &hub.access.audit {
+        AuditTo::Talk | AuditTo::Stderr => "standard error".to_owned(),
+        AuditTo::File(path) => path.display().to_string(),
+    };
+    [
+        Part {
+            part: "port",
+            name: hub.address.to_string(),
+            is: format!(
+                "{} as {}, {tls}, {} connections, {} streams each",
+                hub.settings.service,
+                hub.settings.service_id,
+                hub.max_connections,
+                hub.settings.session.most_streams
+            ),
+        },
+        Part { part: "access", name: login.to_owned(), is: format!("{} users, {what}", access.users.len()) },
+        Part { part: "audit", name: audit, is: "logins, denials, ends".to_owned() },
+    ]
+}
+
+fn memory(config: &Config) -> Vec<Memory> {
+    let mut parts = vec![Memory { what: "ring", bytes: config.ring_bytes as u64 }];
+    if let Receive::Thread(pool) = &config.receive {
+        // A slot has 2 KiB and holds one datagram.
+        let bytes = (pool.slots as u64).saturating_mul(2_048).saturating_mul(config.feeds.len() as u64);
+        parts.push(Memory { what: "receiving threads' pools", bytes });
+    }
+    if let Some(hub) = &config.hub {
+        parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));
+    }
+    parts
+}

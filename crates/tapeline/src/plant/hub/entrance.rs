@@ -1,0 +1,100 @@
+//! Who comes in and who goes: passwords that are checked elsewhere, rules that are read again, and what is written down.
+
+use std::path::PathBuf;
+
+use tapeline_hub::Hub;
+use tapeline_measure::Nanos;
+
+use super::audit::Audit;
+use super::doors::Doors;
+use crate::plant::access::worker::{Done, Worker};
+use crate::plant::config::access::AccessConfig;
+use crate::stop::Again;
+
+/// All of it, for a hub that never waits for any.
+#[derive(Debug)]
+pub(super) struct Entrance {
+    audit: Audit,
+    /// Where something is said of access.
+    guard: Option<Guard>,
+}
+
+/// What checks, and reads again.
+#[derive(Debug)]
+struct Guard {
+    worker: Worker,
+    again: Again,
+    /// It was asked to read, and has not begun.
+    is_to_read: bool,
+    file: PathBuf,
+}
+
+impl Entrance {
+    /// Opens the audit, and makes the threads. To be called by a thread that is pinned to no core.
+    pub(super) fn start(config: &AccessConfig) -> anyhow::Result<Self> {
+        let guard = match &config.again {
+            None => None,
+            Some(file) => Some(Guard {
+                worker: Worker::start()?,
+                again: Again::on_signal()?,
+                is_to_read: false,
+                file: file.clone(),
+            }),
+        };
+        Ok(Self { audit: Audit::start(&config.audit)?, guard })
+    }
+
+    /// Passes on what is to be checked, what was found, and what is to be written down.
+    ///
+    /// # Errors
+    /// Nobody checks passwords any more.
+    pub(super) fn turn(&mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors) -> anyhow::Result<()> {
+        if let Some(guard) = &mut self.guard {
+            guard.turn(now, hub, doors, &self.audit)?;
+        }
+        while let Some(note) = hub.next_note() {
+            self.audit.note(now, &note);
+        }
+        Ok(())
+    }
+
+    /// The hub has ended: its last notes are written down.
+    pub(super) fn end(mut self, now: Nanos, hub: &mut Hub) {
+        while let Some(note) = hub.next_note() {
+            self.audit.note(now, &note);
+        }
+        self.guard = None;
+        self.audit.end();
+    }
+}
+
+impl Guard {
+    fn turn(&mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors, audit: &Audit) -> anyhow::Result<()> {
+        if self.again.is_requested() {
+            audit.reopen();
+            self.is_to_read = true;
+        }
+        match self.worker.done()? {
+            None => {}
+            Some(Done::Checked(number, verdict)) => {
+                hub.checked(now, number, verdict, doors);
+                doors.close_those_over(hub);
+            }
+            Some(Done::ReadAgain(read)) => {
+                audit.read_again(now, read.is_some());
+                if let Some(config) = read {
+                    hub.set_access(config.access);
+                }
+            }
+        }
+        if self.worker.is_busy() {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.is_to_read) {
+            self.worker.read_again(self.file.clone());
+        } else if let Some(check) = hub.next_check() {
+            self.worker.check(check);
+        }
+        Ok(())
+    }
+}
