@@ -12,7 +12,7 @@ mod mutations;
 
 use std::path::PathBuf;
 
-use invariants::{output, session};
+use invariants::{output, session, zmtp};
 
 fn holds(target: &str, changed: u32, seeds: Vec<(&'static str, Vec<u8>)>, check: fn(&[u8])) {
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
@@ -40,4 +40,9 @@ fn frames_of_nothing_hold_nothing() {
 #[test]
 fn outputs_hold() {
     holds("rssl_output", 5_000, output::seeds(), output::script);
+}
+
+#[test]
+fn subscribers_hold() {
+    holds("zmtp", 10_000, zmtp::seeds(), zmtp::bytes);
 }

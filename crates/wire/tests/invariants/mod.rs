@@ -9,3 +9,4 @@
 
 pub(crate) mod output;
 pub(crate) mod session;
+pub(crate) mod zmtp;

@@ -1,0 +1,118 @@
+//! Frames of ZMTP 3.1: flags, a length of one byte or eight, a body (RFC 37, section 3.2).
+
+const MORE: u8 = 0x01;
+const LONG: u8 = 0x02;
+const COMMAND: u8 = 0x04;
+/// Bytes in front of the longest body.
+const LONGEST_HEAD: usize = 9;
+
+/// A frame that has come as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    pub(super) is_command: bool,
+    /// Another part of the same message follows.
+    pub(super) has_more: bool,
+    pub(super) body: &'a [u8],
+}
+
+/// What is in front of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    /// A frame, and how many bytes it takes.
+    Frame(Frame<'a>, usize),
+    /// A part of one.
+    Part,
+    /// One whose body is longer than may be.
+    TooLong(u64),
+    /// Flags that mean nothing.
+    Flags(u8),
+}
+
+/// Looks for a frame of at most so many bytes of body. The length is checked before it is believed.
+pub(super) fn find(bytes: &[u8], most: usize) -> Found<'_> {
+    let Some((&flags, rest)) = bytes.split_first() else { return Found::Part };
+    if flags & !(MORE | LONG | COMMAND) != 0 || flags & COMMAND != 0 && flags & MORE != 0 {
+        return Found::Flags(flags);
+    }
+    let (length, head) = if flags & LONG == 0 {
+        let Some(&length) = rest.first() else { return Found::Part };
+        (u64::from(length), 2)
+    } else {
+        let Some(length) = rest.first_chunk::<8>() else { return Found::Part };
+        (u64::from_be_bytes(*length), LONGEST_HEAD)
+    };
+    let Some(len) = usize::try_from(length).ok().filter(|len| *len <= most) else {
+        return Found::TooLong(length);
+    };
+    match bytes.get(head..head + len) {
+        None => Found::Part,
+        Some(body) => {
+            let frame = Frame { is_command: flags & COMMAND != 0, has_more: flags & MORE != 0, body };
+            Found::Frame(frame, head + len)
+        }
+    }
+}
+
+/// Appends a message of these parts.
+pub(super) fn put_message(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    for (number, part) in parts.iter().enumerate() {
+        put(out, if number + 1 < parts.len() { MORE } else { 0 }, &[part]);
+    }
+}
+
+/// Appends a command: its name behind the name's length, and what it says.
+pub(super) fn put_command(out: &mut Vec<u8>, name: &str, data: &[u8]) {
+    // Names are ours, and short.
+    put(out, COMMAND, &[&[name.len() as u8], name.as_bytes(), data]);
+}
+
+fn put(out: &mut Vec<u8>, flags: u8, pieces: &[&[u8]]) {
+    let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+    match u8::try_from(len) {
+        Ok(len) => out.extend_from_slice(&[flags, len]),
+        Err(_) => {
+            out.push(flags | LONG);
+            out.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    for piece in pieces {
+        out.extend_from_slice(piece);
+    }
+}
+
+/// Takes a command's body apart: its name and what it says.
+pub(super) fn command(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = body.split_first()?;
+    rest.split_at_checked(usize::from(*len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_found_again_and_cut_it_is_a_part() {
+        let long = vec![7; 256];
+        let mut bytes = Vec::new();
+        put_message(&mut bytes, &[b"topic", &long]);
+        assert_eq!(bytes[..7], *b"\x01\x05topic");
+        assert_eq!(bytes[7..16], [LONG, 0, 0, 0, 0, 0, 0, 1, 0]);
+        let first = Frame { is_command: false, has_more: true, body: b"topic" };
+        assert_eq!(find(&bytes, 256), Found::Frame(first, 7));
+        let second = Frame { is_command: false, has_more: false, body: &long };
+        assert_eq!(find(&bytes[7..], 256), Found::Frame(second, 265));
+        for cut in 7..bytes.len() {
+            assert_eq!(find(&bytes[7..cut], 256), Found::Part, "{cut}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        assert_eq!(find(&[0, 200], 199), Found::TooLong(200));
+        let hostile = [&[LONG][..], &u64::MAX.to_be_bytes()].concat();
+        assert_eq!(find(&hostile, 1024), Found::TooLong(u64::MAX));
+        assert_eq!(find(&[0x08, 0], 10), Found::Flags(8));
+        assert_eq!(find(&[COMMAND | MORE, 0], 10), Found::Flags(5));
+        assert_eq!((command(b"\x04PING!"), command(b"\x05PING")), (Some((&b"PING"[..], &b"!"[..])), None));
+    }
+}

@@ -1,0 +1,259 @@
+//! One subscriber's protocol, without its socket: greeting, handshake, what it subscribes to.
+
+use super::frame::{self, Found};
+use super::topics::LONGEST;
+
+/// A greeting of ZMTP 3: signature, version, mechanism, filler (RFC 37, section 3.1).
+pub(super) const GREETING: usize = 64;
+/// The longest frame that is taken, bytes of body: a subscription with its command in front, and a handshake with a
+/// peer's properties.
+pub(super) const MOST: usize = 2 * LONGEST;
+/// What is sent to begin with: version 3.1, NULL, not a server.
+pub(super) const OUR_GREETING: [u8; GREETING] = {
+    let mut greeting = [0; GREETING];
+    (greeting[0], greeting[8], greeting[9]) = (0xFF, 1, 0x7F);
+    (greeting[10], greeting[11]) = (3, 1);
+    (greeting[12], greeting[13], greeting[14], greeting[15]) = (b'N', b'U', b'L', b'L');
+    greeting
+};
+
+/// Why a subscriber is let go: its fault, as far as can be told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Whatever speaks there, it is not ZeroMQ.
+    #[error("this is not ZMTP: its first byte is {0:#04x}, and 0xff is expected")]
+    NotZmtp(u8),
+    /// An older version.
+    #[error("it speaks ZMTP {0}; 3.0 and newer are spoken here (libzmq 4)")]
+    Version(u8),
+    /// A mechanism other than NULL.
+    #[error("it wants the mechanism {0}; NULL alone is there, without encryption or passwords")]
+    Mechanism(String),
+    /// Not a subscriber.
+    #[error("its socket is a {0}; SUB and XSUB are expected")]
+    SocketType(String),
+    /// A handshake that is none.
+    #[error("its handshake is not a READY command that can be read")]
+    Handshake,
+    /// A frame longer than any that a subscriber needs.
+    #[error("a frame of {0} bytes; at most {MOST} are taken")]
+    TooLong(u64),
+    /// A frame with flags that mean nothing.
+    #[error("a frame with the flags {0:#04x}, which mean nothing")]
+    Flags(u8),
+    /// More subscriptions than one may have, or all together.
+    #[error("too many subscriptions")]
+    TooManySubscriptions,
+}
+
+/// What a subscriber wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// Messages whose topic begins so, at most 512 bytes.
+    Subscribe(&'a [u8]),
+    /// Those no longer.
+    Cancel(&'a [u8]),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Greeting,
+    Handshake,
+    Open,
+}
+
+/// The publisher's state of one connection, without its socket. Holds no bytes: what is not taken is given again.
+#[derive(Debug, Default)]
+pub struct Protocol {
+    phase: Phase,
+    /// In the middle of a message of several parts, which none of ours is.
+    in_message: bool,
+}
+
+impl Protocol {
+    /// Whether messages can be sent to it.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Takes what came, as far as it goes: how many bytes are done with. Answers are appended to `out`, for which the
+    /// caller sets the limit.
+    ///
+    /// # Errors
+    /// What the peer did wrong, or what `each` comes back with: it is to be let go.
+    pub fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        mut each: impl FnMut(Asked<'_>) -> Result<(), Fault>,
+    ) -> Result<usize, Fault> {
+        let mut taken = 0;
+        if self.phase == Phase::Greeting {
+            if !greeted(bytes)? {
+                return Ok(0);
+            }
+            taken = GREETING;
+            self.phase = Phase::Handshake;
+            frame::put_command(out, "READY", b"\x0bSocket-Type\0\0\0\x03PUB");
+        }
+        loop {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let (frame, len) = match frame::find(rest, MOST) {
+                Found::Frame(frame, len) => (frame, len),
+                Found::Part => return Ok(taken),
+                Found::TooLong(length) => return Err(Fault::TooLong(length)),
+                Found::Flags(flags) => return Err(Fault::Flags(flags)),
+            };
+            taken += len;
+            if self.phase == Phase::Handshake {
+                if let Err(fault) = shaken(frame) {
+                    if let Fault::SocketType(_) = fault {
+                        // So that its owner reads why: the reason behind its length.
+                        frame::put_command(out, "ERROR", b"\x18SUB or XSUB are expected");
+                    }
+                    return Err(fault);
+                }
+                self.phase = Phase::Open;
+                continue;
+            }
+            if frame.is_command {
+                match frame::command(frame.body) {
+                    Some((b"SUBSCRIBE", topic)) => each(Asked::Subscribe(within(topic)?))?,
+                    Some((b"CANCEL", topic)) => each(Asked::Cancel(within(topic)?))?,
+                    // Its time to live is for those who hang up in silence; the context, 16 bytes at most, comes back.
+                    Some((b"PING", ping)) => {
+                        let context = ping.get(2..).unwrap_or_default();
+                        frame::put_command(out, "PONG", context.get(..16).unwrap_or(context));
+                    }
+                    // PONG, ERROR, and what later versions may say.
+                    _ => {}
+                }
+                continue;
+            }
+            let is_part = self.in_message || frame.has_more;
+            self.in_message = frame.has_more;
+            // An XSUB may send messages of its owner's, too: they are nobody's here.
+            match frame.body.split_first() {
+                Some((1, topic)) if !is_part => each(Asked::Subscribe(within(topic)?))?,
+                Some((0, topic)) if !is_part => each(Asked::Cancel(within(topic)?))?,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn within(topic: &[u8]) -> Result<&[u8], Fault> {
+    if topic.len() > LONGEST { Err(Fault::TooLong(topic.len() as u64)) } else { Ok(topic) }
+}
+
+/// Whether the greeting is there as a whole; what is wrong with it as soon as that shows.
+fn greeted(bytes: &[u8]) -> Result<bool, Fault> {
+    match bytes.first() {
+        Some(0xFF) | None => {}
+        Some(other) => return Err(Fault::NotZmtp(*other)),
+    }
+    // The signature's last byte has its last bit set, whatever the length before it.
+    if let Some(end) = bytes.get(9)
+        && end & 1 == 0
+    {
+        return Err(Fault::NotZmtp(*end));
+    }
+    if let Some(version) = bytes.get(10)
+        && *version < 3
+    {
+        return Err(Fault::Version(*version));
+    }
+    let Some(mechanism) = bytes.get(12..32) else { return Ok(false) };
+    let name = mechanism.split(|byte| *byte == 0).next().unwrap_or_default();
+    if name != b"NULL" {
+        return Err(Fault::Mechanism(String::from_utf8_lossy(name).escape_debug().to_string()));
+    }
+    Ok(bytes.len() >= GREETING)
+}
+
+/// Whether a frame is a subscriber's handshake.
+fn shaken(frame: frame::Frame<'_>) -> Result<(), Fault> {
+    let named = if frame.is_command { frame::command(frame.body) } else { None };
+    let Some((b"READY", mut properties)) = named else { return Err(Fault::Handshake) };
+    while let Some((len, rest)) = properties.split_first() {
+        let (name, rest) = rest.split_at_checked(usize::from(*len)).ok_or(Fault::Handshake)?;
+        let (len, rest) = rest.split_first_chunk::<4>().ok_or(Fault::Handshake)?;
+        let len = usize::try_from(u32::from_be_bytes(*len)).map_err(|_| Fault::Handshake)?;
+        let (value, rest) = rest.split_at_checked(len).ok_or(Fault::Handshake)?;
+        if name.eq_ignore_ascii_case(b"Socket-Type") {
+            return match value {
+                b"SUB" | b"XSUB" => Ok(()),
+                other => Err(Fault::SocketType(String::from_utf8_lossy(other).escape_debug().to_string())),
+            };
+        }
+        properties = rest;
+    }
+    Err(Fault::Handshake)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB";
+
+    /// What a subscriber is answered, what it has asked, and how it ends.
+    fn run(bytes: &[u8]) -> (Vec<u8>, Vec<String>, Result<usize, Fault>) {
+        let (mut out, mut asked) = (Vec::new(), Vec::new());
+        let taken = Protocol::default().take(bytes, &mut out, |what| {
+            asked.push(format!("{what:?}"));
+            Ok(())
+        });
+        (out, asked, taken)
+    }
+
+    fn greeted_by(more: &[&[u8]]) -> Vec<u8> {
+        [&OUR_GREETING[..], &more.concat()].concat()
+    }
+
+    #[test]
+    fn a_subscriber_is_let_in_and_says_what_it_wants_in_either_way() {
+        let said = greeted_by(&[
+            READY,
+            b"\x04\x0c\x09SUBSCRIBEA/",
+            b"\0\x03\x01B/",
+            b"\x04\x08\x06CANCELC",
+            b"\0\x02\0D",
+            b"\x04\x0a\x04PING\0\x05ctx",
+            // A message of its owner's, of two parts, and half of another frame.
+            b"\x01\x02\x01E\0\x02\x01F",
+            b"\0\x09",
+        ]);
+        let (out, asked, taken) = run(&said);
+        assert_eq!(taken, Ok(said.len() - 2));
+        assert_eq!(asked.len(), 4, "{asked:?}");
+        assert_eq!(out, [&READY[..READY.len() - 3], b"PUB", b"\x04\x08\x04PONGctx"].concat());
+    }
+
+    #[test]
+    fn whoever_is_no_subscriber_is_told_apart() {
+        let changed = |at: usize, to: u8| {
+            let mut greeting = OUR_GREETING;
+            greeting[at] = to;
+            greeting.to_vec()
+        };
+        for (said, fault) in [
+            (b"GET / HTTP/1.1".to_vec(), Fault::NotZmtp(b'G')),
+            (changed(9, 0x7E), Fault::NotZmtp(0x7E)),
+            (changed(10, 2), Fault::Version(2)),
+            (changed(12, b'P'), Fault::Mechanism("PULL".to_owned())),
+            (greeted_by(&[b"\0\x02\x01A"]), Fault::Handshake),
+            (greeted_by(&[b"\x04\x0c\x05READY\x0bSocket"]), Fault::Handshake),
+            (
+                greeted_by(&[b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH"]),
+                Fault::SocketType("PUSH".to_owned()),
+            ),
+            (greeted_by(&[b"\x02\x10\0\0\0\0\0\0\0"]), Fault::TooLong(1 << 60)),
+            (greeted_by(&[READY, b"\x10\0"]), Fault::Flags(0x10)),
+        ] {
+            assert_eq!(run(&said).2, Err(fault));
+        }
+    }
+}

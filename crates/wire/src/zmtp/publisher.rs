@@ -1,0 +1,412 @@
+//! The sockets of a publisher.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use tapeline_measure::Nanos;
+
+use super::frame;
+use super::protocol::{Asked, Fault, OUR_GREETING, Protocol};
+use super::topics::{Route, TooMany, Topics};
+use crate::tcp::{Listener, Received, Stream};
+use crate::{Error, error};
+
+/// What can be set of a publisher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Connections at most; more are closed at once.
+    pub max_subscribers: usize,
+    /// The high-water mark: bytes that may wait for one subscriber. It has no part of a message that does not fit.
+    pub queue_bytes: usize,
+    /// Subscriptions at most, of one subscriber and of all together. One that asks for more is let go.
+    pub max_subscriptions_each: usize,
+    /// See [`max_subscriptions_each`](Self::max_subscriptions_each).
+    pub max_subscriptions: usize,
+    /// One that takes nothing of what waits for it for so long is let go, and one that does not shake hands, milliseconds.
+    pub stuck_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_subscribers: 1_000,
+            queue_bytes: 8 << 20,
+            max_subscriptions_each: 10_000,
+            max_subscriptions: 100_000,
+            stuck_ms: 60_000,
+        }
+    }
+}
+
+/// What happened so far, and how it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections that were made.
+    pub connected: u64,
+    /// Those that were closed at once, as there were too many.
+    pub refused: u64,
+    /// Those that were let go for what they did, or did not do.
+    pub let_go: u64,
+    /// Messages put into subscribers' queues, once for each.
+    pub queued: u64,
+    /// Messages that did not fit under a subscriber's high-water mark, once for each.
+    pub dropped: u64,
+    /// Subscribers that there are.
+    pub subscribers: usize,
+    /// Their subscriptions.
+    pub subscriptions: usize,
+}
+
+/// A subscriber that has gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Where it connected from.
+    pub address: SocketAddr,
+    /// Why, in words.
+    pub why: String,
+    /// It was let go; it did not leave.
+    pub is_let_go: bool,
+    /// Messages that did not fit under its high-water mark.
+    pub dropped: u64,
+}
+
+/// A PUB socket that listens. See the [module](super).
+pub struct Publisher {
+    settings: Settings,
+    listener: Listener,
+    poll: Poll,
+    events: Events,
+    peers: Vec<Option<Peer>>,
+    free: Vec<u32>,
+    topics: Topics,
+    counters: Counters,
+    /// The message that is published, as it goes out to everybody.
+    message: Vec<u8>,
+    /// Subscribers with something new to send, each once.
+    touched: Vec<u32>,
+    /// Those that may have sent something.
+    readable: Vec<u32>,
+    left: Vec<Left>,
+    may_accept: bool,
+    accept_error: Option<Error>,
+    next_turn: Nanos,
+}
+
+struct Peer {
+    stream: Stream,
+    protocol: Protocol,
+    since: Nanos,
+    /// Since when nothing could be sent of what waits.
+    stuck: Option<Nanos>,
+    dropped: u64,
+    is_touched: bool,
+    is_readable: bool,
+    /// Nothing of it is looked at any more.
+    over: Option<Result<String, Fault>>,
+}
+
+const LISTENER: Token = Token(usize::MAX - 1);
+/// Events that one wait takes.
+const EVENTS: usize = 256;
+/// What one subscriber may have sent and is not looked at: the longest frame, and more of those that are usual.
+const INPUT: usize = 4 << 10;
+/// Between two looks at those who do nothing.
+const TURN_NS: u64 = 100_000_000;
+/// Connections accepted at a time.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Of what has been sent, so much memory is kept for what is next.
+const KEPT: usize = 64 << 10;
+/// Words of those who left that are kept until they are asked for.
+const MOST_LEFT: usize = 1_000;
+
+impl Publisher {
+    /// Listens at an address of this machine, port 0 for a free one.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's, or the machine refuses.
+    pub fn bind(address: SocketAddr, settings: Settings) -> Result<Self, Error> {
+        let listener = Listener::open(address)?;
+        let poll = Poll::new().map_err(|cause| error::reactor("make", cause))?;
+        register(&poll, &listener, LISTENER, Interest::READABLE)?;
+        Ok(Self {
+            topics: Topics::new(settings.max_subscriptions, settings.max_subscriptions_each),
+            settings,
+            listener,
+            poll,
+            events: Events::with_capacity(EVENTS),
+            peers: Vec::new(),
+            free: Vec::new(),
+            counters: Counters::default(),
+            message: Vec::new(),
+            touched: Vec::new(),
+            readable: Vec::new(),
+            left: Vec::new(),
+            may_accept: true,
+            accept_error: None,
+            next_turn: Nanos(0),
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> SocketAddr {
+        self.listener.local_address()
+    }
+
+    /// Whether anybody wants a topic. The route is the topic's own, and none other's: it remembers who.
+    #[inline]
+    pub fn wants(&self, route: &mut Route, topic: &[u8]) -> bool {
+        self.topics.find(route, topic)
+    }
+
+    /// Puts a message of these parts, the first of which is the topic, into the queues of those that [`wants`](Self::wants)
+    /// has just found. They go out with [`turn`](Self::turn). Whoever has no room for the whole of it does without.
+    pub fn publish(&mut self, route: &Route, parts: &[&[u8]]) {
+        self.message.clear();
+        frame::put_message(&mut self.message, parts);
+        for number in &route.subscribers {
+            let Some(Some(peer)) = self.peers.get_mut(*number as usize) else { continue };
+            if !peer.protocol.is_open() || peer.over.is_some() {
+                continue;
+            }
+            if peer.stream.unsent() + self.message.len() > self.settings.queue_bytes {
+                peer.dropped += 1;
+                self.counters.dropped += 1;
+                continue;
+            }
+            peer.stream.output().extend_from_slice(&self.message);
+            self.counters.queued += 1;
+            if !std::mem::replace(&mut peer.is_touched, true) {
+                self.touched.push(*number);
+            }
+        }
+    }
+
+    /// Sends what waits, takes what came, lets subscribers in and go. Sleeps for so long at most if nothing happens.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
+    pub fn turn(&mut self, now: Nanos, timeout: Duration) -> Result<(), Error> {
+        self.flush(now);
+        let timeout = if self.readable.is_empty() { timeout } else { Duration::ZERO };
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Ok(()) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(cause) => return Err(error::reactor("wait for", cause)),
+        }
+        for event in &self.events {
+            if event.token() == LISTENER {
+                self.may_accept = true;
+                continue;
+            }
+            let number = event.token().0;
+            let Some(Some(peer)) = self.peers.get_mut(number) else { continue };
+            if !std::mem::replace(&mut peer.is_readable, true) {
+                self.readable.push(number as u32);
+            }
+            // There may be room again.
+            if !std::mem::replace(&mut peer.is_touched, true) {
+                self.touched.push(number as u32);
+            }
+        }
+        if self.may_accept {
+            self.accept(now);
+        }
+        self.read();
+        self.flush(now);
+        if now >= self.next_turn {
+            self.next_turn = now + TURN_NS;
+            self.look_at_the_silent(now);
+        }
+        Ok(())
+    }
+
+    /// Somebody who has gone, in the order in which they went. Of many that nobody asked for the first are kept.
+    pub fn take_left(&mut self) -> Vec<Left> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Why nobody can be let in, since this was asked last.
+    pub fn accept_error(&mut self) -> Option<Error> {
+        self.accept_error.take()
+    }
+
+    /// Whether everything that was published has left this process.
+    pub fn is_flushed(&self) -> bool {
+        self.peers.iter().flatten().all(|peer| peer.stream.unsent() == 0)
+    }
+
+    /// What happened so far, and how it is.
+    pub fn counters(&self) -> Counters {
+        let subscribers = self.peers.len() - self.free.len();
+        Counters { subscribers, subscriptions: self.topics.len(), ..self.counters }
+    }
+
+    fn accept(&mut self, now: Nanos) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            match self.listener.accept(INPUT) {
+                Ok(Some(stream)) => self.let_in(stream, now),
+                Ok(None) => {
+                    self.may_accept = false;
+                    return;
+                }
+                Err(cause) => {
+                    // Those that wait are let in with the next turn that looks at the silent.
+                    self.may_accept = false;
+                    self.accept_error = Some(cause);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn let_in(&mut self, mut stream: Stream, now: Nanos) {
+        if self.peers.len() - self.free.len() >= self.settings.max_subscribers {
+            self.counters.refused += 1;
+            return;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            (self.peers.len() - 1) as u32
+        });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if register(&self.poll, &stream, Token(number as usize), interest).is_err() {
+            self.free.push(number);
+            return;
+        }
+        stream.output().extend_from_slice(&OUR_GREETING);
+        self.counters.connected += 1;
+        self.peers[number as usize] = Some(Peer {
+            stream,
+            protocol: Protocol::default(),
+            since: now,
+            stuck: None,
+            dropped: 0,
+            is_touched: true,
+            is_readable: true,
+            over: None,
+        });
+        self.touched.push(number);
+        self.readable.push(number);
+    }
+
+    /// Takes what came, once from each.
+    fn read(&mut self) {
+        for number in std::mem::take(&mut self.readable) {
+            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            peer.is_readable = false;
+            if peer.over.is_some() {
+                continue;
+            }
+            match peer.stream.receive() {
+                Ok(Received::Bytes(_)) => {
+                    peer.is_readable = true;
+                    self.readable.push(number);
+                }
+                Ok(Received::Nothing) => continue,
+                // Its buffer is longer than the longest frame, so that there is always room for the rest of one.
+                Ok(Received::Full) => {}
+                Ok(Received::Closed) => peer.over = Some(Ok("it has closed the connection".to_owned())),
+                Err(cause) => peer.over = Some(Ok(cause.to_string())),
+            }
+            // Answers to pings have their place under the high-water mark, too.
+            let room = self.settings.queue_bytes.saturating_sub(peer.stream.unsent());
+            let (bytes, out) = peer.stream.split();
+            let before = out.len();
+            let topics = &mut self.topics;
+            let taken = peer.protocol.take(bytes, out, |asked| match asked {
+                Asked::Subscribe(topic) => {
+                    topics.subscribe(number, topic).map_err(|TooMany| Fault::TooManySubscriptions)
+                }
+                Asked::Cancel(topic) => {
+                    topics.cancel(number, topic);
+                    Ok(())
+                }
+            });
+            if out.len() > before + room {
+                out.truncate(before);
+            }
+            match taken {
+                Ok(taken) => peer.stream.consume(taken),
+                Err(fault) => peer.over = Some(Err(fault)),
+            }
+            if !std::mem::replace(&mut peer.is_touched, true) {
+                self.touched.push(number);
+            }
+        }
+    }
+
+    /// Sends what waits, as far as there is room; lets go of those that are done with.
+    fn flush(&mut self, now: Nanos) {
+        while let Some(number) = self.touched.pop() {
+            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            peer.is_touched = false;
+            let before = peer.stream.unsent();
+            match peer.stream.flush() {
+                Ok(true) => {
+                    peer.stuck = None;
+                    if peer.stream.output().capacity() > KEPT {
+                        *peer.stream.output() = Vec::new();
+                    }
+                }
+                Ok(false) if peer.stream.unsent() < before => peer.stuck = Some(now),
+                Ok(false) => _ = peer.stuck.get_or_insert(now),
+                Err(cause) => _ = peer.over.get_or_insert_with(|| Ok(cause.to_string())),
+            }
+            match peer.over.take() {
+                None => {}
+                Some(Ok(why)) => self.remove(number, why, false),
+                Some(Err(fault)) => self.remove(number, fault.to_string(), true),
+            }
+        }
+    }
+
+    /// Those who are stuck, or do not say who they are.
+    fn look_at_the_silent(&mut self, now: Nanos) {
+        self.may_accept = true;
+        let limit = i64::try_from(self.settings.stuck_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+        for number in 0..self.peers.len() {
+            let Some(peer) = &self.peers[number] else { continue };
+            let stuck = peer.stuck.is_some_and(|since| now.since(since) >= limit);
+            let silent = !peer.protocol.is_open() && now.since(peer.since) >= limit;
+            if stuck || silent {
+                let what = if stuck { "it has taken nothing" } else { "it has not shaken hands" };
+                let why = format!("{what} for {} ms", self.settings.stuck_ms);
+                self.remove(number as u32, why, true);
+            }
+        }
+    }
+
+    fn remove(&mut self, number: u32, why: String, is_let_go: bool) {
+        let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) else { return };
+        self.topics.forget(number);
+        self.free.push(number);
+        self.counters.let_go += u64::from(is_let_go);
+        let fd = peer.stream.as_fd().as_raw_fd();
+        // Closing it does the same.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+        peer.stream.finish();
+        if self.left.len() < MOST_LEFT {
+            let address = peer.stream.peer_address();
+            self.left.push(Left { address, why, is_let_go, dropped: peer.dropped });
+        }
+    }
+}
+
+impl std::fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publisher")
+            .field("address", &self.local_address())
+            .field("counters", &self.counters())
+            .finish()
+    }
+}
+
+fn register(poll: &Poll, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
+    let fd = source.as_fd().as_raw_fd();
+    let registered = poll.registry().register(&mut SourceFd(&fd), token, interest);
+    registered.map_err(|cause| error::reactor("add a socket to", cause))
+}
