@@ -9,6 +9,7 @@ pub(crate) mod recovery;
 pub(crate) mod sources;
 mod symbols;
 pub(crate) mod web;
+mod zeromq;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
@@ -424,6 +425,10 @@ impl Source<'_> {
             }
             hub.settings.services =
                 sources.as_ref().map(|sources| sources.for_clients.clone()).unwrap_or_default();
+            if let Some(zeromq) = &mut hub.zeromq {
+                let services = hub.settings.services.iter();
+                zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
+            }
         }
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         Ok(Config {

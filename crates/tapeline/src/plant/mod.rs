@@ -8,6 +8,7 @@ mod follow;
 pub(crate) mod hub;
 mod intake;
 pub(crate) mod measure;
+mod reader;
 mod recorded;
 mod recovery;
 pub(crate) mod report;
@@ -16,6 +17,7 @@ mod sources;
 mod tally;
 mod watch;
 mod web;
+mod zeromq;
 
 pub(crate) use self::watch::status_text;
 

@@ -14,6 +14,7 @@ use super::config::Config;
 use super::hub::{HubReport, RunningHub};
 use super::recovery::Recovery;
 use super::sources::SourcesReport;
+use super::zeromq::{RunningZeromq, ZeromqReport};
 use crate::output;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
@@ -35,6 +36,9 @@ pub(crate) struct Ready {
     /// Where the live page, metrics and health are, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) web: Option<SocketAddr>,
+    /// Where subscribers of ZeroMQ connect, where there is anything for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) zeromq: Option<SocketAddr>,
 }
 
 impl Ready {
@@ -43,6 +47,7 @@ impl Ready {
         hub: Option<&RunningHub>,
         publishers: Option<SocketAddr>,
         web: Option<SocketAddr>,
+        zeromq: Option<&RunningZeromq>,
     ) -> Self {
         Self {
             ready: config.ring.to_string(),
@@ -51,6 +56,7 @@ impl Ready {
             hub_memory_bytes: hub.map(|hub| hub.memory_bytes),
             publishers,
             web,
+            zeromq: zeromq.map(|zeromq| zeromq.address),
         }
     }
 }
@@ -87,6 +93,9 @@ pub(crate) struct PlantReport {
     /// What its clients got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<HubReport>,
+    /// What subscribers of ZeroMQ got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) zeromq: Option<ZeromqReport>,
 }
 
 /// What was published of the best bid and offer over feeds.
@@ -255,6 +264,7 @@ impl PlantReport {
             refused: refused.map(ToString::to_string),
             hub: None,
             sources: None,
+            zeromq: None,
             nbbo: sequencer.consolidation().map(|consolidation| {
                 let counters = consolidation.counters();
                 NbboReport {
@@ -457,6 +467,16 @@ impl PlantReport {
                 thousands(hub.dropped),
                 thousands(hub.refused),
                 thousands(hub.cut),
+            ));
+        }
+        if let Some(zeromq) = &self.zeromq {
+            text.push_str(&format!(
+                "\nZeroMQ at {}: {} subscribers, {} let go; {} messages sent, {} dropped",
+                zeromq.address,
+                thousands(zeromq.subscribers),
+                thousands(zeromq.let_go),
+                thousands(zeromq.sent),
+                thousands(zeromq.dropped),
             ));
         }
         if let Some(nbbo) = &self.nbbo {

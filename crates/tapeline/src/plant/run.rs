@@ -24,6 +24,7 @@ use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
 use super::sources::RunningSources;
 use super::web;
+use super::zeromq::RunningZeromq;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::stat::snapshot;
@@ -102,6 +103,8 @@ impl RunArgs {
             None => None,
         };
         let page = web.as_ref().map(Server::address);
+        let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
+        let zeromq = zeromq.map(RunningZeromq::start).transpose()?;
         let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
             hearer: of_hub,
@@ -131,19 +134,21 @@ impl RunArgs {
                 Some(hub)
             }
         };
+        let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
         let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
             Format::Json => {
-                let ready = Ready::of(&config, hub.as_ref(), publishers, page);
+                let ready = Ready::of(&config, hub.as_ref(), publishers, page, zeromq.as_ref());
                 crate::output::print_json_line(&ready)?;
             }
-            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers, page),
+            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers, page, zeromq.as_ref()),
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
         plant.close()?;
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
+        report.zeromq = zeromq.map(RunningZeromq::end).transpose()?;
         drop(web);
         drop(counting);
         match self.format {
@@ -475,6 +480,7 @@ fn eprintln_ready(
     hub: Option<&RunningHub>,
     publishers: Option<SocketAddr>,
     page: Option<SocketAddr>,
+    zeromq: Option<&RunningZeromq>,
 ) {
     let lines: usize = config.feeds.iter().map(|feed| feed.lines.len()).sum();
     let files = config.feeds.iter().filter(|feed| feed.file.is_some()).count();
@@ -496,5 +502,8 @@ fn eprintln_ready(
     }
     if let Some(page) = page {
         anstream::eprintln!("the live page, metrics and health: http://{page}/, /metrics, /health");
+    }
+    if let Some(zeromq) = zeromq {
+        anstream::eprintln!("subscribers of ZeroMQ connect to tcp://{}", zeromq.address);
     }
 }

@@ -136,14 +136,15 @@ fn ema_consumer(
     follow(&SCENARIOS, consumer, provider.running, provider.again, seen);
 }
 
-/// Notes what a client says of its steps; when it is `ready`, the server is killed and started `again`.
+/// Notes what a client says of its steps; when it is `ready`, the server is killed and started `again`. The server that is
+/// there in the end.
 pub(crate) fn follow(
     scenarios: &[Scenario],
     mut client: Program,
     mut server: Program,
     again: &dyn Fn() -> Result<Program, String>,
     seen: &mut Vec<(&'static str, Outcome)>,
-) {
+) -> Program {
     while let Some(event) = client.event() {
         if event["event"] == "ready" {
             server.kill();
@@ -160,6 +161,7 @@ pub(crate) fn follow(
             seen.push((scenarios[0].0, Outcome::Failed(event["text"].to_string())));
         }
     }
+    server
 }
 
 /// A step of a client is a scenario here.

@@ -65,6 +65,17 @@ const LSEG_DATA: [Scenario; 7] = [
     ("reconnect", "plant killed and back"),
 ];
 
+/// libzmq's subscribers, and either body.
+const OF_ZEROMQ: [Way; 2] = [Way::new("zeromq-rwf", "none"), Way::new("zeromq-json", "none")];
+const ZEROMQ: [Scenario; 6] = [
+    ("everything", "all topics, numbered without a gap"),
+    ("prefix", "subscriptions by prefix, and unsubscribed"),
+    ("image", "an image for who comes late, and every message behind it"),
+    ("xsub", "an XSUB socket"),
+    ("heartbeat", "libzmq's heartbeats answered"),
+    ("reconnect", "plant killed and back"),
+];
+
 /// Stocks of the day, and messages a second: each stock has some every second, and no client is kept busy.
 const STOCKS: u32 = 100;
 const RATE: &str = "5k";
@@ -106,10 +117,22 @@ pub(crate) fn lseg_data() -> Column {
     }
 }
 
-type Seen = Vec<(&'static str, Outcome)>;
+/// libzmq.
+pub(crate) fn zeromq() -> Column {
+    Column {
+        title: "libzmq (`pyzmq`), Tapeline plant",
+        scenarios: &ZEROMQ,
+        ways: &OF_ZEROMQ,
+        explained: |_, _| None,
+        session: |place, way| told(&ZEROMQ, at_a_hub(place, way, zeromq_client)),
+        cells: BTreeMap::new(),
+    }
+}
+
+pub(crate) type Seen = Vec<(&'static str, Outcome)>;
 
 /// A session that could not begin failed where it began.
-fn told(scenarios: &'static [Scenario], seen: Result<Seen, String>) -> Seen {
+pub(crate) fn told(scenarios: &'static [Scenario], seen: Result<Seen, String>) -> Seen {
     seen.unwrap_or_else(|why| vec![(scenarios[0].0, Outcome::Failed(why))])
 }
 
@@ -118,27 +141,52 @@ struct Market<'a> {
     place: &'a Place,
     way: Way,
     port: u16,
+    /// Of ZeroMQ's socket, where there is one.
+    zeromq: u16,
     config: String,
     day: &'a Day,
 }
 
-/// Starts a plant, and lets clients have it.
-fn at_a_hub(place: &Place, way: Way, clients: fn(&Market<'_>, Program, &mut Seen)) -> Result<Seen, String> {
-    let (port, day) = (free_port(), day(place));
+/// Writes a plant's configuration, with a hub on a port for clients that come this way: its name.
+pub(crate) fn configure(place: &Place, way: Way, port: u16, keys: &str) -> String {
     let config = place.path(&format!("logs/hub-{port}.toml"));
     let mut text = format!(
-        "[plant]\nring = \"interop-hub-{}-{port}\"\npublish = \"changes\"\n\n[[feed]]\nname = \"itch\"\n\
-         protocol = \"itch50-moldudp64\"\nstale_after = \"0s\"\nfile = \"{}\"\npace = \"recorded\"\n\n\
-         [hub]\nport = {port}\n",
+        "[plant]\nring = \"interop-hub-{}-{port}\"\npublish = \"changes\"\n\n[hub]\nport = {port}\nunknown = \"closed\"\n",
         std::process::id(),
-        day.file.display(),
     );
     if way.is_encrypted() {
         let (cert, key) = (place.certificate("server.pem"), place.certificate("server.key"));
         let _ = writeln!(text, "cert = \"{cert}\"\nkey = \"{key}\"");
     }
-    std::fs::write(&config, text).unwrap();
-    let market = Market { place, way, port, config, day };
+    std::fs::write(&config, text + keys).unwrap();
+    config
+}
+
+/// Starts a plant that says that its hub is on that port.
+pub(crate) fn start(place: &Place, config: &str, port: u16) -> Result<Program, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(["plant", "--config", config, "--format", "json"]);
+    let mut plant = place.start(command, "plant.log");
+    let ready = plant.event().ok_or_else(|| format!("the plant ended at once: {}", plant.last()))?;
+    match ready["hub"] == json!(format!("127.0.0.1:{port}")) {
+        true => Ok(plant),
+        false => Err(format!("the hub's address in {ready}")),
+    }
+}
+
+/// Starts a plant, and lets clients have it.
+fn at_a_hub(place: &Place, way: Way, clients: fn(&Market<'_>, Program, &mut Seen)) -> Result<Seen, String> {
+    let (port, zeromq, day) = (free_port(), free_port(), day(place));
+    let mut keys = format!(
+        "[[feed]]\nname = \"itch\"\nprotocol = \"itch50-moldudp64\"\nstale_after = \"0s\"\nfile = \"{}\"\n\
+         pace = \"recorded\"\n",
+        day.file.display(),
+    );
+    if let Some((_, body)) = way.transport.split_once("zeromq-") {
+        let _ = writeln!(keys, "[hub.zeromq]\nport = {zeromq}\nbody = \"{body}\"\nimages_every = \"200ms\"");
+    }
+    let config = configure(place, way, port, &keys);
+    let market = Market { place, way, port, zeromq, config, day };
     let mut seen = Vec::new();
     clients(&market, market.open()?, &mut seen);
     Ok(seen)
@@ -146,19 +194,12 @@ fn at_a_hub(place: &Place, way: Way, clients: fn(&Market<'_>, Program, &mut Seen
 
 impl Market<'_> {
     fn open(&self) -> Result<Program, String> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-        command.args(["plant", "--config", &self.config, "--format", "json"]);
-        let mut plant = self.place.start(command, "plant.log");
-        let ready = plant.event().ok_or_else(|| format!("the plant ended at once: {}", plant.last()))?;
-        match ready["hub"] == json!(format!("127.0.0.1:{}", self.port)) {
-            true => Ok(plant),
-            false => Err(format!("the hub's address in {ready}")),
-        }
+        start(self.place, &self.config, self.port)
     }
 
-    fn python(&self, program: &str) -> Command {
+    fn python(&self, program: &str, port: u16) -> Command {
         let mut command = self.place.python(program);
-        command.args(["--server", &format!("localhost:{}", self.port), "--items", &self.day.busiest]);
+        command.args(["--server", &format!("localhost:{port}"), "--items", &self.day.busiest]);
         command
     }
 }
@@ -185,7 +226,7 @@ fn ema_consumers(market: &Market<'_>, plant: Program, seen: &mut Seen) {
 }
 
 fn websocket_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
-    let mut command = market.python("websocket_client");
+    let mut command = market.python("websocket_client", market.port);
     command.args(["--protocol", market.way.sub_protocol().unwrap()]);
     if market.way.is_encrypted() {
         command.args(["--ca", &market.place.certificate("ca.pem")]);
@@ -196,10 +237,18 @@ fn websocket_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
 }
 
 fn lseg_data_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
-    let mut command = market.python("lseg_data_client");
+    let mut command = market.python("lseg_data_client", market.port);
     command.args(LSEG_DATA.map(|(name, _)| name));
     let client = market.place.start(command, "lseg_data_client.log");
     follow(&LSEG_DATA, client, plant, &|| market.open(), seen);
+}
+
+fn zeromq_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {
+    let mut command = market.python("zeromq_client", market.zeromq);
+    let body = market.way.transport.trim_start_matches("zeromq-");
+    command.args(["--body", body]).args(ZEROMQ.map(|(name, _)| name));
+    let client = market.place.start(command, "zeromq_client.log");
+    follow(&ZEROMQ, client, plant, &|| market.open(), seen);
 }
 
 /// What the plants' feed is.

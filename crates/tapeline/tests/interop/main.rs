@@ -13,6 +13,7 @@ mod asking;
 mod column;
 mod consuming;
 mod hub;
+mod local_server;
 mod page;
 mod program;
 mod publishing;
@@ -38,10 +39,13 @@ fn every_pair_over_every_transport() {
         hub::ema(),
         hub::websocket(),
         hub::lseg_data(),
+        hub::zeromq(),
     ];
     // The library alone tells nothing of us while all is well.
     let controls = || vec![consuming::control(), publishing::control()];
     meet(&place, 2, "make interop DOC=1", columns, controls);
+    local_server::follow(&place).unwrap_or_else(|why| panic!("docs/local-real-time-server.md: {why}"));
+    println!("docs/local-real-time-server.md, docs/zeromq.md: done as they say");
 }
 
 #[test]

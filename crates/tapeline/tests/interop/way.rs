@@ -61,6 +61,8 @@ impl fmt::Display for Way {
             "ws-json-v2" => "WS `rssl.json.v2`",
             "tls-ws-rwf" => "TLS WS `rssl.rwf`",
             "tls-ws-json" => "TLS WS `tr_json2`",
+            "zeromq-rwf" => "RWF",
+            "zeromq-json" => "JSON",
             other => other,
         };
         f.write_str(transport)?;

@@ -14,8 +14,10 @@ use toml::Spanned;
 use super::Source;
 use super::access::{AccessConfig, RawAccess};
 use super::web::{RawWeb, WebConfig};
+use super::zeromq::RawZeromq;
 use crate::arguments;
 use crate::omm::dictionaries::DictionaryArgs;
+use crate::plant::zeromq::ZeromqConfig;
 use crate::stat::snapshot;
 
 /// A plant's hub.
@@ -39,6 +41,8 @@ pub(crate) struct HubConfig {
     pub(crate) access: AccessConfig,
     /// All else.
     pub(crate) settings: Settings,
+    /// What subscribers of ZeroMQ get.
+    pub(crate) zeromq: Option<ZeromqConfig>,
 }
 
 impl HubConfig {
@@ -96,6 +100,7 @@ pub(super) struct RawHub {
     #[serde(default)]
     origins: Vec<Spanned<String>>,
     web: Option<RawWeb>,
+    zeromq: Option<Spanned<RawZeromq>>,
     access: Option<RawAccess>,
 }
 
@@ -169,6 +174,8 @@ impl Source<'_> {
             },
             ..Settings::default()
         };
+        let is_guarded = raw.access().is_some();
+        let zeromq = raw.zeromq.as_ref().map(|zeromq| self.zeromq(zeromq, &settings, is_guarded));
         Ok(HubConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
@@ -189,6 +196,7 @@ impl Source<'_> {
                 "\"spin\" takes a whole core and saves the wake-up",
             )?,
             web: raw.web.map(|web| self.web(web)).transpose()?,
+            zeromq: zeromq.transpose()?,
             settings,
         })
     }
@@ -347,6 +355,11 @@ mod tests {
             ("[hub.web]\nnames = [\"plant:80\"]", "a host's name is expected"),
             ("[hub.web]\nbind = \"here\"", "bind is \"here\""),
             ("prot = 1", "did you mean `port`?"),
+            ("[hub.zeromq]\nbody = \"xml\"", "\"rwf\" or \"json\" is expected"),
+            ("[hub.zeromq]\nimages_every = \"0s\"", "no time at all"),
+            ("[hub.zeromq]\nqueue = \"1KiB\"", "queue is 1024 bytes"),
+            ("[hub.zeromq]\n[hub.access]", "ZeroMQ would bring everybody what [hub.access] denies"),
+            ("[hub.zeromq]\nbnd = \"::\"", "did you mean `bind`?"),
         ] {
             let said = checked(keys).unwrap_err();
             assert!(said.contains(says), "{keys}: {said}");

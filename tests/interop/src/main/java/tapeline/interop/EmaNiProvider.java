@@ -20,13 +20,14 @@ import java.util.function.BooleanSupplier;
 /**
  * A non-interactive provider on LSEG's library: publishes some items, a book and a megabyte, withdraws them and leaves.
  *
- * <p>With {@code --reconnect 1} it first waits to be thrown out and publishes again when it is back. The exit code is 0
+ * <p>With {@code --reconnect 1} it first waits to be thrown out and publishes again when it is back. With {@code --lasting 1}
+ * it goes on with updates, and publishes all again whenever it comes back, until it is killed. The exit code is 0
  * if all could be said, 1 if not (such as a login that was refused).
  */
 final class EmaNiProvider implements OmmProviderClient {
     private static final String USAGE = "EmaNiProvider --server HOST:PORT --dictionary FOLDER [--transport …]"
             + " [--compression none|zlib|lz4] [--service NAME] [--user NAME] [--truststore JKS --password TEXT]"
-            + " [--items N] [--updates N of each item] [--reconnect 1] [--timeout SECONDS]";
+            + " [--items N] [--updates N of each item] [--reconnect 1] [--lasting 1] [--timeout SECONDS]";
     /** Handles are ours to choose. */
     private static final long BOOK = 1_000_001;
     private static final long BIG = 1_000_002;
@@ -44,7 +45,7 @@ final class EmaNiProvider implements OmmProviderClient {
     public static void main(String[] arguments) {
         Options options = new Options(arguments, USAGE, Set.of(
                 "server", "dictionary", "transport", "compression", "service", "user", "truststore", "password", "items",
-                "updates", "reconnect", "timeout"));
+                "updates", "reconnect", "lasting", "timeout"));
         boolean passed;
         try {
             passed = new EmaNiProvider(options).run();
@@ -76,6 +77,10 @@ final class EmaNiProvider implements OmmProviderClient {
             return false;
         }
         publish();
+        if (options.has("lasting")) {
+            Line.event("publishing").print();
+            lastForever();
+        }
         if (options.has("reconnect")) {
             Line.event("ready").with("for", "reconnect").print();
             if (!await(() -> lost, "not thrown out") || !await(() -> back, "not back")) {
@@ -99,6 +104,28 @@ final class EmaNiProvider implements OmmProviderClient {
         boolean taken = taken();
         provider.uninitialize();
         return taken;
+    }
+
+    /** Updates of everything ten times a second. */
+    private void lastForever() {
+        for (int turn = 1; ; turn++) {
+            long end = System.nanoTime() + 100_000_000L;
+            while (System.nanoTime() < end) {
+                provider.dispatch(10_000);
+            }
+            if (back) {
+                lost = false;
+                back = false;
+                publish();
+            }
+            if (!up) {
+                continue;
+            }
+            for (int number = 0; number < items; number++) {
+                update(number, EmaRdm.MMT_MARKET_PRICE, Published.quote(turn, Set.of()));
+            }
+            update(BOOK, EmaRdm.MMT_MARKET_BY_ORDER, Published.change(turn));
+        }
     }
 
     /**

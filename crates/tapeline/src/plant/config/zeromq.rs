@@ -1,0 +1,83 @@
+//! `[hub.zeromq]`: what subscribers of ZeroMQ get, and where.
+
+use std::net::SocketAddr;
+
+use serde::Deserialize;
+use tapeline_wire::zmtp;
+use toml::Spanned;
+
+use super::Source;
+use crate::arguments;
+use crate::plant::zeromq::ZeromqConfig;
+use crate::plant::zeromq::header::Body;
+
+/// Beside the hub's own; ZeroMQ has no usual one.
+const USUAL_PORT: u16 = 14_020;
+/// The least high-water mark: the longest update fits in it.
+const LEAST_QUEUE: usize = 128 << 10;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawZeromq {
+    bind: Option<Spanned<String>>,
+    port: Option<u16>,
+    body: Option<Spanned<String>>,
+    images_every: Option<Spanned<String>>,
+    queue: Option<Spanned<String>>,
+    max_subscribers: Option<usize>,
+    /// What access denies may go to everybody here.
+    everybody: Option<bool>,
+}
+
+impl Source<'_> {
+    /// Checks what a hub of these settings publishes with ZeroMQ; `is_guarded` where not everybody may see everything. ZeroMQ
+    /// knows no users, so that this has to be said in so many words.
+    pub(super) fn zeromq(
+        &self,
+        raw: &Spanned<RawZeromq>,
+        hub: &tapeline_hub::Settings,
+        is_guarded: bool,
+    ) -> anyhow::Result<ZeromqConfig> {
+        if is_guarded && raw.get_ref().everybody != Some(true) {
+            let what = "ZeroMQ would bring everybody what [hub.access] denies";
+            let hint = "everybody = true in [hub.zeromq] says that it may: the port is for those alone who may see all";
+            return Err(self.wrong(raw.span(), what, hint));
+        }
+        let raw = raw.get_ref();
+        let usual = zmtp::Settings::default();
+        let queue_bytes = self.size(raw.queue.as_ref(), usual.queue_bytes)?;
+        if let Some(queue) = &raw.queue
+            && queue_bytes < LEAST_QUEUE
+        {
+            let what = format!("queue is {queue_bytes} bytes; at least {LEAST_QUEUE} are expected");
+            return Err(self.wrong(
+                queue.span(),
+                what,
+                "what waits for one subscriber at most: \"8MiB\" is the default",
+            ));
+        }
+        let images_every = raw.images_every.as_ref().map(|every| {
+            let hint = "left out, there are no images but the plant's own refreshes";
+            arguments::some_duration(every.get_ref()).map_err(|error| self.wrong(every.span(), error, hint))
+        });
+        Ok(ZeromqConfig {
+            address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
+            body: self.one_of(
+                "body",
+                raw.body.as_ref(),
+                &[("rwf", Body::Rwf), ("json", Body::Json)],
+                "\"rwf\" is the message as the plant has it",
+            )?,
+            images_every: images_every.transpose()?,
+            settings: zmtp::Settings {
+                queue_bytes,
+                max_subscribers: raw.max_subscribers.unwrap_or(usual.max_subscribers),
+                ..usual
+            },
+            services: vec![(hub.service_id, hub.service.clone())],
+            dictionary: hub.dictionary.clone(),
+            max_items: hub.max_items,
+            cache_bytes: hub.cache_bytes,
+        })
+    }
+}

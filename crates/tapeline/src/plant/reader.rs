@@ -1,0 +1,64 @@
+//! A thread that reads the plant's ring from its first tick to its end.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+use tapeline_ring::{Name, Start, Subscriber};
+
+/// A reader on its thread, and what it comes back with.
+#[derive(Debug)]
+pub(super) struct Reader<R> {
+    name: &'static str,
+    /// Tells the thread which ring it is; dropped without a word, the thread ends.
+    ring: SyncSender<Name>,
+    joined: Receiver<()>,
+    thread: JoinHandle<anyhow::Result<R>>,
+}
+
+impl<R: Default + Send + 'static> Reader<R> {
+    /// Makes the thread, which waits for the ring. To be called before this thread is pinned: the other one inherits where it
+    /// may run.
+    pub(super) fn start(
+        name: &'static str,
+        read: impl FnOnce(Subscriber) -> anyhow::Result<R> + Send + 'static,
+    ) -> anyhow::Result<Self> {
+        let (ring, which) = sync_channel(1);
+        let (tell, joined) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let Ok(ring) = which.recv() else { return Ok(R::default()) };
+                let subscriber = Subscriber::join_as(&ring, Start::Newest, name)
+                    .with_context(|| format!("{name} cannot join the plant's ring"))?;
+                let _ = tell.send(());
+                let ended = read(subscriber);
+                if let Err(error) = &ended {
+                    // The plant goes on without it; who waits for its end would hear of it too late.
+                    anstream::eprintln!("warning: {name} has ended early: {error:#}");
+                }
+                ended
+            })
+            .with_context(|| format!("cannot make the thread of {name}"))?;
+        Ok(Self { name, ring, joined, thread })
+    }
+
+    /// The ring is there: returns when it is read, and nothing is missed from here on.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
+        if self.ring.send(ring.clone()).is_ok() && self.joined.recv().is_ok() {
+            return Ok(self);
+        }
+        let name = self.name;
+        self.end()?;
+        anyhow::bail!("{name} has ended before it began")
+    }
+
+    /// The ring has ended: waits until the reader is done.
+    pub(super) fn end(self) -> anyhow::Result<R> {
+        drop(self.ring);
+        match self.thread.join() {
+            Ok(read) => read.with_context(|| format!("{} has ended early", self.name)),
+            Err(_) => anyhow::bail!("the thread of {} has panicked", self.name),
+        }
+    }
+}

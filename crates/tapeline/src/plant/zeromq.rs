@@ -1,0 +1,377 @@
+//! The plant's ticks for subscribers of ZeroMQ: one more reader of the ring, on a thread of its own.
+//!
+//! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times; the tick's RWF
+//! message, or the same as JSON. What becomes of feeds as a whole is published under `SERVICE#CHANNEL`. There are no
+//! requests: who comes late waits for the next refresh, or has `images_every`.
+
+pub(crate) mod header;
+mod images;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::json::Converter;
+use tapeline_omm::rwf::MessageView;
+use tapeline_plant::ItemId;
+use tapeline_plant::cache::Limits;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Poll, Subscriber, Wait};
+use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
+
+use self::header::{Body, Header};
+use self::images::Images;
+use super::reader::Reader;
+use crate::failure::Hinted;
+
+/// What ZeroMQ's outlet is to be.
+#[derive(Debug)]
+pub(crate) struct ZeromqConfig {
+    /// Where it listens; port 0 for a free one.
+    pub(crate) address: SocketAddr,
+    /// What the third part of a message is.
+    pub(crate) body: Body,
+    /// How often each item's image is published again.
+    pub(crate) images_every: Option<Duration>,
+    /// Of the sockets.
+    pub(crate) settings: Settings,
+    /// The services' numbers and names; of others the number is the name.
+    pub(crate) services: Vec<(u16, String)>,
+    /// What fields mean, for JSON and for partial text in images.
+    pub(crate) dictionary: Arc<Dictionary>,
+    /// Items at most; those beyond are published to nobody, and counted.
+    pub(crate) max_items: usize,
+    /// All images together at most.
+    pub(crate) cache_bytes: usize,
+}
+
+/// Its thread.
+#[derive(Debug)]
+pub(super) struct RunningZeromq {
+    /// Where subscribers connect.
+    pub(super) address: SocketAddr,
+    reader: Reader<ZeromqReport>,
+}
+
+/// What it did.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ZeromqReport {
+    /// Where subscribers connected.
+    pub(crate) address: String,
+    /// Ticks taken from the ring.
+    pub(crate) ticks: u64,
+    /// Of them, those that nobody had subscribed to.
+    pub(crate) unwanted: u64,
+    /// Messages that were sent, once for each subscriber.
+    pub(crate) sent: u64,
+    /// Messages that a subscriber's queue had no room for, once for each.
+    pub(crate) dropped: u64,
+    /// Messages that cannot be said in JSON, and items beyond the limit.
+    pub(crate) unusable: u64,
+    /// Subscribers that connected.
+    pub(crate) subscribers: u64,
+    /// Of them, those that were let go.
+    pub(crate) let_go: u64,
+}
+
+impl RunningZeromq {
+    /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
+    pub(super) fn start(config: ZeromqConfig) -> anyhow::Result<Self> {
+        let publisher = Publisher::bind(config.address, config.settings.clone()).map_err(|error| {
+            let hint = "port = 0 in [hub.zeromq] takes a free one and says which";
+            let what = format!("ZeroMQ cannot listen at {}", config.address);
+            anyhow::Error::new(error).context(Hinted::new(what, hint))
+        })?;
+        let address = publisher.local_address();
+        let reader =
+            Reader::start("zeromq", move |subscriber| Outlet::new(config, publisher, subscriber).run())?;
+        Ok(Self { address, reader })
+    }
+
+    /// The ring is there: returns when it is read.
+    pub(super) fn join(self, ring: &tapeline_ring::Name) -> anyhow::Result<Self> {
+        Ok(Self { reader: self.reader.join(ring)?, ..self })
+    }
+
+    /// The ring has ended.
+    pub(super) fn end(self) -> anyhow::Result<ZeromqReport> {
+        self.reader.end()
+    }
+}
+
+/// Ticks that are taken before the sockets are looked at again.
+const BATCH: usize = 64;
+/// How long to sleep at most while the ring is quiet; a subscription waits so long then.
+const SHORT_SLEEP: Duration = Duration::from_micros(500);
+/// The same while nobody is connected.
+const LONG_SLEEP: Duration = Duration::from_millis(10);
+/// For how long what is queued is sent when the plant has ended.
+const LAST_WORDS_NS: i64 = 2_000_000_000;
+/// How often the clock is compared with the kernel's.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+
+/// A topic.
+#[derive(Debug, Default)]
+struct Topic {
+    name: Box<str>,
+    route: Route,
+    /// Messages that were published under it.
+    number: u64,
+}
+
+/// All of it.
+struct Outlet {
+    publisher: Publisher,
+    subscriber: Subscriber,
+    clock: Clock,
+    config: ZeromqConfig,
+    begun: Nanos,
+    /// By the item's number.
+    items: Vec<Topic>,
+    /// By the channel's.
+    channels: Vec<Topic>,
+    images: Option<Images>,
+    text: Vec<u8>,
+    report: ZeromqReport,
+}
+
+impl Outlet {
+    fn new(config: ZeromqConfig, publisher: Publisher, subscriber: Subscriber) -> Self {
+        let clock = Clock::calibrate();
+        let begun = clock.now();
+        let images = config.images_every.map(|every| {
+            let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
+            Images::new(limits, u64::try_from(every.as_nanos()).unwrap_or(u64::MAX), begun)
+        });
+        let address = publisher.local_address().to_string();
+        Self {
+            publisher,
+            subscriber,
+            clock,
+            config,
+            begun,
+            items: Vec::new(),
+            channels: Vec::new(),
+            images,
+            text: Vec::new(),
+            report: ZeromqReport { address, ..ZeromqReport::default() },
+        }
+    }
+
+    /// Publishes until the ring ends, and then what is queued.
+    fn run(mut self) -> anyhow::Result<ZeromqReport> {
+        let mut housekept = self.begun;
+        loop {
+            let now = self.clock.now();
+            let (taken, is_over) = self.take_ticks()?;
+            self.send_images(now);
+            self.publisher.turn(now, Duration::ZERO)?;
+            self.say();
+            if is_over {
+                break;
+            }
+            if now.since(housekept) >= HOUSEKEEPING_NS {
+                housekept = now;
+                self.clock.recalibrate();
+                if let Some(cause) = self.publisher.accept_error() {
+                    anstream::eprintln!("warning: ZeroMQ can let nobody in: {cause}");
+                }
+                if !self.subscriber.publisher_alive()? {
+                    anyhow::bail!("the plant has died");
+                }
+            }
+            if taken == 0 {
+                let is_alone = self.publisher.counters().subscribers == 0;
+                self.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
+            }
+        }
+        let ended = self.clock.now();
+        drop(self.subscriber);
+        while !self.publisher.is_flushed() {
+            let now = self.clock.now();
+            if now.since(ended) >= LAST_WORDS_NS {
+                break;
+            }
+            self.publisher.turn(now, Duration::from_millis(1))?;
+        }
+        let Counters { connected, let_go, queued, dropped, .. } = self.publisher.counters();
+        Ok(ZeromqReport { sent: queued, dropped, subscribers: connected, let_go, ..self.report })
+    }
+
+    /// Takes ticks, as many as are there: how many, and whether there will be no more.
+    fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
+        for taken in 0..BATCH {
+            match self.subscriber.next() {
+                Poll::Frame(frame) => {
+                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+                    let Self {
+                        publisher, config, items, channels, images, text, report, begun, clock, ..
+                    } = self;
+                    let mut outlet = Ticks { publisher, config, items, channels, images, text, report };
+                    outlet.publish(&tick, *begun, clock);
+                }
+                Poll::Empty => return Ok((taken, false)),
+                Poll::Ended => return Ok((taken, true)),
+                Poll::Damaged { position } => anyhow::bail!(
+                    "the ring is damaged at position {}: something other than its publisher has written into it",
+                    position.0
+                ),
+                Poll::Evicted { position } => {
+                    let what = format!(
+                        "ZeroMQ read nothing for the ring's stall limit and lost its place: position {position}"
+                    );
+                    return Err(Hinted::new(what, "raise stall_limit or ring_size").into());
+                }
+                // What a later version of the ring may say: nothing that this one can act on.
+                _ => return Ok((taken, false)),
+            }
+        }
+        Ok((BATCH, false))
+    }
+
+    /// Publishes the images whose turn it is.
+    fn send_images(&mut self, now: Nanos) {
+        let Some(images) = &mut self.images else { return };
+        for _ in 0..BATCH {
+            let Some((topic, domain, last, place)) = images.due(now) else { return };
+            let Some(topic) = self.items.get_mut(topic) else { continue };
+            if !self.publisher.wants(&mut topic.route, topic.name.as_bytes()) {
+                continue;
+            }
+            let Some(image) = images.give(place) else { continue };
+            let body = self.config.body;
+            let header = Header {
+                number: topic.number,
+                begun: self.begun,
+                sent: now,
+                domain,
+                body,
+                is_image: true,
+                tick: last,
+            };
+            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, image) {
+                self.report.unusable += 1;
+            }
+        }
+    }
+
+    /// Who has gone, and why, on standard error.
+    fn say(&mut self) {
+        for left in self.publisher.take_left() {
+            let what = if left.is_let_go { "was let go" } else { "has gone" };
+            anstream::eprintln!(
+                "zeromq: subscriber {} {what}: {}; {} dropped",
+                left.address,
+                left.why,
+                left.dropped
+            );
+        }
+    }
+}
+
+/// What publishing one tick needs: all but the ring, which has lent it.
+struct Ticks<'a> {
+    publisher: &'a mut Publisher,
+    config: &'a ZeromqConfig,
+    items: &'a mut Vec<Topic>,
+    channels: &'a mut Vec<Topic>,
+    images: &'a mut Option<Images>,
+    text: &'a mut Vec<u8>,
+    report: &'a mut ZeromqReport,
+}
+
+impl Ticks<'_> {
+    /// Costs a look at the topic's number where nobody has subscribed to it, and nothing has been subscribed to since.
+    fn publish(&mut self, tick: &Tick<'_>, begun: Nanos, clock: &Clock) {
+        self.report.ticks += 1;
+        let header = tick.header;
+        let is_item = header.item != ItemId(0);
+        let (topics, at, most) = match is_item {
+            true => (&mut *self.items, header.item.0 as usize, self.config.max_items),
+            false => (&mut *self.channels, usize::from(header.channel), usize::from(u16::MAX)),
+        };
+        if at > most {
+            self.report.unusable += 1;
+            return;
+        }
+        if topics.len() <= at {
+            topics.resize_with(at + 1, Topic::default);
+        }
+        let topic = &mut topics[at];
+        if topic.name.is_empty() {
+            let service = self.config.service(header.service);
+            topic.name = match is_item {
+                true => format!("{service}/{}", tick.name).into(),
+                false => format!("{service}#{}", header.channel).into(),
+            };
+        }
+        topic.number += 1;
+        let is_wanted = self.publisher.wants(&mut topic.route, topic.name.as_bytes());
+        self.report.unwanted += u64::from(!is_wanted);
+        if !is_wanted && self.images.is_none() {
+            return;
+        }
+        let Ok(message) = MessageView::parse(tick.body) else {
+            self.report.unusable += 1;
+            return;
+        };
+        let domain = message.domain();
+        if let Some(images) = self.images
+            && is_item
+        {
+            images.fold(at, domain, tick);
+        }
+        if is_wanted {
+            let body = self.config.body;
+            let header = Header {
+                number: topic.number,
+                begun,
+                sent: clock.now(),
+                domain,
+                body,
+                is_image: false,
+                tick: header,
+            };
+            if !send(self.publisher, self.config, self.text, topic, &header, tick.body) {
+                self.report.unusable += 1;
+            }
+        }
+    }
+}
+
+/// Publishes a message to those who want its topic; whether it could be said.
+fn send(
+    publisher: &mut Publisher,
+    config: &ZeromqConfig,
+    text: &mut Vec<u8>,
+    topic: &Topic,
+    header: &Header,
+    message: &[u8],
+) -> bool {
+    let body = match config.body {
+        Body::Rwf => message,
+        Body::Json => {
+            text.clear();
+            let converter = Converter::new(&config.dictionary, &());
+            let Ok(message) = MessageView::parse(message) else { return false };
+            if converter.write(&message, text).is_err() {
+                return false;
+            }
+            text
+        }
+    };
+    publisher.publish(&topic.route, &[topic.name.as_bytes(), &header.bytes(), body]);
+    true
+}
+
+impl ZeromqConfig {
+    /// What a service is called.
+    fn service(&self, number: u16) -> String {
+        let known = self.services.iter().find(|(known, _)| *known == number);
+        known.map_or_else(|| number.to_string(), |(_, name)| name.clone())
+    }
+}
