@@ -17,6 +17,7 @@ mod local_server;
 mod page;
 mod program;
 mod publishing;
+mod through;
 mod tools;
 mod way;
 
@@ -40,6 +41,7 @@ fn every_pair_over_every_transport() {
         hub::websocket(),
         hub::lseg_data(),
         hub::zeromq(),
+        through::interactive(),
     ];
     // The library alone tells nothing of us while all is well.
     let controls = || vec![consuming::control(), publishing::control()];
