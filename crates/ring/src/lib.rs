@@ -79,6 +79,8 @@ pub use name::Name;
 pub use publisher::{Options, PublisherOf};
 pub use registry::{Entry, PublisherView, Snapshot, SubscriberView, inspect, list, remove};
 pub use subscriber::{Poll, Seat, Start, SubscriberOf};
+#[cfg(not(loom))]
+pub use waiting::Bell;
 pub use waiting::Wait;
 
 /// The one publisher of a gated ring.

@@ -185,6 +185,8 @@ impl<D: Discipline> SubscriberOf<D> {
             waiters: &self.memory.subscribers().waiters,
             flags: &self.memory.publisher().status.flags,
             slot: self.slot,
+            #[cfg(not(loom))]
+            bell: None,
         };
         match how {
             Wait::Spin => waiting::poll_until(ready, deadline, || ()),
@@ -193,6 +195,23 @@ impl<D: Discipline> SubscriberOf<D> {
             Wait::Park => bed.park_until(ready, deadline),
             Wait::Adaptive => bed.adapt_until(ready, deadline),
         }
+    }
+
+    /// Sleeps until [`next`](SubscriberOf::next) would give something other than [`Poll::Empty`], until the bell is rung, or
+    /// for so long; as [`wait`](Self::wait) with [`Wait::Park`]: whether there is something in the ring.
+    #[cfg(not(loom))]
+    pub fn wait_or(&mut self, bell: &crate::Bell, timeout: Duration) -> bool {
+        if self.published != self.position {
+            self.publish();
+        }
+        let bed = Bed {
+            waiters: &self.memory.subscribers().waiters,
+            flags: &self.memory.publisher().status.flags,
+            slot: self.slot,
+            bell: Some(bell),
+        };
+        bed.park_until(|| self.is_ready() || bell.is_rung(), Deadline::after(timeout));
+        self.is_ready()
     }
 
     /// Whether `next` would give something other than `Empty`.

@@ -13,6 +13,12 @@ use crate::lines::{HAS_BARRIER, Waiters};
 #[cfg(loom)]
 use crate::models::kernel::{MembarrierCommand, futex, membarrier};
 
+#[cfg(not(loom))]
+mod bell;
+
+#[cfg(not(loom))]
+pub use bell::Bell;
+
 /// How a subscriber waits for the next frame. Each choice trades the processor for time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -96,6 +102,9 @@ pub(crate) struct Bed<'a> {
     /// The publisher's `Status::flags`.
     pub(crate) flags: &'a AtomicU32,
     pub(crate) slot: usize,
+    /// What else wakes the sleeper.
+    #[cfg(not(loom))]
+    pub(crate) bell: Option<&'a Bell>,
 }
 
 impl Bed<'_> {
@@ -120,7 +129,7 @@ impl Bed<'_> {
                 tv_sec: sleep.as_secs() as futex::Secs, // at most `LONGEST_SLEEP`
                 tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
             };
-            let slept = futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(&sleep));
+            let slept = self.sleep(wakes, &sleep);
             // The bit has stood for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
             is_known |= slept == Err(Errno::TIMEDOUT);
             #[cfg(test)]
@@ -129,6 +138,14 @@ impl Bed<'_> {
                 tests::FOUND_LATE.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    fn sleep(&self, wakes: u32, timeout: &futex::Timespec) -> Result<(), Errno> {
+        #[cfg(not(loom))]
+        if let Some(bell) = self.bell {
+            return bell.sleep(&self.waiters.wakes, wakes, timeout);
+        }
+        futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(timeout))
     }
 
     /// After the bit was set and before the ring is looked at: a full barrier on every core that runs a publisher. Either
@@ -232,5 +249,38 @@ mod tests {
         });
         let late = FOUND_LATE.load(Ordering::Relaxed);
         assert!(late <= 10 + rounds / 10_000, "{late} of {rounds} were found late");
+    }
+
+    /// Longer than any test takes, and shorter than for ever.
+    const PATIENCE: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_bell_and_a_frame_both_end_a_sleep() {
+        let name = Name::new(&format!("test-bell-{}", std::process::id())).unwrap();
+        let mut publisher = Publisher::open(&name, &Options::default()).unwrap();
+        let mut subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+        let bell = Bell::new();
+        bell.ring();
+        // Rung before anybody sleeps, it is not lost.
+        assert!(!subscriber.wait_or(&bell, PATIENCE));
+        assert!(bell.answer() && !bell.answer());
+        thread::scope(|scope| {
+            let ringer = bell.clone();
+            let is_parked = || crate::inspect(&name).unwrap().subscribers.iter().any(|one| one.parked);
+            scope.spawn(move || {
+                let waits = subscriber.wait_or(&bell, PATIENCE);
+                assert!(!waits && bell.answer(), "the bell was rung, and nothing is in the ring");
+                assert!(subscriber.wait_or(&bell, PATIENCE), "a frame has come");
+                assert!(!bell.is_rung());
+            });
+            while !is_parked() {
+                thread::yield_now();
+            }
+            ringer.ring();
+            while ringer.is_rung() || !is_parked() {
+                thread::yield_now();
+            }
+            publisher.publish(b"frame").unwrap();
+        });
     }
 }

@@ -662,3 +662,28 @@ fn settings_out_of_their_range_are_brought_into_it() {
     assert_eq!(world.reactor.sender(near).unwrap().send(&message), Sent::Queued);
     world.until(|world| world.received(far) == [message.clone()]);
 }
+
+#[test]
+fn a_lookout_says_when_there_is_something_to_do() {
+    let mut server = Reactor::new(4).unwrap();
+    let address = server.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let (mut lookout, end) = server.lookout().unwrap();
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(move || {
+            // A client comes, and then it says something.
+            assert!(lookout.wait().unwrap());
+            lookout
+        });
+        let mut client = TcpStream::connect(address).unwrap();
+        let mut lookout = looking.join().unwrap();
+        // What is taken away from the reactor is nothing to look out for.
+        server.wait(Duration::ZERO).unwrap();
+        assert!(server.next(NOW).is_none());
+        client.write_all(b"what is no handshake").unwrap();
+        assert!(lookout.wait().unwrap());
+        server.wait(Duration::ZERO).unwrap();
+        assert!(matches!(server.next(NOW), Some((_, Event::Closed(_), _))));
+        end.wake().unwrap();
+        while lookout.wait().unwrap() {}
+    });
+}

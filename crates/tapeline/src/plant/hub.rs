@@ -4,7 +4,9 @@ mod audit;
 pub(super) mod counting;
 mod doors;
 mod entrance;
+mod sentry;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -13,29 +15,31 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tapeline_hub::{Hub, SessionCounters};
+use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Poll, Seat, Start, Subscriber, Wait};
+use tapeline_ring::{Name, Poll, Seat, Start, Subscriber};
 use tapeline_wire::rssl::Reactor;
 
 use self::counting::{HubFigures, Telling};
 use self::doors::Doors;
 use self::entrance::Entrance;
+use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::sources::Demanding;
 use crate::failure::Hinted;
+use crate::stop::Stop;
 
 /// Ticks that are taken before the sockets are looked at again: some microseconds' worth.
 const BATCH: usize = 64;
 /// Answers of sources that are taken before ticks are looked at again.
 const ANSWERS: usize = 256;
-/// How long to sleep at most while the ring is quiet: so long a client may wait for its answer then. The ring's own ticks
-/// end the sleep.
+/// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+/// The same where there are sources that answer: what they answer one client alone waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
-/// The same while nobody is connected.
-const LONG_SLEEP: Duration = Duration::from_millis(10);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
@@ -49,7 +53,7 @@ pub(super) struct RunningHub {
     /// The most memory that it takes by its settings, bytes.
     pub(super) memory_bytes: usize,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
-    ring: SyncSender<Name>,
+    ring: SyncSender<(Name, Joining)>,
     joined: Receiver<Seat>,
     thread: JoinHandle<anyhow::Result<HubReport>>,
 }
@@ -67,6 +71,14 @@ pub(crate) struct ClientReport {
 
 /// Clients in a hub's report, at most.
 const MOST_CLIENTS: usize = 100;
+
+/// Where a hub begins in its ring, and what ends it.
+pub(super) enum Joining {
+    /// Before the first tick: it begins with what comes, and ends with the ring.
+    First,
+    /// Elsewhere than in the plant's process: it begins with the oldest tick that is still there, and ends also when it is told to.
+    Later(Stop),
+}
 
 /// What a hub did.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -103,6 +115,23 @@ pub(crate) struct HubReport {
     pub(crate) clients: Vec<ClientReport>,
 }
 
+impl fmt::Display for HubReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "hub at {}: {} clients, {} images and {} updates sent, {} conflated, {} dropped, {} requests refused, {} clients cut",
+            self.address,
+            thousands(self.sessions),
+            thousands(self.refreshes),
+            thousands(self.updates),
+            thousands(self.conflated),
+            thousands(self.dropped),
+            thousands(self.refused),
+            thousands(self.cut),
+        )
+    }
+}
+
 impl RunningHub {
     /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
     /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any.
@@ -129,12 +158,16 @@ impl RunningHub {
                 if let Some(cpu) = config.cpu {
                     tapeline_measure::pin(cpu)?;
                 }
-                let Ok(ring) = which.recv() else { return Ok(HubReport::default()) };
-                let subscriber = Subscriber::join_as(&ring, Start::Newest, "hub");
+                let Ok((ring, from)) = which.recv() else { return Ok(HubReport::default()) };
+                let (start, stop) = match from {
+                    Joining::First => (Start::Newest, None),
+                    Joining::Later(stop) => (Start::Oldest, Some(stop)),
+                };
+                let subscriber = Subscriber::join_as(&ring, start, "hub");
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
-                let mut program =
-                    Program::new(config, reactor, subscriber, (sources, entrance), Telling::new(teller));
+                let (entrances, telling) = ((sources, entrance), Telling::new(teller));
+                let mut program = Program::new(config, reactor, subscriber, entrances, telling, stop)?;
                 let ended = program.run();
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -149,8 +182,8 @@ impl RunningHub {
 
     /// The ring is there: returns when the hub reads it, and misses nothing from here on; its place there is to be
     /// [exempt](tapeline_ring::Publisher) from the stall limit.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
-        if self.ring.send(ring.clone()).is_ok()
+    pub(super) fn join(self, ring: &Name, from: Joining) -> anyhow::Result<(Self, Seat)> {
+        if self.ring.send((ring.clone(), from)).is_ok()
             && let Ok(seat) = self.joined.recv()
         {
             return Ok((self, seat));
@@ -179,6 +212,8 @@ struct Program {
     sources: Option<Demanding>,
     /// A demand for which there was no room.
     held: Option<Demand>,
+    sentry: Sentry,
+    stop: Option<Stop>,
     spin: bool,
     housekept: Nanos,
     telling: Telling,
@@ -191,14 +226,28 @@ impl Program {
         subscriber: Subscriber,
         (sources, entrance): (Option<Demanding>, Entrance),
         telling: Telling,
-    ) -> Self {
+        stop: Option<Stop>,
+    ) -> anyhow::Result<Self> {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
+        let sentry = Sentry::begin(&reactor)?;
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
-        let held = None;
-        let (housekept, spin) = (clock.now(), config.spin);
-        Self { hub, doors, entrance, subscriber, sources, held, housekept, clock, spin, telling }
+        let (housekept, spin, held) = (clock.now(), config.spin, None);
+        Ok(Self {
+            hub,
+            doors,
+            entrance,
+            subscriber,
+            clock,
+            sources,
+            held,
+            sentry,
+            stop,
+            spin,
+            housekept,
+            telling,
+        })
     }
 
     /// Serves until the ring ends.
@@ -213,7 +262,7 @@ impl Program {
             self.ask_sources();
             self.doors.close_those_over(&mut self.hub);
             self.entrance.turn(now, &mut self.hub, &mut self.doors)?;
-            if is_over {
+            if is_over || self.stop.as_ref().is_some_and(Stop::requested) {
                 return Ok(());
             }
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
@@ -228,8 +277,9 @@ impl Program {
                 }
             }
             if taken == 0 && !is_busy && !self.spin {
-                let sleep = if self.hub.sessions() == 0 { LONG_SLEEP } else { SHORT_SLEEP };
-                self.subscriber.wait(Wait::Park, sleep);
+                let sleep = if self.sources.is_some() { SHORT_SLEEP } else { LONGEST_SLEEP };
+                self.subscriber.wait_or(self.sentry.bell(), sleep);
+                self.sentry.answer();
             }
         }
     }

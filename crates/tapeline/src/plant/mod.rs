@@ -13,6 +13,7 @@ mod recorded;
 mod recovery;
 pub(crate) mod report;
 mod run;
+mod serve;
 mod sources;
 mod tally;
 mod watch;
@@ -53,6 +54,8 @@ enum PlantCommand {
     Measure(measure::MeasureArgs),
     /// Count what comes, rebuild the books from it, and print both at the end
     Tally(tally::TallyArgs),
+    /// Serve clients on the network from the ring of a plant that runs elsewhere on this host
+    Serve(serve::ServeArgs),
     /// Print a commented configuration
     Sample,
     /// Read everything that a plant would, and say all that is wrong and what would run
@@ -69,6 +72,7 @@ impl Plant {
             (Some(PlantCommand::Watch(command)), _) => command.run(),
             (Some(PlantCommand::Measure(command)), _) => command.run(),
             (Some(PlantCommand::Tally(command)), _) => command.run(),
+            (Some(PlantCommand::Serve(command)), _) => command.run(),
             (Some(PlantCommand::Sample), _) => {
                 crate::output::print(config::SAMPLE)?;
                 Ok(ExitCode::SUCCESS)

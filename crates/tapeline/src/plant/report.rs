@@ -457,17 +457,7 @@ impl PlantReport {
             ));
         }
         if let Some(hub) = &self.hub {
-            text.push_str(&format!(
-                "\nhub at {}: {} clients, {} images and {} updates sent, {} conflated, {} dropped, {} requests refused, {} clients cut",
-                hub.address,
-                thousands(hub.sessions),
-                thousands(hub.refreshes),
-                thousands(hub.updates),
-                thousands(hub.conflated),
-                thousands(hub.dropped),
-                thousands(hub.refused),
-                thousands(hub.cut),
-            ));
+            text.push_str(&format!("\n{hub}"));
         }
         if let Some(zeromq) = &self.zeromq {
             text.push_str(&format!(

@@ -17,7 +17,7 @@ use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
 use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
-use super::hub::RunningHub;
+use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::recorded::Recorded;
 use super::recovery::Recovery;
@@ -128,7 +128,7 @@ impl RunArgs {
         let hub = match hub {
             None => None,
             Some(hub) => {
-                let (hub, seat) = hub.join(&config.ring)?;
+                let (hub, seat) = hub.join(&config.ring, Joining::First)?;
                 // Nobody could go on in its place: its clients would have to begin anew, and at once.
                 plant.sequencer.publisher().ring().exempt(seat);
                 Some(hub)

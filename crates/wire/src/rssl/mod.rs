@@ -14,6 +14,7 @@
 //! | `transport.rs`, `tls.rs` | what carries a session's bytes: a socket, with or without TLS |
 //! | `connection.rs` | a session on that |
 //! | `reactor.rs` | many connections on one thread |
+//! | `lookout.rs` | another thread, that sleeps until the reactor has something to do |
 //!
 //! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
 //! out their events:
@@ -51,6 +52,7 @@ mod connection;
 mod fault;
 mod frame;
 mod handshake;
+mod lookout;
 mod outgoing;
 mod output;
 mod reactor;
@@ -64,6 +66,8 @@ mod websocket;
 pub use connection::Sender;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
+pub use lookout::Lookout;
+/// Wakes a thread that waits.
 pub use mio::Waker;
 pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};

@@ -15,6 +15,7 @@ use tapeline_measure::Nanos;
 use super::connection::{Connection, Progress, Sender};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
+use super::lookout::Lookout;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
 use super::transport::Transport;
@@ -319,6 +320,14 @@ impl Reactor {
     /// The machine refuses.
     pub fn waker(&self) -> Result<Waker, Error> {
         Waker::new(self.poll.registry(), WAKER).map_err(|cause| error::reactor("make a waker for", cause))
+    }
+
+    /// What sleeps on another thread until there is something to do here, and what ends that for good.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn lookout(&self) -> Result<(Lookout, Waker), Error> {
+        Lookout::new(&self.poll)
     }
 
     fn advance(&mut self, now: Nanos) -> Option<(u32, Option<Found>)> {
