@@ -107,6 +107,11 @@ bench-peers-rwf: ## the RWF codec beside LSEG's libraries (C: built by you in RT
 	$(if $(RTSDK),RTSDK='$(RTSDK)' )ETA_JARS='$(ETA_JARS)' $(CARGO) run --release --manifest-path peers/rwf/Cargo.toml --target-dir $(target_dir)/peers -- $(if $(DOC),--to docs/benchmarks/rwf.md) $(ARGS)
 .PHONY: bench-peers-rwf
 
+bench-hub: ## what the hub does in a second beside a bare relay and LSEG's pairs (built by you in RTSDK=FOLDER); DOC=1 writes docs/benchmarks/hub.md
+	@scripts/setup bench
+	$(CARGO) bench --quiet $(locked) --package tapeline --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
+.PHONY: bench-hub
+
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
 	@scripts/setup build
 	scripts/pgo

@@ -1,0 +1,150 @@
+//! The figures as a page.
+
+use std::fmt::{self, Write};
+
+use tapeline_measure::figures::thousands;
+
+use crate::{CLIENTS, Figures, ITEMS, ITEMS_EACH, Rate, USUAL_RATE};
+
+pub(crate) fn page(figures: &Figures, turns: usize, environment: &str) -> String {
+    let mut page = String::new();
+    // Writing to a String does not fail.
+    let _ = write(&mut page, figures, turns, environment);
+    page
+}
+
+fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) -> fmt::Result {
+    writeln!(
+        page,
+        "# The hub: images, updates, response time\n\n\
+         Written by `make bench-hub RTSDK=FOLDER DOC=1`. min / **median** / max of {turns} turns in which each does its part after \
+         the other; ratios are taken within a turn. Another machine, or this one at another hour, has other figures.\n\n\
+         ```text\n{}\n```\n\n\
+         The hub is the binary's own (`tapeline plant serve`), in a process of its own on one core. A publisher of synthetic ticks \
+         and all clients (Tapeline's consumers; one thread) share the other. The messages are LSEG's `MsgData.xml`: images of 73 \
+         fields, updates of 13 and a time stamp, in bursts, 1,000 a second. LSEG's pairs (C and C++, their performance tools) run on \
+         the same two cores, direct, with no server between.\n",
+        environment.trim_end()
+    )?;
+    images(page, figures)?;
+    rates(page, figures)?;
+    latency(page, figures)?;
+    if let Some(held) = &figures.clients {
+        writeln!(
+            page,
+            "## Many clients\n\n{} clients with {ITEMS_EACH} items each, {} updates a second of all together: {}.\n",
+            thousands(CLIENTS as u64),
+            thousands(USUAL_RATE),
+            told(held)
+        )?;
+    }
+    if let Some([images, client]) = figures.memory {
+        let each = |bytes: u64| bytes / ITEMS as u64;
+        writeln!(
+            page,
+            "## Memory\n\nThe hub's process with {} images: {} MB, {} bytes an image; with one client that has all of them open: {} MB, \
+             {} bytes more an item. (LSEG's pairs hold as many in 98 MB as provider and 103 as consumer in C, in 326 and 252 in C++.)",
+            thousands(ITEMS as u64),
+            images / 1_000_000,
+            each(images),
+            client / 1_000_000,
+            each(client.saturating_sub(images)),
+        )?;
+    }
+    Ok(())
+}
+
+fn images(page: &mut String, figures: &Figures) -> fmt::Result {
+    if figures.images_hub_s.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "## Images\n\n{} items are asked for by one client, each with a request of its own, and refreshed from the cache: from the \
+         first request to the last image, s.\n\n| | s | by ETA C's pair |\n|---|---:|---:|",
+        thousands(ITEMS as u64)
+    )?;
+    let eta = &figures.images_eta_s;
+    for (who, took) in [
+        ("ETA C's provider and consumer, direct", eta),
+        ("the hub and ETA C's consumer (aim: 1.5)", &figures.images_hub_eta_s),
+        ("the hub and Tapeline's consumer", &figures.images_hub_s),
+    ] {
+        writeln!(page, "| {who} | {} | {} |", spread(took, 3), spread(&ratios(took, eta), 2))?;
+    }
+    writeln!(page)
+}
+
+fn rates(page: &mut String, figures: &Figures) -> fmt::Result {
+    if figures.rates.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "## Updates\n\nTo one client over TCP that has all items open. The aim is 2,000,000 a second; EMA C++'s pair does 1.1 million.\n\n\
+         | asked a second | verdict | came a second | median µs | p99 µs | the hub's cores |\n|---:|---|---:|---:|---:|---:|"
+    )?;
+    for held in &figures.rates {
+        let Rate { asked, received_per_s, verdict, median_us, p99_us, hub_cores, why, .. } = held;
+        let why = if verdict.word() == "PASS" { String::new() } else { format!(": {why}") };
+        writeln!(
+            page,
+            "| {} | {verdict}{why} | {} | {median_us:.0} | {p99_us:.0} | {hub_cores:.2} |",
+            thousands(*asked),
+            thousands(*received_per_s as u64),
+        )?;
+    }
+    writeln!(page)
+}
+
+fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
+    if figures.latency_hub_us.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "## Response time\n\nFrom when an update is due to when the client has it, at {} a second, {} items. The bare relay has the hub's \
+         ring, sockets and waiting, and sends each message on without a look at it.\n\n| | µs |\n|---|---:|",
+        thousands(USUAL_RATE),
+        thousands(ITEMS as u64)
+    )?;
+    let Figures { latency_relay_us, latency_hub_us, latency_hub_mean_us, latency_ema_mean_us, .. } = figures;
+    for (who, took) in [
+        ("bare relay, median", latency_relay_us),
+        ("hub, median", latency_hub_us),
+        ("hub, mean", latency_hub_mean_us),
+        ("EMA C++'s pair, mean", latency_ema_mean_us),
+    ] {
+        writeln!(page, "| {who} | {} |", spread(took, 1))?;
+    }
+    writeln!(
+        page,
+        "\nHub by relay, medians (aim: 1.5): {}. Hub by EMA C++'s pair, means (aim: below 1): {}.\n",
+        spread(&ratios(latency_hub_us, latency_relay_us), 2),
+        spread(&ratios(latency_hub_mean_us, latency_ema_mean_us), 2)
+    )
+}
+
+fn told(held: &Rate) -> String {
+    let Rate { received_per_s, verdict, why, median_us, p99_us, hub_cores, cut, .. } = held;
+    format!(
+        "**{verdict}** ({why}); {} came a second, {cut} clients were cut, response time {median_us:.0} µs in the median and {p99_us:.0} µs \
+         at the 99th percentile, {hub_cores:.2} of the hub's core",
+        thousands(*received_per_s as u64)
+    )
+}
+
+fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+    ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
+}
+
+fn spread(figures: &[f64], decimals: usize) -> String {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.first(), sorted.get(sorted.len() / 2), sorted.last()) {
+        (Some(least), Some(median), Some(most)) => {
+            format!("{least:.decimals$} / **{median:.decimals$}** / {most:.decimals$}")
+        }
+        _ => "–".to_owned(),
+    }
+}
