@@ -129,7 +129,7 @@ impl Bed<'_> {
                 tv_sec: sleep.as_secs() as futex::Secs, // at most `LONGEST_SLEEP`
                 tv_nsec: futex::Nsecs::from(sleep.subsec_nanos()),
             };
-            let slept = self.sleep(wakes, &sleep);
+            let slept = self.doze(wakes, &sleep);
             // The bit has stood for a whole sleep. (Other ends of a sleep: woken, word changed, a signal.)
             is_known |= slept == Err(Errno::TIMEDOUT);
             #[cfg(test)]
@@ -140,10 +140,10 @@ impl Bed<'_> {
         }
     }
 
-    fn sleep(&self, wakes: u32, timeout: &futex::Timespec) -> Result<(), Errno> {
+    fn doze(&self, wakes: u32, timeout: &futex::Timespec) -> Result<(), Errno> {
         #[cfg(not(loom))]
         if let Some(bell) = self.bell {
-            return bell.sleep(&self.waiters.wakes, wakes, timeout);
+            return bell.doze(&self.waiters.wakes, wakes, timeout);
         }
         futex::wait(&self.waiters.wakes, futex::Flags::empty(), wakes, Some(timeout))
     }

@@ -48,7 +48,7 @@ impl Bell {
     /// Sleeps until the word, which is shared with other processes, is no longer `expected` or is woken, until the bell is rung,
     /// or for so long. Since Linux 5.16; without it, or where a sandbox refuses it, who rings is heard at the end of a short
     /// sleep.
-    pub(super) fn sleep(
+    pub(super) fn doze(
         &self,
         word: &AtomicU32,
         expected: u32,
@@ -67,7 +67,8 @@ impl Bell {
         match futex::waitv(&both, futex::WaitvFlags::empty(), Some(&until), ClockId::Monotonic) {
             Err(Errno::NOSYS | Errno::PERM) => {
                 let short = futex::Timespec { tv_sec: 0, tv_nsec: SHORT_SLEEP_NS };
-                let timeout = if (timeout.tv_sec, timeout.tv_nsec) < (0, SHORT_SLEEP_NS) { *timeout } else { short };
+                let timeout =
+                    if (timeout.tv_sec, timeout.tv_nsec) < (0, SHORT_SLEEP_NS) { *timeout } else { short };
                 futex::wait(word, futex::Flags::empty(), expected, Some(&timeout))
             }
             woken => woken.map(|_| ()),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Trend, monotonic_ns};
 use tapeline_omm::domain::LoginRequest;
-use tapeline_omm::role::{Outbox, Queue};
 use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
+use tapeline_omm::role::{Outbox, Queue};
 use tapeline_omm::rwf::{MessageClass, MessageView};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
 
@@ -138,7 +138,12 @@ impl Clients {
     }
 
     /// One more that will ask for these items, in batches where `in_batches`.
-    pub(crate) fn connect(&mut self, address: SocketAddr, items: Range<usize>, in_batches: bool) -> anyhow::Result<()> {
+    pub(crate) fn connect(
+        &mut self,
+        address: SocketAddr,
+        items: Range<usize>,
+        in_batches: bool,
+    ) -> anyhow::Result<()> {
         let settings = Settings { request_timeout: PATIENCE, most_items: 1_000_000, ..Settings::default() };
         let mut consumer = Consumer::new(settings, &LoginRequest::new(b"bench"))?;
         let service = ServiceName::Name(SERVICE);

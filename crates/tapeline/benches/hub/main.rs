@@ -126,7 +126,9 @@ fn main() -> anyhow::Result<()> {
     let peers = arguments.rtsdk.filter(|folder| folder.join("bin/ConsPerf").is_file());
     let peers = peers.map(|folder| folder.join("bin").canonicalize()).transpose()?;
     if peers.is_none() {
-        eprintln!("hub: LSEG's tools are left out: no RTSDK=FOLDER with bin/ConsPerf; docs/interop.md says how they are built");
+        eprintln!(
+            "hub: LSEG's tools are left out: no RTSDK=FOLDER with bin/ConsPerf; docs/interop.md says how they are built"
+        );
     }
     if let Some(near) = near {
         pin(near)?;
@@ -197,7 +199,8 @@ impl Bench {
         self.figures.images_hub_s.push(clients.tally.images_took().as_secs_f64());
         drop(clients);
         if let Some(tools) = &self.tools {
-            let took = |summary: peers::Summary| summary.figure("Test Statistics", "Image retrieval time (sec)");
+            let took =
+                |summary: peers::Summary| summary.figure("Test Statistics", "Image retrieval time (sec)");
             self.figures.images_hub_eta_s.push(took(tools.eta_consumer(served.address, ITEMS)?)?);
             self.figures.images_eta_s.push(took(tools.eta_pair(ITEMS)?)?);
         }
@@ -233,7 +236,9 @@ impl Bench {
 
         if let Some(tools) = &self.tools {
             let summary = tools.ema_pair(ITEMS, USUAL_RATE)?;
-            self.figures.latency_ema_mean_us.push(summary.figure("Steady State Statistics", "Latency avg (usec)")?);
+            self.figures
+                .latency_ema_mean_us
+                .push(summary.figure("Steady State Statistics", "Latency avg (usec)")?);
         }
         Ok(())
     }
@@ -296,7 +301,12 @@ impl Bench {
     }
 
     /// Publishes while the clients read on a thread of their own, until they have all of it.
-    fn run(&self, market: &mut Market, mut clients: Clients, rate: u64) -> anyhow::Result<(Clients, Published)> {
+    fn run(
+        &self,
+        market: &mut Market,
+        mut clients: Clients,
+        rate: u64,
+    ) -> anyhow::Result<(Clients, Published)> {
         clients.tally.begin();
         let sent = AtomicU64::new(u64::MAX);
         std::thread::scope(|scope| {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use tapeline_omm::rwf::{DataType, Date, Domain, RefreshHeader, State, Time, UpdateType, flags, update_header};
+use tapeline_omm::rwf::{
+    DataType, Date, Domain, RefreshHeader, State, Time, UpdateType, flags, update_header,
+};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused};
 
 /// TIM_TRK_1, in which the tools send the time that latency is counted from, ns of the monotonic clock.
@@ -81,7 +83,8 @@ pub(crate) fn due_ns(payload: &[u8]) -> Option<u64> {
 /// Fields of the tools' file, by what each entry says of itself.
 fn fields(message: &str, list: &mut FieldListEncoder<'_>) -> Result<(), Refused> {
     for entry in message.split("<fieldEntry ").skip(1) {
-        let of = |name: &str| entry.split_once(name).and_then(|(_, rest)| rest.split('"').nth(1)).unwrap_or("");
+        let of =
+            |name: &str| entry.split_once(name).and_then(|(_, rest)| rest.split('"').nth(1)).unwrap_or("");
         let (fid, data) = (Fid(of("fieldId").parse().unwrap_or(0)), of("data=").trim());
         let numbers: Vec<u16> = data.split(['/', ':']).filter_map(|part| part.parse().ok()).collect();
         let number = |place: usize| numbers.get(place).copied().unwrap_or(0);
@@ -117,7 +120,10 @@ fn made_up() -> String {
             11 => ("DATE", "10/26/2025"),
             _ => ("REAL", "123.45"),
         };
-        format!("<fieldEntry fieldId=\"{}\" dataType=\"RSSL_DT_{data_type}\" data=\"{data}\"/>", 1 + place * 3)
+        format!(
+            "<fieldEntry fieldId=\"{}\" dataType=\"RSSL_DT_{data_type}\" data=\"{data}\"/>",
+            1 + place * 3
+        )
     };
     let fields = |count| (0..count).map(field).collect::<String>();
     format!("<refreshMsg>{}</refreshMsg><updateMsg>{}</updateMsg>", fields(70), fields(13))

@@ -81,7 +81,14 @@ impl Tools {
         provider.args(["-updateRate", &rate.to_string(), "-latencyUpdateRate", "1000", "-runTime", "60"]);
         let _provider = begin(provider, server)?;
         let mut consumer = self.program("EmaCppConsPerf", 1, folder.path());
-        consumer.args(["-itemCount", &items.to_string(), "-requestRate", "1000000", "-steadyStateTime", STEADY_S]);
+        consumer.args([
+            "-itemCount",
+            &items.to_string(),
+            "-requestRate",
+            "1000000",
+            "-steadyStateTime",
+            STEADY_S,
+        ]);
         summary(consumer)
     }
 
@@ -117,7 +124,10 @@ fn begin(mut command: Command, server: SocketAddr) -> anyhow::Result<Ended> {
     let provider = Ended(command.stdout(Stdio::null()).spawn().context("cannot start LSEG's provider")?);
     let begun = Instant::now();
     while TcpStream::connect(server).is_err() {
-        anyhow::ensure!(begun.elapsed() < Duration::from_secs(20), "LSEG's provider does not listen at {server}");
+        anyhow::ensure!(
+            begun.elapsed() < Duration::from_secs(20),
+            "LSEG's provider does not listen at {server}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(provider)

@@ -33,16 +33,17 @@ pub(crate) struct Published {
     pub(crate) held_back: f64,
 }
 
-/// What LSEG's tools call their items.
+/// What LSEG's tools call their items, which they count from 1.
 pub(crate) fn item_name(number: usize) -> String {
-    format!("RDT{number}")
+    format!("RDT{}", number + 1)
 }
 
 impl Market {
     /// A ring of the plant's usual size.
     pub(crate) fn open(ring: &Name) -> anyhow::Result<Self> {
         let options = Options { capacity: 8 << 20, wake_on_commit: false, ..Options::default() };
-        let publish = RingPublish::new(Publisher::open(ring, &options)?, Box::new(|_, stalled| stalled < PATIENCE));
+        let publish =
+            RingPublish::new(Publisher::open(ring, &options)?, Box::new(|_, stalled| stalled < PATIENCE));
         let sequencer = Sequencer::new(1, Items::new(1_000_000), publish);
         Ok(Self { sequencer, items: Vec::new(), clock: Clock::calibrate() })
     }
@@ -64,7 +65,12 @@ impl Market {
     }
 
     /// Updates of all items in turn, at `rate` a second for so long. Each carries when it was due.
-    pub(crate) fn updates(&mut self, rate: u64, time: Duration, messages: &Messages) -> anyhow::Result<Published> {
+    pub(crate) fn updates(
+        &mut self,
+        rate: u64,
+        time: Duration,
+        messages: &Messages,
+    ) -> anyhow::Result<Published> {
         let slices = Pacer::per_second(SLICES, self.clock.now());
         let all = (time.as_secs_f64() * SLICES as f64) as u64;
         let (begun, stalled) = (self.clock.now(), self.sequencer.publisher().stalled_ns());
@@ -98,7 +104,12 @@ impl Market {
         Ok(self.sequencer.into_publisher().close()?)
     }
 
-    fn tick(&mut self, kind: Kind, number: usize, write: impl FnOnce(&mut [u8]) -> usize) -> anyhow::Result<()> {
+    fn tick(
+        &mut self,
+        kind: Kind,
+        number: usize,
+        write: impl FnOnce(&mut [u8]) -> usize,
+    ) -> anyhow::Result<()> {
         let (item, name) = &self.items[number];
         let origin = Origin { channel: 0, item: *item, name, ..Origin::default() };
         self.sequencer.tick(kind, Flags::default(), &origin, Stamps::default(), &self.clock, write)?;

@@ -18,7 +18,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 const OUTPUT_BUFFERS: u32 = 200;
 
 /// Begins to send every tick's message to whoever connects, until the ring ends.
-pub(crate) fn begin(ring: &Name, core: Option<usize>) -> anyhow::Result<(SocketAddr, JoinHandle<anyhow::Result<()>>)> {
+pub(crate) fn begin(
+    ring: &Name,
+    core: Option<usize>,
+) -> anyhow::Result<(SocketAddr, JoinHandle<anyhow::Result<()>>)> {
     let mut reactor = Reactor::new(1)?;
     let settings = Settings { guaranteed_output_buffers: OUTPUT_BUFFERS, ..Settings::default() };
     let address = reactor.listen("127.0.0.1:0".parse()?, &Arc::new(settings))?;

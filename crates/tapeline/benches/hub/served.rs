@@ -32,9 +32,6 @@ impl Served {
              [hub]\nport = 0\nmax_connections = 10000\nmax_streams = 200000\nunknown = \"wait\"\n\
              slow = \"cut\"\nslow_bytes = \"256MiB\"\nslow_messages = 10000000\n"
         );
-        if let Some(core) = core {
-            text.push_str(&format!("cpu = {core}\n"));
-        }
         if let Some(peers) = peers {
             let file = |name: &str| peers.join(name).display().to_string();
             text.push_str(&format!(
@@ -44,15 +41,26 @@ impl Served {
             ));
         }
         std::fs::write(&config, text)?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tapeline"))
+        let program = env!("CARGO_BIN_EXE_tapeline");
+        // This process, whose cores it would inherit, has one.
+        let mut command = match core {
+            Some(core) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &core.to_string(), program]);
+                command
+            }
+            None => Command::new(program),
+        };
+        let mut child = command
             .args(["plant", "serve", "--format", "json", "--config"])
             .arg(&config)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(folder.path().join("said"))?)
             .spawn()
             .context("cannot start the hub")?;
         let mut says = BufReader::new(child.stdout.take().context("the hub's output")?);
-        let ready = line(&mut says)?;
+        let said = || std::fs::read_to_string(folder.path().join("said")).unwrap_or_default();
+        let ready = line(&mut says).with_context(|| format!("the hub did not begin: {}", said()))?;
         let address = ready["hub"].as_str().context("where the hub listens")?.parse()?;
         Ok(Self { child, says, address, _folder: folder })
     }

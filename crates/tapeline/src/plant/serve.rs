@@ -5,18 +5,20 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::config;
 use super::hub::{Joining, RunningHub};
 use super::report::Ready;
-use super::config;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::stop::Stop;
 
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
 #[derive(Debug, Args)]
-#[command(after_help = "The [hub] of the configuration is served, from the ring that it names; its feeds are not touched. \
+#[command(
+    after_help = "The [hub] of the configuration is served, from the ring that it names; its feeds are not touched. \
     It begins with the oldest tick that the ring still holds: an item is there once its image passes. \
-    Start it before the plant's first tick for all of them.")]
+    Start it before the plant's first tick for all of them."
+)]
 pub(crate) struct ServeArgs {
     /// The plant's configuration
     #[arg(long, value_name = "FILE")]
