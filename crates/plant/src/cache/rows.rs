@@ -1,9 +1,10 @@
 //! Maps, vectors and series: entries that come, change and go one by one.
 //!
 //! Each entry is a piece of memory of its own: its key, its permission data, its data. The entries of a map are found by
-//! hash, those of a vector by search, as they are in the order of their indexes.
+//! hash, those of a vector by search in the [order](order) of their indexes, which is apart.
 
 mod given;
+mod order;
 
 use std::hash::BuildHasher;
 
@@ -17,6 +18,7 @@ use tapeline_omm::{Fid, Malformed};
 use super::fields::MOST_BYTES;
 use super::fold::Folding;
 use super::limits::Refused;
+use order::{Order, Position};
 
 /// Bytes that a summary may have: its length is a u15.
 const MOST_SUMMARY: usize = 0x7FFF;
@@ -45,6 +47,10 @@ pub(super) struct Rows {
     container: DataType,
     summary: Option<Vec<u8>>,
     rows: Vec<Row>,
+    /// Of a vector, whose rows are in no order: their indexes.
+    order: Order,
+    /// Places in `rows` that a vector's entries have left.
+    free: Vec<u32>,
     /// Places in `rows` of a map's keys.
     index: HashTable<u32>,
     hasher: RandomState,
@@ -62,14 +68,12 @@ struct Row {
     has_permission: bool,
     /// Of a vector: there, but cleared.
     is_blank: bool,
-    /// Of a vector.
-    index: u32,
 }
 
 impl Row {
-    fn new(key: &[u8], index: u32) -> Self {
+    fn new(key: &[u8]) -> Self {
         // Keys and permission data have lengths of u15.
-        Self { bytes: key.to_vec(), key: key.len() as u16, index, ..Self::default() }
+        Self { bytes: key.to_vec(), key: key.len() as u16, ..Self::default() }
     }
 
     fn key(&self) -> &[u8] {
@@ -126,6 +130,8 @@ impl Default for Rows {
             container: DataType::NO_DATA,
             summary: None,
             rows: Vec::new(),
+            order: Order::default(),
+            free: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
             held: 0,
@@ -187,13 +193,15 @@ impl Rows {
     }
 
     fn is_new(&self) -> bool {
-        self.rows.is_empty() && self.summary.is_none()
+        self.len() == 0 && self.summary.is_none()
     }
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.rows.capacity() * size_of::<Row>()
+            + self.order.bytes()
+            + self.free.capacity() * size_of::<u32>()
             + self.index.capacity() * (size_of::<u32>() + 1)
             + self.summary.as_ref().map_or(0, Vec::capacity)
             + self.held
@@ -226,7 +234,7 @@ impl Rows {
                             self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
                         }
                         (MapAction::ADD, None) => {
-                            let place = self.push(Row::new(entry.key, 0), self.rows.len(), folding)?;
+                            let place = self.push(Row::new(entry.key), folding)?;
                             self.note_key(hash, place);
                             self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
                         }
@@ -256,7 +264,7 @@ impl Rows {
                 let sets = series.sets()?;
                 self.fold_summary(said.summary, &sets, folding)?;
                 for entry in series {
-                    let place = self.push(Row::default(), self.rows.len(), folding)?;
+                    let place = self.push(Row::default(), folding)?;
                     self.fold_row(place, None, (entry?, &sets), folding)?;
                 }
             }
@@ -327,21 +335,37 @@ impl Rows {
         if self.bytes() <= limit { Ok(()) } else { Err(Refused::Limit { what: "bytes of an image", limit }) }
     }
 
-    fn push(&mut self, row: Row, place: usize, folding: &Folding<'_>) -> Result<usize, Refused> {
+    fn push(&mut self, row: Row, folding: &Folding<'_>) -> Result<usize, Refused> {
         let limit = folding.limits.entries;
-        if self.rows.len() >= limit {
+        if self.len() >= limit {
             return Err(Refused::Limit { what: "entries", limit });
         }
         self.held += row.bytes.capacity();
-        self.rows.insert(place.min(self.rows.len()), row);
+        let place = self.free.pop().map_or(self.rows.len(), |place| place as usize);
+        match self.rows.get_mut(place) {
+            Some(free) => *free = row,
+            None => self.rows.push(row),
+        }
         // Also an entry without data takes memory.
         self.check_bytes(folding)?;
         Ok(place)
     }
 
-    fn remove(&mut self, place: usize) {
-        if place < self.rows.len() {
-            self.held -= self.rows.remove(place).bytes.capacity();
+    /// Puts an entry of a vector in where its index was looked for.
+    fn put_in(&mut self, position: Position, index: u32, folding: &Folding<'_>) -> Result<usize, Refused> {
+        let place = self.push(Row::default(), folding)?;
+        // Cannot cut: there are no more rows than `Limits::entries`, and memory for no more than u32::MAX.
+        self.order.insert(position, index, place as u32);
+        Ok(place)
+    }
+
+    /// Takes an entry of a vector out.
+    fn remove(&mut self, position: Position) {
+        let Some(place) = self.order.place(position) else { return };
+        self.order.remove(position);
+        if let Some(row) = self.rows.get_mut(place) {
+            self.held -= std::mem::take(row).bytes.capacity();
+            self.free.push(place as u32);
         }
     }
 
@@ -386,17 +410,22 @@ impl Rows {
         folding: &mut Folding<'_>,
     ) -> Result<(), Refused> {
         let sorting = self.kind == Kind::Vector { sorting: true };
-        let found = self.rows.binary_search_by_key(&index, |row| row.index);
+        let found = self.order.find(index);
+        let place = found.ok().and_then(|position| self.order.place(position));
         match (action, found) {
-            (VectorAction::UPDATE, Ok(place)) => self.fold_row(place, permission, new, folding)?,
-            (VectorAction::INSERT, Ok(place) | Err(place)) if sorting => {
-                self.shift(place, 1)?;
-                let place = self.push(Row::new(&[], index), place, folding)?;
+            (VectorAction::UPDATE, Ok(_)) => {
+                if let Some(place) = place {
+                    self.fold_row(place, permission, new, folding)?;
+                }
+            }
+            (VectorAction::INSERT, Ok(position) | Err(position)) if sorting => {
+                self.shift_up(position)?;
+                let place = self.put_in(position, index, folding)?;
                 self.fold_row(place, permission, new, folding)?;
             }
-            (VectorAction::SET | VectorAction::INSERT, found) => {
-                let place = match found {
-                    Ok(place) => {
+            (VectorAction::SET | VectorAction::INSERT, Ok(position) | Err(position)) => {
+                let place = match place {
+                    Some(place) => {
                         if let Some(row) = self.rows.get_mut(place) {
                             // Nothing of the old one is left, its permission data neither.
                             row.bytes.clear();
@@ -404,14 +433,14 @@ impl Rows {
                         }
                         place
                     }
-                    Err(place) => self.push(Row::new(&[], index), place, folding)?,
+                    None => self.put_in(position, index, folding)?,
                 };
                 self.fold_row(place, permission, new, folding)?;
             }
-            (VectorAction::CLEAR, found) => {
-                let place = match found {
-                    Ok(place) => place,
-                    Err(place) => self.push(Row::new(&[], index), place, folding)?,
+            (VectorAction::CLEAR, Ok(position) | Err(position)) => {
+                let place = match place {
+                    Some(place) => place,
+                    None => self.put_in(position, index, folding)?,
                 };
                 if let Some(row) = self.rows.get_mut(place) {
                     let before = row.bytes.capacity();
@@ -419,28 +448,27 @@ impl Rows {
                     self.held = self.held - before + row.bytes.capacity();
                 }
             }
-            (VectorAction::DELETE, Ok(place)) => {
-                self.remove(place);
-                if sorting {
-                    self.shift(place, -1)?;
+            (VectorAction::DELETE, Ok(_) | Err(_)) => {
+                if let Ok(position) = found {
+                    self.remove(position);
+                }
+                // Also where there was none at the index, those above it move down.
+                if sorting && let Err(position) = self.order.find(index) {
+                    self.order.shift(position, -1);
                 }
             }
-            // Also where there is none at the index, those above it move down.
-            (VectorAction::DELETE, Err(place)) if sorting => self.shift(place, -1)?,
             // An update of what was never set "can be ignored" (`rsslVector.h`).
             _ => {}
         }
         Ok(())
     }
 
-    /// Moves the indexes from a row on.
-    fn shift(&mut self, from: usize, by: i32) -> Result<(), Refused> {
-        if by > 0 && self.rows.last().is_some_and(|row| row.index == MOST_INDEX) && from < self.rows.len() {
+    /// Moves the indexes from a position on up by one.
+    fn shift_up(&mut self, from: Position) -> Result<(), Refused> {
+        if self.order.last() == Some(MOST_INDEX) && !self.order.is_end(from) {
             return Err(Refused::Limit { what: "indexes", limit: MOST_INDEX as usize });
         }
-        for row in self.rows.get_mut(from..).unwrap_or_default() {
-            row.index = row.index.saturating_add_signed(by);
-        }
+        self.order.shift(from, 1);
         Ok(())
     }
 }

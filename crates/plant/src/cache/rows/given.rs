@@ -17,7 +17,7 @@ impl Rows {
         let room = rows + self.summary.as_ref().map_or(0, Vec::len) + 32;
         fold::write(room, most, out, |room| {
             let (len, next) = self.write(0, &View::All, room)?;
-            if next == self.rows.len() { Ok(len) } else { Err(tapeline_omm::Refused::Full) }
+            if next == self.len() { Ok(len) } else { Err(tapeline_omm::Refused::Full) }
         })
     }
 
@@ -43,7 +43,7 @@ impl Rows {
         }
         let summary = self.summary.is_some().then_some(&summary[..]).filter(|_| is_first);
         // A hint ends at a u30; there are not as many rows.
-        let count_hint = is_first.then_some(self.rows.len() as u32);
+        let count_hint = is_first.then_some(self.len() as u32);
         match self.kind {
             Kind::Map { key_type, key_fid } => {
                 let head = MapHead {
@@ -54,7 +54,7 @@ impl Rows {
                     ..MapHead::new(key_type, self.container)
                 };
                 let mut map = MapEncoder::new(room, &head)?;
-                let next = self.each(from, |row| {
+                let next = self.each(from, |_, row| {
                     if *view != View::All {
                         return map.entry_in_place(MapAction::ADD, row.key(), row.permission(), |room| {
                             view.write(self.container, row.data(), room)
@@ -78,17 +78,17 @@ impl Rows {
                     ..VectorHead::new(self.container)
                 };
                 let mut vector = VectorEncoder::new(room, &head)?;
-                let next = self.each(from, |row| {
+                let next = self.each(from, |index, row| {
                     // A cleared entry is there, so it is given as one.
                     let action = if row.is_blank { VectorAction::CLEAR } else { VectorAction::SET };
                     if *view != View::All {
-                        return vector.entry_in_place(action, row.index, row.permission(), |room| {
+                        return vector.entry_in_place(action, index, row.permission(), |room| {
                             view.write(self.container, row.data(), room)
                         });
                     }
                     vector.entry(&VectorEntry {
                         action,
-                        index: row.index,
+                        index,
                         permission_data: row.permission(),
                         data: row.data(),
                     })
@@ -98,7 +98,7 @@ impl Rows {
             Kind::Series => {
                 let head = SeriesHead { summary, count_hint, ..SeriesHead::new(self.container) };
                 let mut series = SeriesEncoder::new(room, &head)?;
-                let next = self.each(from, |row| {
+                let next = self.each(from, |_, row| {
                     if *view != View::All {
                         return series.entry_in_place(|room| view.write(self.container, row.data(), room));
                     }
@@ -111,22 +111,35 @@ impl Rows {
 
     /// Number of rows.
     pub(in super::super) const fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.len() - self.free.len()
     }
 
-    /// Writes rows until one has no room; returns which.
+    /// Writes rows, each with its index if it has one, until one has no room; returns which.
     fn each(
         &self,
         from: usize,
-        mut write: impl FnMut(&Row) -> Result<(), tapeline_omm::Refused>,
+        mut write: impl FnMut(u32, &Row) -> Result<(), tapeline_omm::Refused>,
     ) -> Result<usize, tapeline_omm::Refused> {
-        for (place, row) in self.rows.iter().enumerate().skip(from) {
-            match write(row) {
-                Ok(()) => {}
-                Err(tapeline_omm::Refused::Full) if place > from => return Ok(place),
-                Err(why) => return Err(why),
+        let mut write = |number, index, row: &Row| match write(index, row) {
+            Ok(()) => Ok(true),
+            Err(tapeline_omm::Refused::Full) if number > from => Ok(false),
+            Err(why) => Err(why),
+        };
+        if let Kind::Vector { .. } = self.kind {
+            for (number, (index, place)) in (from..).zip(self.order.from(from)) {
+                if let Some(row) = self.rows.get(place)
+                    && !write(number, index, row)?
+                {
+                    return Ok(number);
+                }
+            }
+        } else {
+            for (number, row) in self.rows.iter().enumerate().skip(from) {
+                if !write(number, 0, row)? {
+                    return Ok(number);
+                }
             }
         }
-        Ok(self.rows.len())
+        Ok(self.len())
     }
 }
