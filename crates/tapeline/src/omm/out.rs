@@ -2,6 +2,7 @@
 //! and back here, so that no role knows.
 
 mod json;
+mod texts;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use tapeline_wire::rssl::{self, Negotiated, Sender};
 
 use self::json::Json;
 pub(crate) use self::json::Settings as JsonSettings;
+pub(crate) use self::texts::Texts;
 use super::MOST_MALFORMED;
 
 /// Longest message that is sent: what a connection takes if nothing else is set.
@@ -59,6 +61,13 @@ impl Room {
     pub(crate) fn set_services(&mut self, directory: &Directory) {
         if let Some(json) = &mut self.json {
             json.set_services(directory);
+        }
+    }
+
+    /// Shares the texts of messages that go to many connections: what another one has made is not made again.
+    pub(crate) fn share(&mut self, texts: &Texts) {
+        if let Some(json) = &mut self.json {
+            json.share(texts);
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) use tapeline_omm::json::Settings;
 use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
 use tapeline_omm::rwf::{DataType, Domain, ElementListEncoder, Header, MessageView, RefreshHeader};
 
+use super::texts::Texts;
 use super::{MOST, Side};
 
 /// Room that is kept for the next text; more is given back.
@@ -23,6 +24,8 @@ pub(super) struct Json {
     ping_timeout: u8,
     /// The text that is sent next.
     text: Vec<u8>,
+    /// What other connections have made.
+    texts: Option<Texts>,
 }
 
 /// What names in texts mean. A copy of its own is cheap.
@@ -34,8 +37,17 @@ pub(super) struct Meaning {
     settings: Settings,
 }
 
+impl PartialEq for Meaning {
+    fn eq(&self, other: &Self) -> bool {
+        self.side == other.side
+            && self.settings == other.settings
+            && Arc::ptr_eq(&self.dictionary, &other.dictionary)
+            && (Arc::ptr_eq(&self.services, &other.services) || self.services == other.services)
+    }
+}
+
 /// Ids and names of services.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Names(Vec<(u16, String)>);
 
 impl Services for Names {
@@ -69,7 +81,11 @@ impl Json {
     ) -> Self {
         let meaning =
             Meaning { side, dictionary: Arc::clone(dictionary), services: Arc::default(), settings };
-        Self { meaning, ping_timeout, text: Vec::new() }
+        Self { meaning, ping_timeout, text: Vec::new(), texts: None }
+    }
+
+    pub(super) fn share(&mut self, texts: &Texts) {
+        self.texts = Some(texts.clone());
     }
 
     pub(super) fn set_services(&mut self, directory: &Directory) {
@@ -90,6 +106,19 @@ impl Json {
             self.text = Vec::new();
         }
         self.text.clear();
+        if let Some(texts) = &self.texts
+            && texts.give(&self.meaning, message, &mut self.text)
+        {
+            return Ok(());
+        }
+        self.make(message)?;
+        if let Some(texts) = &self.texts {
+            texts.keep(&self.meaning, message, &self.text);
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, message: &[u8]) -> Result<(), String> {
         let with_limits = self.with_limits(message);
         let converter = self.meaning.converter();
         let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));

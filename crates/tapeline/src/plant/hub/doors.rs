@@ -15,7 +15,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
 
 use super::counting::Connected;
 use crate::omm::MOST_MALFORMED;
-use crate::omm::out::{JsonSettings, Room, Side};
+use crate::omm::out::{JsonSettings, Room, Side, Texts};
 
 /// All connections, each under the number of its session.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Doors {
     /// Requests in JSON that name no service mean the only one.
     json: JsonSettings,
     never_opened: NeverOpened,
+    /// Of messages that many get.
+    texts: Texts,
 }
 
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl Doors {
             services,
             json,
             never_opened: NeverOpened::default(),
+            texts: Texts::default(),
         }
     }
 
@@ -85,6 +88,7 @@ impl Doors {
                     is_encrypted: self.reactor.tls_version(id).is_some(),
                 };
                 let session = hub.open_from(now, peer);
+                room.share(&self.texts);
                 if self.doors.len() <= session.index() {
                     self.doors.resize_with(session.index() + 1, || None);
                 }
