@@ -13,8 +13,10 @@ use tapeline_plant::cache::Memory;
 use tapeline_plant::demand::Demand;
 
 use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
+use crate::ahead::MOST_EXPECTED;
 use crate::desk::Desk;
 use crate::fan_out::age_of_too_old;
+use crate::interest::Place;
 use crate::interest::Standing;
 use crate::market::Market;
 use crate::note::{AccessCounters, Counters, End, Note, TooMuch};
@@ -42,6 +44,8 @@ pub struct Hub {
     next_turn: Nanos,
     now: Nanos,
     pub(crate) counters: Counters,
+    /// Items of the ticks that are expected.
+    pub(crate) expected: Vec<Place>,
 }
 
 impl Hub {
@@ -58,6 +62,7 @@ impl Hub {
             next_turn: Nanos(0),
             now: Nanos(0),
             counters: Counters::default(),
+            expected: Vec::with_capacity(MOST_EXPECTED),
         }
     }
 

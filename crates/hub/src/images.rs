@@ -59,8 +59,10 @@ impl Images {
     }
 
     /// Folds a message into the image of its item. What the cache refuses makes the image one that is not complete.
-    pub(crate) fn apply(&mut self, item: &Item, seq: Seq, message: &[u8]) -> Outcome {
-        let applied = self.cache.apply(&item.key(), seq, message);
+    pub(crate) fn apply(&mut self, item: &mut Item, seq: Seq, message: &[u8]) -> Outcome {
+        let mut slot = item.slot;
+        let applied = self.cache.apply_at(&mut slot, &item.key(), seq, message);
+        item.slot = slot;
         let is_whole = match applied {
             Ok(Applied::Refresh { is_complete }) => is_complete,
             _ => item.has_image,
@@ -121,6 +123,11 @@ impl Images {
                 Err(_) => return Some(Sent::TooLong),
             }
         }
+    }
+
+    /// The images themselves.
+    pub(crate) const fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// What all images take.

@@ -11,7 +11,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{Domain, Priority};
 use tapeline_plant::ItemId;
-use tapeline_plant::cache::ItemKey;
+use tapeline_plant::cache::{ItemKey, Slot};
 
 use crate::SessionId;
 use crate::upstream::Upstream;
@@ -71,6 +71,8 @@ pub(crate) struct Item {
     pub(crate) due: Nanos,
     /// What its source has been told; `None` for an item of the feeds, which publish unasked.
     pub(crate) upstream: Option<Box<Upstream>>,
+    /// Where it is.
+    pub(crate) slot: Slot,
     pub(crate) streams: Vec<Open>,
 }
 
@@ -251,6 +253,7 @@ impl Interest {
             is_kept: true,
             due: Nanos(0),
             upstream: None,
+            slot: Slot::default(),
             streams: Vec::new(),
         };
         self.unnumbered += 1;

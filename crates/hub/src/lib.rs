@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod ahead;
 mod answers;
 mod backlog;
 mod census;

@@ -146,7 +146,7 @@ impl Hub {
         let mut bytes = vec![0; 512];
         let Ok(len) = header.encode(&mut bytes) else { return };
         for place in self.items_of(service, Of::Group(group)) {
-            if let Some(item) = self.market.interest.get(place) {
+            if let Some(item) = self.market.interest.get_mut(place) {
                 self.market.images.apply(item, seq, bytes.get(..len).unwrap_or_default());
             }
         }

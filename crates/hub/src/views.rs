@@ -28,8 +28,8 @@ struct View {
     users: u32,
     /// The tick that `message` was made from.
     made_from: Seq,
-    /// What the view has of that tick; `None` where that is nothing.
-    message: Option<Box<[u8]>>,
+    /// What the view has of that tick; empty where that is nothing.
+    message: Vec<u8>,
 }
 
 /// All views that are in use.
@@ -69,7 +69,7 @@ impl Views {
         if self.by_fids.len() >= self.most || fids.len() > MOST_FIDS {
             return ViewId::ALL;
         }
-        let view = View { fids: fids.into(), users: 1, made_from: Seq(0), message: None };
+        let view = View { fids: fids.into(), users: 1, made_from: Seq(0), message: Vec::new() };
         let place = match self.free.pop() {
             Some(place) => {
                 views[place as usize] = view;
@@ -94,7 +94,7 @@ impl Views {
             return;
         }
         let hash = self.hasher.hash_one(&*entry.fids);
-        (entry.fids, entry.message) = (Box::default(), None);
+        (entry.fids, entry.message) = (Box::default(), Vec::new());
         if let Ok(found) = self.by_fids.find_entry(hash, |other| *other == place) {
             found.remove();
         }
@@ -120,9 +120,10 @@ impl Views {
                 self.room.resize(LONGEST, 0);
             }
             let len = chosen(message, &entry.fids, &mut self.room);
-            entry.message = len.and_then(|len| self.room.get(..len)).map(Into::into);
+            entry.message.clear();
+            entry.message.extend_from_slice(len.and_then(|len| self.room.get(..len)).unwrap_or_default());
         }
-        entry.message.as_deref()
+        Some(&*entry.message).filter(|message| !message.is_empty())
     }
 }
 

@@ -71,6 +71,7 @@ mod rows;
 mod shape;
 
 use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -110,12 +111,23 @@ pub enum Applied {
     PassedBy,
 }
 
+/// Where an item is, for who applies many messages to it: what spares the cache to look it up by its key. It is worth nothing
+/// once the item is [removed](Cache::remove), and found again then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    place: u32,
+    /// Of the item in it, from 1; 0 of none.
+    serial: u32,
+}
+
 /// Images of items. See the [module](self).
 #[derive(Debug)]
 pub struct Cache {
     limits: Limits,
     items: Vec<Option<Item>>,
     free: Vec<u32>,
+    /// Of the item that came last.
+    serial: u32,
     /// Places in `items`, by key.
     index: HashTable<u32>,
     hasher: RandomState,
@@ -139,6 +151,7 @@ impl Cache {
             limits: Limits { items: limits.items.min(u32::MAX as usize), ..limits },
             items: Vec::new(),
             free: Vec::new(),
+            serial: 0,
             index: HashTable::new(),
             hasher: RandomState::default(),
             shapes: Shapes::default(),
@@ -175,10 +188,31 @@ impl Cache {
     /// [`Refused`]. A message is checked before anything of it is applied, so it is applied as a whole or not at all; beyond
     /// a limit the image is let go.
     pub fn apply(&mut self, key: &ItemKey<'_>, seq: Seq, message: &[u8]) -> Result<Applied, Refused> {
+        self.apply_at(&mut Slot::default(), key, seq, message)
+    }
+
+    /// The same to an item whose slot is kept from one message to the next; a slot that is worth nothing (the default) is found,
+    /// and put right.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply).
+    pub fn apply_at(
+        &mut self,
+        slot: &mut Slot,
+        key: &ItemKey<'_>,
+        seq: Seq,
+        message: &[u8],
+    ) -> Result<Applied, Refused> {
+        let known = self.item_at(*slot).map(|_| slot.place);
+        let place = known.or_else(|| self.find(key));
         let done = match MessageView::parse(message) {
-            Ok(view) => self.apply_view(key, seq, &view),
-            Err(fault) => Err(self.refuse(self.find(key), fault.into())),
+            Ok(view) => self.apply_view((key, place), seq, &view),
+            Err(fault) => Err(self.refuse(place, fault.into())),
         };
+        if known.is_none() {
+            *slot = self.slot(key);
+        }
         match &done {
             Ok(Applied::Refresh { .. }) => self.counters.refreshes += 1,
             Ok(Applied::Update) => self.counters.updates += 1,
@@ -193,11 +227,10 @@ impl Cache {
     #[inline]
     fn apply_view(
         &mut self,
-        key: &ItemKey<'_>,
+        (key, place): (&ItemKey<'_>, Option<u32>),
         seq: Seq,
         message: &MessageView<'_>,
     ) -> Result<Applied, Refused> {
-        let place = self.find(key);
         match (message.class(), place) {
             (MessageClass::UPDATE, Some(place)) => self.update(place, seq, message),
             (MessageClass::REFRESH, _) => self.refresh(key, place, seq, message),
@@ -383,6 +416,35 @@ impl Cache {
         Some(Image::new(item))
     }
 
+    /// Where an item is.
+    #[must_use]
+    pub fn slot(&self, key: &ItemKey<'_>) -> Slot {
+        let item = self.find(key).and_then(|place| Some((place, self.items.get(place as usize)?.as_ref()?)));
+        item.map_or_else(Slot::default, |(place, item)| Slot { place, serial: item.serial })
+    }
+
+    /// Has the processor fetch an item, for who will soon apply a message to it. Of a hundred thousand items none is in a cache of the
+    /// processor's; those that are fetched one after the other come at once. To be followed, for all of them, by
+    /// [`expect_image`](Self::expect_image).
+    #[inline]
+    pub fn expect(&self, slot: Slot) {
+        black_box(self.item_at(slot).map(|item| item.container));
+    }
+
+    /// Has the processor fetch an item's image.
+    #[inline]
+    pub fn expect_image(&self, slot: Slot) {
+        if let Some(Item { body: Body::Record(record), .. }) = self.item_at(slot) {
+            record.expect();
+        }
+    }
+
+    #[inline]
+    fn item_at(&self, slot: Slot) -> Option<&Item> {
+        let item = self.items.get(slot.place as usize)?.as_ref()?;
+        (item.serial == slot.serial).then_some(item)
+    }
+
     /// Every item, in no order that means anything.
     pub fn images(&self) -> impl Iterator<Item = (ItemKey<'_>, Image<'_>)> {
         self.items.iter().flatten().map(|item| (item.key(), Image::new(item)))
@@ -429,7 +491,9 @@ impl Cache {
         if self.bytes() > self.limits.bytes {
             return Err(Refused::Limit { what: "bytes", limit: self.limits.bytes });
         }
-        let item = Item::new(key, None);
+        // As many items again are not between two uses of a slot.
+        self.serial = self.serial.wrapping_add(1).max(1);
+        let item = Item::new(key, self.serial);
         self.held += item.bytes();
         let place = match self.free.pop() {
             Some(place) => place,

@@ -125,6 +125,25 @@ impl SubscriberOf<Gated> {
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
 
+    /// The frames that are there already, from the next one on: for who prepares for them. They are [taken](Self::next) as if nobody had
+    /// looked at them. What is written over meanwhile, as this subscriber is evicted, may be anything: what is made of it must not
+    /// matter.
+    pub fn ahead(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = self.position;
+        let end = at + self.segment.shape.capacity as u64;
+        std::iter::from_fn(move || {
+            // Acquire, as in `next`.
+            let header = self.memory.header(at).load(Ordering::Acquire);
+            let len = committed_len(header, self.max_frame).filter(|_| at < end)?;
+            // SAFETY: as in `next`: the frame is committed and not released, as what is released ends before the position that this
+            // began with, and nothing is released while `self` is borrowed. Behind the newest frame there is a header of zero, where
+            // this ends.
+            let bytes = unsafe { self.memory.body(at, len) };
+            at += self.grain.frame_size(len) as u64;
+            Some(bytes)
+        })
+    }
+
     /// The rarer half of `next`. Out of line: inlined into a loop that polls, it made the subscriber so quick that rings fell
     /// into the contended regime in nearly every run (see the pause below).
     #[inline(never)]

@@ -284,6 +284,13 @@ impl Provider {
         self.streams.len()
     }
 
+    /// Has the processor fetch what it knows of a stream, for who will soon send on it: those that are fetched one after the other
+    /// come at once.
+    #[inline]
+    pub fn expect(&self, stream: StreamHandle) {
+        std::hint::black_box(self.stream_id(stream));
+    }
+
     /// Id of a stream on the wire.
     #[must_use]
     pub fn stream_id(&self, stream: StreamHandle) -> Option<i32> {

@@ -22,6 +22,8 @@ pub struct ItemKey<'k> {
 #[derive(Debug)]
 pub(super) struct Item {
     labels: Labels,
+    /// Which of the items that had or will have its place.
+    pub(super) serial: u32,
     pub(super) body: Body,
     pub(super) seq: Seq,
     pub(super) sequence: Option<u32>,
@@ -96,15 +98,16 @@ impl Labels {
 
 impl Item {
     /// An item of which nothing is known but its key.
-    pub(super) fn new(key: &ItemKey<'_>, dictionary: Option<u16>) -> Self {
+    pub(super) fn new(key: &ItemKey<'_>, serial: u32) -> Self {
         Self {
             labels: Labels::new(key.name, Texts::default()),
+            serial,
             body: Body::None,
             seq: Seq(0),
             sequence: None,
             qos: None,
             service: key.service,
-            dictionary,
+            dictionary: None,
             domain: key.domain,
             container: DataType::NO_DATA,
             stream: StreamState::OPEN,

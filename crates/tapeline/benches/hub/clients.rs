@@ -58,7 +58,7 @@ impl Tally {
             }
             MessageClass::UPDATE => {
                 self.updates += 1;
-                if self.updates % every == 0
+                if self.updates.is_multiple_of(every)
                     && let Some(due_ns) = messages::due_ns(message.payload())
                 {
                     let now = monotonic_ns();

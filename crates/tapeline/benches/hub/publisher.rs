@@ -87,7 +87,7 @@ impl Market {
                 let number = sent as usize % self.items.len();
                 self.tick(Kind::Update, number, |out| messages.update(due_ns, out))?;
                 sent += 1;
-                if sent % WAKE_EVERY == 0 {
+                if sent.is_multiple_of(WAKE_EVERY) {
                     self.sequencer.publisher().ring().flush();
                 }
             }

@@ -32,8 +32,8 @@ use super::sources::Demanding;
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
-/// Ticks that are taken before the sockets are looked at again: some microseconds' worth.
-const BATCH: usize = 64;
+/// Ticks that are taken before the sockets are looked at again: some tens of microseconds' worth, where so many are there.
+const BATCH: usize = 256;
 /// Answers of sources that are taken before ticks are looked at again.
 const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
@@ -318,7 +318,13 @@ impl Program {
 
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self, now: Nanos) -> anyhow::Result<(usize, bool)> {
+        let mut prepared = 0;
         for taken in 0..BATCH {
+            if prepared == 0 {
+                let ahead = self.subscriber.ahead().map_while(|frame| Tick::parse(frame).ok());
+                prepared = self.hub.expect(ahead);
+            }
+            prepared -= 1;
             match self.subscriber.next() {
                 Poll::Frame(frame) => {
                     let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;

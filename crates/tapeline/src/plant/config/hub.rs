@@ -70,6 +70,9 @@ const USUAL_PORT: u16 = 14_002;
 /// A provider says much to many: as many buffers, and as patient, as EMA's.
 const OUTPUT_BUFFERS: u32 = 200;
 const PING_TIMEOUT_S: u8 = 60;
+/// What a hub has for a client goes out after each batch of ticks, and within one when it is so much, bytes: a call of the system
+/// costs as much as some thirty updates.
+const HIGH_WATER_MARK: u32 = 32 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -180,6 +183,7 @@ impl Source<'_> {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
+                high_water_mark: HIGH_WATER_MARK,
                 connection_ping_timeout: self.ping_timeout(&raw)?,
                 tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
                 ws_origins: self.origins(raw.origins)?,

@@ -1,0 +1,58 @@
+//! Ticks that are there already, before they are taken.
+//!
+//! Of a hundred thousand items, what belongs to one is in none of the processor's caches when its tick comes: the hub's item, the
+//! stream on it, the image. Each waits for memory, one behind the other, longer than all the work takes. So a hub that has several
+//! ticks before it looks at what all of them need first, kind by kind: loads that do not depend on each other wait together.
+
+use std::hint::black_box;
+
+use tapeline_omm::rwf::Domain;
+use tapeline_plant::tick::Tick;
+
+use crate::hub::Hub;
+
+/// Ticks that are looked at together at most: what they need is still in the first cache when they are taken, and their loads are
+/// more than a core has under way at once.
+pub(crate) const MOST_EXPECTED: usize = 16;
+/// Fewer are taken as they are.
+const FEWEST_EXPECTED: usize = 4;
+/// Streams of an item that are looked at: of more, the first ones make up for the others, which lie beside them.
+const STREAMS: usize = 2;
+
+impl Hub {
+    /// Prepares for the next ticks, the first few of which are looked at: how many to [take](Self::tick) before this is called again.
+    /// Changes nothing but what the processor has at hand, and what is said of a tick that then is another one does no harm.
+    pub fn expect<'t>(&mut self, ticks: impl Iterator<Item = Tick<'t>>) -> usize {
+        let Self { market, sessions, expected, .. } = self;
+        let mut count = 0;
+        expected.clear();
+        for tick in ticks.take(MOST_EXPECTED) {
+            count += 1;
+            let domain = tick.body.get(DOMAIN_AT).map(|domain| Domain(*domain));
+            expected.extend(domain.and_then(|domain| market.interest.of_number(tick.header.item, domain)));
+        }
+        if expected.len() < FEWEST_EXPECTED {
+            return count.max(1);
+        }
+        for place in &*expected {
+            black_box(market.interest.get(*place).map(|item| (item.number, item.streams.len())));
+        }
+        let items = || expected.iter().filter_map(|place| market.interest.get(*place));
+        for item in items() {
+            market.images.cache().expect(item.slot);
+            black_box(item.streams.first().map(|open| open.standing));
+        }
+        for item in items() {
+            market.images.cache().expect_image(item.slot);
+            for open in item.streams.iter().take(STREAMS) {
+                if let Some(Some(session)) = sessions.get(open.session.index()) {
+                    session.provider.expect(open.stream);
+                }
+            }
+        }
+        count
+    }
+}
+
+/// Where a message says its domain (RWF chapter 2: behind its length and its class).
+const DOMAIN_AT: usize = 3;
