@@ -110,8 +110,8 @@ mod tests {
     use tapeline_omm::rwf::{DataType, Domain, UpdateType, update_header};
     use tapeline_omm::{Dictionary, FieldListEncoder, Real, fid};
 
+    use super::super::Side;
     use super::super::json::{Json, Settings};
-    use super::super::{Side, json};
     use super::*;
 
     fn update(id: i32, bid: i64) -> Vec<u8> {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_text_that_another_connection_made_is_what_it_would_have_made_itself() {
         let dictionary = Arc::new(Dictionary::builtin().clone());
-        let new = |side| json::Json::new(side, 60, &dictionary, Settings::default());
+        let new = |side| Json::new(side, 60, &dictionary, Settings::default());
         let texts = Texts::default();
         let (mut alone, mut first, mut second) = (new(Side::Server), new(Side::Server), new(Side::Server));
         first.share(&texts);
