@@ -13,4 +13,5 @@ mod images;
 mod lists;
 mod messages;
 mod model;
+mod shifts;
 mod vectors;
