@@ -38,7 +38,7 @@ impl ServeArgs {
         };
         let (hub, _) = RunningHub::start(hub, None)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config, Some(hub.address)))?,
+            Format::Json => crate::output::print_json_line(&Ready::of(&config, Some(&hub), None))?,
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
                 config.ring,
