@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::config;
+use super::counting::telling;
 use super::hub::{Joining, RunningHub};
 use super::report::Ready;
 use crate::failure::Hinted;
@@ -36,9 +37,9 @@ impl ServeArgs {
             let what = format!("{} has no [hub]", self.config.display());
             return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
         };
-        let (hub, _) = RunningHub::start(hub, None)?.join(&config.ring, Joining::Later(stop))?;
+        let (hub, _) = RunningHub::start(hub, None, telling().0)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
-            Format::Json => crate::output::print_json_line(&Ready::of(&config, Some(&hub), None))?,
+            Format::Json => crate::output::print_json_line(&Ready::of(&config, Some(&hub), None, None))?,
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
                 config.ring,
