@@ -38,7 +38,7 @@ const BATCH: usize = 256;
 const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// The same where there are sources that answer: what they answer one client alone waits for that long.
+/// The same where sources may answer, or a password is checked: neither rings, and the answer waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
@@ -277,7 +277,8 @@ impl Program {
                 }
             }
             if taken == 0 && !is_busy && !self.spin {
-                let sleep = if self.sources.is_some() { SHORT_SLEEP } else { LONGEST_SLEEP };
+                let is_answered = self.sources.is_some() || self.entrance.is_busy();
+                let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
                 self.subscriber.wait_or(self.sentry.bell(), sleep);
                 self.sentry.answer();
             }

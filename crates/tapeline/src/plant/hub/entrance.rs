@@ -58,6 +58,11 @@ impl Entrance {
         Ok(())
     }
 
+    /// Whether something is being checked.
+    pub(super) fn is_busy(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.worker.is_busy())
+    }
+
     /// The hub has ended: its last notes are written down.
     pub(super) fn end(mut self, now: Nanos, hub: &mut Hub) {
         while let Some(note) = hub.next_note() {
