@@ -167,12 +167,22 @@ impl Sources {
                 let _ = consumer.generic(out, target, &generic, message.payload());
             }),
             Header::Post(post) => {
-                let mut went = false;
-                outlets.with(opened.link, &mut |out| {
-                    went = consumer.post(out, target, &post, message.payload()) == Ok(Sent::Queued);
-                });
-                if !went && let Some(nak) = nak_of(&post, "The source takes no post now") {
-                    self.desk.answer(Answer::Private { ticket, message: nak });
+                let place = self.desk.service(opened.service);
+                let known = place.and_then(|place| self.desk.services.get(place));
+                let refusal = if known.map(Service::posts).unwrap_or_default() == Posts::Refuse {
+                    Some((NakCode::DENIED_BY_SRC, "This service takes no posts"))
+                } else {
+                    let mut went = false;
+                    outlets.with(opened.link, &mut |out| {
+                        went = consumer.post(out, target, &post, message.payload()) == Ok(Sent::Queued);
+                    });
+                    (!went).then_some((NakCode::NO_RESOURCES, "The source takes no post now"))
+                };
+                if let Some((code, text)) = refusal {
+                    self.desk.counters.posts_refused += 1;
+                    if let Some(nak) = nak_of(&post, code, text) {
+                        self.desk.answer(Answer::Private { ticket, message: nak });
+                    }
                 }
             }
             _ => {}
@@ -285,7 +295,7 @@ impl Sources {
             sent.domain = item.domain;
         }
         let due = super::posts::due(self.desk.now, self.desk.settings.post_timeout_ms);
-        let added = ticket.map(|ticket| self.desk.awaited.add(ticket, header, due));
+        let added = ticket.map(|ticket| self.desk.awaited.add(ticket, id, header, due));
         sent.post_id = added.or(header.post_id);
         if ticket.is_some() {
             sent.flags |= flags::post::ACK;
@@ -357,9 +367,9 @@ fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Unwritten> {
 }
 
 /// The receipt of a post that did not go out, where one is wanted.
-fn nak_of(post: &PostHeader<'_>, text: &str) -> Option<Box<[u8]>> {
+fn nak_of(post: &PostHeader<'_>, code: NakCode, text: &str) -> Option<Box<[u8]>> {
     use tapeline_omm::domain::post::{Nak, ack, wants_ack};
-    let nak = Nak { code: NakCode::NO_RESOURCES, text: text.as_bytes() };
+    let nak = Nak { code, text: text.as_bytes() };
     let receipt = ack(&PostHeader { stream_id: 0, ..*post }, Some(nak));
     let passed = Passed { header: receipt.into(), payload: &[], header_len: 64 + text.len() };
     wants_ack(post).then(|| passed.bytes())

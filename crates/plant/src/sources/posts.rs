@@ -10,7 +10,7 @@ use tapeline_omm::rwf::{
 
 use super::demanded::Post;
 use super::passing::{About, Passed, is_suspect};
-use super::{Desk, Sources};
+use super::{Desk, LinkId, Sources};
 use crate::demand::{Answer, Ticket};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
@@ -28,6 +28,8 @@ pub(super) struct Awaited {
 #[derive(Debug, Clone, Copy)]
 struct Posted {
     ticket: Ticket,
+    /// Whom it went to.
+    link: LinkId,
     id: u32,
     sequence: Option<u32>,
     domain: Domain,
@@ -43,8 +45,8 @@ impl Awaited {
         self.order.front().map(|(due, _)| *due)
     }
 
-    /// Awaits the receipt of a post: the id that it is to be sent with.
-    pub(super) fn add(&mut self, ticket: Ticket, header: &PostHeader<'_>, due: Nanos) -> u32 {
+    /// Awaits the receipt of a post from a source: the id that it is to be sent with.
+    pub(super) fn add(&mut self, ticket: Ticket, link: LinkId, header: &PostHeader<'_>, due: Nanos) -> u32 {
         loop {
             self.last = self.last.wrapping_add(1);
             if !self.posts.contains_key(&self.last) {
@@ -53,6 +55,7 @@ impl Awaited {
         }
         let posted = Posted {
             ticket,
+            link,
             id: header.post_id.unwrap_or(0),
             sequence: header.sequence,
             domain: header.domain,
@@ -84,8 +87,14 @@ pub(super) fn due(now: Nanos, timeout_ms: u64) -> Nanos {
 }
 
 impl Desk {
-    /// A source has answered a post.
-    pub(super) fn acknowledged(&mut self, ack: &AckHeader<'_>) {
+    /// A source has answered a post. Posts to others are not its to answer, though it can guess their ids.
+    pub(super) fn acknowledged(&mut self, link: LinkId, ack: &AckHeader<'_>) {
+        if self.awaited.posts.get(&ack.ack_id).is_some_and(|posted| posted.link == link) {
+            self.answered(ack);
+        }
+    }
+
+    fn answered(&mut self, ack: &AckHeader<'_>) {
         let Some(posted) = self.awaited.take(ack.ack_id) else { return };
         if ack.nak_code.is_some_and(|code| code != NakCode::NONE) {
             self.counters.posts_refused += 1;
@@ -129,7 +138,7 @@ impl Desk {
                 text: Some(b"The source has not answered in time"),
                 ..AckHeader::new(Domain::MARKET_PRICE, 0, id)
             };
-            self.acknowledged(&ack);
+            self.answered(&ack);
         }
     }
 }

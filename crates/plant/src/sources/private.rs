@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tapeline_omm::State;
 use tapeline_omm::role::consumer::Handle;
-use tapeline_omm::rwf::{Domain, StateCode, StreamState};
+use tapeline_omm::rwf::{AckHeader, Domain, StateCode, StreamState};
 
 use super::passing::{Passed, closed, is_final};
 use super::{Desk, LinkId};
@@ -52,6 +52,12 @@ impl Private {
         self.open.remove(&Self::number(ticket))
     }
 
+    /// The number of the stream that a source's role knows by this handle, if it is one.
+    pub(super) fn number_at(&self, link: LinkId, handle: Handle) -> Option<u64> {
+        let mut open = self.open.iter();
+        open.find(|(_, opened)| (opened.link, opened.handle) == (link, handle)).map(|(number, _)| *number)
+    }
+
     /// The domain of the stream of this number, if it is one.
     pub(super) fn domain(&self, number: u64) -> Option<Domain> {
         self.open.get(&number).map(|opened| opened.domain)
@@ -76,6 +82,18 @@ impl Desk {
         let (ticket, message) = (Ticket(number & !PRIVATE), passed.of_service(opened.service).bytes());
         self.answer(Answer::Private { ticket, message });
         true
+    }
+
+    /// The receipt of a post on a private stream, for its client.
+    pub(super) fn pass_receipt(&mut self, number: u64, ack: &AckHeader<'_>) {
+        let receipt = AckHeader {
+            nak_code: ack.nak_code,
+            text: ack.text,
+            sequence: ack.sequence,
+            ..AckHeader::new(ack.domain, 0, ack.ack_id)
+        };
+        let header_len = 64 + receipt.text.map_or(0, <[u8]>::len);
+        self.pass_private(number, &Passed { header: receipt.into(), payload: &[], header_len }, false);
     }
 
     /// Ends the streams whose answers had no room: what is missing in between cannot be made good.

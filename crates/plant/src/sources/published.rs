@@ -169,7 +169,7 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
             Event::Dictionary(request) => {
                 let _ = acceptor.dictionary(out, request.stream_id, &self.desk.settings.dictionary);
             }
-            Event::Ack(ack) => self.desk.acknowledged(&ack),
+            Event::Ack(ack) => self.desk.acknowledged(self.link.id, &ack),
             Event::Generic { header, message } => {
                 let known = self.link.publishing.items.get(&header.stream_id);
                 let Some(known) = known.copied() else { return };

@@ -193,7 +193,11 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
                     self.take(closure, &passed, is_final);
                 }
             }
-            Event::Ack { ack, .. } => self.desk.acknowledged(&ack),
+            Event::Ack { item, ack } => match item.and_then(|item| self.desk.private.number_at(link, item)) {
+                // On such a stream the ids are the client's own.
+                Some(number) => self.desk.pass_receipt(number, &ack),
+                None => self.desk.acknowledged(link, &ack),
+            },
             _ => {}
         }
     }

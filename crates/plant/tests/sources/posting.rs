@@ -1,7 +1,7 @@
 //! Posts.
 
 use tapeline_omm::role::ni_provider::Publish as Say;
-use tapeline_omm::rwf::{DataType, Domain};
+use tapeline_omm::rwf::{AckHeader, DataType, Domain, Key, RequestHeader, flags};
 use tapeline_plant::demand::{Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
@@ -58,6 +58,54 @@ fn a_publisher_takes_posts_too() {
     world.pass_time(16);
     let answered = world.answered();
     assert!(matches!(&answered[..], [nak] if nak.starts_with("ticket 3: ACK 5 NO_RESPONSE")), "{answered:?}");
+}
+
+#[test]
+fn a_receipt_is_taken_from_whoever_was_sent_the_post() {
+    let mut world = World::new(published(Posts::Forward));
+    let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
+    let other = world.publisher("mallory", &[], &[]);
+    world.desk(link).is_mute = true;
+    world.demand(posting(Some("IBM"), price()));
+    for id in 0..3 {
+        let ack = AckHeader::new(Domain::LOGIN, 1, id);
+        let ack = bytes(|room| ack.encode(room));
+        world.say(other, |out| _ = out.send(&ack));
+    }
+    assert_eq!(world.answered(), [""; 0]);
+    let ack = bytes(|room| AckHeader::new(Domain::LOGIN, 1, 1).encode(room));
+    world.say(link, |out| _ = out.send(&ack));
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+}
+
+#[test]
+fn a_post_on_a_stream_of_ones_own_has_its_receipt_there() {
+    let mine = |world: &mut World| {
+        let header = RequestHeader {
+            flags: flags::request::STREAMING | flags::request::PRIVATE_STREAM,
+            ..RequestHeader::new(Domain::MARKET_PRICE, 0, Key::item(SERVICE, b"MINE"))
+        };
+        let request = bytes(|room| header.encode(room));
+        world.demand(Demand::OpenPrivate { ticket: Ticket(77), request });
+        world.answered();
+    };
+    let mut world = World::new(provided(1, Policy::First, Posts::Forward));
+    world.arrive(0);
+    mine(&mut world);
+    // Somebody else's posts, of which the plant calls one as the client calls its own.
+    world.desk(P0).is_mute = true;
+    (0..6).for_each(|_| world.demand(posting(None, price())));
+    world.desk(P0).is_mute = false;
+    world.demand(Demand::Private { ticket: Ticket(77), message: price() });
+    assert_eq!(world.answered(), ["private 77: ACK 5"]);
+    // Where no posts are taken, none are there either.
+    let mut world = World::new(provided(1, Policy::First, Posts::Refuse));
+    world.arrive(0);
+    mine(&mut world);
+    world.heard(P0);
+    world.demand(Demand::Private { ticket: Ticket(77), message: price() });
+    assert_eq!(world.answered(), ["private 77: ACK 5 DENIED_BY_SRC \"This service takes no posts\""]);
+    assert_eq!(world.heard(P0), [""; 0]);
 }
 
 #[test]
