@@ -186,7 +186,8 @@ impl Hub {
         }
         let is_complete = header.flags.has(flags::refresh::REFRESH_COMPLETE);
         item.has_image = outcome.is_whole && is_complete;
-        if is_complete {
+        // What the cache refused is nobody's image yet.
+        if is_complete && (item.has_image || outcome.is_passed_by) {
             item.due = Nanos(0);
         }
         if let Some(upstream) = &mut item.upstream {
@@ -272,7 +273,11 @@ impl Hub {
         }
         if are_left && is_complete && outcome.is_passed_by {
             // They came in the middle of an image that is kept nowhere.
+            self.market.await_item(now, place);
             self.market.ask_again(place);
+        }
+        if outcome.is_over_limit {
+            self.say_no_room(now, place, outlets);
         }
         if let Some(state) = last_word {
             let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };

@@ -39,11 +39,14 @@ pub(crate) struct Outcome {
     pub(crate) is_malformed: bool,
     /// The message was not for keeping: those who wait for an image begin with it.
     pub(crate) is_passed_by: bool,
+    /// The cache has no room for it.
+    pub(crate) is_over_limit: bool,
 }
 
 impl Outcome {
     /// Of a message of an item whose image is not kept.
-    pub(crate) const NOT_KEPT: Self = Self { is_whole: false, is_malformed: false, is_passed_by: true };
+    pub(crate) const NOT_KEPT: Self =
+        Self { is_whole: false, is_malformed: false, is_passed_by: true, is_over_limit: false };
 }
 
 impl Images {
@@ -67,11 +70,13 @@ impl Images {
             Ok(Applied::Refresh { is_complete }) => is_complete,
             _ => item.has_image,
         };
+        let is_over_limit = matches!(applied, Err(cache::Refused::Limit { .. }));
         Outcome {
             is_whole,
             // At a limit of the cache the message itself is as good as any.
-            is_malformed: matches!(applied, Err(why) if !matches!(why, cache::Refused::Limit { .. })),
+            is_malformed: applied.is_err() && !is_over_limit,
             is_passed_by: applied == Ok(Applied::PassedBy),
+            is_over_limit,
         }
     }
 

@@ -269,7 +269,7 @@ impl Market {
                 awaited.pop_front();
                 if let Some(item) = self.interest.get_mut(place).filter(|item| item.due == due) {
                     item.due = Nanos(0);
-                    if !item.has_image {
+                    if item.streams.iter().any(|open| open.standing == Standing::Waits) {
                         return Some((place, service.clone()));
                     }
                 }

@@ -116,6 +116,20 @@ impl Hub {
         }
     }
 
+    /// The cache has no room for the image of an item: whoever waits for it would wait for good.
+    #[cold]
+    pub(crate) fn say_no_room(&mut self, now: Nanos, place: Place, outlets: &mut impl Outlets) {
+        let state = State {
+            stream: StreamState::CLOSED,
+            data: DataState::SUSPECT,
+            code: StateCode::NO_RESOURCES,
+            text: b"There is no room for the image of this item",
+        };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let waits = |_: &Session, open: &Open| open.standing == Standing::Waits;
+        self.say_to_all(now, place, &header, waits, outlets);
+    }
+
     /// Items that have not appeared in time: who waits for them hears of it.
     pub(crate) fn tell_of_late(&mut self, now: Nanos, outlets: &mut impl Outlets) {
         while let Some((place, service)) = self.market.next_late(now) {
@@ -131,11 +145,14 @@ impl Hub {
                 ..StatusHeader::new(Domain::MARKET_PRICE, 0)
             };
             let recover = StreamState::CLOSED_RECOVER;
+            // Without a cache others have their image already, and go on.
+            let waits = |_: &Session, open: &Open| open.standing == Standing::Waits;
             match service.late {
-                Late::Recover => self.say_to_all(now, place, &header(recover), |_, _| true, outlets),
+                Late::Recover => self.say_to_all(now, place, &header(recover), waits, outlets),
                 Late::Suspect => {
-                    self.say_to_all(now, place, &header(recover), |_, open| open.is_snapshot, outlets);
-                    self.say_to_all(now, place, &header(StreamState::OPEN), |_, _| true, outlets);
+                    let ends = |session: &Session, open: &Open| open.is_snapshot && waits(session, open);
+                    self.say_to_all(now, place, &header(recover), ends, outlets);
+                    self.say_to_all(now, place, &header(StreamState::OPEN), waits, outlets);
                 }
             }
         }

@@ -395,6 +395,56 @@ fn what_does_not_come_in_time_is_closed_or_suspect() {
     }
 }
 
+/// Without a cache an item is waited for by some, while others have had their image for long.
+#[test]
+fn who_has_an_image_does_not_hear_of_who_waits_in_vain() {
+    for late in [Late::Recover, Late::Suspect] {
+        let uncached =
+            Service { is_cached: false, request_timeout_ms: 1000, late, ..Service::new("IDN", ASKED) };
+        let mut exchange = Exchange::new(Settings { services: vec![uncached], ..Settings::default() });
+        exchange.up(ASKED, true);
+        let (mut first, mut second) = (exchange.client(ROOM), exchange.client(ROOM));
+        exchange.say(&first, &item_of(ASKED, 5, "VOD.L"));
+        exchange.demands();
+        exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+        exchange.say(&second, &item_of(ASKED, 5, "VOD.L"));
+        exchange.demands();
+        exchange.pass(2000);
+        exchange.change(ASKED, "VOD.L", &bid(3));
+        for client in [&mut first, &mut second] {
+            exchange.read_all(client);
+        }
+        assert_eq!(
+            classes(&first, 5),
+            [MessageClass::STATUS, MessageClass::REFRESH, MessageClass::UPDATE],
+            "{late:?}"
+        );
+        assert_eq!(last_state(&second, 5).2, StateCode::TIMEOUT);
+    }
+}
+
+#[test]
+fn who_waits_for_an_image_that_the_cache_has_no_room_for_is_told() {
+    let mut exchange = up(Settings { cache_bytes: 8, ..settings() });
+    let mut client = exchange.client(ROOM);
+    let snapshot = exchange::request(
+        Domain::MARKET_PRICE,
+        6,
+        tapeline_omm::rwf::Flags::default(),
+        tapeline_omm::rwf::Key::item(ASKED, b"VOD.L"),
+    );
+    exchange.say(&client, &item_of(ASKED, 5, "VOD.L"));
+    exchange.say(&client, &snapshot);
+    exchange.demands();
+    exchange.publish(ASKED, "VOD.L", &quote(1, 2));
+    exchange.read_all(&mut client);
+    for stream in [5, 6] {
+        let told = last_state(&client, stream);
+        assert_eq!(told, (StreamState::CLOSED, DataState::SUSPECT, StateCode::NO_RESOURCES), "{stream}");
+    }
+    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "VOD.L") }]);
+}
+
 #[test]
 fn a_source_that_has_closed_an_item_is_asked_again_for_who_asks_then() {
     let mut exchange = up(settings());
