@@ -434,20 +434,32 @@ impl Sources {
     fn move_item(&mut self, number: u64, next: LinkId) {
         let Some(wanted) = self.desk.requests.of(number) else { return };
         if wanted.from == next {
-            // Where its stream was never closed, what was said of it meanwhile was not believed.
-            let hold = wanted.holds.iter().find(|hold| hold.link == next).copied();
-            if let (true, Some(hold)) = (wanted.is_suspect, hold)
-                && let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&next)
-                && consumer.has_image(hold.handle)
-            {
-                self.reissue_at(hold, &Reissue { wants_image: true, ..Reissue::default() });
-            }
+            self.renew_item(number);
         } else {
             let holds = std::mem::take(&mut wanted.holds);
             self.desk.requests.change_source(number, next);
             self.desk.to_close.extend(holds.iter().map(|hold| (hold.link, hold.handle, None)));
         }
         self.open_at(next, number);
+    }
+
+    /// A source serves again: its image is asked for of each item that is suspect though open there.
+    pub(super) fn renew_items(&mut self, service: usize) {
+        for number in self.desk.requests.of_service(service) {
+            self.renew_item(number);
+        }
+    }
+
+    fn renew_item(&mut self, number: u64) {
+        let Some(wanted) = self.desk.requests.of(number).filter(|wanted| wanted.is_suspect) else { return };
+        let hold = wanted.holds.iter().find(|hold| hold.link == wanted.from).copied();
+        // Where its stream was never closed, what was said of it meanwhile was not believed.
+        if let Some(hold) = hold
+            && let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&hold.link)
+            && consumer.has_image(hold.handle)
+        {
+            self.reissue_at(hold, &Reissue { wants_image: true, ..Reissue::default() });
+        }
     }
 
     /// Items that are with a source that is not up go to those that are, each to the one that has fewest.
@@ -496,12 +508,7 @@ impl Sources {
     ) -> Result<(), Refused> {
         let Some(id) = self.desk.services.get(service).map(Service::id) else { return Ok(()) };
         for number in self.desk.requests.of_service(service) {
-            let Some(wanted) = self.desk.requests.of(number) else { continue };
-            let is_moved = wanted.from != next;
             self.desk.requests.change_source(number, next);
-            if !is_moved {
-                self.move_item(number, next);
-            }
             self.open_at(next, number);
         }
         let images = match self.links.get_mut(&next) {
@@ -525,6 +532,8 @@ impl Sources {
                 (wanted.item, wanted.is_suspect) = (item, is_suspect);
             }
         }
+        // What served before, and stood by since, has kept nothing that an image of its could be made of.
+        self.renew_items(service);
         Ok(())
     }
 }

@@ -262,7 +262,12 @@ impl Sources {
             (Some(Policy::Warm), Some(next)) if Some(next) != before => {
                 self.switch_items(place, next, to, time)?;
             }
-            (Some(Policy::Balance), Some(_)) => self.spread_items(place, to, time)?,
+            (Some(Policy::Balance), Some(_)) => {
+                self.spread_items(place, to, time)?;
+                if next != before {
+                    self.renew_items(place);
+                }
+            }
             _ => {}
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Several providers of one service.
 
+use tapeline_omm::domain::ServicePart;
+use tapeline_omm::domain::directory::ServiceState;
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
 use super::world::{World, open, provided};
@@ -79,5 +81,54 @@ fn a_warm_standby_needs_no_new_request() {
     assert_eq!(
         world.ticks(),
         ["IBM STATUS OPEN SUSPECT \"The connection is lost.\" (suspect)", "IBM REFRESH OPEN OK 1.00"]
+    );
+}
+
+/// A provider says that its service is up, or down, and stays.
+fn say_up(world: &mut World, link: LinkId, is_up: bool) {
+    let state = ServiceState { service_state: Some(is_up.into()), ..ServiceState::UP };
+    world.change_service(link, ServicePart::State(state));
+}
+
+#[test]
+fn a_service_that_is_back_brings_images_though_its_connection_stayed() {
+    for policy in [Policy::First, Policy::Balance, Policy::Warm] {
+        let mut world = World::new(provided(1, policy, Posts::Refuse));
+        world.arrive(0);
+        world.demand(open("IBM"));
+        world.ticks();
+        say_up(&mut world, P0, false);
+        let ticks = world.ticks();
+        assert!(
+            ticks.contains(&"IBM STATUS OPEN SUSPECT \"The source is down\" (suspect)".to_owned()),
+            "{ticks:?}"
+        );
+        world.heard(P0);
+        say_up(&mut world, P0, true);
+        assert_eq!(world.heard(P0), ["reissue"], "{policy:?}");
+        assert_eq!(world.ticks(), ["up", "IBM REFRESH OPEN OK 1.00"], "{policy:?}");
+        // It is told once: a directory that says nothing new asks for nothing.
+        say_up(&mut world, P0, true);
+        assert_eq!(world.heard(P0), [""; 0]);
+    }
+}
+
+#[test]
+fn who_stood_by_after_it_served_is_asked_for_images_when_it_serves_again() {
+    let mut world = World::new(provided(2, Policy::Warm, Posts::Refuse));
+    world.arrive(0);
+    world.arrive(1);
+    world.demand(open("IBM"));
+    world.update(P1, "IBM", 150);
+    say_up(&mut world, P0, false);
+    say_up(&mut world, P0, true);
+    world.update(P0, "IBM", 110);
+    world.ticks();
+    world.heard(P0);
+    say_up(&mut world, P1, false);
+    assert_eq!(world.heard(P0), ["reissue"]);
+    assert_eq!(
+        world.ticks(),
+        ["IBM STATUS OPEN SUSPECT \"Another source takes over\" (suspect)", "IBM REFRESH OPEN OK 1.10"]
     );
 }
