@@ -181,8 +181,11 @@ impl Hub {
     /// A check was made.
     pub fn checked(&mut self, now: Nanos, number: CheckNumber, verdict: Verdict, outlets: &mut impl Outlets) {
         let Some((id, outcome)) = self.market.gate.checked(now, number, verdict) else { return };
-        if let Some(Some(session)) = self.sessions.get_mut(id.index()) {
-            session.account.pass.outcome = Some(outcome);
+        let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
+        let pass = &mut session.account.pass;
+        // The place of a session is used again: what was checked is the login that waits there, or nobody's.
+        if pass.pending.as_ref().is_some_and(|pending| pending.number == number) {
+            pass.outcome = Some(outcome);
             outlets.with(id, |out| self.step(now, id, None, out));
         }
     }

@@ -35,7 +35,10 @@ impl Desk<'_> {
             Admission::Refused(refusal) => self.keep_out(provider, out, request, user, refusal),
             Admission::Pending(number) => match kept(request) {
                 Some(request) => self.account.pass.pending = Some(Pending { number, request, is_reissue }),
-                None => self.keep_out(provider, out, request, user, TOO_LONG),
+                None => {
+                    self.market.gate.withdraw(number);
+                    self.keep_out(provider, out, request, user, TOO_LONG);
+                }
             },
         }
     }

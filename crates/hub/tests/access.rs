@@ -323,6 +323,28 @@ fn who_has_no_password_is_not_let_in_with_that_of_another() {
 }
 
 #[test]
+fn the_check_of_a_login_that_is_too_long_is_nobody_elses() {
+    let mut exchange = Exchange::new(settings(with_passwords()));
+    let long = exchange.connect(encrypted(1));
+    let mut request = LoginRequest::new(b"bob");
+    request.attributes.password = Some(PASSWORD);
+    request.attributes.application_name = Some(&[b'x'; 1_025]);
+    exchange.say(&long, &message(|room| request.encode(room)));
+    let check = exchange.hub.next_check();
+    exchange.leave(&long);
+    // Another has its number now, and waits as well.
+    let mut other = exchange.connect(encrypted(2));
+    assert_eq!(other.session, long.session);
+    exchange.say(&other, &login_request("alice", Some(b"wrong")));
+    if let Some(check) = check {
+        exchange.hub.checked(exchange.now, check.number, verdict(&check), &mut exchange.queues);
+    }
+    assert_eq!(state(&mut exchange, &mut other, 1), None);
+    assert_eq!(check_all(&mut exchange), 1);
+    assert_eq!(state(&mut exchange, &mut other, 1), OUT);
+}
+
+#[test]
 fn a_second_login_while_the_first_is_checked_ends_the_session() {
     let mut exchange = Exchange::new(settings(with_passwords()));
     let mut client = exchange.connect(encrypted(1));

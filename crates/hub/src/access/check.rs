@@ -5,8 +5,6 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::SessionId;
-
 /// Bytes of a password or a token: shown nowhere, and overwritten when they are not needed any more.
 pub struct Secret(zeroize::Zeroizing<Box<[u8]>>);
 
@@ -76,7 +74,7 @@ pub enum Verdict {
 }
 
 /// What waits of one address.
-type Round = VecDeque<(SessionId, Check)>;
+type Round = VecDeque<Check>;
 
 /// Checks that wait for their turn. Each address has its turn in one round, so that one which sends many keeps the others
 /// waiting for one check alone.
@@ -91,33 +89,33 @@ impl Checks {
         self.rounds.iter().find(|(other, _)| *other == address).map_or(0, |(_, checks)| checks.len())
     }
 
-    pub(crate) fn push(&mut self, address: Option<IpAddr>, session: SessionId, check: Check) {
+    pub(crate) fn push(&mut self, address: Option<IpAddr>, check: Check) {
         match self.rounds.iter_mut().find(|(other, _)| *other == address) {
-            Some((_, checks)) => checks.push_back((session, check)),
-            None => self.rounds.push_back((address, Round::from([(session, check)]))),
+            Some((_, checks)) => checks.push_back(check),
+            None => self.rounds.push_back((address, Round::from([check]))),
         }
     }
 
     pub(crate) fn next(&mut self) -> Option<Check> {
         let (address, mut checks) = self.rounds.pop_front()?;
-        let (_, check) = checks.pop_front()?;
+        let check = checks.pop_front()?;
         if !checks.is_empty() {
             self.rounds.push_back((address, checks));
         }
         Some(check)
     }
 
-    /// Nobody waits for a session's check any more: its number, if it was here.
-    pub(crate) fn forget(&mut self, session: SessionId) -> Option<CheckNumber> {
-        let (round, at) = self.rounds.iter().enumerate().find_map(|(round, (_, checks))| {
-            Some((round, checks.iter().position(|(other, _)| *other == session)?))
-        })?;
-        let checks = &mut self.rounds.get_mut(round)?.1;
-        let (_, check) = checks.remove(at)?;
-        if checks.is_empty() {
-            self.rounds.remove(round);
+    /// Nobody waits for a check any more: whether it was here.
+    pub(crate) fn forget(&mut self, number: CheckNumber) -> bool {
+        for (round, (_, checks)) in self.rounds.iter_mut().enumerate() {
+            let Some(at) = checks.iter().position(|check| check.number == number) else { continue };
+            checks.remove(at);
+            if checks.is_empty() {
+                self.rounds.remove(round);
+            }
+            return true;
         }
-        Some(check.number)
+        false
     }
 }
 
@@ -135,15 +133,14 @@ mod tests {
         let mut checks = Checks::default();
         let address = |last| Some(IpAddr::from([192, 0, 2, last]));
         for number in 0..100 {
-            checks.push(address(1), SessionId(number as u32), check(number));
+            checks.push(address(1), check(number));
         }
-        checks.push(address(2), SessionId(100), check(100));
-        checks.push(address(2), SessionId(101), check(101));
+        checks.push(address(2), check(100));
+        checks.push(address(2), check(101));
         assert_eq!((checks.of(address(1)), checks.of(address(2))), (100, 2));
         let mut numbers = || checks.next().map(|check| check.number.0);
         assert_eq!([numbers(), numbers(), numbers(), numbers()], [Some(0), Some(100), Some(1), Some(101)]);
-        assert_eq!(checks.forget(SessionId(2)), Some(CheckNumber(2)));
-        assert_eq!(checks.forget(SessionId(2)), None);
+        assert_eq!([checks.forget(CheckNumber(2)), checks.forget(CheckNumber(2))], [true, false]);
         assert_eq!(std::iter::from_fn(|| checks.next()).count(), 97);
         assert!(!format!("{:?}", check(1)).contains("secret"));
     }

@@ -156,7 +156,7 @@ impl Gate {
         let access = self.access.clone();
         let attempt = Attempt { session: Some(session), user, address, access, is_known, is_reissue };
         self.attempts.insert(number, attempt);
-        self.checks.push(address, session, Check { number, proof });
+        self.checks.push(address, Check { number, proof });
         Admission::Pending(number)
     }
 
@@ -243,18 +243,19 @@ impl Gate {
         self.sessions.get(user).map_or(&[], |sessions| sessions)
     }
 
+    /// Nobody waits for a check any more. One that is out goes on: its failure counts, whoever waits for it.
+    pub(crate) fn withdraw(&mut self, number: CheckNumber) {
+        if self.checks.forget(number) {
+            self.attempts.remove(&number);
+        } else if let Some(attempt) = self.attempts.get_mut(&number) {
+            attempt.session = None;
+        }
+    }
+
     /// A session is over.
     pub(crate) fn leave(&mut self, session: SessionId, user: &str, pass: &Pass) {
         if let Some(pending) = &pass.pending {
-            match self.checks.forget(session) {
-                Some(number) => _ = self.attempts.remove(&number),
-                // It is out: its failure counts, whoever waits for it.
-                None => {
-                    if let Some(attempt) = self.attempts.get_mut(&pending.number) {
-                        attempt.session = None;
-                    }
-                }
-            }
+            self.withdraw(pending.number);
         }
         if pass.rights.is_some() {
             self.forget(session, user);
