@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 pub use check::{Check, CheckNumber, Proof, Secret, TokenHash, Verdict};
-pub(crate) use gate::{Admission, Gate, Outcome};
+pub(crate) use gate::{Admission, Gate, Outcome, name_of};
 pub use pattern::Pattern;
 pub(crate) use rights::{NOT_ENTITLED, Pass, Pending};
 pub use rules::{Action, Code, Coded, Rule};

@@ -8,7 +8,7 @@ use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
 use tapeline_plant::demand::Demand;
 
-use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted};
+use crate::access::{Action, Admission, Decision, NOT_ENTITLED, OPEN, Outcome, Pending, Wanted, name_of};
 use crate::desk::Desk;
 use crate::interest::Named;
 use crate::note::{Note, Who};
@@ -28,7 +28,7 @@ impl Desk<'_> {
         request: &LoginRequest<'_>,
         is_reissue: bool,
     ) {
-        let user = String::from_utf8_lossy(request.user).into_owned();
+        let user = String::from_utf8_lossy(name_of(request)).into_owned();
         match self.market.gate.ask(self.now, self.id, &self.account.pass, request, is_reissue) {
             Admission::Granted if is_reissue => self.renewed(provider, out, request),
             Admission::Granted => self.let_in(provider, out, request, Outcome { user, result: Ok(None) }),

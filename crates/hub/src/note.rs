@@ -18,7 +18,7 @@ pub enum Note {
         session: SessionId,
         /// Where its client is.
         peer: Peer,
-        /// As whom; bytes that are not UTF-8 are replaced.
+        /// As whom; bytes that are not UTF-8 are replaced. Empty where no name was asked for, and a token was shown as one.
         user: String,
         /// What it says of itself.
         who: Box<Who>,
@@ -29,7 +29,7 @@ pub enum Note {
         session: SessionId,
         /// Where its client is.
         peer: Peer,
-        /// As whom it was tried; empty with a token that is nobody's.
+        /// As whom it was tried; empty with a token, unless it was somebody's.
         user: String,
         /// What it says of itself.
         who: Box<Who>,

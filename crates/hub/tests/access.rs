@@ -366,6 +366,33 @@ fn with_tokens() -> Access {
 }
 
 #[test]
+fn a_token_is_no_name() {
+    let token = |flags| {
+        let mut request = LoginRequest::new(b"s3cret");
+        request.name_type = login::USER_TOKEN;
+        request.flags |= flags;
+        message(|room| request.encode(room))
+    };
+    let plain = Peer { is_encrypted: false, ..encrypted(1) };
+    // Refused before it is looked at, let in by a hub that asks for nothing, and by one that asks for something else.
+    for (access, peer) in
+        [(with_tokens(), plain), (Access::default(), plain), (with_passwords(), encrypted(1))]
+    {
+        let mut exchange = Exchange::new(settings(access));
+        exchange.refresh("AAPL", &quote(1, 2));
+        let mut client = exchange.connect(peer);
+        exchange.say(&client, &token(tapeline_omm::rwf::Flags::NONE));
+        check_all(&mut exchange);
+        exchange.say(&client, &item(5, "AAPL"));
+        exchange.read_all(&mut client);
+        exchange.leave(&client);
+        let notes = exchange.notes();
+        assert!(notes.len() >= 2, "{notes:?}");
+        assert!(!format!("{notes:?} {:?}", exchange.hub).contains("s3cret"), "{notes:?}");
+    }
+}
+
+#[test]
 fn a_token_stands_for_its_user_and_is_renewed_by_another_of_the_same() {
     let mut exchange = Exchange::new(settings(with_tokens()));
     let mut client = exchange.connect(encrypted(1));

@@ -111,7 +111,7 @@ impl Gate {
         }
         let (user, secret, missing) = match self.access.login {
             LoginPolicy::Open => return Admission::Granted,
-            LoginPolicy::Password => (request.user, request.attributes.password, NO_PASSWORD),
+            LoginPolicy::Password => (name_of(request), request.attributes.password, NO_PASSWORD),
             // The name that comes with a token is nobody's.
             LoginPolicy::Token => (&b""[..], token_of(request), NO_TOKEN),
         };
@@ -270,6 +270,14 @@ impl Gate {
                 self.sessions.remove(user);
             }
         }
+    }
+}
+
+/// The name of a login's user, which may be written down; empty where a token or a cookie stands in its place.
+pub(crate) fn name_of<'a>(request: &LoginRequest<'a>) -> &'a [u8] {
+    match request.name_type {
+        login::USER_TOKEN | login::USER_COOKIE | login::USER_AUTHENTICATION_TOKEN => b"",
+        _ => request.user,
     }
 }
 
