@@ -19,7 +19,7 @@ use crate::interest::{Item, Named, Open, Standing};
 use crate::market::Market;
 use crate::note::{End, Note, TooMuch};
 use crate::session::{Account, Owed, Refusal};
-use crate::views::ViewId;
+use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
 
 /// A client, while something of its is looked at.
@@ -29,6 +29,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) market: &'a mut Market,
     pub(crate) account: &'a mut Account,
     pub(crate) notes: &'a mut VecDeque<Note>,
+    /// The view of the message that is looked at, which counts as one user: worked out once, however many items it names.
+    view: Option<ViewId>,
 }
 
 impl Application for Desk<'_> {
@@ -61,7 +63,35 @@ impl Application for Desk<'_> {
     }
 }
 
+impl<'a> Desk<'a> {
+    pub(crate) const fn new(
+        id: SessionId,
+        now: Nanos,
+        market: &'a mut Market,
+        account: &'a mut Account,
+        notes: &'a mut VecDeque<Note>,
+    ) -> Self {
+        Self { id, now, market, account, notes, view: None }
+    }
+}
+
 impl Desk<'_> {
+    /// The message has been looked at.
+    pub(crate) fn done(&mut self) {
+        if let Some(view) = self.view.take() {
+            self.market.views.release(view);
+        }
+    }
+
+    /// The view of a request, which has one user more.
+    fn view_of(&mut self, request: &ItemRequest<'_>) -> ViewId {
+        let views = &mut self.market.views;
+        let view =
+            *self.view.get_or_insert_with(|| wanted(request).map_or(ViewId::ALL, |fids| views.take(fids)));
+        views.share(view);
+        view
+    }
+
     fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
         self.account.counters.requests += 1;
         match self.admit(stream, request) {
@@ -116,7 +146,8 @@ impl Desk<'_> {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
         };
         market.note_source(place);
-        let view = wanted(request).map_or(ViewId::ALL, |fids| market.views.take(fids));
+        let view = self.view_of(request);
+        let market = &mut *self.market;
         (market.streams, self.account.streams) = (market.streams + 1, self.account.streams + 1);
         let standing = if has_image { Standing::Owed } else { Standing::Waits };
         let priority = request.priority.unwrap_or(USUAL);
@@ -182,7 +213,8 @@ impl Desk<'_> {
         if let Some(priority) = request.priority {
             market.change_priority(self.id, stream, priority);
         }
-        let view = wanted(request).map_or(ViewId::ALL, |fids| market.views.take(fids));
+        let view = self.view_of(request);
+        let market = &mut *self.market;
         let Some(open) = market.interest.stream_mut(self.id, stream) else {
             market.views.release(view);
             return;
@@ -362,10 +394,10 @@ impl Refusal {
     }
 }
 
-/// The fields of a request's view; `None` for all of them.
+/// The fields of a request's view; `None` for all of them, which is what those get who want too many.
 fn wanted(request: &ItemRequest<'_>) -> Option<Vec<Fid>> {
     match &request.view {
-        Some(View::Fids(fids)) => Some(fids.iter().flatten().map(Fid).collect()),
+        Some(View::Fids(fids)) if fids.len() <= MOST_FIDS => Some(fids.iter().flatten().map(Fid).collect()),
         _ => None,
     }
 }

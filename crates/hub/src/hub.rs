@@ -306,13 +306,14 @@ impl Hub {
         }
         let (had, streams) = (backlog.len(), account.streams);
         backlog.at(now);
-        let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
+        let mut desk = Desk::new(id, now, &mut self.market, account, &mut self.notes);
         let mut behind = Behind::new(backlog, out);
         desk.attend(provider, &mut behind);
         let done = match message {
             Some(message) => provider.message(now, message, &mut behind, &mut desk),
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),
         };
+        desk.done();
         // Images go out when nothing is in front of them: a stream that waits for one has no updates in the backlog.
         if backlog.send_on(out) {
             desk.account.is_full = false;

@@ -215,7 +215,7 @@ impl Hub {
             let Some(Some(Session { provider, account, .. })) = self.sessions.get_mut(id.index()) else {
                 continue;
             };
-            let mut desk = Desk { id, now, market: &mut self.market, account, notes: &mut self.notes };
+            let mut desk = Desk::new(id, now, &mut self.market, account, &mut self.notes);
             if let Some(refusal) = desk.refusal_of(stream) {
                 desk.take_away(provider, stream, refusal);
                 outlets.with(id, |out| self.room(now, id, out));

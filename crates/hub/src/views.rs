@@ -66,7 +66,7 @@ impl Views {
             views[*place as usize].users += 1;
             return ViewId(*place + 1);
         }
-        if self.by_fids.len() >= self.most || fids.len() > MOST_FIDS {
+        if self.by_fids.len() >= self.most {
             return ViewId::ALL;
         }
         let view = View { fids: fids.into(), users: 1, made_from: Seq(0), message: Vec::new() };
@@ -83,6 +83,13 @@ impl Views {
         let hasher = &self.hasher;
         self.by_fids.insert_unique(hash, place, |place| hasher.hash_one(&*views[*place as usize].fids));
         ViewId(place + 1)
+    }
+
+    /// One user more.
+    pub(crate) fn share(&mut self, view: ViewId) {
+        if let Some(entry) = view.0.checked_sub(1).and_then(|place| self.views.get_mut(place as usize)) {
+            entry.users += 1;
+        }
     }
 
     /// One user less.

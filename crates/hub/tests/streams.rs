@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use exchange::{Client, Exchange, Values, bid, close, item, item_view, quote, request};
 use proptest::prelude::*;
 use tapeline_hub::{End, Note, Settings, SlowPolicy, TooMuch, Unknown};
+use tapeline_omm::domain::{List, RequestPayload, View};
 use tapeline_omm::fid;
-use tapeline_omm::rwf::{DataState, Domain, Key, MessageClass, StateCode, StreamState, flags};
+use tapeline_omm::rwf::{DataState, Domain, Key, MessageClass, RequestHeader, StateCode, StreamState, flags};
 use tapeline_plant::tick;
 
 const ROOM: usize = 1 << 20;
@@ -106,6 +107,66 @@ fn a_view_has_its_fields_and_is_told_of_nothing_else() {
     exchange.say(&client, &item(5, "AAPL"));
     exchange.read_all(&mut client);
     assert_eq!(client.on(5)[3].values, quote(4, 102));
+}
+
+/// A request with what may be longer than an item's.
+fn batch(id: i32, key: Key<'_>, payload: &RequestPayload<'_>) -> Vec<u8> {
+    let mut header = RequestHeader::new(Domain::MARKET_PRICE, id, key);
+    header.flags = flags::request::STREAMING;
+    payload.mark(&mut header);
+    let mut bytes = vec![0; 128 << 10];
+    let len = header.encode_with(&mut bytes, |room| payload.encode(room)).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn the_items_of_a_batch_have_its_view_and_the_last_of_them_ends_it() {
+    let mut exchange = Exchange::new(Settings { max_views: 1, ..Settings::default() });
+    let names: [&[u8]; 3] = [b"AAPL", b"MSFT", b"NONE"];
+    exchange.refresh("AAPL", &quote(1, 100));
+    exchange.refresh("MSFT", &quote(2, 200));
+    let mut client = exchange.client(ROOM);
+    let ask = View::Fids(List::Given(&[fid::ASK.0]));
+    let payload =
+        RequestPayload { items: Some(List::Given(&names)), view: Some(ask), ..RequestPayload::default() };
+    exchange.say(&client, &batch(10, Key { service_id: Some(1), ..Key::default() }, &payload));
+    exchange.update("MSFT", &bid(3));
+    exchange.update("MSFT", &Values::from([(fid::ASK, 201)]));
+    exchange.read_all(&mut client);
+    let asked = |ask| Some(Values::from([(fid::ASK, ask)]));
+    assert_eq!([client.folded(11), client.folded(12), client.folded(13)], [asked(100), asked(201), None]);
+    assert_eq!(classes(&client, 12), [MessageClass::REFRESH, MessageClass::UPDATE]);
+    // There is room for another one when all are closed, and not before.
+    for (id, is_viewed) in [(20, false), (21, true)] {
+        exchange.say(&client, &item_view(id, "AAPL", &[fid::BID.0]));
+        exchange.read_all(&mut client);
+        assert_eq!(client.folded(id), Some(if is_viewed { bid(1) } else { quote(1, 100) }));
+        (11..14).for_each(|id| exchange.say(&client, &close(id)));
+    }
+}
+
+#[test]
+fn a_view_is_worked_out_once_however_often_a_batch_names_a_stream() {
+    let mut exchange = Exchange::new(Settings::default());
+    exchange.refresh("AAPL", &quote(1, 100));
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item(5, "AAPL"));
+    exchange.read_all(&mut client);
+    let again = |fids: &[i16]| {
+        let view = Some(View::Fids(List::Given(fids)));
+        let streams = Some(List::Given(&[5; 10_000][..]));
+        batch(6, Key::default(), &RequestPayload { streams, view, ..RequestPayload::default() })
+    };
+    for (most, is_viewed) in [(1_024, true), (1_025, false), (30_000, false)] {
+        let fids: Vec<i16> = (0..most).map(|number| 25 + number).collect();
+        let request = again(&fids);
+        let made = allocation_counter::measure(|| exchange.say(&client, &request));
+        assert!(made.bytes_total < 1 << 20, "{most} fields: {} bytes", made.bytes_total);
+        exchange.read_all(&mut client);
+        let last = client.on(5).last().unwrap().values.clone();
+        assert_eq!(last.contains_key(&fid::BID), !is_viewed, "{most} fields");
+    }
 }
 
 #[test]
