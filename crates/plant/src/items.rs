@@ -8,10 +8,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(pub u32);
 
-/// A plant has as many items as its limit allows; the next new one is refused.
+/// A plant, or what of it is no service's own, has as many items as its limit allows; the next new one is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyItems {
-    /// The limit.
+    /// The limit that is reached.
     pub limit: usize,
 }
 
@@ -30,25 +30,45 @@ pub struct Items {
     /// By service; a plant has few.
     services: Vec<(u16, HashMap<Box<str>, ItemId>)>,
     limit: usize,
+    /// The service for which places are kept free, and how many.
+    reserved: Option<(u16, usize)>,
+    /// Items of the other services.
+    of_others: usize,
 }
 
 impl Items {
     /// Room for `limit` items; memory is taken as they come.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { names: Vec::new(), services: Vec::new(), limit: limit.min(u32::MAX as usize - 1) }
+        let limit = limit.min(u32::MAX as usize - 1);
+        Self { names: Vec::new(), services: Vec::new(), limit, reserved: None, of_others: 0 }
+    }
+
+    /// Keeps `places` of the limit for one service: numbers are for good, and whoever names items of other services would
+    /// leave it none. It may have those too that the others do not take.
+    #[must_use]
+    pub fn reserve(self, service: u16, places: usize) -> Self {
+        Self { reserved: Some((service, places)), ..self }
     }
 
     /// The number of `name` in a service, given now if it is new. No other item of any service has it.
     ///
     /// # Errors
-    /// [`TooManyItems`] if it is new and the limit is reached.
+    /// [`TooManyItems`] if it is new and the limit is reached, or what of it is not [reserved](Self::reserve) for another
+    /// service.
     pub fn id(&mut self, service: u16, name: &str) -> Result<ItemId, TooManyItems> {
         if let Some(id) = self.find(service, name) {
             return Ok(id);
         }
         if self.names.len() >= self.limit {
             return Err(TooManyItems { limit: self.limit });
+        }
+        if let Some((_, places)) = self.reserved.filter(|(own, _)| *own != service) {
+            let limit = self.limit.saturating_sub(places);
+            if self.of_others >= limit {
+                return Err(TooManyItems { limit });
+            }
+            self.of_others += 1;
         }
         self.names.push((service, name.into()));
         // Cannot cut: the limit is below u32::MAX.
@@ -119,5 +139,18 @@ mod tests {
         assert_eq!(items.id(1, "IBM").unwrap_err(), TooManyItems { limit: 1 });
         assert_eq!(items.id(1, "AAPL").unwrap(), ItemId(1));
         assert_eq!(items.len(), 1);
+    }
+
+    #[test]
+    fn other_services_leave_what_is_reserved() {
+        let mut items = Items::new(4).reserve(1, 2);
+        assert_eq!((items.id(7, "A"), items.id(8, "B")), (Ok(ItemId(1)), Ok(ItemId(2))));
+        assert_eq!(items.id(7, "C"), Err(TooManyItems { limit: 2 }));
+        assert_eq!((items.id(1, "A"), items.id(1, "B")), (Ok(ItemId(3)), Ok(ItemId(4))));
+        assert_eq!((items.id(8, "B"), items.id(1, "C")), (Ok(ItemId(2)), Err(TooManyItems { limit: 4 })));
+        // What the others do not take is the service's too.
+        let mut items = Items::new(2).reserve(1, 1);
+        assert_eq!((items.id(1, "A"), items.id(1, "B")), (Ok(ItemId(1)), Ok(ItemId(2))));
+        assert_eq!(items.id(7, "A"), Err(TooManyItems { limit: 2 }));
     }
 }

@@ -139,7 +139,9 @@ impl Desk {
             Ok("") => "it has no name",
             Ok(name) => match to.item_of(known.id(), name) {
                 Ok(item) => return item,
-                Err(_) => "the plant has as many items as it may (max_items)",
+                Err(_) => {
+                    "providers have as many items as they may: half of max_items beside feeds, else all"
+                }
             },
         };
         if !std::mem::replace(&mut known.has_said_no_place, true) {

@@ -56,7 +56,7 @@ pub(crate) struct Config {
     pub(crate) receive: Receive,
     /// The core that the plant's thread is pinned to.
     pub(crate) cpu: Option<usize>,
-    /// How many items there may be.
+    /// How many items there may be; beside feeds at most half of them are of providers' services, all together.
     pub(crate) max_items: usize,
     /// Where messages come from.
     pub(crate) feeds: Vec<Feed>,

@@ -199,12 +199,17 @@ impl Running {
         })?;
         let clock = Clock::calibrate();
         let publish = RingPublish::new(ring, on_stall(config.ring.clone(), stop.clone()));
+        let mut items = Items::new(config.max_items);
+        if !config.feeds.is_empty() {
+            // Providers name what they like, and clients ask them for what they like: feeds' new symbols need places still.
+            items = items.reserve(config.service_id, config.max_items.div_ceil(2));
+        }
         let mut running = Self {
             inlets,
             sources,
             housekept: clock.now(),
             clock,
-            sequencer: Sequencer::new(config.service_id, Items::new(config.max_items), publish),
+            sequencer: Sequencer::new(config.service_id, items, publish),
             stop: stop.clone(),
             truncated: 0,
             evicted: 0,
