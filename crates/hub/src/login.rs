@@ -270,7 +270,10 @@ impl Desk<'_> {
 
     /// Whether this client may post to an item.
     pub(crate) fn may_post(&mut self, named: &Named<'_>) -> bool {
-        let may = matches!(self.decide_by_name(named), Some(Decision::Decided(Action::Allow { post: true })));
+        // Rules are about items: of a post that names none, nobody here knows what it is for.
+        let is_named = !named.name.is_empty() || !self.is_ruled();
+        let decision = self.decide_by_name(named);
+        let may = is_named && matches!(decision, Some(Decision::Decided(Action::Allow { post: true })));
         if !may {
             self.denied(named, NO_POSTS);
         }

@@ -249,6 +249,15 @@ fn a_post_that_cannot_go_on_is_refused_with_the_reason() {
     let bytes = client.on(LOGIN).last().unwrap().bytes.clone();
     assert_eq!(ack_of(&bytes).nak_code, Some(NakCode::ACCESS_DENIED));
     assert_eq!(exchange.demands().len(), 1);
+    // Nor where nobody can tell what it is for.
+    for key in [Key { service_id: Some(IDN), ..Key::default() }, Key::item(IDN, b"\xFF"), Key::item(IDN, b"")]
+    {
+        exchange.say(&client, &post(LOGIN, 2, Some(key)));
+        exchange.read_all(&mut client);
+        let bytes = client.on(LOGIN).last().unwrap().bytes.clone();
+        assert_eq!((ack_of(&bytes).ack_id, ack_of(&bytes).nak_code), (2, Some(NakCode::ACCESS_DENIED)));
+    }
+    assert_eq!(exchange.demands(), []);
 }
 
 #[test]

@@ -241,6 +241,11 @@ impl Sources {
             self.desk.refuse_post(ticket, &header, NakCode::SOURCE_UNKNOWN, text);
             return Ok(());
         };
+        if item.is_some_and(|item| names_another(&view, item)) {
+            let text = "The message in the post is of another item than the post";
+            self.desk.refuse_post(ticket, &header, NakCode::INVALID_CONTENT, text);
+            return Ok(());
+        }
         match self.desk.services.get(place).map(Service::posts).unwrap_or_default() {
             Posts::Refuse => {
                 let text = "This service takes no posts";
@@ -287,8 +292,12 @@ impl Sources {
         let theirs = theirs.ok_or(down)?;
         let mut sent = PostHeader { key: header.key, ..*header };
         sent.key = match (header.key, item) {
-            (Some(key), _) => Some(Key { service_id: key.service_id.map(|_| theirs), ..key }),
-            (None, Some(item)) => Some(Key::item(theirs, item.name.as_bytes())),
+            // The item that the client may post to, whatever the key of a post on its stream says.
+            (key, Some(item)) => {
+                let name = Some(item.name.as_bytes());
+                Some(Key { service_id: Some(theirs), name, ..key.unwrap_or_default() })
+            }
+            (Some(key), None) => Some(Key { service_id: key.service_id.map(|_| theirs), ..key }),
             (None, None) => None,
         };
         if let Some(item) = item {
@@ -348,6 +357,14 @@ pub(super) struct Post<'a> {
     pub(super) item: Option<&'a ItemName>,
     pub(super) header: &'a PostHeader<'a>,
     pub(super) view: &'a MessageView<'a>,
+}
+
+/// Whether the message in a post has a name, and not that of the item which the post is for.
+fn names_another(post: &MessageView<'_>, item: &ItemName) -> bool {
+    post.container() == DataType::MSG
+        && MessageView::parse(post.payload())
+            .and_then(|inner| inner.key())
+            .is_ok_and(|key| key.and_then(|key| key.name).is_some_and(|name| name != item.name.as_bytes()))
 }
 
 /// What a post holds, in which the message of an item names the source's number of the service.

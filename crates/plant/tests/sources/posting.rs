@@ -1,7 +1,7 @@
 //! Posts.
 
 use tapeline_omm::role::ni_provider::Publish as Say;
-use tapeline_omm::rwf::{AckHeader, DataType, Domain, Key, RequestHeader, flags};
+use tapeline_omm::rwf::{AckHeader, DataType, Domain, Key, RequestHeader, UpdateHeader, flags};
 use tapeline_plant::demand::{Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
@@ -105,6 +105,30 @@ fn a_post_on_a_stream_of_ones_own_has_its_receipt_there() {
     world.heard(P0);
     world.demand(Demand::Private { ticket: Ticket(77), message: price() });
     assert_eq!(world.answered(), ["private 77: ACK 5 DENIED_BY_SRC \"This service takes no posts\""]);
+    assert_eq!(world.heard(P0), [""; 0]);
+}
+
+#[test]
+fn a_post_is_for_the_item_that_it_was_let_through_for() {
+    let mut world = World::new(provided(1, Policy::First, Posts::Forward));
+    world.arrive(0);
+    world.demand(open("IBM"));
+    for key in [None, Some(""), Some("IBM"), Some("OTHER")] {
+        world.demand(posting(Some("IBM"), post(key, &fields(1), DataType::FIELD_LIST)));
+        assert_eq!(world.desk(P0).posted.take().as_deref(), Some("IBM"), "{key:?}");
+        assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+    }
+    let inner = |name: &'static [u8]| {
+        let header = UpdateHeader { key: Some(Key::item(SERVICE, name)), ..update() };
+        let message = bytes(|room| header.encode_with(room, |room| copy(&fields(1), room)));
+        posting(Some("IBM"), post(None, &message, DataType::MSG))
+    };
+    world.demand(inner(b"IBM"));
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+    world.heard(P0);
+    world.demand(inner(b"OTHER"));
+    let answered = world.answered();
+    assert!(answered[0].starts_with("ticket 3: ACK 5 INVALID_CONTENT"), "{answered:?}");
     assert_eq!(world.heard(P0), [""; 0]);
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct Desk {
     pub(crate) heard: Vec<String>,
     /// It refuses posts by silence.
     pub(crate) is_mute: bool,
+    /// The item that the last post named.
+    pub(crate) posted: Option<String>,
     /// It is up.
     is_up: bool,
     is_denying: bool,
@@ -550,6 +552,8 @@ impl provider::Application for Desk {
             Event::Post { stream, header, receipt, .. } => {
                 let on = if stream.is_some() { "item" } else { "login" };
                 self.heard.push(format!("POST on {on} by {}", header.post_user_info.user_id));
+                let name = header.key.and_then(|key| key.name);
+                self.posted = name.map(|name| String::from_utf8_lossy(name).into_owned());
                 if let Some(receipt) = receipt.filter(|_| !self.is_mute) {
                     assert!(role.ack(out, receipt, None).is_queued());
                 }
