@@ -21,7 +21,7 @@ pub(super) struct Wanted {
     pub(super) name: ItemName,
     /// The place of its service.
     pub(super) service: usize,
-    /// Given with its first image.
+    /// As its first message finds it, or its first image is given it.
     pub(super) item: ItemId,
     pub(super) priority: Priority,
     /// Whose word counts: where it is open, or is to be.
@@ -234,6 +234,10 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             return self.desk.pass_generic(service, name.domain, name.name, passed);
         }
         let is_final = is_over || is_final(&passed.header);
+        if item == ItemId(0) {
+            // It was open before, or somebody has posted an image of it: there is one, which this is about.
+            item = self.to.items().find(name.service, &name.name).unwrap_or_default();
+        }
         if matches!(passed.header, Header::Refresh(_)) && item == ItemId(0) {
             item = self.desk.number(service, name.name.as_bytes(), self.to);
             if item == ItemId(0) {
@@ -339,7 +343,6 @@ impl Sources {
         let wanted = Wanted {
             name: name.clone(),
             service,
-            // It may have been open before.
             item: ItemId(0),
             priority,
             from,

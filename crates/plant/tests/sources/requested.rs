@@ -7,7 +7,7 @@ use tapeline_omm::rwf::{
 use tapeline_plant::demand::{Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
-use super::world::{SERVICE, World, bytes, copy, item, open, provided};
+use super::world::{SERVICE, World, bytes, copy, fields, item, open, post, provided, refresh};
 
 const P0: LinkId = LinkId(0);
 
@@ -142,4 +142,25 @@ fn a_stream_of_ones_own_is_passed_through() {
     world.answered();
     world.demand(Demand::Generic { item: item("IBM"), message });
     assert_eq!(world.answered(), ["IBM: GENERIC"]);
+}
+
+#[test]
+fn the_end_of_an_item_that_has_a_number_is_on_the_ring() {
+    let mut world = World::new(provided(1, Policy::First, Posts::Reflect));
+    world.arrive(0);
+    world.demand(open("SLOW"));
+    let image = bytes(|room| refresh().encode_with(room, |room| copy(&fields(9), room)));
+    let message = post(None, &image, DataType::MSG);
+    world.demand(Demand::Post { ticket: None, service: SERVICE, item: Some(item("SLOW")), message });
+    assert_eq!(world.ticks(), ["FEED up", "SLOW REFRESH OPEN OK 0.09 by 42"]);
+    let state =
+        State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text: b"gone", ..State::OPEN_OK };
+    world.status(P0, "SLOW", state);
+    assert_eq!(world.ticks(), ["SLOW STATUS CLOSED SUSPECT \"gone\" (suspect)"]);
+    assert_eq!((world.answered(), world.sources.open_items()), (vec![], 0));
+    // And where it is opened again.
+    world.demand(open("SLOW"));
+    world.status(P0, "SLOW", state);
+    assert_eq!(world.ticks(), ["SLOW STATUS CLOSED SUSPECT \"gone\" (suspect)"]);
+    assert_eq!(world.answered(), [""; 0]);
 }
