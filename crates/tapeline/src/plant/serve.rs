@@ -40,7 +40,7 @@ impl ServeArgs {
         let (hub, _) = RunningHub::start(hub, None, telling().0)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
             Format::Json => {
-                crate::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?
+                crate::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?;
             }
             Format::Table => anstream::eprintln!(
                 "ring {} is served; clients connect to {}; Ctrl-C ends it",
