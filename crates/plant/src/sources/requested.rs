@@ -229,39 +229,61 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             let limits = self.desk.standby_limits();
             return self.link.publishing.keep(&key, &passed.of_service(key.service).bytes(), limits);
         }
-        let (name, mut item, was_suspect) = (wanted.name.clone(), wanted.item, wanted.is_suspect);
+        let (mut item, was_suspect) = (wanted.item, wanted.is_suspect);
         if matches!(passed.header, Header::Generic(_)) {
+            let name = wanted.name.clone();
             return self.desk.pass_generic(service, name.domain, name.name, passed);
         }
         let is_final = is_over || is_final(&passed.header);
         if item == ItemId(0) {
-            // It was open before, or somebody has posted an image of it: there is one, which this is about.
-            item = self.to.items().find(name.service, &name.name).unwrap_or_default();
-        }
-        if matches!(passed.header, Header::Refresh(_)) && item == ItemId(0) {
-            item = self.desk.number(service, name.name.as_bytes(), self.to);
-            if item == ItemId(0) {
-                self.desk.counters.no_place += 1;
-                let state =
-                    closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "The plant has no place for it");
-                return self.finish(&name, &Passed::status(name.domain, state));
+            let name = wanted.name.clone();
+            match self.first_number(service, name, passed, is_final) {
+                Some(number) => item = number,
+                None => return,
             }
-        }
-        if item == ItemId(0) {
-            if is_final {
-                return self.finish(&name, passed);
-            }
-            let message = passed.of_service(name.service).bytes();
-            return self.desk.answer(Answer::Status { item: name, message });
         }
         let is_suspect = is_suspect(&passed.header, was_suspect);
-        let about = About { service, item, name: &name.name, is_suspect };
-        let went = self.pass(&about, passed);
+        // Lent while it is passed on: a copy would be an allocation for each message.
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        let name = std::mem::take(&mut wanted.name.name);
+        let went = self.pass(&About { service, item, name: &name, is_suspect }, passed);
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        wanted.name.name = name;
+        (wanted.item, wanted.is_suspect) = (item, is_suspect || !went);
         if is_final {
+            let name = wanted.name.clone();
             self.desk.let_go(&name);
-        } else if let Some(wanted) = self.desk.requests.of(number) {
-            (wanted.item, wanted.is_suspect) = (item, is_suspect || !went);
         }
+    }
+
+    /// The number of an item that is not known to have one. `None`: it has none, and what the message says is said.
+    fn first_number(
+        &mut self,
+        service: usize,
+        name: ItemName,
+        passed: &Passed<'_>,
+        is_final: bool,
+    ) -> Option<ItemId> {
+        // It was open before, or somebody has posted an image of it: there is one, which this is about.
+        if let Some(item) = self.to.items().find(name.service, &name.name) {
+            return Some(item);
+        }
+        if matches!(passed.header, Header::Refresh(_)) {
+            let item = self.desk.number(service, name.name.as_bytes(), self.to);
+            if item != ItemId(0) {
+                return Some(item);
+            }
+            self.desk.counters.no_place += 1;
+            let state =
+                closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "The plant has no place for it");
+            self.finish(&name, &Passed::status(name.domain, state));
+        } else if is_final {
+            self.finish(&name, passed);
+        } else {
+            let message = passed.of_service(name.service).bytes();
+            self.desk.answer(Answer::Status { item: name, message });
+        }
+        None
     }
 
     /// An item of which there is no image is over.
