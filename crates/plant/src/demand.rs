@@ -92,6 +92,27 @@ pub enum Demand {
     },
 }
 
+impl Demand {
+    /// Bytes that it takes while it waits.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let (item, message) = match self {
+            Self::Open { item, .. }
+            | Self::Priority { item, .. }
+            | Self::Refresh { item }
+            | Self::Close { item } => (Some(item), None),
+            Self::OpenPrivate { request: message, .. } | Self::Private { message, .. } => {
+                (None, Some(message))
+            }
+            Self::ClosePrivate { .. } => (None, None),
+            Self::Post { item, message, .. } => (item.as_ref(), Some(message)),
+            Self::Generic { item, message } => (Some(item), Some(message)),
+        };
+        let name = item.map_or(0, |item| item.name.len());
+        size_of::<Self>() + name + message.map_or(0, |message| message.len())
+    }
+}
+
 /// What a source answers beside its market data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,4 +146,16 @@ pub enum Answer {
         /// The message.
         message: Box<[u8]>,
     },
+}
+
+impl Answer {
+    /// Bytes that it takes while it waits.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let (name, message) = match self {
+            Self::Status { item, message } | Self::Generic { item, message } => (item.name.len(), message),
+            Self::Private { message, .. } | Self::Ack { message, .. } => (0, message),
+        };
+        size_of::<Self>() + name + message.len()
+    }
 }

@@ -73,6 +73,8 @@ struct Desk {
     private: Private,
     awaited: Awaited,
     answers: VecDeque<Answer>,
+    /// Bytes that those take.
+    answer_bytes: usize,
     wishes: VecDeque<Wish>,
     notes: VecDeque<Note>,
     /// Items that are open where they are no longer wanted, and which they are where nobody wants them at all.
@@ -147,6 +149,7 @@ impl Sources {
             settings,
             services,
             answers: VecDeque::new(),
+            answer_bytes: 0,
             wishes: VecDeque::new(),
             notes: VecDeque::new(),
             to_close: Vec::new(),
@@ -308,7 +311,9 @@ impl Sources {
 
     /// An answer to whoever demanded. To be asked until there is none, or no room for it.
     pub fn next_answer(&mut self) -> Option<Answer> {
-        self.desk.answers.pop_front()
+        let answer = self.desk.answers.pop_front()?;
+        self.desk.answer_bytes -= answer.bytes();
+        Some(answer)
     }
 
     /// Something to write down. To be asked until there is nothing.
@@ -415,11 +420,17 @@ impl Desk {
 
     /// An answer that there is not more of than of what it answers.
     fn answer(&mut self, answer: Answer) {
+        self.answer_bytes += answer.bytes();
         self.answers.push_back(answer);
     }
 
     /// Whether one more answer may wait that a source can send any number of.
     fn has_room_to_answer(&self) -> bool {
-        self.answers.len() < self.settings.max_answers
+        self.answers.len() < self.settings.max_answers && self.has_bytes_to_answer()
+    }
+
+    /// Whether what a source says may wait in its own words, which are as long as it likes.
+    fn has_bytes_to_answer(&self) -> bool {
+        self.answer_bytes < self.settings.answer_bytes
     }
 }

@@ -109,6 +109,8 @@ impl Desk {
     }
 
     fn receipt(&mut self, ticket: Ticket, receipt: AckHeader<'_>) {
+        let text = receipt.text.filter(|_| self.has_bytes_to_answer());
+        let receipt = AckHeader { text, ..receipt };
         let header_len = 64 + receipt.text.map_or(0, <[u8]>::len);
         let passed = Passed { header: receipt.into(), payload: &[], header_len };
         self.answer(Answer::Ack { ticket, message: passed.bytes() });

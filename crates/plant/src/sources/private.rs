@@ -72,8 +72,10 @@ impl Desk {
         }
         let Some(opened) = self.private.open.get(&number).copied() else { return true };
         let is_over = is_over || is_final(&passed.header);
+        let mut passed = *passed;
         if is_over {
             self.private.open.remove(&number);
+            passed = self.last_word(&passed);
         } else if !self.has_room_to_answer() {
             self.counters.answers_dropped += 1;
             self.private.overrun.push(number);

@@ -279,6 +279,8 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             self.finish(&name, &Passed::status(name.domain, state));
         } else if is_final {
             self.finish(&name, passed);
+        } else if !self.desk.has_bytes_to_answer() {
+            self.desk.counters.answers_dropped += 1;
         } else {
             let message = passed.of_service(name.service).bytes();
             self.desk.answer(Answer::Status { item: name, message });
@@ -289,7 +291,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
     /// An item of which there is no image is over.
     fn finish(&mut self, name: &ItemName, passed: &Passed<'_>) {
         self.desk.let_go(name);
-        let message = passed.of_service(name.service).bytes();
+        let message = self.desk.last_word(passed).of_service(name.service).bytes();
         self.desk.answer(Answer::Status { item: name.clone(), message });
     }
 
@@ -311,6 +313,16 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 }
 
 impl Desk {
+    /// The end of a stream as it was said, or no more of it than its state where too much waits: it must not be lost.
+    pub(super) fn last_word<'a>(&self, passed: &Passed<'a>) -> Passed<'a> {
+        match passed.header.state() {
+            Some(state) if !self.has_bytes_to_answer() => {
+                Passed::status(passed.header.domain(), State { text: b"", ..state })
+            }
+            _ => *passed,
+        }
+    }
+
     /// An item is wanted no longer: it is closed wherever it is open.
     pub(super) fn let_go(&mut self, name: &ItemName) {
         if let Some(wanted) = self.requests.remove(name) {

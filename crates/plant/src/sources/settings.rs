@@ -29,6 +29,9 @@ pub struct Settings {
     /// Answers that wait to be taken at most. Generic messages beyond are dropped, streams that are a client's alone end;
     /// statuses and receipts, of which there are no more than items and posts, still wait.
     pub max_answers: usize,
+    /// Bytes that those take at most, but for the message that goes beyond. From then on statuses of items that stay open are
+    /// dropped too, and last words and receipts wait without their text.
+    pub answer_bytes: usize,
     /// Posts at most that wait for their receipt.
     pub max_posts: usize,
     /// How long a post waits for its receipt, milliseconds.
@@ -50,6 +53,7 @@ impl Default for Settings {
             max_private: 10_000,
             standby_bytes: 256 << 20,
             max_answers: 65_536,
+            answer_bytes: 64 << 20,
             max_posts: 100_000,
             post_timeout_ms: 15_000,
             refused_pause_ms: 10_000,

@@ -2,8 +2,9 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tapeline_omm::rwf::{DataType, Priority};
-use tapeline_plant::demand::{Demand, Ticket};
+use tapeline_omm::State;
+use tapeline_omm::rwf::{DataState, DataType, Priority, StreamState};
+use tapeline_plant::demand::{Answer, Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts, Settings};
 use tapeline_plant::tick::Tick;
 
@@ -105,4 +106,29 @@ proptest! {
         // Every post has its one receipt in the end.
         world.pass_time(20);
     }
+}
+
+/// What nobody takes stays within its bytes, whatever a provider says; last words are not lost.
+#[test]
+fn answers_that_wait_are_bounded_in_bytes() {
+    let settings = Settings { answer_bytes: 10_000, ..provided(1, Policy::First, Posts::Refuse) };
+    let mut world = World::new(settings);
+    world.arrive(0);
+    world.demand(open("SLOW"));
+    world.takes_answers = false;
+    let long = [b'x'; 1_000];
+    let suspect = State { data: DataState::SUSPECT, text: &long, ..State::OPEN_OK };
+    for _ in 0..100 {
+        world.status(LinkId(0), "SLOW", suspect);
+    }
+    world.status(LinkId(0), "SLOW", State { stream: StreamState::CLOSED, ..suspect });
+    world.takes_answers = true;
+    world.run();
+    let bytes: usize = world.answers.iter().map(Answer::bytes).sum();
+    assert!(bytes < 12_000, "{bytes}");
+    assert!(world.sources.counters().answers_dropped > 80);
+    assert_eq!(world.answered().last().unwrap(), "SLOW: STATUS CLOSED SUSPECT \"\"");
+    world.demand(open("SLOW"));
+    world.status(LinkId(0), "SLOW", suspect);
+    assert!(world.answered().last().unwrap().ends_with("xx\""), "there is room again");
 }

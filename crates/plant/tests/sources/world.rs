@@ -109,6 +109,8 @@ pub(crate) struct World {
     /// How providers of either kind say that they are.
     read: usize,
     pub(crate) answers: Vec<Answer>,
+    /// Whether somebody takes answers.
+    pub(crate) takes_answers: bool,
 }
 
 pub(crate) fn published(posts: Posts) -> Settings {
@@ -193,6 +195,7 @@ impl World {
             is_denying: false,
             read: 0,
             answers: Vec::new(),
+            takes_answers: true,
         };
         world.sources.begin(&mut world.sequencer, &world.clock).unwrap();
         assert_eq!(world.ticks(), ["FEED down"]);
@@ -352,7 +355,9 @@ impl World {
             let now = self.now();
             self.sources.turn(now, &mut self.ends, &mut self.sequencer, &self.clock).unwrap();
             self.do_wishes();
-            self.answers.extend(std::iter::from_fn(|| self.sources.next_answer()));
+            if self.takes_answers {
+                self.answers.extend(std::iter::from_fn(|| self.sources.next_answer()));
+            }
             let mut is_quiet = true;
             let links: Vec<LinkId> = self.ends.0.keys().copied().collect();
             for link in links {
