@@ -502,9 +502,11 @@ impl ni_provider::Application for Desk {
             ni_provider::Event::Message { item, message } => {
                 let header = message.header().unwrap();
                 let on = if item.is_some() { "item" } else { "login" };
-                self.heard.push(format!("{} on {on}", message.class()));
+                // A directory that was changed on its way has made the service another.
+                let service = header.key().and_then(|key| key.service_id).filter(|id| *id != THEIRS);
+                let of = service.map_or(String::new(), |id| format!(" of service {id}"));
+                self.heard.push(format!("{} on {on}{of}", message.class()));
                 if let Header::Post(post) = header {
-                    assert_eq!(post.key.and_then(|key| key.service_id).unwrap_or(THEIRS), THEIRS);
                     if !self.is_mute {
                         let ack = tapeline_omm::domain::post::ack(&post, None);
                         assert!(role.ack(out, &ack).unwrap().is_queued());
