@@ -8,6 +8,7 @@ mod follow;
 pub(crate) mod hub;
 mod intake;
 pub(crate) mod measure;
+mod queue;
 mod reader;
 mod recorded;
 mod recovery;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -18,6 +18,7 @@ use tapeline_plant::{Refused, RingPublish, Sequencer};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
 use super::config::sources::{Host, SourcesConfig};
+use super::queue::{Bytes, Entry, Exit, queue};
 use crate::failure::Hinted;
 use crate::omm::out::{JsonSettings, Room, Side};
 
@@ -27,13 +28,27 @@ const WHILE_BUSY_NS: i64 = 50_000;
 const DEMANDS: usize = 1_024;
 /// Demands, and answers, that wait between two threads at most.
 const QUEUE: usize = 16_384;
+/// Bytes of either; what finds no room waits with whoever has it, within limits of its own.
+const QUEUE_BYTES: usize = 64 << 20;
+
+impl Bytes for Demand {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+impl Bytes for Answer {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
 
 /// The other end of the two queues: whoever serves clients.
 #[derive(Debug)]
 pub(super) struct Demanding {
     /// What is wanted. After a send, [wake](Waker::wake) the plant.
-    pub(super) demands: SyncSender<Demand>,
-    pub(super) answers: Receiver<Answer>,
+    pub(super) demands: Entry<Demand>,
+    pub(super) answers: Exit<Answer>,
     pub(super) waker: Waker,
 }
 
@@ -63,8 +78,8 @@ pub(super) struct RunningSources {
     sources: Sources,
     lines: Lines,
     hosts: Vec<Vec<Host>>,
-    demands: Receiver<Demand>,
-    answers: SyncSender<Answer>,
+    demands: Exit<Demand>,
+    answers: Entry<Answer>,
     /// An answer for which there was no room.
     held: Option<Answer>,
     due: Option<Nanos>,
@@ -120,8 +135,8 @@ impl RunningSources {
                 anyhow::Error::new(error).context(Hinted::new(what, hint))
             })?);
         }
-        let (to_plant, demands) = sync_channel(QUEUE);
-        let (answers, from_plant) = sync_channel(QUEUE);
+        let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);
+        let (answers, from_plant) = queue(QUEUE, QUEUE_BYTES);
         let waker = reactor.waker()?;
         let dictionary = settings.dictionary.clone();
         let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
