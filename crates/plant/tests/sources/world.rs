@@ -506,11 +506,11 @@ impl ni_provider::Application for Desk {
                 let service = header.key().and_then(|key| key.service_id).filter(|id| *id != THEIRS);
                 let of = service.map_or(String::new(), |id| format!(" of service {id}"));
                 self.heard.push(format!("{} on {on}{of}", message.class()));
-                if let Header::Post(post) = header {
-                    if !self.is_mute {
-                        let ack = tapeline_omm::domain::post::ack(&post, None);
-                        assert!(role.ack(out, &ack).unwrap().is_queued());
-                    }
+                if let Header::Post(post) = header
+                    && !self.is_mute
+                {
+                    let ack = tapeline_omm::domain::post::ack(&post, None);
+                    assert!(role.ack(out, &ack).unwrap().is_queued());
                 }
             }
             ni_provider::Event::Login { state, .. } => self.heard.push(format!("login {}", state.stream)),
