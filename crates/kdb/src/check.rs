@@ -1,0 +1,116 @@
+//! Going over a value once, with every length in it checked before it is believed.
+
+use crate::Type;
+use crate::cursor::Cursor;
+use crate::error::{Fault, Malformed};
+use crate::vector::{Vector, head};
+
+/// Goes over a value; its type, and what q's `count` would give. `depth` more may be in each other.
+///
+/// Every byte is looked at once at most, whatever is in it: values that were gone over twice at each level would be gone over
+/// 2^64 times at the deepest.
+pub(crate) fn check(cursor: &mut Cursor<'_>, depth: usize) -> Result<(Type, usize), Malformed> {
+    let Some(within) = depth.checked_sub(1) else { return Err(cursor.fault(Fault::TooDeep)) };
+    let at = cursor.at();
+    let kind = Type(cursor.number::<u8>("a type")?.cast_signed());
+    let count = match kind.0 {
+        1..=19 if kind.is_basic() => Vector::check(cursor, kind)?,
+        -19..=-1 if kind.is_basic() => {
+            match kind.width() {
+                0 => cursor.text("a symbol")?,
+                width => cursor.take(width, kind.name())?,
+            };
+            1
+        }
+        0 => {
+            // The shortest values are two bytes: a type and a zero.
+            let (_, count) = head(cursor, 2, "a list")?;
+            all(cursor, count, within)?
+        }
+        98 => table(cursor, within)?,
+        99 | 127 => {
+            let (_, keys) = check(cursor, within)?;
+            let (_, values) = check(cursor, within)?;
+            if keys != values {
+                let fault = Fault::Uneven { what: "values in a dictionary", expected: keys, found: values };
+                return Err(Malformed::new(at, fault));
+            }
+            keys
+        }
+        100..=111 => function(cursor, kind, within)?,
+        -128 => {
+            cursor.text("an error's text")?;
+            1
+        }
+        _ => return Err(Malformed::new(at, Fault::UnknownType(kind))),
+    };
+    Ok((kind, count))
+}
+
+/// So many values; how many.
+fn all(cursor: &mut Cursor<'_>, count: usize, within: usize) -> Result<usize, Malformed> {
+    for _ in 0..count {
+        check(cursor, within)?;
+    }
+    Ok(count)
+}
+
+/// What follows a table's type: an attribute, then a dictionary from names to a list of columns. Its rows.
+fn table(cursor: &mut Cursor<'_>, within: usize) -> Result<usize, Malformed> {
+    let expect = |at, expected, found| Malformed::new(at, Fault::Table { expected, found });
+    let uneven = |at, what, expected, found| Malformed::new(at, Fault::Uneven { what, expected, found });
+    let _attribute: u8 = cursor.number("a table's attribute")?;
+    let at = cursor.at();
+    let dict = Type(cursor.number::<u8>("a table's dictionary")?.cast_signed());
+    if !matches!(dict, Type::DICT | Type::SORTED_DICT) {
+        return Err(expect(at, "a dictionary", dict));
+    }
+    let at = cursor.at();
+    let (kind, names) = check(cursor, within)?;
+    if kind != Type::SYMBOL {
+        return Err(expect(at, "the columns' names", kind));
+    }
+    let at = cursor.at();
+    let kind = Type(cursor.number::<u8>("a table's columns")?.cast_signed());
+    if kind != Type::LIST {
+        return Err(expect(at, "a list of columns", kind));
+    }
+    let (_, columns) = head(cursor, 2, "columns")?;
+    if names != columns {
+        return Err(uneven(at, "columns in a table", names, columns));
+    }
+    let mut rows = None;
+    for _ in 0..columns {
+        let at = cursor.at();
+        let (kind, count) = check(cursor, within)?;
+        if kind.0 < 0 || kind.0 > 19 && kind != Type::TABLE {
+            return Err(expect(at, "columns", kind));
+        }
+        let first = *rows.get_or_insert(count);
+        if count != first {
+            return Err(uneven(at, "rows in a table's column", first, count));
+        }
+    }
+    Ok(rows.unwrap_or(0))
+}
+
+/// What follows the type of a function, as kdb+ is seen to write it; `code.kx.com/q/kb/serialization` has lambdas.
+fn function(cursor: &mut Cursor<'_>, kind: Type, within: usize) -> Result<usize, Malformed> {
+    match kind {
+        Type::LAMBDA => {
+            cursor.text("a lambda's namespace")?;
+            all(cursor, 1, within)?;
+        }
+        Type::UNARY | Type::BINARY | Type::ITERATOR => {
+            cursor.take(1, "a function")?;
+        }
+        Type::PROJECTION | Type::COMPOSITION => {
+            let count = cursor.count(2, false, "a function's parts")?;
+            all(cursor, count, within)?;
+        }
+        _ => {
+            all(cursor, 1, within)?;
+        }
+    }
+    Ok(1)
+}

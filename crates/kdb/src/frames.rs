@@ -1,0 +1,94 @@
+//! Messages out of a stream of bytes.
+
+use crate::compression::unpack;
+use crate::error::Malformed;
+use crate::message::{HEADER, Header, Message};
+
+/// The least room that is offered to a read.
+const LEAST_ROOM: usize = 16 * 1024;
+
+/// Takes bytes as they come on one connection, and gives the messages in them, decompressed.
+///
+/// Memory: as many bytes as came and were not yet given, twice that at most as it grows, and with compression one plain message
+/// beside them; neither is ever more than `most` and a read's room. A peer that announces much and sends nothing costs
+/// nothing. Once as large as the messages need, nothing is allocated.
+///
+/// ```
+/// use tapeline_kdb::Frames;
+///
+/// let mut frames = Frames::new(1 << 20);
+/// for piece in [&[1, 0, 0, 0, 10][..], &[0, 0, 0, 0xFF, 1]] {
+///     let room = frames.room();
+///     room[..piece.len()].copy_from_slice(piece);
+///     frames.received(piece.len());
+/// }
+/// let message = frames.next()?.expect("it is whole");
+/// assert_eq!(message.body, [0xFF, 1]);
+/// assert!(frames.next()?.is_none());
+/// # Ok::<(), tapeline_kdb::Malformed>(())
+/// ```
+#[derive(Debug)]
+pub struct Frames {
+    most: usize,
+    /// Bytes that came are in `given..came`.
+    bytes: Vec<u8>,
+    given: usize,
+    came: usize,
+    plain: Vec<u8>,
+}
+
+impl Frames {
+    /// Of a connection on which no message may have more than `most` bytes, compressed or plain.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self { most, bytes: Vec::new(), given: 0, came: 0, plain: Vec::new() }
+    }
+
+    /// Where the next bytes of the connection go, to be told of by [`received`](Self::received); never empty.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.given == self.came {
+            (self.given, self.came) = (0, 0);
+        }
+        if self.bytes.len() - self.came < LEAST_ROOM {
+            // What was given makes room before memory does.
+            self.bytes.copy_within(self.given..self.came, 0);
+            (self.given, self.came) = (0, self.came - self.given);
+            if self.bytes.len() - self.came < LEAST_ROOM {
+                // Twice as much, so that a long message is not copied for each read; but never far over the longest.
+                let larger = (self.came * 2)
+                    .clamp(self.came + LEAST_ROOM, (self.most + LEAST_ROOM).max(self.came + LEAST_ROOM));
+                self.bytes.resize(larger, 0);
+            }
+        }
+        &mut self.bytes[self.came..]
+    }
+
+    /// So many bytes are in the room now.
+    pub fn received(&mut self, count: usize) {
+        self.came = (self.came + count).min(self.bytes.len());
+    }
+
+    /// How many bytes wait to be given.
+    #[must_use]
+    pub const fn waiting(&self) -> usize {
+        self.came - self.given
+    }
+
+    /// The next message; `None` if it is still to come.
+    ///
+    /// # Errors
+    /// What came is no message, or one that is too long. Nothing that follows on the connection can be told apart then.
+    #[expect(clippy::should_implement_trait, reason = "it lends what the next call overwrites")]
+    pub fn next(&mut self) -> Result<Option<Message<'_>>, Malformed> {
+        let waiting = &self.bytes[self.given..self.came];
+        let Some(header) = waiting.first_chunk::<HEADER>() else { return Ok(None) };
+        let header = Header::parse(header, self.most)?;
+        let Some(message) = waiting.get(..header.len) else { return Ok(None) };
+        self.given += header.len;
+        if header.is_packed {
+            unpack(message, self.most, &mut self.plain)?;
+            return Message::parse(&self.plain).map(Some);
+        }
+        Ok(Some(Message { kind: header.kind, order: header.order, body: &message[HEADER..] }))
+    }
+}

@@ -1,0 +1,178 @@
+//! The types of values, by their numbers.
+
+/// A value's type: of an atom its number is negative, of a vector positive, as q's `type` gives it.
+///
+/// The constants are the vectors'; [`atom`](Self::atom) is the type of one item. Numbers and letters are those of the
+/// [table of data types](https://code.kx.com/q/basics/datatypes/).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Type(pub i8);
+
+macro_rules! types {
+    ($($(#[$about:meta])* $name:ident = $number:literal, $word:literal, $letter:literal, $width:literal;)*) => {
+        impl Type {
+            $($(#[$about])* pub const $name: Self = Self($number);)*
+        }
+
+        /// Word, letter and width in bytes of each type from 1 to 19; symbols have no fixed width, 3 is no type.
+        const TYPES: [(&str, char, usize); 20] = {
+            let mut types = [("", ' ', 0); 20];
+            $(types[$number] = ($word, $letter, $width);)*
+            types
+        };
+    };
+}
+
+types! {
+    /// True or false.
+    BOOLEAN = 1, "boolean", 'b', 1;
+    /// 16 bytes.
+    GUID = 2, "guid", 'g', 16;
+    /// 8 bits.
+    BYTE = 4, "byte", 'x', 1;
+    /// 16 bits.
+    SHORT = 5, "short", 'h', 2;
+    /// 32 bits.
+    INT = 6, "int", 'i', 4;
+    /// 64 bits.
+    LONG = 7, "long", 'j', 8;
+    /// 32 bits, IEEE 754.
+    REAL = 8, "real", 'e', 4;
+    /// 64 bits, IEEE 754.
+    FLOAT = 9, "float", 'f', 8;
+    /// A byte of text; a vector of them is a string.
+    CHAR = 10, "char", 'c', 1;
+    /// A name, up to a zero.
+    SYMBOL = 11, "symbol", 's', 0;
+    /// Nanoseconds since 2000, UTC or local as the writer has it.
+    TIMESTAMP = 12, "timestamp", 'p', 8;
+    /// Months since January 2000.
+    MONTH = 13, "month", 'm', 4;
+    /// Days since 1 January 2000.
+    DATE = 14, "date", 'd', 4;
+    /// Days since 2000 as a float; superseded by timestamps.
+    DATETIME = 15, "datetime", 'z', 8;
+    /// Nanoseconds.
+    TIMESPAN = 16, "timespan", 'n', 8;
+    /// Minutes.
+    MINUTE = 17, "minute", 'u', 4;
+    /// Seconds.
+    SECOND = 18, "second", 'v', 4;
+    /// Milliseconds.
+    TIME = 19, "time", 't', 4;
+}
+
+impl Type {
+    /// A list of values of any types.
+    pub const LIST: Self = Self(0);
+    /// A table.
+    pub const TABLE: Self = Self(98);
+    /// A dictionary, or a keyed table.
+    pub const DICT: Self = Self(99);
+    /// A function that somebody wrote.
+    pub const LAMBDA: Self = Self(100);
+    /// A function of one argument that q has; the first of them is the generic null `::`.
+    pub const UNARY: Self = Self(101);
+    /// A function of two arguments that q has.
+    pub const BINARY: Self = Self(102);
+    /// An iterator that q has.
+    pub const ITERATOR: Self = Self(103);
+    /// A function with some of its arguments.
+    pub const PROJECTION: Self = Self(104);
+    /// Functions one after the other.
+    pub const COMPOSITION: Self = Self(105);
+    /// The first and the last of the functions that an iterator made of another one: `f'`, `f/`, `f\`, `f':`, `f/:`, `f\:`.
+    pub const DERIVED: std::ops::RangeInclusive<i8> = 106..=111;
+    /// A dictionary whose keys are sorted.
+    pub const SORTED_DICT: Self = Self(127);
+    /// An error.
+    pub const ERROR: Self = Self(-128);
+
+    /// The type of one item of a vector of this type.
+    #[must_use]
+    pub const fn atom(self) -> Self {
+        Self(if self.0 > 0 { -self.0 } else { self.0 })
+    }
+
+    /// The type of a vector of such atoms.
+    #[must_use]
+    pub const fn vector(self) -> Self {
+        Self(self.0.saturating_abs())
+    }
+
+    /// Whether values of this type are atoms, or vectors of atoms.
+    pub(crate) const fn is_basic(self) -> bool {
+        let number = self.vector().0;
+        number > 0 && number != 3 && number < TYPES.len() as i8
+    }
+
+    const fn row(self) -> Option<&'static (&'static str, char, usize)> {
+        if self.is_basic() { Some(&TYPES[self.vector().0 as usize]) } else { None }
+    }
+
+    /// The bytes of one item, atom or in a vector; 0 for symbols, whose width varies, and for all that has no such items.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        match self.row() {
+            Some(row) => row.2,
+            None => 0,
+        }
+    }
+
+    /// q's letter for it, such as `j` for longs; a space for what has none, as q's `meta` has it.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self.row() {
+            Some(row) => row.1,
+            None => ' ',
+        }
+    }
+
+    /// What stands behind a number of this type, where q would take it for another one.
+    pub(crate) const fn suffix(self) -> &'static str {
+        match self.vector() {
+            Self::SHORT => "h",
+            Self::INT => "i",
+            Self::REAL => "e",
+            Self::TIMESTAMP => "p",
+            Self::MONTH => "m",
+            Self::DATE => "d",
+            Self::DATETIME => "z",
+            Self::TIMESPAN => "n",
+            Self::MINUTE => "u",
+            Self::SECOND => "v",
+            Self::TIME => "t",
+            _ => "",
+        }
+    }
+
+    /// Its name, the same for atoms and vectors.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match (self.row(), self.0) {
+            (Some(row), _) => row.0,
+            (None, 0) => "list",
+            (None, 98) => "table",
+            (None, 99 | 127) => "dictionary",
+            (None, 100..=111) => "function",
+            (None, -128) => "error",
+            _ => "unknown type",
+        }
+    }
+}
+
+/// What is known of the order of a vector's items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attribute(pub u8);
+
+impl Attribute {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// They ascend: `s`.
+    pub const SORTED: Self = Self(1);
+    /// No two are equal: `u`.
+    pub const UNIQUE: Self = Self(2);
+    /// Equal ones are together: `p`.
+    pub const PARTED: Self = Self(3);
+    /// They are indexed: `g`.
+    pub const GROUPED: Self = Self(4);
+}

@@ -1,0 +1,174 @@
+//! The kdb+ log: what a tickerplant writes and `-11!` replays.
+//!
+//! A file of eight bytes, the head of an empty list as kdb+ saves it, and then messages one behind the other, without headers
+//! and lengths, in the byte order of the machine that wrote them; the list's count stays 0
+//! ([replaying logs](https://code.kx.com/q/kb/replay-log/)). What was being written when a tickerplant died ends before its end:
+//! the torn tail.
+
+use crate::encoder::Encoder;
+use crate::error::{Fault, Malformed, Refused};
+use crate::order::Order;
+use crate::view::View;
+
+/// How a log begins.
+pub const LOG_HEADER: [u8; 8] = [0xFF, 1, 0, 0, 0, 0, 0, 0];
+
+/// Whether a file that begins so is a log.
+///
+/// # Errors
+/// It is something else, which is said where it is known, or too short.
+pub fn check_header(bytes: &[u8]) -> Result<(), Malformed> {
+    let Some(&found) = bytes.first_chunk::<8>() else {
+        let cut = Fault::Cut { what: "a log's header", wanted: LOG_HEADER.len(), left: bytes.len() };
+        return Err(Malformed::new(0, cut));
+    };
+    // The attribute and the count are what kdb+ leaves there, and say nothing of what was appended.
+    if found[..3] == LOG_HEADER[..3] { Ok(()) } else { Err(Malformed::new(0, Fault::NotALog { found })) }
+}
+
+/// A message in a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Where it begins, in bytes from the beginning of the log.
+    pub offset: usize,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// What it says.
+    pub value: View<'a>,
+}
+
+/// Why there are bytes behind the last whole message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// Where the last whole message ends: to cut the file there makes it whole. It is the second of what `-11!(-2;file)` gives.
+    pub offset: usize,
+    /// How many bytes are behind that.
+    pub bytes: usize,
+    /// Where and why they are no message: [`Malformed::is_cut`] if they begin one.
+    pub fault: Malformed,
+}
+
+/// The messages of a log, from the first to the last that is whole.
+///
+/// ```
+/// use tapeline_kdb::{Encoder, Log, LogWriter, Order};
+///
+/// let mut file = vec![0; 64];
+/// let (mut writer, mut len) = LogWriter::begin(&mut file)?;
+/// len += writer.append(&mut file[len..], |message: &mut Encoder<'_>| message.symbol(b"tick"))?;
+///
+/// let mut log = Log::parse(&file[..len - 2], Order::Little)?;
+/// assert!(log.next().is_none());
+/// assert_eq!(log.torn().map(|torn| (torn.offset, torn.bytes)), Some((8, 4)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Log<'a> {
+    bytes: &'a [u8],
+    order: Order,
+    at: usize,
+    count: u64,
+    torn: Option<Torn>,
+}
+
+impl<'a> Log<'a> {
+    /// Reads a log from its first byte on. It says nothing of its byte order: little, unless the machine was a SPARC.
+    ///
+    /// # Errors
+    /// Those of [`check_header`].
+    pub fn parse(bytes: &'a [u8], order: Order) -> Result<Self, Malformed> {
+        check_header(bytes)?;
+        Ok(Self { bytes, order, at: LOG_HEADER.len(), count: 0, torn: None })
+    }
+
+    /// How many messages were read.
+    #[must_use]
+    pub const fn messages(&self) -> u64 {
+        self.count
+    }
+
+    /// Where the next message begins, or the torn tail.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Why there are bytes behind the last message, once it was read; `None` if there are none.
+    #[must_use]
+    pub const fn torn(&self) -> Option<Torn> {
+        self.torn
+    }
+}
+
+impl<'a> Iterator for Log<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty() && self.torn.is_none())?;
+        match View::first(rest, self.order) {
+            Ok((value, len)) => {
+                let entry = Entry { offset: self.at, bytes: &rest[..len], value };
+                self.at += len;
+                self.count += 1;
+                Some(entry)
+            }
+            Err(fault) => {
+                self.torn = Some(Torn { offset: self.at, bytes: rest.len(), fault: fault.within(self.at) });
+                None
+            }
+        }
+    }
+}
+
+/// Makes the bytes that are appended to a log, and counts its messages; where they go is the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogWriter {
+    count: u64,
+    bytes: u64,
+}
+
+impl LogWriter {
+    /// A new log: writes its header to the front of `out`; how many bytes that are.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn begin(out: &mut [u8]) -> Result<(Self, usize), Refused> {
+        out.get_mut(..LOG_HEADER.len()).ok_or(Refused::Full)?.copy_from_slice(&LOG_HEADER);
+        Ok((Self::resume(0, LOG_HEADER.len() as u64), LOG_HEADER.len()))
+    }
+
+    /// A log that goes on, behind so many messages and bytes, as reading it told.
+    #[must_use]
+    pub const fn resume(count: u64, bytes: u64) -> Self {
+        Self { count, bytes }
+    }
+
+    /// Has one message written to the front of `out`; how many bytes it takes. One that is refused is not counted.
+    ///
+    /// # Errors
+    /// What the message's encoder refused; values that are missing in it.
+    pub fn append(
+        &mut self,
+        out: &mut [u8],
+        write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>,
+    ) -> Result<usize, Refused> {
+        let mut message = Encoder::value_alone(out);
+        write(&mut message)?;
+        let len = message.finish()?;
+        self.count += 1;
+        self.bytes += len as u64;
+        Ok(len)
+    }
+
+    /// How many messages the log has: a tickerplant's `.u.i`.
+    #[must_use]
+    pub const fn messages(&self) -> u64 {
+        self.count
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

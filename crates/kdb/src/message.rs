@@ -1,0 +1,112 @@
+//! Messages: a header of eight bytes, then one value.
+
+use crate::cursor::Cursor;
+use crate::error::{Fault, Malformed};
+use crate::order::Order;
+use crate::view::View;
+
+/// The bytes of a header.
+pub const HEADER: usize = 8;
+
+/// What is expected of whom a message goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum MessageKind {
+    /// Nothing.
+    Async = 0,
+    /// An answer.
+    Sync = 1,
+    /// This is the answer.
+    Response = 2,
+}
+
+/// The first eight bytes of a message ([IPC protocol](https://code.kx.com/q/basics/ipc/#message-types)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The order of all numbers in the message, the length in the header too.
+    pub order: Order,
+    /// What is expected.
+    pub kind: MessageKind,
+    /// Whether it is compressed.
+    pub is_packed: bool,
+    /// The bytes of the whole message, as it travels, header included.
+    pub len: usize,
+}
+
+impl Header {
+    /// Reads a header; `most` is the longest message that is taken.
+    ///
+    /// # Errors
+    /// A byte that has no meaning; a message without a value, or over `most`.
+    pub fn parse(bytes: &[u8; HEADER], most: usize) -> Result<Self, Malformed> {
+        let order = match bytes[0] {
+            0 => Order::Big,
+            1 => Order::Little,
+            other => return Err(Malformed::new(0, Fault::Order(other))),
+        };
+        let kind = match bytes[1] {
+            0 => MessageKind::Async,
+            1 => MessageKind::Sync,
+            2 => MessageKind::Response,
+            other => return Err(Malformed::new(1, Fault::Kind(other))),
+        };
+        let is_packed = match bytes[2] {
+            0 => false,
+            1 => true,
+            other => return Err(Malformed::new(2, Fault::Packing(other))),
+        };
+        let len = [bytes[4], bytes[5], bytes[6], bytes[7]];
+        let len = match order {
+            Order::Little => u32::from_le_bytes(len),
+            Order::Big => u32::from_be_bytes(len),
+        };
+        // Of messages over 4 GiB the rest of the length is in the byte that was of no use before.
+        let found = u64::from(bytes[3]) << 32 | u64::from(len);
+        // The shortest value has two bytes; compressed, there is a size before it.
+        let least = HEADER + if is_packed { 4 } else { 2 };
+        match usize::try_from(found) {
+            Ok(len) if (least..=most).contains(&len) => Ok(Self { order, kind, is_packed, len }),
+            _ => Err(Malformed::new(4, Fault::Size { least, most, found })),
+        }
+    }
+}
+
+/// A whole message, no longer compressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// What is expected.
+    pub kind: MessageKind,
+    /// The order of all numbers in it.
+    pub order: Order,
+    /// The value's bytes.
+    pub body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Takes apart a message that is whole and not compressed.
+    ///
+    /// # Errors
+    /// The header has a byte without a meaning, or another length than there is; or the message is compressed, which
+    /// [`unpack`](crate::unpack) and [`Frames`](crate::Frames) deal with.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes, Order::Little);
+        let header = cursor.take(HEADER, "a header")?.try_into().unwrap_or_default();
+        let header = Header::parse(&header, usize::MAX)?;
+        if header.is_packed {
+            return Err(Malformed::new(2, Fault::Packing(1)));
+        }
+        match bytes.len().checked_sub(header.len) {
+            Some(0) => Ok(Self { kind: header.kind, order: header.order, body: cursor.rest() }),
+            Some(more) => Err(Malformed::new(header.len, Fault::Trailing(more))),
+            None => Err(cursor.cut("a message", header.len - HEADER)),
+        }
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// It is malformed; the offset is from the beginning of the message, the header included.
+    pub fn view(&self) -> Result<View<'a>, Malformed> {
+        View::parse(self.body, self.order).map_err(|fault| fault.within(HEADER))
+    }
+}

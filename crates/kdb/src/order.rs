@@ -1,0 +1,114 @@
+//! The order of a number's bytes.
+
+/// Which byte of a number comes first: each message says it, a log is in the order of the machine that wrote it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The least significant byte first: what nearly everybody writes, and what this crate writes.
+    #[default]
+    Little,
+    /// The most significant byte first: SPARC's, and Java's clients'.
+    Big,
+}
+
+/// What a vector can be made of: numbers of fixed width, and GUIDs.
+///
+/// Implemented for `bool`, `u8`, `i16`, `i32`, `i64`, `f32`, `f64` and `[u8; 16]`, and for nothing else.
+pub trait Item: Copy + sealed::Sealed {
+    /// The bytes of one.
+    const WIDTH: usize;
+
+    /// Whether vectors of this type are made of such: `i64` of longs, timestamps and timespans.
+    fn is_of(kind: crate::Type) -> bool;
+
+    /// From the first [`WIDTH`](Self::WIDTH) bytes; zero from fewer.
+    fn from_bytes(bytes: &[u8], order: Order) -> Self;
+
+    /// All of them out of as many times [`WIDTH`](Self::WIDTH) bytes.
+    fn all_from_bytes<'a>(
+        bytes: &'a [u8],
+        order: Order,
+    ) -> impl ExactSizeIterator<Item = Self> + Clone + use<'a, Self>;
+
+    /// As many as there are, or is room for, the least significant byte first; how many that is.
+    fn all_to_little(items: impl Iterator<Item = Self>, room: &mut [u8]) -> usize;
+}
+
+/// Widths that the compiler knows make one move of many items.
+macro_rules! in_chunks {
+    ($width:expr, $from:expr, $to:expr) => {
+        const WIDTH: usize = $width;
+
+        #[inline]
+        fn from_bytes(bytes: &[u8], order: Order) -> Self {
+            $from(bytes.first_chunk::<$width>().copied().unwrap_or_default(), order)
+        }
+
+        #[inline]
+        fn all_from_bytes<'a>(
+            bytes: &'a [u8],
+            order: Order,
+        ) -> impl ExactSizeIterator<Item = Self> + Clone + use<'a> {
+            bytes.as_chunks::<$width>().0.iter().map(move |item| $from(*item, order))
+        }
+
+        #[inline]
+        fn all_to_little(items: impl Iterator<Item = Self>, room: &mut [u8]) -> usize {
+            let (places, _) = room.as_chunks_mut::<$width>();
+            places.iter_mut().zip(items).map(|(place, item)| *place = $to(item)).count()
+        }
+    };
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! numbers {
+    ($($number:ty: $($kind:ident)|+;)*) => {$(
+        impl sealed::Sealed for $number {}
+        impl Item for $number {
+            in_chunks!(
+                { size_of::<$number>() },
+                |bytes, order| match order {
+                    Order::Little => Self::from_le_bytes(bytes),
+                    Order::Big => Self::from_be_bytes(bytes),
+                },
+                <$number>::to_le_bytes
+            );
+
+            #[inline]
+            fn is_of(kind: crate::Type) -> bool {
+                matches!(kind, $(crate::Type::$kind)|+)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    u8: BYTE | CHAR;
+    i16: SHORT;
+    i32: INT | MONTH | DATE | MINUTE | SECOND | TIME;
+    i64: LONG | TIMESTAMP | TIMESPAN;
+    f32: REAL;
+    f64: FLOAT | DATETIME;
+}
+
+impl sealed::Sealed for bool {}
+impl Item for bool {
+    in_chunks!(1, |[byte]: [u8; 1], _| byte != 0, |value| [u8::from(value)]);
+
+    #[inline]
+    fn is_of(kind: crate::Type) -> bool {
+        kind == crate::Type::BOOLEAN
+    }
+}
+
+impl sealed::Sealed for [u8; 16] {}
+impl Item for [u8; 16] {
+    in_chunks!(16, |bytes, _| bytes, |bytes| bytes);
+
+    #[inline]
+    fn is_of(kind: crate::Type) -> bool {
+        kind == crate::Type::GUID
+    }
+}

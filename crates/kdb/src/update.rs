@@ -1,0 +1,248 @@
+//! `upd` and `.u.upd`: rows for a table, read by column where they are.
+
+use crate::Type;
+use crate::order::Order;
+use crate::vector::Vector;
+use crate::view::{List, Table, Values, View};
+
+/// A message that has a function called with a table's name and rows: what feed handlers send, what subscribers get, and what
+/// logs are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// The function: `upd`, `.u.upd`, or what its sender calls it.
+    pub function: &'a [u8],
+    /// The table's name.
+    pub table: &'a [u8],
+    /// The rows.
+    pub rows: Rows<'a>,
+}
+
+/// Why a message is no update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoUpdate {
+    /// It is not a list of a function, a table's name and rows.
+    #[error("expected a list of a function's name, a table's name and rows, found {} of {count}", .kind.name())]
+    Shape {
+        /// What it is.
+        kind: Type,
+        /// Of how many items.
+        count: usize,
+    },
+    /// A name that is neither a symbol nor a string.
+    #[error("expected the name of a {what}, found {}", .found.name())]
+    Name {
+        /// Whose name.
+        what: &'static str,
+        /// What is there.
+        found: Type,
+    },
+    /// Rows that are neither a list nor a table.
+    #[error("expected columns, one row's cells or a table, found {}", .0.name())]
+    Rows(Type),
+    /// A column that is neither a vector nor a list.
+    #[error("expected cells in column {column}, found {}", .found.name())]
+    Column {
+        /// Which column, from 1 on.
+        column: usize,
+        /// What is there.
+        found: Type,
+    },
+    /// Columns of different lengths.
+    #[error("expected {expected} rows in column {column}, as in the first one, found {found}")]
+    Uneven {
+        /// Which column, from 1 on.
+        column: usize,
+        /// The rows of the first one.
+        expected: usize,
+        /// The rows of this one.
+        found: usize,
+    },
+}
+
+impl<'a> Update<'a> {
+    /// Takes a message for an update.
+    ///
+    /// # Errors
+    /// It is none: what the value is in its place.
+    pub fn of(message: &View<'a>) -> Result<Self, NoUpdate> {
+        let shape = NoUpdate::Shape { kind: message.kind(), count: message.count() };
+        let View::List(list) = message else { return Err(shape) };
+        let mut values = list.iter();
+        if values.len() != 3 {
+            return Err(shape);
+        }
+        let mut name = |what| {
+            let value = values.next().ok_or(shape)?;
+            value.name().ok_or(NoUpdate::Name { what, found: value.kind() })
+        };
+        let (function, table) = (name("function")?, name("table")?);
+        let rows = values.next().ok_or(shape)?;
+        Ok(Self { function, table, rows: Rows::of(&rows)? })
+    }
+}
+
+/// Rows of a table, in any of the shapes in which they are sent: columns, one row's cells, or a table.
+///
+/// As `tick.q` has it: where the first of a list is an atom, all of them are the cells of one row.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    count: usize,
+    shape: Shape<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape<'a> {
+    /// A value for each column.
+    Columns(List<'a>),
+    /// A value for each cell of the one row.
+    Cells(List<'a>),
+    /// The one row, of cells of one type.
+    Row(Vector<'a>),
+    Table(Table<'a>),
+}
+
+impl<'a> Rows<'a> {
+    fn of(value: &View<'a>) -> Result<Self, NoUpdate> {
+        let (columns, shape) = match value {
+            View::Vector(cells) => return Ok(Self { count: 1, shape: Shape::Row(*cells) }),
+            View::Table(table) => (table.columns(), Shape::Table(*table)),
+            View::List(list) => (*list, Shape::Columns(*list)),
+            other => return Err(NoUpdate::Rows(other.kind())),
+        };
+        let mut count = None;
+        for (column, (kind, found)) in (1..).zip(columns.shapes()) {
+            if kind.0 < 0 && column == 1 {
+                return Ok(Self { count: 1, shape: Shape::Cells(columns) });
+            }
+            if !(0..=19).contains(&kind.0) {
+                return Err(NoUpdate::Column { column, found: kind });
+            }
+            let expected = *count.get_or_insert(found);
+            if found != expected {
+                return Err(NoUpdate::Uneven { column, expected, found });
+            }
+        }
+        Ok(Self { count: count.unwrap_or(0), shape })
+    }
+
+    /// How many rows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The names of the columns, where they were sent: a table's.
+    #[must_use]
+    pub const fn names(&self) -> Option<Vector<'a>> {
+        match &self.shape {
+            Shape::Table(table) => Some(table.names()),
+            _ => None,
+        }
+    }
+
+    /// The columns in turn, each of as many items as there are rows.
+    #[must_use]
+    pub const fn columns(&self) -> Columns<'a> {
+        Columns(match self.shape {
+            Shape::Columns(list) => Within::Columns(list.iter()),
+            Shape::Cells(list) => Within::Cells(list.iter(), list.order()),
+            Shape::Row(cells) => Within::Row(cells),
+            Shape::Table(table) => Within::Columns(table.columns().iter()),
+        })
+    }
+}
+
+/// A column of some rows.
+#[derive(Clone, Copy, Debug)]
+pub enum Column<'a> {
+    /// Cells of one basic type.
+    Vector(Vector<'a>),
+    /// Cells that are something else: strings, above all.
+    List(List<'a>),
+}
+
+impl Column<'_> {
+    /// The vector's type, or [`Type::LIST`].
+    #[must_use]
+    pub const fn kind(&self) -> Type {
+        match self {
+            Self::Vector(vector) => vector.kind(),
+            Self::List(_) => Type::LIST,
+        }
+    }
+
+    /// How many cells.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Vector(vector) => vector.len(),
+            Self::List(list) => list.len(),
+        }
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The columns of some rows.
+#[derive(Clone, Debug)]
+pub struct Columns<'a>(Within<'a>);
+
+#[derive(Clone, Debug)]
+enum Within<'a> {
+    Columns(Values<'a>),
+    Cells(Values<'a>, Order),
+    Row(Vector<'a>),
+}
+
+impl<'a> Iterator for Columns<'a> {
+    type Item = Column<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Column<'a>> {
+        match &mut self.0 {
+            Within::Columns(values) => match values.next()? {
+                View::Vector(vector) => Some(Column::Vector(vector)),
+                View::List(list) => Some(Column::List(list)),
+                // Making the rows made sure that there is nothing else.
+                _ => None,
+            },
+            Within::Cells(values, order) => {
+                let (value, bytes) = values.with_bytes()?;
+                Some(match value {
+                    // An atom has its type, and then what a vector of it alone has.
+                    View::Atom(atom) => {
+                        let bytes = bytes.get(1..).unwrap_or_default();
+                        Column::Vector(Vector::of_one(atom.kind(), bytes, *order))
+                    }
+                    _ => Column::List(List::of_one(bytes, *order)),
+                })
+            }
+            Within::Row(cells) => {
+                let (cell, others) = cells.split_first()?;
+                *cells = others;
+                Some(Column::Vector(cell))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match &self.0 {
+            Within::Columns(values) | Within::Cells(values, _) => values.len(),
+            Within::Row(cells) => cells.len(),
+        };
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Columns<'_> {}

@@ -1,0 +1,253 @@
+//! Vectors, read where they are.
+
+use crate::cursor::Cursor;
+use crate::error::Malformed;
+use crate::order::{Item, Order};
+use crate::{Atom, Attribute, Type};
+
+/// The bit of the attribute that says that the number of items has 8 bytes: vectors of more than 2^31, of capability 6.
+const WIDE: u8 = 0x80;
+
+/// A vector of atoms of one type, in the bytes of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Vector<'a> {
+    kind: Type,
+    attribute: Attribute,
+    order: Order,
+    count: usize,
+    bytes: &'a [u8],
+}
+
+/// The attribute of a vector or a list, and the number of its items, which take at least `width` bytes each.
+#[inline]
+pub(crate) fn head(
+    cursor: &mut Cursor<'_>,
+    width: usize,
+    what: &'static str,
+) -> Result<(Attribute, usize), Malformed> {
+    let attribute: u8 = cursor.number("an attribute")?;
+    let count = cursor.count(width, attribute & WIDE != 0, what)?;
+    Ok((Attribute(attribute & !WIDE), count))
+}
+
+impl<'a> Vector<'a> {
+    /// Goes over what follows the type; how many items there are.
+    #[inline]
+    pub(crate) fn check(cursor: &mut Cursor<'a>, kind: Type) -> Result<usize, Malformed> {
+        let width = kind.width();
+        // An empty symbol takes one byte.
+        let (_, count) = head(cursor, width.max(1), kind.name())?;
+        let rest = cursor.rest();
+        let len = match width {
+            0 => symbols_len(rest, count).ok_or_else(|| cursor.cut("symbols", rest.len() + 1))?,
+            width => count * width,
+        };
+        cursor.take(len, kind.name())?;
+        Ok(count)
+    }
+
+    /// Reads what was checked before; `is_last` if its end is that of the bytes, which need not be looked for then.
+    #[inline]
+    pub(crate) fn reread(cursor: &mut Cursor<'a>, kind: Type, is_last: bool) -> Option<Self> {
+        let (attribute, count) = head(cursor, 0, kind.name()).ok()?;
+        let bytes = match kind.width() {
+            0 if is_last => cursor.take_rest(),
+            0 => cursor.take(symbols_len(cursor.rest(), count)?, kind.name()).ok()?,
+            width => cursor.take(count * width, kind.name()).ok()?,
+        };
+        Some(Self { kind, attribute, order: cursor.order(), count, bytes })
+    }
+
+    /// An atom's bytes, with a symbol's zero, as a vector of it alone.
+    pub(crate) const fn of_one(kind: Type, bytes: &'a [u8], order: Order) -> Self {
+        Self { kind: kind.vector(), attribute: Attribute::NONE, order, count: 1, bytes }
+    }
+
+    /// Its type, a positive number.
+    #[must_use]
+    pub const fn kind(&self) -> Type {
+        self.kind
+    }
+
+    /// What is known of the order of its items.
+    #[must_use]
+    pub const fn attribute(&self) -> Attribute {
+        self.attribute
+    }
+
+    /// How many items it has.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Its items' bytes, in the byte order of the message; symbols with their zeros.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its items as numbers (`i64` of longs, timestamps and timespans, …); `None` where they are of another type.
+    #[inline]
+    #[must_use]
+    pub fn items<T: Item>(&self) -> Option<impl ExactSizeIterator<Item = T> + Clone + use<'a, T>> {
+        let order = self.order;
+        T::is_of(self.kind).then(|| T::all_from_bytes(self.bytes, order))
+    }
+
+    /// Its text, if it is one of characters.
+    #[must_use]
+    pub fn text(&self) -> Option<&'a [u8]> {
+        (self.kind == Type::CHAR).then_some(self.bytes)
+    }
+
+    /// Its symbols, without their zeros; `None` where its items are something else.
+    #[inline]
+    #[must_use]
+    pub fn symbols(&self) -> Option<Symbols<'a>> {
+        (self.kind == Type::SYMBOL).then_some(Symbols { bytes: self.bytes, left: self.count })
+    }
+
+    /// Its items, of whatever type.
+    #[must_use]
+    pub const fn iter(&self) -> Atoms<'a> {
+        Atoms { kind: self.kind, order: self.order, bytes: self.bytes, left: self.count }
+    }
+
+    /// Its first item as a vector of that alone, and a vector of the others.
+    pub(crate) fn split_first(self) -> Option<(Self, Self)> {
+        let left = self.count.checked_sub(1)?;
+        let mut items = self.iter();
+        let bytes = items.step();
+        Some((Self { count: 1, bytes, ..self }, Self { count: left, bytes: items.bytes, ..self }))
+    }
+}
+
+impl<'a> IntoIterator for &Vector<'a> {
+    type Item = Atom<&'a [u8]>;
+    type IntoIter = Atoms<'a>;
+
+    fn into_iter(self) -> Atoms<'a> {
+        self.iter()
+    }
+}
+
+/// The symbols of a vector.
+#[derive(Clone, Debug)]
+pub struct Symbols<'a> {
+    bytes: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for Symbols<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let len = self.bytes.iter().position(|&byte| byte == 0)?;
+        let (symbol, rest) = self.bytes.split_at(len);
+        self.bytes = &rest[1..];
+        Some(symbol)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Symbols<'_> {}
+
+/// The items of a vector, as atoms.
+#[derive(Clone, Debug)]
+pub struct Atoms<'a> {
+    kind: Type,
+    order: Order,
+    bytes: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Atoms<'a> {
+    /// The next item's bytes; a symbol's with its zero.
+    fn step(&mut self) -> &'a [u8] {
+        let len = match self.kind.width() {
+            0 => self.bytes.iter().position(|&byte| byte == 0).map_or(0, |zero| zero + 1),
+            width => width,
+        };
+        // Reading the vector made sure that the items are there.
+        let (item, rest) = self.bytes.split_at_checked(len).unwrap_or_default();
+        self.bytes = rest;
+        item
+    }
+}
+
+impl<'a> Iterator for Atoms<'a> {
+    type Item = Atom<&'a [u8]>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let item = self.step();
+        let item =
+            if self.kind == Type::SYMBOL { item.split_last().map_or(item, |(_, name)| name) } else { item };
+        Atom::read(self.kind, item, self.order)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Atoms<'_> {}
+
+/// How many bytes so many symbols take, zeros included; `None` if there are not as many.
+///
+/// Counts zeros in blocks, which the compiler makes vector instructions of: the symbols are looked at one by one only where
+/// the last of them is.
+fn symbols_len(bytes: &[u8], count: usize) -> Option<usize> {
+    /// Two vectors of AVX2.
+    const BLOCK: usize = 64;
+    let (mut len, mut left) = (0, count);
+    for block in bytes.chunks_exact(BLOCK) {
+        let zeros = usize::from(block.iter().map(|&byte| u8::from(byte == 0)).sum::<u8>());
+        if zeros >= left {
+            break;
+        }
+        (len, left) = (len + BLOCK, left - zeros);
+    }
+    for &byte in &bytes[len..] {
+        if left == 0 {
+            break;
+        }
+        len += 1;
+        left -= usize::from(byte == 0);
+    }
+    (left == 0).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_counted_to_the_last_zero() {
+        let by_hand = |bytes: &[u8], count: usize| {
+            let mut ends =
+                bytes.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(place, _)| place + 1);
+            if count == 0 { Some(0) } else { ends.nth(count - 1) }
+        };
+        for size in 0..200_u32 {
+            // Zeros at irregular places, and blocks of nothing else.
+            let bytes: Vec<u8> =
+                (0..size).map(|place| u8::from(place * place % 7 > 2 && place < 130)).collect();
+            for count in 0..=bytes.len() + 1 {
+                assert_eq!(symbols_len(&bytes, count), by_hand(&bytes, count), "{count} of {bytes:?}");
+            }
+        }
+    }
+}

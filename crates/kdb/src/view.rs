@@ -1,0 +1,350 @@
+//! Values of any type, read where they are.
+
+use crate::check::check;
+use crate::cursor::Cursor;
+use crate::error::{Fault, Malformed};
+use crate::order::Order;
+use crate::vector::{Vector, head};
+use crate::{Atom, Type};
+
+/// How deep values may be in each other: q code hardly gets to ten, and each level costs stack.
+pub const MOST_DEPTH: usize = 64;
+
+/// A value in the bytes of a message: checked once, then read in place.
+///
+/// [`parse`](Self::parse) looks at every length in it, at any depth, so that what is in it can be gone through without
+/// errors; of a vector of fixed width it looks at no more than that. Nothing is allocated.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum View<'a> {
+    /// A single value of a basic type.
+    Atom(Atom<&'a [u8]>),
+    /// Values of one basic type.
+    Vector(Vector<'a>),
+    /// Values of any types.
+    List(List<'a>),
+    /// Keys and values; a keyed table if both are tables.
+    Dict(Dict<'a>),
+    /// Named columns of one length.
+    Table(Table<'a>),
+    /// Something to be executed, which nobody here does.
+    Function(Function<'a>),
+    /// What went wrong, in place of an answer.
+    Error(&'a [u8]),
+}
+
+impl<'a> View<'a> {
+    /// Reads one value, which has to be all that there is.
+    ///
+    /// # Errors
+    /// The bytes are not a value, or go on behind it.
+    pub fn parse(bytes: &'a [u8], order: Order) -> Result<Self, Malformed> {
+        let (view, len) = Self::first(bytes, order)?;
+        match bytes.len() - len {
+            0 => Ok(view),
+            more => Err(Malformed::new(len, Fault::Trailing(more))),
+        }
+    }
+
+    /// Reads one value at the front of the bytes, and says how many it takes.
+    ///
+    /// # Errors
+    /// The bytes do not begin with a value; [`Malformed::is_cut`] if they might with more of them.
+    pub fn first(bytes: &'a [u8], order: Order) -> Result<(Self, usize), Malformed> {
+        let mut cursor = Cursor::new(bytes, order);
+        let (kind, _) = check(&mut cursor, MOST_DEPTH)?;
+        let len = cursor.at();
+        // What was found whole is read again up to its end, which is known now: nothing is left to be looked for.
+        let view = reread(&mut Cursor::new(cursor.since(0), order), true);
+        view.map(|view| (view, len)).ok_or(Malformed::new(0, Fault::UnknownType(kind)))
+    }
+
+    /// Its type: negative for atoms, 0 for lists, and so on.
+    #[must_use]
+    pub const fn kind(&self) -> Type {
+        match self {
+            Self::Atom(atom) => atom.kind(),
+            Self::Vector(vector) => vector.kind(),
+            Self::List(_) => Type::LIST,
+            Self::Dict(dict) if dict.is_sorted => Type::SORTED_DICT,
+            Self::Dict(_) => Type::DICT,
+            Self::Table(_) => Type::TABLE,
+            Self::Function(function) => function.kind,
+            Self::Error(_) => Type::ERROR,
+        }
+    }
+
+    /// How many items or rows, as q's `count` gives it: 1 for atoms, functions and errors.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Vector(vector) => vector.len(),
+            Self::List(list) => list.len(),
+            Self::Dict(dict) => dict.count,
+            Self::Table(table) => table.rows(),
+            Self::Atom(_) | Self::Function(_) | Self::Error(_) => 1,
+        }
+    }
+
+    /// The name, if it is a symbol or, as some clients send names, a string.
+    #[must_use]
+    pub fn name(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Atom(Atom::Symbol(name)) => Some(name),
+            Self::Vector(vector) => vector.text(),
+            _ => None,
+        }
+    }
+}
+
+/// Values of any types, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a> {
+    count: usize,
+    order: Order,
+    bytes: &'a [u8],
+}
+
+impl<'a> List<'a> {
+    /// A value's bytes, which were read before, as a list of it alone.
+    pub(crate) const fn of_one(bytes: &'a [u8], order: Order) -> Self {
+        Self { count: 1, order, bytes }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The values in turn.
+    #[must_use]
+    pub const fn iter(&self) -> Values<'a> {
+        Values { left: self.count, cursor: Cursor::new(self.bytes, self.order) }
+    }
+
+    /// The types of the values in turn, and what q's `count` gives of each.
+    pub(crate) fn shapes(&self) -> impl Iterator<Item = (Type, usize)> + use<'a> {
+        let mut cursor = Cursor::new(self.bytes, self.order);
+        (0..self.count).map_while(move |_| check(&mut cursor, MOST_DEPTH).ok())
+    }
+
+    /// The order of the bytes of what is in it.
+    pub(crate) const fn order(&self) -> Order {
+        self.order
+    }
+}
+
+impl<'a> IntoIterator for &List<'a> {
+    type Item = View<'a>;
+    type IntoIter = Values<'a>;
+
+    fn into_iter(self) -> Values<'a> {
+        self.iter()
+    }
+}
+
+/// The values of a list.
+#[derive(Clone, Debug)]
+pub struct Values<'a> {
+    left: usize,
+    cursor: Cursor<'a>,
+}
+
+impl<'a> Values<'a> {
+    /// The next value, with its bytes.
+    #[inline]
+    pub(crate) fn with_bytes(&mut self) -> Option<(View<'a>, &'a [u8])> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.cursor.at();
+        let view = reread(&mut self.cursor, self.left == 0)?;
+        Some((view, self.cursor.since(at)))
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = View<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<View<'a>> {
+        self.with_bytes().map(|(view, _)| view)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Values<'_> {}
+
+/// Keys and as many values.
+#[derive(Clone, Copy, Debug)]
+pub struct Dict<'a> {
+    is_sorted: bool,
+    count: usize,
+    /// Keys and values.
+    both: List<'a>,
+}
+
+impl<'a> Dict<'a> {
+    /// Whether the keys are known to ascend.
+    #[must_use]
+    pub const fn is_sorted(&self) -> bool {
+        self.is_sorted
+    }
+
+    /// The keys: a vector, a list or a table.
+    #[must_use]
+    pub fn keys(&self) -> View<'a> {
+        self.half(0)
+    }
+
+    /// The values: a vector, a list or a table.
+    #[must_use]
+    pub fn values(&self) -> View<'a> {
+        self.half(1)
+    }
+
+    /// The keys' and the values' columns, if it is a keyed table.
+    #[must_use]
+    pub fn keyed_table(&self) -> Option<(Table<'a>, Table<'a>)> {
+        match (self.keys(), self.values()) {
+            (View::Table(keys), View::Table(values)) => Some((keys, values)),
+            _ => None,
+        }
+    }
+
+    fn half(&self, which: usize) -> View<'a> {
+        // Both are there, or this would not have been read.
+        self.both.iter().nth(which).unwrap_or(View::Error(&[]))
+    }
+}
+
+/// Named columns of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    rows: usize,
+    names: Vector<'a>,
+    columns: List<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// How many rows.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of the columns: a vector of symbols.
+    #[must_use]
+    pub const fn names(&self) -> Vector<'a> {
+        self.names
+    }
+
+    /// The columns: vectors, or lists where the cells are no atoms of one type.
+    #[must_use]
+    pub const fn columns(&self) -> List<'a> {
+        self.columns
+    }
+}
+
+/// Something that can be executed: read past, and written again as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Function<'a> {
+    kind: Type,
+    head: &'a [u8],
+    parts: List<'a>,
+}
+
+impl<'a> Function<'a> {
+    /// What kind: from 100, a lambda, to 111.
+    #[must_use]
+    pub const fn kind(&self) -> Type {
+        self.kind
+    }
+
+    /// A lambda's namespace; the one byte that says which function of q's own; empty for the others.
+    #[must_use]
+    pub const fn head(&self) -> &'a [u8] {
+        self.head
+    }
+
+    /// A lambda's text; a projection's function and arguments; a composition's functions; what an iterator is applied to.
+    #[must_use]
+    pub const fn parts(&self) -> List<'a> {
+        self.parts
+    }
+
+    /// Whether it is the generic null `::`, which stands for nothing at all.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.kind == Type::UNARY && self.head == [0]
+    }
+}
+
+/// Reads a value that was checked before; `is_last` if its end is that of the bytes.
+///
+/// Nothing in it is looked at but what finds its end, where that is not known: a feed's update is a list whose last value has
+/// all the columns.
+#[inline]
+fn reread<'a>(cursor: &mut Cursor<'a>, is_last: bool) -> Option<View<'a>> {
+    let kind = Type(cursor.number::<u8>("a type").ok()?.cast_signed());
+    let order = cursor.order();
+    Some(match kind.0 {
+        1..=19 => View::Vector(Vector::reread(cursor, kind, is_last)?),
+        -19..=-1 => {
+            let bytes = match kind.width() {
+                0 => cursor.text("a symbol").ok()?,
+                width => cursor.take(width, "an atom").ok()?,
+            };
+            View::Atom(Atom::read(kind, bytes, order)?)
+        }
+        0 => {
+            let (_, count) = head(cursor, 0, "a list").ok()?;
+            View::List(rest(cursor, count, is_last)?)
+        }
+        98 => {
+            // The table's attribute, and the dictionary's type.
+            cursor.take(2, "a table").ok()?;
+            let View::Vector(names) = reread(cursor, false)? else { return None };
+            let View::List(columns) = reread(cursor, is_last)? else { return None };
+            let rows = columns.iter().next().map_or(0, |column| column.count());
+            View::Table(Table { rows, names, columns })
+        }
+        99 | 127 => {
+            let both = rest(cursor, 2, is_last)?;
+            let count = both.iter().next()?.count();
+            View::Dict(Dict { is_sorted: kind == Type::SORTED_DICT, count, both })
+        }
+        -128 => View::Error(cursor.text("an error's text").ok()?),
+        _ => {
+            let (head, parts) = match kind {
+                Type::LAMBDA => (cursor.text("a namespace").ok()?, 1),
+                Type::UNARY | Type::BINARY | Type::ITERATOR => (cursor.take(1, "a function").ok()?, 0),
+                Type::PROJECTION | Type::COMPOSITION => (&[][..], cursor.count(0, false, "parts").ok()?),
+                _ => (&[][..], 1),
+            };
+            View::Function(Function { kind, head, parts: rest(cursor, parts, is_last)? })
+        }
+    })
+}
+
+/// So many values, which were checked before: up to the end of the bytes if they are the last ones.
+#[inline]
+fn rest<'a>(cursor: &mut Cursor<'a>, count: usize, is_last: bool) -> Option<List<'a>> {
+    let begin = cursor.at();
+    if is_last {
+        cursor.take_rest();
+    } else {
+        for _ in 0..count {
+            check(cursor, MOST_DEPTH).ok()?;
+        }
+    }
+    Some(List { count, order: cursor.order(), bytes: cursor.since(begin) })
+}

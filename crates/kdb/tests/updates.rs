@@ -1,0 +1,96 @@
+//! Rows in every shape in which they are sent.
+#![allow(clippy::unwrap_used)]
+
+use tapeline_kdb::{Column, Encoder, Order, Refused, Type, Update, View};
+
+/// The columns of a message's rows as text, with the rows' number before them.
+fn shown(write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>) -> String {
+    let mut room = [0; 512];
+    let mut message = Encoder::value_alone(&mut room);
+    write(&mut message).unwrap();
+    let len = message.finish().unwrap();
+    let view = View::parse(&room[..len], Order::Little).unwrap();
+    let update = Update::of(&view).unwrap();
+    let mut text = format!("{} {}:", update.table.escape_ascii(), update.rows.len());
+    for column in update.rows.columns() {
+        text.push(' ');
+        match column {
+            Column::Vector(vector) => vector.iter().for_each(|atom| text.push_str(&atom.to_string())),
+            Column::List(list) => list.iter().for_each(|cell| match cell.name() {
+                Some(name) => text.push_str(&format!("{name:?}")),
+                None => text.push_str(cell.kind().name()),
+            }),
+        }
+    }
+    text
+}
+
+fn begin(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.list(3)?;
+    message.symbol(b".u.upd")?;
+    message.symbol(b"trade")
+}
+
+#[test]
+fn columns() {
+    let text = shown(|message| {
+        begin(message)?;
+        message.list(3)?;
+        message.symbols([b"A".as_slice(), b""])?;
+        message.column(Type::LONG, [1_i64, i64::MIN])?;
+        message.list(2)?;
+        message.string(b"x")?;
+        message.string(b"yz")
+    });
+    assert_eq!(text, "trade 2: `A` 10N [120][121, 122]");
+}
+
+#[test]
+fn a_row_of_cells() {
+    let text = shown(|message| {
+        begin(message)?;
+        message.list(4)?;
+        message.symbol(b"A")?;
+        // A vector of one in place of a cell: a cell it is, and no column.
+        message.column(Type::LONG, [5_i64])?;
+        message.atom(&tapeline_kdb::Atom::<&[u8]>::Float(1.5))?;
+        message.string(b"note")
+    });
+    assert_eq!(text, "trade 1: `A long 1.5 [110, 111, 116, 101]");
+}
+
+#[test]
+fn a_row_of_cells_of_one_type() {
+    let floats = shown(|message| {
+        begin(message)?;
+        message.column(Type::FLOAT, [1.5, 2.5])
+    });
+    assert_eq!(floats, "trade 1: 1.5 2.5");
+    let symbols = shown(|message| {
+        begin(message)?;
+        message.symbols([b"A".as_slice(), b"", b"XNAS"])
+    });
+    assert_eq!(symbols, "trade 1: `A ` `XNAS");
+}
+
+#[test]
+fn a_table() {
+    let text = shown(|message| {
+        begin(message)?;
+        message.table([b"sym".as_slice(), b"size"])?;
+        message.symbols([b"A".as_slice(), b"B"])?;
+        message.column(Type::INT, [1, 2])
+    });
+    assert_eq!(text, "trade 2: `A`B 1i2i");
+}
+
+#[test]
+fn names_as_strings_and_no_rows() {
+    let text = shown(|message| {
+        message.list(3)?;
+        message.string(b"upd")?;
+        message.string(b"quote")?;
+        message.list(0)
+    });
+    assert_eq!(text, "quote 0:");
+}
