@@ -1,0 +1,8 @@
+//! Any bytes for a connection of the q IPC protocol: handshake, frames, compression, values.
+
+#![no_main]
+
+#[path = "../../tests/invariants/mod.rs"]
+mod invariants;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::connection(bytes));
