@@ -149,6 +149,8 @@ impl Desk<'_> {
         let view = self.view_of(request);
         let market = &mut *self.market;
         (market.streams, self.account.streams) = (market.streams + 1, self.account.streams + 1);
+        // One whose source was held back for another client is old: a new one is asked for.
+        let has_image = has_image && !market.interest.get(place).is_some_and(Item::is_old);
         let standing = if has_image { Standing::Owed } else { Standing::Waits };
         let priority = request.priority.unwrap_or(USUAL);
         market.interest.open(
@@ -160,6 +162,7 @@ impl Desk<'_> {
                 standing,
                 missed: false,
                 is_snapshot: !request.is_streaming(),
+                is_behind: false,
                 priority,
             },
         );

@@ -190,8 +190,8 @@ impl Hub {
         if is_complete && (item.has_image || outcome.is_passed_by) {
             item.due = Nanos(0);
         }
-        if let Some(upstream) = &mut item.upstream {
-            upstream.is_answered |= is_complete;
+        if let Some(upstream) = item.upstream.as_mut().filter(|_| is_complete) {
+            upstream.has_come();
         }
         let permission = header.permission_data.unwrap_or_default();
         // Whoever sees the item may not any more, where its codes are others now: asked as before a first image.
@@ -320,6 +320,10 @@ fn offer(
     };
     if sent != Sent::Full {
         account.counters.queued += u64::from(sent == Sent::Queued);
+        if matches!(slow, SlowPolicy::Block { .. }) && !std::mem::replace(&mut open.is_behind, true) {
+            let is_open = |stream| provider.stream_id(stream).is_some();
+            account.behind.add(open.stream, provider.open_streams(), is_open);
+        }
         return sent;
     }
     match slow {

@@ -324,6 +324,8 @@ impl Hub {
             // Those that there was no room to ask are asked next time.
             account.holds = !self.market.hold(id, &session.provider, false);
         }
+        self.market.hold_back(now, id, session);
+        let account = &mut session.account;
         if session.backlog.len() < had || !account.is_full && account.owes_nothing() {
             account.stuck = None;
         }

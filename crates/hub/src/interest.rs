@@ -45,6 +45,8 @@ pub(crate) struct Open {
     pub(crate) missed: bool,
     /// One image is all that is wanted.
     pub(crate) is_snapshot: bool,
+    /// Its session keeps a note that an update had to wait for room.
+    pub(crate) is_behind: bool,
     /// How urgently it is wanted.
     pub(crate) priority: Priority,
 }
@@ -81,6 +83,11 @@ impl Item {
     #[inline]
     pub(crate) const fn is_of_feeds(&self) -> bool {
         self.upstream.is_none()
+    }
+
+    /// Whether its source paused, and no image has come since it goes on.
+    pub(crate) fn is_old(&self) -> bool {
+        self.upstream.as_ref().is_some_and(|upstream| upstream.is_old)
     }
 
     /// What its image is found by.
@@ -303,6 +310,8 @@ impl Interest {
         let index = item.streams.len() as u32;
         if let Some(upstream) = &mut item.upstream {
             upstream.wishes.add(open.priority);
+            // It is not one client's alone any more.
+            upstream.is_held = false;
         }
         item.streams.push(open);
         if self.spots.len() <= session {
@@ -337,6 +346,7 @@ impl Interest {
         }
         if let Some(upstream) = &mut item.upstream {
             upstream.wishes.remove(closed.priority);
+            upstream.is_held = false;
         }
         self.forget_if_idle(place);
         Some((place, closed))

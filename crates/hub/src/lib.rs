@@ -25,6 +25,7 @@ mod demands;
 mod desk;
 mod fan_out;
 mod feeds;
+mod holding;
 mod hub;
 mod images;
 mod interest;

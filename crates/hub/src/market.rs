@@ -217,6 +217,8 @@ impl Market {
                 Telling::Open(priority) => Demand::Open { item, priority },
                 Telling::Priority(priority) => Demand::Priority { item, priority },
                 Telling::Refresh => Demand::Refresh { item },
+                Telling::Pause => Demand::Pause { item },
+                Telling::Resume => Demand::Resume { item },
                 Telling::Close => Demand::Close { item },
             });
             if telling == Some(Telling::Close) && self.is_on_demand(place) {

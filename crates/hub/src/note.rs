@@ -185,6 +185,8 @@ pub struct SessionCounters {
     pub dropped: u64,
     /// How often a stream was told that it missed some.
     pub gaps: u64,
+    /// How often the source of an item that it alone has was asked to pause.
+    pub held: u64,
     /// Posts that went on to a source.
     pub posts: u64,
     /// Generic messages that went on to a source.
@@ -213,6 +215,7 @@ impl SessionCounters {
         self.queued += other.queued;
         self.dropped += other.dropped;
         self.gaps += other.gaps;
+        self.held += other.held;
         self.posts += other.posts;
         self.generic += other.generic;
         self.declined += other.declined;

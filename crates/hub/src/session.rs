@@ -10,6 +10,7 @@ use tapeline_omm::rwf::StateCode;
 
 use crate::access::Pass;
 use crate::backlog::Backlog;
+use crate::holding::Behindhand;
 use crate::note::{End, SessionCounters, TooMuch};
 use crate::settings::{Settings, SlowPolicy};
 
@@ -48,6 +49,8 @@ pub(crate) struct Account {
     pub(crate) slow: SlowPolicy,
     /// The sources of its own streams have been asked to pause.
     pub(crate) holds: bool,
+    /// Streams whose updates had to wait, since nothing waited last.
+    pub(crate) behind: Behindhand,
     pub(crate) counters: SessionCounters,
     /// Its open streams, as counted among all.
     pub(crate) streams: usize,

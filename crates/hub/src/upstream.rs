@@ -15,6 +15,12 @@ pub(crate) struct Upstream {
     pub(crate) wants_refresh: bool,
     /// Something has come of it since it was asked for.
     pub(crate) is_answered: bool,
+    /// The one client that has it is behind: its source is to pause.
+    pub(crate) is_held: bool,
+    /// The source was asked to.
+    told_held: bool,
+    /// It was, and no image has come since it goes on: there is more to know of the item than is known here.
+    pub(crate) is_old: bool,
     /// It waits for its turn among the demands.
     pub(crate) is_queued: bool,
 }
@@ -25,6 +31,8 @@ pub(crate) enum Telling {
     Open(Priority),
     Priority(Priority),
     Refresh,
+    Pause,
+    Resume,
     Close,
 }
 
@@ -34,6 +42,12 @@ impl Upstream {
         self.told.is_some() && !self.is_over
     }
 
+    /// A whole image has come.
+    pub(crate) const fn has_come(&mut self) {
+        self.is_answered = true;
+        self.is_old &= self.told_held;
+    }
+
     /// Whether nothing is to be told, and nothing to be taken back.
     pub(crate) fn is_settled(&self) -> bool {
         self.told.is_none() && !self.is_queued
@@ -41,7 +55,8 @@ impl Upstream {
 
     /// Whether the source is to be told something.
     pub(crate) fn has_news(&self) -> bool {
-        self.is_over || self.wants_refresh || self.told != self.wishes.all()
+        let is_held_otherwise = self.told.is_some() && self.is_held != self.told_held;
+        self.is_over || self.wants_refresh || is_held_otherwise || self.told != self.wishes.all()
     }
 
     /// What the source is to be told next: what several clients did meanwhile is one thing, or nothing. To be asked until
@@ -50,6 +65,7 @@ impl Upstream {
         let wanted = self.wishes.all();
         if self.told.is_some() && (self.is_over || wanted.is_none()) {
             (self.told, self.is_over, self.wants_refresh, self.is_answered) = (None, false, false, false);
+            (self.is_held, self.told_held, self.is_old) = (false, false, false);
             return Some(Telling::Close);
         }
         self.is_over = false;
@@ -63,6 +79,11 @@ impl Upstream {
                 Some(Telling::Open(wanted))
             }
             Some(told) if told != wanted => Some(Telling::Priority(wanted)),
+            Some(_) if self.is_held != self.told_held => {
+                self.told_held = self.is_held;
+                self.is_old |= self.is_held;
+                Some(if self.is_held { Telling::Pause } else { Telling::Resume })
+            }
             Some(_) => std::mem::take(&mut self.wants_refresh).then_some(Telling::Refresh),
         }
     }
@@ -152,6 +173,19 @@ mod tests {
         upstream.wishes.add(priority(1, 1));
         assert_eq!(upstream.next(), Some(Telling::Priority(priority(1, 2))));
         assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Refresh), None));
+        upstream.is_held = true;
+        assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Pause), None));
+        // Held back and let go again unsaid.
+        upstream.is_held = false;
+        assert!(upstream.has_news());
+        upstream.is_held = true;
+        assert!(!upstream.has_news());
+        upstream.is_held = false;
+        upstream.has_come();
+        assert!(upstream.is_old, "of before it goes on");
+        assert_eq!((upstream.next(), upstream.next()), (Some(Telling::Resume), None));
+        upstream.has_come();
+        assert!(!upstream.is_old);
         // Closed by the source while somebody has asked again.
         upstream.is_over = true;
         assert_eq!(upstream.next(), Some(Telling::Close));

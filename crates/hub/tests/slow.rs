@@ -3,14 +3,14 @@
 
 mod exchange;
 
-use exchange::{Client, Exchange, bid, item, message, quote, request};
+use exchange::{Client, Exchange, bid, item, item_of, message, quote, request};
 use tapeline_hub::{End, Note, Service, SessionCounters, Settings, SlowPolicy, TooMuch};
 use tapeline_omm::rwf::{
-    DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, RefreshHeader, StateCode,
-    StreamState, UpdateHeader, UpdateType, flags,
+    DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, Priority, RefreshHeader,
+    StateCode, StreamState, UpdateHeader, UpdateType, flags,
 };
 use tapeline_omm::{State, fid};
-use tapeline_plant::demand::{Answer, Demand, Ticket};
+use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
 const ROOM: usize = 1 << 20;
 /// Of a connection that is soon full.
@@ -223,4 +223,94 @@ fn a_source_that_is_one_clients_alone_is_held_back_until_it_reads() {
     assert_eq!(exchange.demands().iter().map(is_pause).collect::<Vec<_>>(), [(ticket, false)]);
     let updates = client.on(5).iter().filter(|got| got.class == MessageClass::UPDATE).count();
     assert_eq!(updates, sent + 10);
+}
+
+const OWN: u16 = 7;
+
+/// A hub that holds back what it can, and a client of it that has an item of an interactive provider alone.
+fn held_market() -> (Exchange, Client) {
+    let slow = SlowPolicy::Block { bytes: 1 << 20, messages: 10_000 };
+    let services = vec![Service::new("OWN", OWN)];
+    let mut exchange = Exchange::new(Settings { slow, services, stuck_ms: 700, ..Settings::default() });
+    exchange.up(OWN, true);
+    let client = exchange.client(NARROW);
+    exchange.say(&client, &item_of(OWN, 5, "MINE"));
+    exchange.demands();
+    exchange.publish(OWN, "MINE", &quote(1, 100));
+    (exchange, client)
+}
+
+fn changes(exchange: &mut Exchange, values: std::ops::RangeInclusive<i64>) {
+    for value in values {
+        exchange.change(OWN, "MINE", &bid(value));
+    }
+}
+
+fn mine() -> ItemName {
+    ItemName { service: OWN, domain: Domain::MARKET_PRICE, name: "MINE".into() }
+}
+
+#[test]
+fn the_source_of_an_item_that_one_client_alone_has_pauses_until_that_reads() {
+    let (mut exchange, mut client) = held_market();
+    changes(&mut exchange, 2..=500);
+    exchange.pass(40);
+    assert_eq!(exchange.demands(), [], "it may have room again at once");
+    exchange.pass(20);
+    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    // What is on its way already still comes, and it is asked once.
+    changes(&mut exchange, 501..=510);
+    exchange.pass(20);
+    assert_eq!(exchange.demands(), []);
+    exchange.read_all(&mut client);
+    assert_eq!(exchange.demands(), [Demand::Resume { item: mine() }]);
+    let values = client.on(5).into_iter().filter_map(|received| received.values.get(&fid::BID).copied());
+    assert_eq!(values.collect::<Vec<_>>(), (1..=510).collect::<Vec<_>>(), "nothing is lost");
+    exchange.publish(OWN, "MINE", &quote(900, 100));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(5), Some(quote(900, 100)));
+    exchange.leave(&client);
+    assert_eq!(gone(&mut exchange).unwrap().1.held, 1);
+}
+
+#[test]
+fn who_never_reads_is_cut_however_its_source_pauses() {
+    let (mut exchange, client) = held_market();
+    changes(&mut exchange, 2..=500);
+    exchange.pass(60);
+    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    exchange.pass(650);
+    assert_eq!(exchange.over(), None, "it is told first");
+    exchange.pass(2001);
+    assert_eq!(exchange.over(), Some(client.session));
+    assert_eq!(gone(&mut exchange).unwrap().0, End::Slow(TooMuch::Age(700)));
+    assert_eq!(exchange.demands(), [Demand::Close { item: mine() }]);
+}
+
+#[test]
+fn a_source_goes_on_for_who_comes_and_is_asked_for_an_image_of_now() {
+    let (mut exchange, mut slow) = held_market();
+    changes(&mut exchange, 2..=500);
+    exchange.pass(60);
+    assert_eq!(exchange.demands(), [Demand::Pause { item: mine() }]);
+    let mut other = exchange.client(ROOM);
+    exchange.say(&other, &item_of(OWN, 5, "MINE"));
+    let priority = Priority { class: 1, count: 2 };
+    let demands = [
+        Demand::Priority { item: mine(), priority },
+        Demand::Resume { item: mine() },
+        Demand::Refresh { item: mine() },
+    ];
+    assert_eq!(exchange.demands(), demands);
+    exchange.read_all(&mut other);
+    assert_eq!(other.folded(5), None, "what is here is old");
+    exchange.publish(OWN, "MINE", &quote(900, 100));
+    changes(&mut exchange, 901..=905);
+    exchange.read_all(&mut other);
+    assert_eq!(other.folded(5), Some(quote(905, 100)));
+    // It is not the slow one's alone, and is not held back for it again.
+    exchange.pass(100);
+    assert_eq!(exchange.demands(), []);
+    exchange.read_all(&mut slow);
+    assert_eq!(slow.folded(5), Some(quote(905, 100)));
 }

@@ -48,6 +48,17 @@ pub enum Demand {
         /// Which.
         item: ItemName,
     },
+    /// The one client that has an open item does not take its updates: its source is asked to pause. One that cannot goes on,
+    /// and so does all that is on its way.
+    Pause {
+        /// Which.
+        item: ItemName,
+    },
+    /// It takes them again, or others have the item too: a source that has paused goes on with a new image.
+    Resume {
+        /// Which.
+        item: ItemName,
+    },
     /// Nobody wants an item any more.
     Close {
         /// Which.
@@ -100,6 +111,8 @@ impl Demand {
             Self::Open { item, .. }
             | Self::Priority { item, .. }
             | Self::Refresh { item }
+            | Self::Pause { item }
+            | Self::Resume { item }
             | Self::Close { item } => (Some(item), None),
             Self::OpenPrivate { request: message, .. } | Self::Private { message, .. } => {
                 (None, Some(message))

@@ -36,6 +36,8 @@ impl Sources {
             }
             Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
             Demand::Refresh { item } => self.want_otherwise(&item, None, true),
+            Demand::Pause { item } => self.pause(&item),
+            Demand::Resume { item } => self.resume(&item),
             Demand::Close { item } => self.want_no_more(&item),
             Demand::OpenPrivate { ticket, request } => self.open_private(ticket, &request),
             Demand::Private { ticket, message } => self.send_private(ticket, &message, outlets),

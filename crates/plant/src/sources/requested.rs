@@ -27,6 +27,8 @@ pub(super) struct Wanted {
     /// Whose word counts: where it is open, or is to be.
     pub(super) from: LinkId,
     pub(super) is_suspect: bool,
+    /// Its source was asked to pause.
+    is_paused: bool,
     holds: Vec<Hold>,
 }
 
@@ -381,6 +383,7 @@ impl Sources {
             priority,
             from,
             is_suspect: false,
+            is_paused: false,
             holds: Vec::new(),
         };
         let Some(number) = self.desk.requests.insert(wanted) else {
@@ -454,6 +457,38 @@ impl Sources {
         }
     }
 
+    /// An item's source is asked to hold its updates back, where its login says that it can.
+    pub(super) fn pause(&mut self, name: &ItemName) {
+        let Some(wanted) = self.desk.requests.find_mut(name).filter(|wanted| !wanted.is_paused) else {
+            return;
+        };
+        let Some(hold) = wanted.holds.iter().find(|hold| hold.link == wanted.from).copied() else { return };
+        if let Some(Link { role: Role::Provider(consumer), .. }) = self.links.get(&hold.link)
+            && consumer.can_pause()
+        {
+            wanted.is_paused = true;
+            self.reissue_at(hold, &Reissue { is_paused: Some(true), ..Reissue::default() });
+        }
+    }
+
+    /// A source that was asked to pause goes on, with an image.
+    pub(super) fn resume(&mut self, name: &ItemName) {
+        if let Some(number) = self.desk.requests.number(name) {
+            self.end_pause(number);
+        }
+    }
+
+    /// The same of an item that is to be another source's too: that one is not asked to pause for what the first one was.
+    fn end_pause(&mut self, number: u64) {
+        let Some(wanted) = self.desk.requests.of(number) else { return };
+        let from = wanted.from;
+        if std::mem::take(&mut wanted.is_paused)
+            && let Some(hold) = wanted.holds.iter().find(|hold| hold.link == from).copied()
+        {
+            self.reissue_at(hold, &Reissue { is_paused: Some(false), ..Reissue::default() });
+        }
+    }
+
     fn reissue_at(&mut self, hold: Hold, reissue: &Reissue<'_>) {
         if let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&hold.link) {
             consumer.reissue(hold.handle, reissue);
@@ -474,6 +509,7 @@ impl Sources {
             self.renew_item(number);
         } else {
             let holds = std::mem::take(&mut wanted.holds);
+            wanted.is_paused = false;
             self.desk.requests.change_source(number, next);
             self.desk.to_close.extend(holds.iter().map(|hold| (hold.link, hold.handle, None)));
         }
@@ -545,6 +581,7 @@ impl Sources {
     ) -> Result<(), Refused> {
         let Some(id) = self.desk.services.get(service).map(Service::id) else { return Ok(()) };
         for number in self.desk.requests.of_service(service) {
+            self.end_pause(number);
             self.desk.requests.change_source(number, next);
             self.open_at(next, number);
         }

@@ -2,9 +2,10 @@
 
 use tapeline_omm::domain::ServicePart;
 use tapeline_omm::domain::directory::ServiceState;
+use tapeline_plant::demand::Demand;
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
-use super::world::{World, open, provided};
+use super::world::{World, item, open, provided};
 
 const P0: LinkId = LinkId(0);
 const P1: LinkId = LinkId(1);
@@ -131,4 +132,30 @@ fn who_stood_by_after_it_served_is_asked_for_images_when_it_serves_again() {
         world.ticks(),
         ["IBM STATUS OPEN SUSPECT \"Another source takes over\" (suspect)", "IBM REFRESH OPEN OK 1.10"]
     );
+}
+
+/// What stood by and served a client that was behind goes on when another serves, so that it has the image to take over with.
+#[test]
+fn who_takes_over_is_not_held_back_for_who_served_before() {
+    for policy in [Policy::First, Policy::Warm] {
+        let mut world = World::new(provided(2, policy, Posts::Refuse));
+        world.arrive(0);
+        world.arrive(1);
+        world.demand(open("IBM"));
+        world.demand(Demand::Pause { item: item("IBM") });
+        assert_eq!(world.heard(P0), ["open IBM", "reissue paused"]);
+        let down = ServiceState { service_state: Some(0), ..ServiceState::default() };
+        world.change_service(P0, ServicePart::State(down));
+        assert_eq!(
+            world.heard(P0).pop().unwrap(),
+            if policy == Policy::Warm { "reissue" } else { "close IBM" }
+        );
+        assert_eq!(world.heard(P1), ["open IBM"], "{policy:?}");
+        world.ticks();
+        world.update(P1, "IBM", 107);
+        assert_eq!(world.ticks(), ["IBM UPDATE 1.07"]);
+        // Its client has caught up.
+        world.demand(Demand::Resume { item: item("IBM") });
+        assert_eq!(world.heard(P1), [""; 0]);
+    }
 }

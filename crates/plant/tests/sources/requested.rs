@@ -41,6 +41,39 @@ fn an_item_is_open_as_long_as_somebody_wants_it() {
 }
 
 #[test]
+fn an_item_is_held_back_where_its_provider_can() {
+    let mut world = one();
+    world.arrive(0);
+    world.demand(open("IBM"));
+    (world.heard(P0), world.ticks());
+    let (pause, resume) = (Demand::Pause { item: item("IBM") }, Demand::Resume { item: item("IBM") });
+    world.demand(pause.clone());
+    world.demand(pause.clone());
+    assert_eq!(world.heard(P0), ["reissue paused"]);
+    // What its client will want to know is an image.
+    world.demand(resume.clone());
+    world.demand(resume.clone());
+    assert_eq!(world.heard(P0), ["reissue"]);
+    assert_eq!(world.ticks(), ["IBM REFRESH OPEN OK 1.00"]);
+    // A connection that breaks ends no pause.
+    world.demand(pause.clone());
+    world.kill(P0);
+    world.arrive(0);
+    assert_eq!(world.heard(P0), ["open IBM", "reissue paused"]);
+    world.demand(resume.clone());
+    assert_eq!(world.heard(P0), ["reissue"]);
+    // One that cannot pause is not asked to.
+    world.can_pause = false;
+    world.kill(P0);
+    world.arrive(0);
+    assert_eq!(world.heard(P0), ["open IBM"]);
+    world.demand(pause);
+    world.demand(resume);
+    world.demand(Demand::Pause { item: item("NOSUCH") });
+    assert_eq!(world.heard(P0), [""; 0]);
+}
+
+#[test]
 fn an_item_waits_for_its_provider() {
     let mut world = one();
     world.demand(open("IBM"));

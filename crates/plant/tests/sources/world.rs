@@ -83,6 +83,7 @@ pub(crate) struct Desk {
     /// It is up.
     is_up: bool,
     is_denying: bool,
+    can_pause: bool,
     item: Option<consumer::Handle>,
 }
 
@@ -106,6 +107,8 @@ pub(crate) struct World {
     /// Whether each interactive provider can be reached.
     pub(crate) is_there: Vec<bool>,
     pub(crate) is_denying: bool,
+    /// Whether providers can hold back single items.
+    pub(crate) can_pause: bool,
     /// How providers of either kind say that they are.
     read: usize,
     pub(crate) answers: Vec<Answer>,
@@ -193,6 +196,7 @@ impl World {
             clock: Clock(Cell::new(1_000 * SECOND)),
             ends: Ends::default(),
             is_denying: false,
+            can_pause: true,
             read: 0,
             answers: Vec::new(),
             takes_answers: true,
@@ -337,7 +341,12 @@ impl World {
                     let role = Provider::new(provider::Settings::default(), self.now());
                     let mut to_peer = Queue::new(1 << 20);
                     self.sources.connected(self.now(), link, &mut to_peer);
-                    let desk = Desk { is_up: true, is_denying: self.is_denying, ..Desk::default() };
+                    let desk = Desk {
+                        is_up: true,
+                        is_denying: self.is_denying,
+                        can_pause: self.can_pause,
+                        ..Desk::default()
+                    };
                     let peer = Peer::Provider(Box::new(role));
                     self.ends.0.insert(link, End { peer, to_peer, desk });
                 }
@@ -535,6 +544,7 @@ impl provider::Application for Desk {
                 let features = LoginFeatures {
                     single_open: Some(1),
                     support_omm_post: Some(1),
+                    support_optimized_pause_resume: Some(self.can_pause.into()),
                     ..LoginFeatures::default()
                 };
                 assert!(role.accept_login(Nanos(0), out, &request, features).unwrap().is_queued());
@@ -546,7 +556,8 @@ impl provider::Application for Desk {
             }
             Event::Open { stream, request } => self.opened(role, out, stream, &request),
             Event::Reissue { stream, request } => {
-                self.heard.push("reissue".into());
+                let paused = if request.is_pause() { " paused" } else { "" };
+                self.heard.push(format!("reissue{paused}"));
                 if request.wants_refresh() {
                     self.image(role, out, stream, &request);
                 }
