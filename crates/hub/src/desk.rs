@@ -134,7 +134,7 @@ impl Desk<'_> {
             return Err(Refusal::recover(StateCode::NONE, "The service is down"));
         }
         // A provider's item of which only changes are heard is closed.
-        let is_there = |item: &Item| item.number != ItemId(0) && (is_of_feeds || has_image || !item.is_kept);
+        let is_there = |item: &Item| has_image || item.number != ItemId(0) && (is_of_feeds || !item.is_kept);
         if !can_wait && !known.is_some_and(is_there) {
             return Err(Refusal::closed(StateCode::NOT_FOUND, "There is no such item"));
         }

@@ -9,7 +9,7 @@ use tapeline_omm::domain::ServicePart;
 use tapeline_omm::role::provider::Provider;
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StatusHeader, StreamState, flags};
-use tapeline_plant::tick::{Kind, Tick};
+use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
 use crate::backlog::Backlog;
@@ -57,6 +57,9 @@ impl Hub {
             self.counters.unusable += 1;
             return;
         };
+        if tick.header.flags.contains(tick::Flags::LAST) {
+            return self.number_ends(now, tick.header.item, &message, outlets);
+        }
         if !is_of_feeds && message.header().is_err() {
             // Nobody could read it; what follows the header is looked at where it is folded into an image.
             self.counters.unusable += 1;
@@ -115,6 +118,8 @@ impl Hub {
     fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
         const TEXT: &str = "The hub has missed some of the plant's messages";
         self.counters.missing = self.counters.missing.saturating_add(missing);
+        // A number that has gone to another item meanwhile would bring that one's updates to those who have this one.
+        self.market.interest.forget_numbers();
         let groups = self.market.feeds.doubt_all(TEXT);
         self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
         let changes = self.market.services.doubt(TEXT);

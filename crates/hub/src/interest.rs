@@ -105,7 +105,7 @@ impl Item {
     fn is_forgotten(&self) -> bool {
         let is_unsaid = self.upstream.as_ref().is_none_or(|upstream| upstream.is_settled());
         // The plant's number of an item of the feeds is for good; a provider's item comes again with its next image.
-        let is_unpublished = self.number == ItemId(0) || !self.is_of_feeds() && !self.has_image;
+        let is_unpublished = if self.is_of_feeds() { self.number == ItemId(0) } else { !self.has_image };
         self.streams.is_empty() && is_unsaid && is_unpublished
     }
 }
@@ -222,6 +222,28 @@ impl Interest {
                 return;
             }
             next = item.twin;
+        }
+    }
+
+    /// A number is another item's from here on: the items that had it.
+    #[cold]
+    pub(crate) fn end_number(&mut self, number: ItemId) -> Vec<Place> {
+        let mut places = Vec::new();
+        while let Some(place) = self.by_number.get(number.0 as usize).and_then(|first| first.checked_sub(1)) {
+            self.unlink(Place(place));
+            places.push(Place(place));
+        }
+        places
+    }
+
+    /// Numbers of providers' items may be others' by now: each is learnt anew from the next tick of its item. Those of the
+    /// feeds are for good.
+    #[cold]
+    pub(crate) fn forget_numbers(&mut self) {
+        for place in 0..self.items.len() as u32 {
+            if self.get(Place(place)).is_some_and(|item| !item.is_of_feeds()) {
+                self.unlink(Place(place));
+            }
         }
     }
 

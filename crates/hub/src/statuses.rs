@@ -5,13 +5,13 @@ use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
-use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
+use tapeline_plant::{ItemId, Seq};
 
 use crate::desk::Desk;
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, MOST_PERMISSION, Place};
+use crate::interest::{Item, MOST_PERMISSION, Place, Standing};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::Session;
 
@@ -233,6 +233,27 @@ impl Hub {
     ) {
         self.say_to_all(now, place, header, |_, _| true, outlets);
         self.source_closed(place);
+    }
+
+    /// An item's number goes to another one: nobody has published it, and nobody has wanted it when the plant last heard.
+    #[cold]
+    pub(crate) fn number_ends(
+        &mut self,
+        now: Nanos,
+        number: ItemId,
+        message: &MessageView<'_>,
+        outlets: &mut impl Outlets,
+    ) {
+        for place in self.market.interest.end_number(number) {
+            let Some(item) = self.market.interest.get(place) else { continue };
+            // Who has asked meanwhile, and waits, is in the plant's next answer.
+            if item.streams.iter().all(|open| open.standing == Standing::Waits) {
+                self.market.forget_image(place);
+                self.market.interest.forget_if_idle(place);
+            } else if let Ok(Header::Status(header)) = message.header() {
+                self.last_word(now, place, &header, outlets);
+            }
+        }
     }
 
     /// A message of an item cannot be read: it goes to nobody, and what they have may be wrong.

@@ -468,3 +468,70 @@ fn a_source_that_has_closed_an_item_is_asked_again_for_who_asks_then() {
         (StreamState::CLOSED_RECOVER, Some(quote(2, 2)))
     );
 }
+
+/// A number goes from one item to another, which have nothing to do with each other.
+#[test]
+fn a_number_that_has_another_item_brings_nothing_of_that_to_the_first_ones_clients() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    exchange.publish(UNASKED, "OLD", &quote(1, 2));
+    exchange.end(UNASKED, "OLD", false);
+    exchange.publish(UNASKED, "NEW", &quote(3, 4));
+    exchange.say(&client, &item_of(UNASKED, 5, "OLD"));
+    exchange.say(&client, &item_of(UNASKED, 6, "NEW"));
+    exchange.change(UNASKED, "NEW", &bid(5));
+    exchange.read_all(&mut client);
+    assert_eq!(last_state(&client, 5), (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+    assert_eq!(client.folded(6), Some(quote(5, 4)));
+    // Whoever has an item that the plant thought nobody had is told to ask again.
+    exchange.end(UNASKED, "NEW", false);
+    exchange.publish(UNASKED, "THIRD", &quote(7, 8));
+    exchange.change(UNASKED, "THIRD", &bid(9));
+    exchange.read_all(&mut client);
+    assert_eq!(last_state(&client, 6).0, StreamState::CLOSED_RECOVER);
+    assert_eq!(client.folded(6), Some(quote(5, 4)));
+    assert_eq!(exchange.hub.counters().unusable, 0);
+}
+
+/// The word that an item is over is among what the hub has missed.
+#[test]
+fn a_number_is_not_believed_after_a_gap() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    for name in ["OLD", "SAME"] {
+        exchange.publish(UNASKED, name, &quote(1, 2));
+    }
+    exchange.say(&client, &item_of(UNASKED, 5, "OLD"));
+    exchange.say(&client, &item_of(UNASKED, 6, "SAME"));
+    exchange.end(UNASKED, "OLD", true);
+    // The first tick that comes then has the number of an item that the hub knew.
+    exchange.publish(UNASKED, "NEW", &quote(3, 4));
+    exchange.change(UNASKED, "NEW", &bid(5));
+    exchange.change(UNASKED, "SAME", &bid(6));
+    exchange.say(&client, &item_of(UNASKED, 7, "NEW"));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(5), Some(quote(1, 2)), "and what it has is suspect by its service");
+    assert_eq!(client.folded(6), Some(quote(6, 2)));
+    assert_eq!(client.folded(7), Some(quote(5, 4)));
+}
+
+/// A client asks for an item while the plant lets go of it: its demand is on its way.
+#[test]
+fn who_asks_while_a_number_goes_waits_for_the_plants_answer() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(ASKED, 5, "IBM"));
+    exchange.demands();
+    exchange.publish(ASKED, "IBM", &quote(1, 2));
+    exchange.say(&client, &close(5));
+    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "IBM") }]);
+    exchange.say(&client, &item_of(ASKED, 6, "IBM"));
+    exchange.end(ASKED, "IBM", false);
+    assert_eq!(exchange.demands(), [Demand::Open { item: named(ASKED, "IBM"), priority: ONE }]);
+    exchange.publish(ASKED, "OTHER", &quote(8, 8));
+    exchange.publish(ASKED, "IBM", &quote(3, 4));
+    exchange.change(ASKED, "IBM", &bid(5));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(6), Some(quote(5, 4)));
+    assert!(client.on(6).iter().all(|got| got.state.is_none_or(|state| state.0 == StreamState::OPEN)));
+}

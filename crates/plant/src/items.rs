@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-/// The number of an item in its plant, whatever its service, given in the order in which items first appear, from 1.
-/// 0 stands for no item: the channel as a whole.
+/// The number of an item in its plant, whatever its service, from 1; 0 stands for no item: the channel as a whole. An item
+/// of the feeds has it for good; that of a provider's item may be another's after a tick that says so
+/// ([`Flags::LAST`](crate::tick::Flags::LAST)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemId(pub u32);
 
@@ -26,7 +27,9 @@ impl std::error::Error for TooManyItems {}
 /// Numbers names, each within its service. Bounded: a hostile source cannot make it grow past its limit.
 #[derive(Debug)]
 pub struct Items {
-    names: Vec<(u16, Box<str>)>,
+    /// Service and name by number; `None` where the number is free.
+    names: Vec<Option<(u16, Box<str>)>>,
+    free: Vec<ItemId>,
     /// By service; a plant has few.
     services: Vec<(u16, HashMap<Box<str>, ItemId>)>,
     limit: usize,
@@ -41,10 +44,11 @@ impl Items {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let limit = limit.min(u32::MAX as usize - 1);
-        Self { names: Vec::new(), services: Vec::new(), limit, reserved: None, of_others: 0 }
+        let (names, free, services) = (Vec::new(), Vec::new(), Vec::new());
+        Self { names, free, services, limit, reserved: None, of_others: 0 }
     }
 
-    /// Keeps `places` of the limit for one service: numbers are for good, and whoever names items of other services would
+    /// Keeps `places` of the limit for one service, whose numbers are for good: whoever names items of other services would
     /// leave it none. It may have those too that the others do not take.
     #[must_use]
     pub fn reserve(self, service: u16, places: usize) -> Self {
@@ -60,7 +64,7 @@ impl Items {
         if let Some(id) = self.find(service, name) {
             return Ok(id);
         }
-        if self.names.len() >= self.limit {
+        if self.len() >= self.limit {
             return Err(TooManyItems { limit: self.limit });
         }
         if let Some((_, places)) = self.reserved.filter(|(own, _)| *own != service) {
@@ -70,9 +74,12 @@ impl Items {
             }
             self.of_others += 1;
         }
-        self.names.push((service, name.into()));
-        // Cannot cut: the limit is below u32::MAX.
-        let id = ItemId(self.names.len() as u32);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.names.push(None);
+            // Cannot cut: the limit is below u32::MAX.
+            ItemId(self.names.len() as u32)
+        });
+        self.names[id.0 as usize - 1] = Some((service, name.into()));
         let place = self.services.iter().position(|(known, _)| *known == service);
         let place = place.unwrap_or_else(|| {
             self.services.push((service, HashMap::new()));
@@ -80,6 +87,17 @@ impl Items {
         });
         self.services[place].1.insert(name.into(), id);
         Ok(id)
+    }
+
+    /// An item is over: its number is the next new item's.
+    pub(crate) fn free(&mut self, id: ItemId) {
+        let place = (id.0 as usize).checked_sub(1).and_then(|place| self.names.get_mut(place));
+        let Some((service, name)) = place.and_then(Option::take) else { return };
+        if let Some((_, ids)) = self.services.iter_mut().find(|(known, _)| *known == service) {
+            ids.remove(&name);
+        }
+        self.of_others -= usize::from(self.reserved.is_some_and(|(own, _)| own != service));
+        self.free.push(id);
     }
 
     /// The number of a name that has one.
@@ -92,19 +110,29 @@ impl Items {
     /// The name of an item.
     #[must_use]
     pub fn name(&self, id: ItemId) -> Option<&str> {
-        self.names.get((id.0 as usize).checked_sub(1)?).map(|(_, name)| &**name)
+        self.entry(id).map(|(_, name)| &**name)
+    }
+
+    /// The service of an item.
+    #[must_use]
+    pub fn service(&self, id: ItemId) -> Option<u16> {
+        self.entry(id).map(|(service, _)| *service)
+    }
+
+    fn entry(&self, id: ItemId) -> Option<&(u16, Box<str>)> {
+        self.names.get((id.0 as usize).checked_sub(1)?)?.as_ref()
     }
 
     /// How many items there are, in all services.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.names.len() - self.free.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.len() == 0
     }
 }
 
@@ -139,6 +167,18 @@ mod tests {
         assert_eq!(items.id(1, "IBM").unwrap_err(), TooManyItems { limit: 1 });
         assert_eq!(items.id(1, "AAPL").unwrap(), ItemId(1));
         assert_eq!(items.len(), 1);
+    }
+
+    #[test]
+    fn a_number_that_is_free_is_the_next_items() {
+        let mut items = Items::new(4).reserve(1, 2);
+        assert_eq!((items.id(7, "A"), items.id(8, "B")), (Ok(ItemId(1)), Ok(ItemId(2))));
+        items.free(ItemId(1));
+        items.free(ItemId(1));
+        items.free(ItemId(9));
+        assert_eq!((items.name(ItemId(1)), items.find(7, "A"), items.len()), (None, None, 1));
+        assert_eq!((items.id(1, "A"), items.service(ItemId(1))), (Ok(ItemId(1)), Some(1)));
+        assert_eq!((items.id(8, "C"), items.id(8, "D")), (Ok(ItemId(3)), Err(TooManyItems { limit: 2 })));
     }
 
     #[test]

@@ -117,6 +117,25 @@ impl<P: Publish> Sequencer<P> {
         self.items.id(service, name)
     }
 
+    /// Publishes the last tick of a provider's item, whose flags say so, and frees its number: no other tick comes between.
+    ///
+    /// # Errors
+    /// As [`tick_up_to`](Self::tick_up_to); the item then keeps its number.
+    pub fn end_item(
+        &mut self,
+        most_body: usize,
+        flags: Flags,
+        origin: &Origin<'_>,
+        stamps: Stamps,
+        time: &impl Time,
+        write_body: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<Seq, Refused> {
+        let what = (Kind::Status, flags.and(Flags::LAST));
+        let seq = self.tick_up_to(most_body, what, origin, stamps, time, write_body)?;
+        self.items.free(origin.item);
+        Ok(seq)
+    }
+
     /// The items that have been numbered.
     pub fn items(&self) -> &Items {
         &self.items

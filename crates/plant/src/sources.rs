@@ -21,6 +21,7 @@
 
 mod demanded;
 mod note;
+mod numbers;
 mod outlets;
 mod passing;
 mod posts;
@@ -40,7 +41,8 @@ use tapeline_omm::role::{Outbox, Over};
 
 use crate::demand::{Answer, Demand, ItemName};
 use crate::publish::Refused;
-use crate::{Publish, Sequencer, Time};
+use crate::{Items, Publish, Sequencer, Time};
+use numbers::Numbers;
 use posts::Awaited;
 use private::Private;
 use published::Publishing;
@@ -70,6 +72,7 @@ struct Desk {
     settings: Settings,
     services: Vec<Service>,
     requests: Requests,
+    numbers: Numbers,
     private: Private,
     awaited: Awaited,
     answers: VecDeque<Answer>,
@@ -144,6 +147,7 @@ impl Sources {
         let next_link = links.len() as u32;
         let desk = Desk {
             requests: Requests::new(settings.max_items),
+            numbers: Numbers::default(),
             private: Private::default(),
             awaited: Awaited::default(),
             settings,
@@ -262,6 +266,17 @@ impl Sources {
     ) -> Result<(), Refused> {
         self.desk.now = now;
         self.meet(demand, outlets, to, time)
+    }
+
+    /// Whoever demanded is gone, and nobody comes after: what is open for clients is closed.
+    pub fn nobody_demands(&mut self, now: Nanos, items: &Items) {
+        self.desk.now = now;
+        self.desk.let_go_all_published(items);
+        for name in self.desk.requests.names() {
+            self.desk.let_go(&name);
+        }
+        self.desk.end_all_private();
+        self.desk.awaited = Awaited::default();
     }
 
     /// Does what is due, and sends what is to be sent. To be called after messages and demands, and again at the time that

@@ -65,6 +65,9 @@ impl Flags {
     /// What the tick says may be wrong or old: the channel is recovering or stale, or messages were lost since the session
     /// began.
     pub const SUSPECT: Self = Self(0x20);
+    /// The item is over, and its number free: the next tick that has it is of another item. Whoever knows items by number
+    /// forgets it here; and whoever misses a tick, those of all items that are not of the feeds.
+    pub const LAST: Self = Self(0x40);
 
     /// The bits of both.
     #[inline]

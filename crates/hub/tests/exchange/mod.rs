@@ -177,6 +177,22 @@ impl Exchange {
         });
     }
 
+    /// The last tick of an item of a provider, whose number is the next new item's; the hub misses it, if it does.
+    pub(crate) fn end(&mut self, service: u16, name: &str, is_missed: bool) {
+        let item = self.sequencer.item_of(service, name).unwrap();
+        let origin = Origin { service: Some(service), item, name, ..Origin::default() };
+        let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..State::OPEN_OK };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let none = tick::Flags::default();
+        self.sequencer
+            .end_item(1 << 10, none, &origin, Stamps::default(), &Noon, |out| header.encode(out).unwrap())
+            .unwrap();
+        if !is_missed {
+            let frame = self.last();
+            self.frame(&frame);
+        }
+    }
+
     /// What the sources are told.
     pub(crate) fn demands(&mut self) -> Vec<Demand> {
         std::iter::from_fn(|| self.hub.next_demand()).collect()

@@ -31,14 +31,20 @@ impl Sources {
     ) -> Result<(), Refused> {
         match demand {
             Demand::Open { item, priority } => {
-                let is_known = to.items().find(item.service, &item.name).is_some();
-                self.open_item(item, is_known, priority);
+                let number = to.items().find(item.service, &item.name);
+                self.open_item(item, number, priority);
             }
             Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
             Demand::Refresh { item } => self.want_otherwise(&item, None, true),
             Demand::Pause { item } => self.pause(&item),
             Demand::Resume { item } => self.resume(&item),
-            Demand::Close { item } => self.want_no_more(&item),
+            Demand::Close { item } => match self.desk.service(item.service) {
+                Some(place) if self.desk.services.get(place).is_some_and(Service::is_published) => {
+                    let number = to.items().find(item.service, &item.name);
+                    self.desk.let_go_published(place, &item.name, number);
+                }
+                _ => self.desk.let_go(&item),
+            },
             Demand::OpenPrivate { ticket, request } => self.open_private(ticket, &request),
             Demand::Private { ticket, message } => self.send_private(ticket, &message, outlets),
             Demand::ClosePrivate { ticket } => {
@@ -57,15 +63,20 @@ impl Sources {
         Ok(())
     }
 
-    /// `is_known`: there are ticks of it.
-    fn open_item(&mut self, item: ItemName, is_known: bool, priority: Priority) {
+    /// `number`: of an item of which there are ticks.
+    fn open_item(&mut self, item: ItemName, number: Option<ItemId>, priority: Priority) {
         let place = self.desk.service(item.service);
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
         let refusal = match service {
             None => closed(StreamState::CLOSED, UNKNOWN, "There is no such service"),
             // What they publish is on the ring already, which says how it is; or nobody can be asked for it.
-            Some((_, service)) if service.is_published() && is_known => return,
-            Some((_, service)) if service.is_published() => suspect("Nobody has published this item yet"),
+            Some((place, service)) if service.is_published() => {
+                self.desk.want_published(place, &item.name, number);
+                if number.is_some() {
+                    return;
+                }
+                suspect("Nobody has published this item yet")
+            }
             _ if item.name.is_empty() || item.name.len() > MOST_NAME => {
                 closed(StreamState::CLOSED, StateCode::USAGE_ERROR, "An item's name has 1 to 255 bytes")
             }

@@ -121,6 +121,8 @@ pub struct Counters {
     pub too_long: u64,
     /// Messages of items that have no place: see [`Note::NoPlace`].
     pub no_place: u64,
+    /// Items that were ended because nobody had them and their place was needed.
+    pub ended: u64,
     /// Messages of services that are not taken, and of items without an image.
     pub passed_over: u64,
     /// Posts that were taken.

@@ -143,6 +143,30 @@ impl Desk {
         }
     }
 
+    /// Publishes the last word of an item that is nobody's, whose number is free from here on.
+    pub(super) fn pass_last<P: Publish>(
+        &mut self,
+        service: usize,
+        (item, name): (ItemId, &str),
+        passed: &Passed<'_>,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(known) = self.services.get(service) else { return Ok(()) };
+        let origin = Origin {
+            service: Some(known.id()),
+            channel: known.channel(),
+            state: standing(known.is_up()),
+            item,
+            name,
+            ..Origin::default()
+        };
+        let write = |room: &mut [u8]| passed.write(room);
+        to.end_item(passed.most(), Flags::SUSPECT, &origin, at(self.now), time, write)?;
+        self.counters.statuses += 1;
+        Ok(())
+    }
+
     fn tick<P: Publish>(
         &mut self,
         about: &About<'_>,

@@ -174,7 +174,10 @@ impl Sources {
         let Some(known) = desk.services.get(service) else { return Ok(()) };
         let mut number = to.items().find(known.id(), &name.name).unwrap_or_default();
         if number == ItemId(0) && matches!(passed.header, Header::Refresh(_)) {
-            number = desk.number(service, name.name.as_bytes(), to);
+            number = desk.number(service, (name.domain, name.name.as_bytes()), to, time)?;
+        }
+        if let Some(wanted) = desk.requests.number(name) {
+            desk.has_number(wanted, number);
         }
         if number == ItemId(0) {
             let text = "There is no such item, and the post brings no image of it";

@@ -109,6 +109,13 @@ impl Desk {
         }
     }
 
+    /// There are no clients any more.
+    pub(super) fn end_all_private(&mut self) {
+        let mut open: Vec<_> = std::mem::take(&mut self.private.open).into_iter().collect();
+        open.sort_unstable_by_key(|(number, _)| *number);
+        self.to_close.extend(open.into_iter().map(|(_, opened)| (opened.link, opened.handle, None)));
+    }
+
     /// Tells a client that there is no stream.
     pub(super) fn refuse_private(&mut self, ticket: Ticket, domain: Domain, state: State<'_>) {
         let message = Passed::status(domain, state).bytes();

@@ -10,13 +10,14 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item};
 use tapeline_omm::rwf::{Domain, Header, MessageView, StateCode, StreamState};
 
+use super::numbers::Numbers;
 use super::passing::{About, Passed, closed, is_final, is_suspect};
 use super::services::{Member, states};
 use super::{Desk, LinkId, Note, Role, Sources, Taking};
 use crate::cache::{Answer as Give, Applied, Cache, ItemKey, Limits};
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
-use crate::{ItemId, Publish, Seq, Sequencer, Time};
+use crate::{ItemId, Items, Publish, Seq, Sequencer, Time};
 
 /// Names of services that one provider is told of once each that they are not taken.
 const MOST_REFUSALS: usize = 16;
@@ -60,8 +61,17 @@ impl Publishing {
         self.services.iter().find(|(_, place)| *place == service).map(|(id, _)| *id)
     }
 
-    fn forget(&mut self, stream: i32) {
+    /// An item is on a stream from now on.
+    fn enter(&mut self, stream: i32, known: Known, numbers: &mut Numbers) {
+        self.forget(stream, numbers);
+        numbers.hold(known.item);
+        self.items.insert(stream, known);
+        self.streams.insert((known.domain, known.item), stream);
+    }
+
+    fn forget(&mut self, stream: i32, numbers: &mut Numbers) {
         if let Some(known) = self.items.remove(&stream) {
+            numbers.release(known.item);
             self.streams.remove(&(known.domain, known.item));
         }
     }
@@ -124,31 +134,6 @@ impl Desk {
             bytes: self.settings.standby_bytes,
             ..Limits::default()
         }
-    }
-
-    /// The number of an item that has an image; 0 where it has no place.
-    pub(super) fn number<P: Publish>(
-        &mut self,
-        service: usize,
-        name: &[u8],
-        to: &mut Sequencer<P>,
-    ) -> ItemId {
-        let Some(known) = self.services.get_mut(service) else { return ItemId(0) };
-        let why = match std::str::from_utf8(name) {
-            Err(_) => "its name is not UTF-8",
-            Ok("") => "it has no name",
-            Ok(name) => match to.item_of(known.id(), name) {
-                Ok(item) => return item,
-                Err(_) => {
-                    "providers have as many items as they may: half of max_items beside feeds, else all"
-                }
-            },
-        };
-        if !std::mem::replace(&mut known.has_said_no_place, true) {
-            let service = known.name().to_owned();
-            self.note(Note::NoPlace { service, item: name.escape_ascii().to_string(), why });
-        }
-        ItemId(0)
     }
 }
 
@@ -264,16 +249,18 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             let limits = self.desk.standby_limits();
             return self.link.publishing.keep(&key, &passed.of_service(key.service).bytes(), limits);
         }
-        let known = match self.link.publishing.items.get(&item.stream_id) {
-            Some(known) => *known,
-            None if matches!(header, Header::Refresh(_)) => {
-                let number = self.desk.number(place, item.name, self.to);
+        let known = self.link.publishing.items.get(&item.stream_id).copied();
+        let is_image = matches!(header, Header::Refresh(_));
+        let known = match known {
+            Some(known) if known.item != ItemId(0) || !is_image => known,
+            // It may find the place that it did not find before.
+            _ if is_image => {
+                let number = self.number(place, (item.domain, item.name));
                 let known = Known { service: place, domain: item.domain, item: number, is_suspect: false };
-                self.link.publishing.items.insert(item.stream_id, known);
-                self.link.publishing.streams.insert((item.domain, number), item.stream_id);
+                self.link.publishing.enter(item.stream_id, known, &mut self.desk.numbers);
                 known
             }
-            None => {
+            _ => {
                 self.desk.counters.passed_over += 1;
                 return;
             }
@@ -292,8 +279,16 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             }
         }
         if is_final(&header) {
-            self.link.publishing.forget(item.stream_id);
+            self.link.publishing.forget(item.stream_id, &mut self.desk.numbers);
         }
+    }
+
+    /// The number of an item that has an image; 0 where it has no place.
+    pub(super) fn number(&mut self, service: usize, item: (Domain, &[u8])) -> ItemId {
+        self.desk.number(service, item, self.to, self.time).unwrap_or_else(|refused| {
+            self.refused = Err(refused);
+            ItemId(0)
+        })
     }
 
     /// Its stream is another item's now: nobody publishes it.
@@ -305,7 +300,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             cache.remove(&ItemKey { service: service.id(), domain: item.domain, name: item.name });
         }
         let Some(known) = self.link.publishing.items.get(&item.stream_id).copied() else { return };
-        self.link.publishing.forget(item.stream_id);
+        self.link.publishing.forget(item.stream_id, &mut self.desk.numbers);
         let is_active = self.desk.services.get(known.service).is_some_and(|s| s.active == Some(self.link.id));
         let name = std::str::from_utf8(item.name).unwrap_or_default();
         if is_active && known.item != ItemId(0) {
@@ -380,10 +375,24 @@ impl Sources {
                 service.members.retain(|member| member.link != id);
             }
         }
-        // Its items are looked at once more: it goes afterwards.
-        let done = concerned.into_iter().try_for_each(|service| self.elect(service, to, time));
+        // Its items are looked at once more: it goes afterwards. Those of a service may make place for what takes over.
+        let done = concerned.iter().try_for_each(|service| {
+            self.release_numbers(id, |known| known.service == *service);
+            self.elect(*service, to, time)
+        });
+        self.release_numbers(id, |known| !concerned.contains(&known.service));
         self.links.remove(&id);
         done
+    }
+
+    /// An NI provider has some of its items no longer.
+    fn release_numbers(&mut self, id: LinkId, are_concerned: impl Fn(&Known) -> bool) {
+        let Some(link) = self.links.get(&id) else { return };
+        let items = link.state.publishing.items.values().filter(|known| are_concerned(known));
+        let mut numbers: Vec<ItemId> = items.map(|known| known.item).collect();
+        // Whatever the table's order is: the same plant ends the same items.
+        numbers.sort_unstable();
+        numbers.into_iter().for_each(|number| self.desk.numbers.release(number));
     }
 
     /// All items of a service that an NI provider has published become suspect.
@@ -434,14 +443,13 @@ impl Sources {
             .map(|item| ((item.domain, item.name.into()), item.stream_id))
             .collect();
         for kept in images {
-            let number = self.desk.number(place, &kept.name, to);
+            let number = self.desk.number(place, (kept.domain, &kept.name), to, time)?;
             let Some(stream) = streams.get(&(kept.domain, kept.name.clone())) else { continue };
             let mut known = Known { service: place, domain: kept.domain, item: number, is_suspect: false };
             if number != ItemId(0) {
                 known.is_suspect = self.desk.pass_kept(place, number, &kept, to, time)?;
             }
-            link.state.publishing.items.insert(*stream, known);
-            link.state.publishing.streams.insert((kept.domain, number), *stream);
+            link.state.publishing.enter(*stream, known, &mut self.desk.numbers);
         }
         Ok(())
     }
@@ -484,5 +492,37 @@ impl Desk {
         }
         let item = ItemName { service, domain, name };
         self.answer(Answer::Generic { item, message: passed.of_service(service).bytes() });
+    }
+}
+
+impl Desk {
+    /// A client has an item of NI providers open, and with it the number that it has or will have.
+    pub(super) fn want_published(&mut self, service: usize, name: &str, number: Option<ItemId>) {
+        let Some(service) = self.services.get_mut(service) else { return };
+        *service.wanted.entry(name.into()).or_default() += 1;
+        number.into_iter().for_each(|number| self.numbers.hold(number));
+    }
+
+    /// It has it no longer.
+    pub(super) fn let_go_published(&mut self, service: usize, name: &str, number: Option<ItemId>) {
+        let Some(service) = self.services.get_mut(service) else { return };
+        let Some(wanted) = service.wanted.get_mut(name) else { return };
+        *wanted -= 1;
+        if *wanted == 0 {
+            service.wanted.remove(name);
+        }
+        number.into_iter().for_each(|number| self.numbers.release(number));
+    }
+
+    /// Nobody has any of them any more.
+    pub(super) fn let_go_all_published(&mut self, items: &Items) {
+        for service in &mut self.services {
+            let mut wanted: Vec<_> = std::mem::take(&mut service.wanted).into_iter().collect();
+            wanted.sort_unstable();
+            for (name, times) in wanted {
+                let number = items.find(service.id(), &name);
+                (0..times).flat_map(|_| number).for_each(|number| self.numbers.release(number));
+            }
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Requests {
         if u64::from(entry.turn) == number >> 32 { entry.wanted.as_deref_mut() } else { None }
     }
 
-    fn number(&self, name: &ItemName) -> Option<u64> {
+    pub(super) fn number(&self, name: &ItemName) -> Option<u64> {
         let place = *self.names.get(name)?;
         Some(closure(self.places.get(place as usize)?.turn, place))
     }
@@ -134,6 +134,14 @@ impl Requests {
         if let Some(load) = self.loads.get_mut(&(service, source)) {
             *load -= 1;
         }
+    }
+
+    /// All of them.
+    pub(super) fn names(&self) -> Vec<ItemName> {
+        let mut names: Vec<ItemName> = self.names.keys().cloned().collect();
+        names
+            .sort_unstable_by(|a, b| (a.service, a.domain.0, &a.name).cmp(&(b.service, b.domain.0, &b.name)));
+        names
     }
 
     /// Those of a service.
@@ -249,9 +257,10 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         let Some(wanted) = self.desk.requests.of(number) else { return };
         let name = std::mem::take(&mut wanted.name.name);
         let went = self.pass(&About { service, item, name: &name, is_suspect }, passed);
+        self.desk.has_number(number, item);
         let Some(wanted) = self.desk.requests.of(number) else { return };
         wanted.name.name = name;
-        (wanted.item, wanted.is_suspect) = (item, is_suspect || !went);
+        wanted.is_suspect = is_suspect || !went;
         if is_final {
             let name = wanted.name.clone();
             self.desk.let_go(&name);
@@ -271,7 +280,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             return Some(item);
         }
         if matches!(passed.header, Header::Refresh(_)) {
-            let item = self.desk.number(service, name.name.as_bytes(), self.to);
+            let item = self.number(service, (name.domain, name.name.as_bytes()));
             if item != ItemId(0) {
                 return Some(item);
             }
@@ -315,6 +324,16 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
 }
 
 impl Desk {
+    /// A wanted item has this number, for as long as it is wanted.
+    pub(super) fn has_number(&mut self, number: u64, item: ItemId) {
+        if let Some(wanted) = self.requests.of(number)
+            && wanted.item != item
+        {
+            self.numbers.release(std::mem::replace(&mut wanted.item, item));
+            self.numbers.hold(item);
+        }
+    }
+
     /// The end of a stream as it was said, or no more of it than its state where too much waits: it must not be lost.
     pub(super) fn last_word<'a>(&self, passed: &Passed<'a>) -> Passed<'a> {
         match passed.header.state() {
@@ -328,6 +347,7 @@ impl Desk {
     /// An item is wanted no longer: it is closed wherever it is open.
     pub(super) fn let_go(&mut self, name: &ItemName) {
         if let Some(wanted) = self.requests.remove(name) {
+            self.numbers.release(wanted.item);
             let holds = wanted.holds.iter();
             self.to_close.extend(holds.map(|hold| (hold.link, hold.handle, Some(name.clone()))));
         }
@@ -439,11 +459,6 @@ impl Sources {
                 }
             }
         }
-    }
-
-    /// Nobody wants an item any more.
-    pub(super) fn want_no_more(&mut self, name: &ItemName) {
-        self.desk.let_go(name);
     }
 
     /// An item is wanted more or less urgently, or its image once more.
@@ -594,16 +609,17 @@ impl Sources {
             let name = ItemName { service: id, domain: kept.domain, name: name.into() };
             let Some(number) = self.desk.requests.number(&name) else { continue };
             let item = match self.desk.requests.of(number).map(|wanted| wanted.item) {
-                Some(ItemId(0)) => self.desk.number(service, &kept.name, to),
+                Some(ItemId(0)) => self.desk.number(service, (kept.domain, &kept.name), to, time)?,
                 Some(item) => item,
                 None => continue,
             };
             if item == ItemId(0) {
                 continue;
             }
+            self.desk.has_number(number, item);
             let is_suspect = self.desk.pass_kept(service, item, &kept, to, time)?;
             if let Some(wanted) = self.desk.requests.of(number) {
-                (wanted.item, wanted.is_suspect) = (item, is_suspect);
+                wanted.is_suspect = is_suspect;
             }
         }
         // What served before, and stood by since, has kept nothing that an image of its could be made of.

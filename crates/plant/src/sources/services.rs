@@ -1,5 +1,7 @@
 //! The services, and which source has their items.
 
+use std::collections::HashMap;
+
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode};
@@ -21,6 +23,8 @@ pub(super) struct Service {
     told: Vec<ServicePart>,
     pub(super) has_said_too_long: bool,
     pub(super) has_said_no_place: bool,
+    /// Of NI providers: items that clients have open, and in how many domains.
+    pub(super) wanted: HashMap<Box<str>, u32>,
 }
 
 /// A source of a service.
@@ -47,6 +51,7 @@ impl Service {
             told: Vec::new(),
             has_said_too_long: false,
             has_said_no_place: false,
+            wanted: HashMap::new(),
         }
     }
 

@@ -1,12 +1,15 @@
 //! Any messages from sources, any demands: limits hold, and nothing panics.
 
+use std::collections::BTreeMap;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_omm::State;
 use tapeline_omm::rwf::{DataState, DataType, Priority, StreamState};
 use tapeline_plant::demand::{Answer, Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts, Settings};
-use tapeline_plant::tick::Tick;
+use tapeline_plant::tick::{Flags, Tick};
+use tapeline_plant::{ItemId, Items};
 
 use super::world::{
     NAME, SERVICE, World, bytes, copy, fields, item, open, post, provided, published, refresh, service,
@@ -34,6 +37,8 @@ fn messages() -> Vec<Vec<u8>> {
         image(-1, b"A"),
         image(-1, b"B"),
         image(-2, b"\xFF"),
+        image(-3, b"C"),
+        image(-4, b"D"),
         update(-1),
         update(-2),
         post(Some("A"), &fields(3), DataType::FIELD_LIST).into_vec(),
@@ -65,9 +70,11 @@ proptest! {
         is_published in any::<bool>(),
         policy in prop::sample::select(vec![Policy::First, Policy::Balance, Policy::Warm]),
         posts in prop::sample::select(vec![Posts::Forward, Posts::Reflect]),
+        places in 1_usize..5,
     ) {
         let settings = if is_published { published(posts) } else { provided(2, policy, posts) };
-        let mut world = World::new(Settings { max_items: 3, max_posts: 2, max_private: 1, ..settings });
+        let settings = Settings { max_items: 3, max_posts: 2, max_private: 1, ..settings };
+        let mut world = World::of(settings, Items::new(places));
         let known = messages();
         let mut publishers: Vec<LinkId> = Vec::new();
         for (act, at, byte, change, value) in script {
@@ -96,12 +103,27 @@ proptest! {
                 _ => world.demand(demands(byte, ["A", "B", "C", "D", "NONE"][at.index(5)])),
             }
             prop_assert!(world.sources.open_items() <= 3);
+            prop_assert!(world.sequencer.items().len() <= places);
         }
+        // As a reader of the ring knows items: by their numbers, each an item's until its last tick.
+        let mut names: BTreeMap<u32, String> = BTreeMap::new();
         let frames = world.sequencer.publisher().frames.iter();
         for (frame, number) in frames.zip(1..) {
             let tick = Tick::parse(frame).unwrap();
             prop_assert_eq!(tick.header.seq.0, number);
             prop_assert!(!tick.body.is_empty() && frame.len() <= 2_000);
+            let item = tick.header.item.0;
+            if item > 0 {
+                let name = names.entry(item).or_insert_with(|| tick.name.to_owned());
+                prop_assert_eq!(&*name, tick.name);
+                prop_assert!(item as usize <= places);
+            }
+            if tick.header.flags.contains(Flags::LAST) {
+                names.remove(&item);
+            }
+        }
+        for (item, name) in names {
+            prop_assert_eq!(world.sequencer.items().name(ItemId(item)), Some(&*name));
         }
         // Every post has its one receipt in the end.
         world.pass_time(20);

@@ -5,9 +5,13 @@ use tapeline_omm::domain::directory::{Group, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState, ServicePart};
 use tapeline_omm::role::ni_provider::Publish as Say;
 use tapeline_omm::rwf::{DataState, Domain, Key, StatusHeader, StreamState};
+use tapeline_plant::Items;
+use tapeline_plant::demand::Demand;
 use tapeline_plant::sources::{Note, Posts, Settings, Sourcing};
 
-use super::world::{NAME, World, bytes, copy, fields, open, published, refresh, service, update};
+use super::world::{
+    NAME, SERVICE, World, bytes, copy, fields, item, open, published, refresh, service, update,
+};
 
 #[test]
 fn what_a_provider_publishes_becomes_ticks() {
@@ -195,4 +199,57 @@ fn nobody_can_be_asked_for_what_is_published() {
     assert_eq!(world.ticks(), ["IBM STATUS CLOSED SUSPECT \"gone\" (suspect)"]);
     world.kill(link);
     assert_eq!(world.ticks(), ["down"]);
+}
+
+const LAST: &str = "STATUS CLOSED_RECOVER SUSPECT \"Nobody publishes or wants this item, and its place is needed\" \
+                    (suspect) (last)";
+
+#[test]
+fn an_item_that_nobody_has_makes_place_for_another() {
+    let mut world = World::of(published(Posts::Refuse), Items::new(2));
+    let alice = world.publisher("alice", &[service(NAME, true)], &[("A", 100), ("B", 200)]);
+    let bob = world.publisher("bob", &[service(NAME, true)], &[("C", 300), ("D", 400)]);
+    world.demand(open("A"));
+    assert_eq!(world.ticks().len(), 3);
+    world.kill(alice);
+    // A client has A open, and waits for somebody to publish it again.
+    let doubt = "STATUS OPEN SUSPECT \"Another source takes over\" (suspect)";
+    let told =
+        [format!("A {doubt}"), format!("B {doubt}"), format!("B {LAST}"), "C REFRESH OPEN OK 3.00".into()];
+    assert_eq!(world.ticks(), told);
+    assert!(
+        std::iter::from_fn(|| world.sources.next_note()).any(|note| matches!(note, Note::NoPlace { .. }))
+    );
+    // Nobody has it any more: whoever was refused finds the place with its next image, and keeps it.
+    world.demand(Demand::Close { item: item("A") });
+    world.say_of_last(bob, &Say::Refresh(refresh()), &fields(401));
+    assert_eq!(world.ticks(), [format!("A {LAST}"), "D REFRESH OPEN OK 4.01".into()]);
+    world.say_of_last(bob, &Say::Update(update()), &fields(402));
+    assert_eq!(world.ticks(), ["D UPDATE 4.02"]);
+    assert_eq!((world.sources.counters().ended, world.sequencer.items().len()), (2, 2));
+}
+
+#[test]
+fn names_that_are_invented_for_ever_fill_no_plant() {
+    let mut world = World::of(published(Posts::Refuse), Items::new(3));
+    world.demand(open("WANTED"));
+    let link = world.publisher("keeper", &[service(NAME, true)], &[("WANTED", 100)]);
+    world.kill(link);
+    for round in 0..50 {
+        world.ticks();
+        let name = format!("N{round}");
+        let link = world.publisher("inventor", &[service(NAME, true)], &[(&name, 200)]);
+        assert_eq!(world.ticks().last().unwrap(), &format!("{name} REFRESH OPEN OK 2.00"));
+        world.kill(link);
+        assert!(world.sequencer.items().len() <= 3);
+    }
+    assert_eq!((world.sources.counters().ended, world.sources.counters().no_place), (48, 0));
+    assert!(world.sequencer.items().find(SERVICE, "WANTED").is_some());
+    // Nobody serves clients any more.
+    world.sources.nobody_demands(world.now(), world.sequencer.items());
+    for name in ["X", "Y", "Z"] {
+        let link = world.publisher("inventor", &[service(NAME, true)], &[(name, 200)]);
+        world.kill(link);
+    }
+    assert!(world.sequencer.items().find(SERVICE, "WANTED").is_none());
 }

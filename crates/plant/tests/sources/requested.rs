@@ -4,6 +4,7 @@ use tapeline_omm::State;
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, GenericHeader, Key, Priority, RequestHeader, StreamState, flags,
 };
+use tapeline_plant::Items;
 use tapeline_plant::demand::{Demand, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
@@ -34,7 +35,7 @@ fn an_item_is_open_as_long_as_somebody_wants_it() {
     world.demand(Demand::Close { item: item("IBM") });
     world.demand(Demand::Close { item: item("IBM") });
     assert_eq!((world.heard(P0), world.sources.open_items()), (vec!["close IBM".to_owned()], 0));
-    // It has its number for good.
+    // It keeps its number while nobody else needs the place.
     world.demand(open("IBM"));
     assert_eq!(world.sequencer.items().len(), 1);
     assert_eq!(world.answered(), [""; 0]);
@@ -45,7 +46,8 @@ fn an_item_is_held_back_where_its_provider_can() {
     let mut world = one();
     world.arrive(0);
     world.demand(open("IBM"));
-    (world.heard(P0), world.ticks());
+    world.heard(P0);
+    world.ticks();
     let (pause, resume) = (Demand::Pause { item: item("IBM") }, Demand::Resume { item: item("IBM") });
     world.demand(pause.clone());
     world.demand(pause.clone());
@@ -196,4 +198,44 @@ fn the_end_of_an_item_that_has_a_number_is_on_the_ring() {
     world.status(P0, "SLOW", state);
     assert_eq!(world.ticks(), ["SLOW STATUS CLOSED SUSPECT \"gone\" (suspect)"]);
     assert_eq!(world.answered(), [""; 0]);
+}
+
+#[test]
+fn items_that_come_and_go_fill_no_plant() {
+    let mut world = World::of(provided(1, Policy::First, Posts::Refuse), Items::new(2));
+    world.arrive(0);
+    world.demand(open("STAYS"));
+    world.ticks();
+    for round in 0..50 {
+        let name = format!("N{round}");
+        world.demand(open(&name));
+        assert_eq!(world.ticks().last().unwrap(), &format!("{name} REFRESH OPEN OK 1.00"));
+        world.demand(Demand::Close { item: item(&name) });
+        assert!(world.ticks().is_empty(), "nobody needs its place yet");
+    }
+    world.update(P0, "STAYS", 101);
+    assert_eq!(world.ticks(), ["STAYS UPDATE 1.01"]);
+    // One too many, and both are wanted.
+    world.demand(open("N49"));
+    world.demand(open("NEXT"));
+    world.ticks();
+    assert_eq!(world.answered(), ["NEXT: STATUS CLOSED SUSPECT \"The plant has no place for it\""]);
+    assert_eq!((world.sources.counters().ended, world.sequencer.items().len()), (49, 2));
+}
+
+#[test]
+fn what_is_open_for_clients_is_closed_when_nobody_serves_them() {
+    let mut world = one();
+    world.arrive(0);
+    world.demand(open("IBM"));
+    let header = RequestHeader {
+        flags: flags::request::STREAMING | flags::request::PRIVATE_STREAM,
+        ..RequestHeader::new(Domain::MARKET_PRICE, 0, Key::item(SERVICE, b"MINE"))
+    };
+    world.demand(Demand::OpenPrivate { ticket: Ticket(77), request: bytes(|room| header.encode(room)) });
+    world.heard(P0);
+    world.sources.nobody_demands(world.now(), world.sequencer.items());
+    world.run();
+    assert_eq!(world.heard(P0), ["close IBM", "close private"]);
+    assert_eq!(world.sources.open_items(), 0);
 }

@@ -189,10 +189,15 @@ pub(crate) fn bytes(write: impl FnOnce(&mut [u8]) -> Result<usize, tapeline_omm:
 
 impl World {
     pub(crate) fn new(settings: Settings) -> Self {
+        Self::of(settings, Items::new(1_000))
+    }
+
+    /// With room for so many items.
+    pub(crate) fn of(settings: Settings, items: Items) -> Self {
         let mut world = Self {
             is_there: vec![false; settings.providers.len()],
             sources: Sources::new(settings).unwrap(),
-            sequencer: Sequencer::new(1, Items::new(1_000), Ring { frames: Vec::new(), most: 2_000 }),
+            sequencer: Sequencer::new(1, items, Ring { frames: Vec::new(), most: 2_000 }),
             clock: Clock(Cell::new(1_000 * SECOND)),
             ends: Ends::default(),
             is_denying: false,
@@ -459,7 +464,8 @@ fn describe(frame: &[u8]) -> String {
     }
     assert_eq!(message.class().0, tick.header.kind as u8);
     let suspect = if tick.header.flags.contains(Flags::SUSPECT) { " (suspect)" } else { "" };
-    format!("{} {}{suspect}", tick.name, line(tick.body))
+    let last = if tick.header.flags.contains(Flags::LAST) { " (last)" } else { "" };
+    format!("{} {}{suspect}{last}", tick.name, line(tick.body))
 }
 
 /// A message in a line: class, state, price, who posted it.

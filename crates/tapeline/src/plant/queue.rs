@@ -52,6 +52,11 @@ impl<T: Bytes> Entry<T> {
 }
 
 impl<T: Bytes> Exit<T> {
+    /// Whether nothing more will be put in: the other end is gone.
+    pub(super) fn is_over(&self) -> bool {
+        Arc::strong_count(&self.waiting) == 1
+    }
+
     /// What is there now.
     pub(super) fn try_iter(&self) -> impl Iterator<Item = T> {
         self.from.try_iter().inspect(|what| {
@@ -81,7 +86,11 @@ mod tests {
         assert_eq!(exit.try_iter().collect::<Vec<usize>>(), [60, 1, 2]);
         // What was refused for its number counts for nothing.
         assert_eq!(exit.waiting.load(Ordering::Relaxed), 0);
+        assert!(!exit.is_over());
         drop(exit);
         assert_eq!(entry.try_send(4), Err(TrySendError::Disconnected(4)));
+        let (entry, exit) = queue::<usize>(3, 100);
+        drop(entry);
+        assert!(exit.is_over());
     }
 }

@@ -63,6 +63,9 @@ pub(crate) struct SourcesReport {
     pub(crate) too_long: u64,
     /// Messages of items that have no place.
     pub(crate) no_place: u64,
+    /// Items that nobody had, and whose place another one has.
+    #[serde(default)]
+    pub(crate) ended: u64,
     /// Messages of services that are not taken, and of items without an image.
     pub(crate) passed_over: u64,
     pub(crate) posts: u64,
@@ -79,6 +82,8 @@ pub(super) struct RunningSources {
     lines: Lines,
     hosts: Vec<Vec<Host>>,
     demands: Exit<Demand>,
+    /// Somebody serves clients, or may yet.
+    has_clients: bool,
     answers: Entry<Answer>,
     /// An answer for which there was no room.
     held: Option<Answer>,
@@ -142,7 +147,9 @@ impl RunningSources {
         let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
         let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
         let (due, looked, held) = (Some(Nanos(0)), Nanos(0), None);
-        let running = Self { sources, lines, hosts, demands, answers, held, due, looked, address };
+        let has_clients = true;
+        let running =
+            Self { sources, lines, hosts, demands, has_clients, answers, held, due, looked, address };
         Ok((running, Demanding { demands: to_plant, answers: from_plant, waker }))
     }
 
@@ -168,6 +175,12 @@ impl RunningSources {
         for demand in self.demands.try_iter().take(DEMANDS) {
             has_come = true;
             self.sources.demand(now, demand, &mut self.lines, to, clock)?;
+        }
+        if self.has_clients && self.demands.is_over() {
+            // The hub does not come back in this process: providers need not send what nobody takes.
+            self.has_clients = false;
+            self.sources.nobody_demands(now, to.items());
+            has_come = true;
         }
         if has_come || self.due.is_some_and(|due| due <= now) {
             self.due = self.sources.turn(now, &mut self.lines, to, clock)?;
@@ -196,6 +209,7 @@ impl RunningSources {
             statuses: counters.statuses,
             too_long: counters.too_long,
             no_place: counters.no_place,
+            ended: counters.ended,
             passed_over: counters.passed_over,
             posts: counters.posts,
             posts_refused: counters.posts_refused,

@@ -19,7 +19,7 @@ use tapeline_omm::json::Converter;
 use tapeline_omm::rwf::MessageView;
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
-use tapeline_plant::tick::Tick;
+use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Poll, Subscriber, Wait};
 use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
@@ -213,6 +213,9 @@ impl Outlet {
                     } = self;
                     let mut outlet = Ticks { publisher, config, items, channels, images, text, report };
                     outlet.publish(&tick, *begun, clock);
+                    if tick.header.flags.contains(Flags::LAST) {
+                        outlet.forget(tick.header.item);
+                    }
                 }
                 Poll::Empty => return Ok((taken, false)),
                 Poll::Ended => return Ok((taken, true)),
@@ -285,6 +288,17 @@ struct Ticks<'a> {
 }
 
 impl Ticks<'_> {
+    /// An item is over, and its number another's.
+    fn forget(&mut self, item: ItemId) {
+        let at = item.0 as usize;
+        if let Some(topic) = self.items.get_mut(at) {
+            *topic = Topic::default();
+        }
+        if let Some(images) = self.images {
+            images.forget(at);
+        }
+    }
+
     /// Costs a look at the topic's number where nobody has subscribed to it, and nothing has been subscribed to since.
     fn publish(&mut self, tick: &Tick<'_>, begun: Nanos, clock: &Clock) {
         self.report.ticks += 1;

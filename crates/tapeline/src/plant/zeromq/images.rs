@@ -64,6 +64,22 @@ impl Images {
         }
     }
 
+    /// A topic's number is another item's from here on.
+    pub(super) fn forget(&mut self, topic: usize) {
+        for (domain, at) in self.of_topic.get_mut(topic).map(std::mem::take).unwrap_or_default() {
+            let place = self.places.swap_remove(at);
+            let (service, name) = (place.last.service, place.name.as_bytes());
+            self.cache.remove(&ItemKey { service, domain, name });
+            // The last one has its place.
+            if let Some(moved) = self.places.get(at)
+                && let Some(known) =
+                    self.of_topic[moved.topic].iter_mut().find(|(other, _)| *other == moved.domain)
+            {
+                known.1 = at;
+            }
+        }
+    }
+
     /// The next item whose turn it is by now: its topic, domain and last tick, and its place for [`give`](Self::give).
     pub(super) fn due(&mut self, now: Nanos) -> Option<(usize, Domain, tick::Header, usize)> {
         let elapsed = u64::try_from(now.since(self.begun)).unwrap_or(0);
