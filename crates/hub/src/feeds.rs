@@ -13,6 +13,8 @@ const MOST: usize = 256;
 #[derive(Debug, Clone)]
 struct Channel {
     is_suspect: bool,
+    /// The hub has missed ticks since its session began: whatever the feed says, images here are not whole.
+    is_short: bool,
     text: Box<[u8]>,
 }
 
@@ -43,9 +45,13 @@ impl Feeds {
         }
         let place = self.channels.get_mut(at)?;
         // What is known of it may be suspect though the state just told is good: see `Flags::SUSPECT`.
-        let is_suspect = said.data == DataState::SUSPECT || tick.header.flags.contains(Flags::SUSPECT);
-        let was_suspect = place.as_ref().is_some_and(|channel| channel.is_suspect);
-        *place = Some(Channel { is_suspect, text: said.text.into() });
+        let before = place.as_ref();
+        let is_short =
+            before.is_some_and(|channel| channel.is_short) && !tick.header.flags.contains(Flags::RESET);
+        let is_suspect =
+            is_short || said.data == DataState::SUSPECT || tick.header.flags.contains(Flags::SUSPECT);
+        let was_suspect = before.is_some_and(|channel| channel.is_suspect);
+        *place = Some(Channel { is_suspect, is_short, text: said.text.into() });
         if !is_suspect && !was_suspect {
             return None;
         }
@@ -62,7 +68,7 @@ impl Feeds {
     pub(crate) fn doubt_all(&mut self, text: &str) -> Vec<Group> {
         let mut groups = Vec::new();
         for (place, number) in self.channels.iter_mut().zip(0..) {
-            *place = Some(Channel { is_suspect: true, text: text.as_bytes().into() });
+            *place = Some(Channel { is_suspect: true, is_short: true, text: text.as_bytes().into() });
             let state = State {
                 stream: StreamState::OPEN,
                 data: DataState::SUSPECT,

@@ -377,6 +377,14 @@ fn ticks_that_are_missing_put_everything_in_doubt() {
     exchange.say(&client, &item(5, "AAPL"));
     exchange.read_all(&mut client);
     assert_eq!(client.on(5)[0].state.unwrap().1, DataState::SUSPECT);
+    // That the feed is well again brings back nothing of it; a new session, which begins with blank images, does.
+    for (flags, data) in [(tick::Flags::STATE, DataState::SUSPECT), (tick::Flags::RESET, DataState::OK)] {
+        exchange.status(0, DataState::OK, flags);
+        let mut client = exchange.client(ROOM);
+        exchange.say(&client, &item(5, "AAPL"));
+        exchange.read_all(&mut client);
+        assert_eq!(client.on(5)[0].state.unwrap().1, data);
+    }
 }
 
 /// What can happen.

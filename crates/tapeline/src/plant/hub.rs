@@ -104,6 +104,12 @@ pub(crate) struct HubReport {
     /// Updates that were dropped, and their clients told.
     #[serde(default)]
     pub(crate) dropped: u64,
+    /// Times that it lost its place on the ring of a plant in another process, and began anew.
+    #[serde(default)]
+    pub(crate) rejoined: u64,
+    /// Ticks that it missed by that.
+    #[serde(default)]
+    pub(crate) missing: u64,
     /// Of the clients that were cut, those that took nothing at all.
     #[serde(default)]
     pub(crate) stuck: u64,
@@ -128,7 +134,12 @@ impl fmt::Display for HubReport {
             thousands(self.dropped),
             thousands(self.refused),
             thousands(self.cut),
-        )
+        )?;
+        if self.rejoined > 0 {
+            let (times, missing) = (thousands(self.rejoined), thousands(self.missing));
+            write!(f, "; lost its place on the ring {times} times, and {missing} ticks by that")?;
+        }
+        Ok(())
     }
 }
 
@@ -167,7 +178,8 @@ impl RunningHub {
                 let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
-                let mut program = Program::new(config, reactor, subscriber, entrances, telling, stop)?;
+                let place = Seated { ring, subscriber, rejoined: 0 };
+                let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 let ended = program.run();
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -202,12 +214,35 @@ impl RunningHub {
     }
 }
 
+/// The hub's place on the ring.
+struct Seated {
+    ring: Name,
+    subscriber: Subscriber,
+    /// How often it was another one.
+    rejoined: u64,
+}
+
+impl Seated {
+    /// The place was lost: another one, from the oldest tick that is still there.
+    fn rejoin(&mut self, position: u64) -> anyhow::Result<()> {
+        anstream::eprintln!(
+            "warning: the hub has read nothing for the plant's stall_limit and lost its place on the ring {} at \
+             position {position}: it goes on with what the ring still holds, and every item is suspect",
+            self.ring
+        );
+        self.subscriber =
+            Subscriber::join_as(&self.ring, Start::Oldest, "hub").context("the hub cannot join again")?;
+        self.rejoined += 1;
+        Ok(())
+    }
+}
+
 /// All of it.
 struct Program {
     hub: Hub,
     doors: Doors,
     entrance: Entrance,
-    subscriber: Subscriber,
+    place: Seated,
     clock: Clock,
     sources: Option<Demanding>,
     /// A demand for which there was no room.
@@ -223,7 +258,7 @@ impl Program {
     fn new(
         config: HubConfig,
         reactor: Reactor,
-        subscriber: Subscriber,
+        place: Seated,
         (sources, entrance): (Option<Demanding>, Entrance),
         telling: Telling,
         stop: Option<Stop>,
@@ -234,20 +269,7 @@ impl Program {
         let sentry = Sentry::begin(&reactor)?;
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
         let (housekept, spin, held) = (clock.now(), config.spin, None);
-        Ok(Self {
-            hub,
-            doors,
-            entrance,
-            subscriber,
-            clock,
-            sources,
-            held,
-            sentry,
-            stop,
-            spin,
-            housekept,
-            telling,
-        })
+        Ok(Self { hub, doors, entrance, place, clock, sources, held, sentry, stop, spin, housekept, telling })
     }
 
     /// Serves until the ring ends.
@@ -272,14 +294,14 @@ impl Program {
                 if let Some(cause) = self.doors.accept_error() {
                     anstream::eprintln!("warning: the hub can let nobody in: {cause}");
                 }
-                if !self.subscriber.publisher_alive()? {
+                if !self.place.subscriber.publisher_alive()? {
                     anyhow::bail!("the plant has died");
                 }
             }
             if taken == 0 && !is_busy && !self.spin {
                 let is_answered = self.sources.is_some() || self.entrance.is_busy();
                 let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
-                self.subscriber.wait_or(self.sentry.bell(), sleep);
+                self.place.subscriber.wait_or(self.sentry.bell(), sleep);
                 self.sentry.answer();
             }
         }
@@ -322,17 +344,18 @@ impl Program {
         let mut prepared = 0;
         for taken in 0..BATCH {
             if prepared == 0 {
-                let ahead = self.subscriber.ahead().map_while(|frame| Tick::parse(frame).ok());
+                let ahead = self.place.subscriber.ahead().map_while(|frame| Tick::parse(frame).ok());
                 prepared = self.hub.expect(ahead);
             }
             prepared -= 1;
-            match self.subscriber.next() {
+            let lost_at = match self.place.subscriber.next() {
                 Poll::Frame(frame) => {
                     let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
                     if taken == 0 {
                         self.telling.taken(&tick.header, self.clock.now());
                     }
                     self.hub.tick(now, &tick, &mut self.doors);
+                    continue;
                 }
                 Poll::Empty => return Ok((taken, false)),
                 Poll::Ended => return Ok((taken, true)),
@@ -340,6 +363,8 @@ impl Program {
                     "the ring is damaged at position {}: something other than its publisher has written into it",
                     position.0
                 ),
+                // Which would be the end of a plant in this process: it waits for its hub.
+                Poll::Evicted { position } if self.stop.is_some() => position,
                 Poll::Evicted { position } => {
                     let what = format!(
                         "the hub has been put off its own plant's ring, which waits for it: position {position}"
@@ -349,7 +374,9 @@ impl Program {
                 }
                 // What a later version of the ring may say: nothing that this one can act on.
                 _ => return Ok((taken, false)),
-            }
+            };
+            self.place.rejoin(lost_at.0)?;
+            return Ok((taken, false));
         }
         Ok((BATCH, false))
     }
@@ -358,7 +385,8 @@ impl Program {
     fn end(mut self, address: SocketAddr) -> HubReport {
         let begun = self.clock.now();
         // Nobody is held up by this reader any more.
-        drop(self.subscriber);
+        let Seated { subscriber, rejoined, .. } = self.place;
+        drop(subscriber);
         self.hub.stop("The plant has ended", &mut self.doors);
         loop {
             let now = self.clock.now();
@@ -398,6 +426,8 @@ impl Program {
             updates,
             conflated,
             dropped,
+            rejoined,
+            missing: counters.missing,
             stuck: counters.stuck,
             never_opened: self.doors.never_opened(),
         }

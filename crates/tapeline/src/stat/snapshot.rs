@@ -192,6 +192,8 @@ pub(crate) struct Totals {
     pub(crate) conflated: u64,
     /// Updates that were dropped, and their clients told.
     pub(crate) dropped: u64,
+    /// Times that the source of an item that one slow client alone has was asked to pause.
+    pub(crate) held: u64,
     /// Messages that could not be read.
     pub(crate) malformed: u64,
 }

@@ -40,12 +40,7 @@ impl Peer {
 
     /// The same, logged in by this name, with each stock open so many times.
     pub(crate) fn open(address: SocketAddr, user: &str, times: i32) -> Self {
-        let mut peer = Self::connect(address);
-        peer.send(&encoded(|room| LoginRequest::new(user.as_bytes()).encode(room)));
-        let mut is_in = false;
-        while !is_in {
-            assert!(peer.read(&mut |message| is_in |= message.domain() == Domain::LOGIN));
-        }
+        let mut peer = Self::log_in(address, user);
         for (stock, number) in STOCKS.iter().zip(0..) {
             for time in 0..times {
                 peer.ask(5 + number * times + time, stock);
@@ -54,9 +49,25 @@ impl Peer {
         peer
     }
 
+    /// A connection that is logged in by this name.
+    pub(crate) fn log_in(address: SocketAddr, user: &str) -> Self {
+        let mut peer = Self::connect(address);
+        peer.send(&encoded(|room| LoginRequest::new(user.as_bytes()).encode(room)));
+        let mut is_in = false;
+        while !is_in {
+            assert!(peer.read(&mut |message| is_in |= message.domain() == Domain::LOGIN));
+        }
+        peer
+    }
+
     /// Opens an item.
     pub(crate) fn ask(&mut self, stream: i32, name: &str) {
-        let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(SERVICE, name.as_bytes()));
+        self.ask_of(SERVICE, stream, name);
+    }
+
+    /// The same of another service.
+    pub(crate) fn ask_of(&mut self, service: u16, stream: i32, name: &str) {
+        let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(service, name.as_bytes()));
         self.send(&encoded(|room| RequestHeader { flags: flags::request::STREAMING, ..header }.encode(room)));
     }
 

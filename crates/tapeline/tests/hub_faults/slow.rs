@@ -1,6 +1,6 @@
 //! Clients that do not read, under each policy, and a hub that does not get its turn.
 
-use crate::market::Market;
+use crate::market::{Market, Process, STOCKS};
 use crate::peer::Peer;
 use crate::stage::Place;
 use crate::{DAY, count, day, timed};
@@ -75,4 +75,36 @@ fn the_hub_keeps_its_place_on_a_ring_that_waits_for_nobody() {
     let (report, talk) = day(market, |_| {});
     assert!(!talk.iter().any(|line| line.contains("hub has")), "{talk:#?}");
     assert_eq!(report["hub"]["ticks"], report["ticks"]);
+}
+
+/// A hub in a process of its own is a reader like any other: stopped, it holds the plant for the stall limit and no longer, the
+/// plant's own hub misses nothing, and when it goes on its clients are still there and hear that something is missing.
+#[test]
+fn a_hub_elsewhere_that_gets_no_processor_loses_its_place_and_its_clients_hear_of_it() {
+    let place = Place { keys: "stall_limit = \"1s\"\nring_size = \"64KiB\"", ..Place::new(1) };
+    let config = place.folder.path().join("plant.toml");
+    let market = Market::open_at(place, "", &[]);
+    let serve = ["plant", "serve", "--config", config.to_str().unwrap(), "--format", "json"];
+    let mut elsewhere = Process::start(&serve);
+    let server = elsewhere.says()["hub"].as_str().unwrap().replace("127.0.0.1", "localhost");
+    let fixed = ["omm", "consumer", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
+    let mut client = Process::start(&[&fixed[..], &STOCKS].concat());
+    let (report, _) = day(market, |market| {
+        while client.says()["event"] != "update" {}
+        elsewhere.signal(rustix::process::Signal::STOP);
+        let line = timed("a hub elsewhere is stopped: the plant goes on without it", || {
+            market.plant.tells(&["lost their place"])
+        });
+        assert!(line.starts_with("warning: "), "{line}");
+        elsewhere.signal(rustix::process::Signal::CONT);
+        timed("it goes on: its client hears that its items are suspect", || {
+            elsewhere.tells(&["lost its place on the ring"]);
+            while client.says()["state"]["data"] != "SUSPECT" {}
+        });
+    });
+    elsewhere.signal(rustix::process::Signal::TERM);
+    let elsewhere = elsewhere.says();
+    assert_eq!((&elsewhere["rejoined"], &elsewhere["cut"]), (&1.into(), &0.into()), "{elsewhere}");
+    assert!(elsewhere["missing"].as_u64() > Some(0), "{elsewhere}");
+    assert_eq!(report["hub"]["ticks"], report["ticks"], "the plant's own hub has missed nothing");
 }

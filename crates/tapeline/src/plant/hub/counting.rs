@@ -234,9 +234,10 @@ pub(in super::super) const fn slow(policy: SlowPolicy) -> &'static str {
 }
 
 fn totals(counters: &SessionCounters) -> Totals {
-    let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, malformed, .. } =
-        *counters;
-    Totals { requests, refused, refreshes, updates, conflated, dropped, malformed }
+    let SessionCounters {
+        requests, refused, refreshes, updates, conflated, dropped, held, malformed, ..
+    } = *counters;
+    Totals { requests, refused, refreshes, updates, conflated, dropped, held, malformed }
 }
 
 fn add(sum: &mut Totals, more: &Totals) {
@@ -246,6 +247,7 @@ fn add(sum: &mut Totals, more: &Totals) {
     sum.updates += more.updates;
     sum.conflated += more.conflated;
     sum.dropped += more.dropped;
+    sum.held += more.held;
     sum.malformed += more.malformed;
 }
 

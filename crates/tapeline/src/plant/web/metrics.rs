@@ -65,6 +65,7 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_updates_total", "counter", "Updates sent"),
     ("tapeline_conflated_total", "counter", "Updates that went into a later image instead"),
     ("tapeline_dropped_total", "counter", "Updates that were dropped, and their clients told"),
+    ("tapeline_held_total", "counter", "Times that the source of one slow client's item was asked to pause"),
     ("tapeline_malformed_total", "counter", "Messages of clients that could not be read"),
     (
         "tapeline_latency_seconds",
@@ -222,6 +223,7 @@ fn write_hub(page: &mut Page, hub: &Hub) {
         "tapeline_updates_total" => hub.totals.updates,
         "tapeline_conflated_total" => hub.totals.conflated,
         "tapeline_dropped_total" => hub.totals.dropped,
+        "tapeline_held_total" => hub.totals.held,
         "tapeline_malformed_total" => hub.totals.malformed,
         _ => return,
     };
