@@ -87,7 +87,7 @@ impl Feeds {
     /// The state of an image from this channel, for who asks now.
     pub(crate) fn state(&self, channel: u16) -> State<'_> {
         match self.channels.get(usize::from(channel)).and_then(Option::as_ref) {
-            Some(Channel { is_suspect: true, text }) => {
+            Some(Channel { is_suspect: true, text, .. }) => {
                 State { data: DataState::SUSPECT, text, ..State::OPEN_OK }
             }
             _ => State::OPEN_OK,

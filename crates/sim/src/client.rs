@@ -16,8 +16,9 @@ use tapeline_omm::rwf::{DataState, MessageClass, MessageView, StreamState};
 use crate::chance::Chance;
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network};
-use crate::plan::{MS, Manner, SECOND, of_label};
+use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
+use crate::source::novelty;
 use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
 use crate::watch::Watch;
@@ -106,6 +107,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) trace: &'a mut Trace,
     /// What the items are called.
     pub(crate) names: &'a [String],
+    /// Publishers invent items.
+    pub(crate) has_novelties: bool,
     /// Images may come in the place of updates.
     pub(crate) jumps: bool,
 }
@@ -318,7 +321,7 @@ impl Client {
         }
         match self.chance.below(10) {
             0..4 => {
-                let name = self.some_name(sight.names);
+                let name = self.some_name(sight);
                 let view = self.chance.index(VIEWS.len()) * usize::from(self.chance.one_in(2));
                 let is_streaming = !self.chance.one_in(5);
                 self.open(&name, is_streaming, view, sight);
@@ -380,11 +383,14 @@ impl Client {
         }
     }
 
-    fn some_name(&mut self, names: &[String]) -> String {
+    fn some_name(&mut self, sight: &Sight<'_>) -> String {
         if self.chance.one_in(15) {
             return "NOSUCH".to_owned();
         }
-        names[self.chance.index(names.len())].clone()
+        if sight.has_novelties && self.chance.one_in(6) {
+            return label(provided_id(UNASKED), &novelty(self.chance.below(NOVELTIES)));
+        }
+        sight.names[self.chance.index(sight.names.len())].clone()
     }
 
     fn some_watch(&mut self) -> Option<(u64, Handle)> {
@@ -405,6 +411,10 @@ impl Client {
         let is_recent = |(at, had_view, closed): &(u64, bool, String)| {
             (*had_view || view > 0) && now < at + 3 * SECOND && closed == name
         };
+        // One at a time of those that are invented: there are not enough numbers for all of them.
+        if is_novelty(name) && self.watches.values().any(|watch| is_novelty(&watch.name)) {
+            return false;
+        }
         self.watches.len() < MOST_OPEN
             && !self.closed.iter().any(is_recent)
             && !self.watches.values().any(|watch| watch.name == name && watch.is_streaming == is_streaming)
@@ -433,11 +443,10 @@ impl Client {
     }
 
     fn open_batch(&mut self, sight: &mut Sight<'_>) {
-        let mut names: Vec<String> =
-            (0..self.chance.within(2, 8)).map(|_| self.some_name(sight.names)).collect();
+        let mut names: Vec<String> = (0..self.chance.within(2, 8)).map(|_| self.some_name(sight)).collect();
         names.sort_unstable();
         names.dedup();
-        names.retain(|name| self.may_open(name, true, 0, sight.now));
+        names.retain(|name| !is_novelty(name) && self.may_open(name, true, 0, sight.now));
         // All of one service.
         let service = of_label(names.first().map_or("", String::as_str)).0.to_owned();
         names.retain(|name| of_label(name).0 == service);
@@ -474,6 +483,11 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Whether an item is one of those that come and go.
+fn is_novelty(name: &str) -> bool {
+    of_label(name).1.starts_with('X')
 }
 
 fn trace_message(client: usize, bytes: &[u8], sight: &mut Sight<'_>) {

@@ -21,10 +21,14 @@ pub(crate) const SERVICE: u16 = 1;
 pub(crate) const SERVICE_NAME: &str = "TAPELINE";
 /// The services of providers: of those that publish unasked, and of those that are asked. Their numbers follow the feeds'.
 pub(crate) const PROVIDED: [&str; 2] = ["NI", "IDN"];
-/// Of those, the one that is asked.
+/// Of those, the one that publishes unasked, and the one that is asked.
+pub(crate) const UNASKED: usize = 0;
 pub(crate) const ASKED: usize = 1;
 /// Items of each of them.
 pub(crate) const ITEMS: usize = 6;
+
+/// Names of items that publishers invent and withdraw again, one at a time: more than the plant has numbers for.
+pub(crate) const NOVELTIES: u64 = 64;
 
 /// The number of a service of providers.
 pub(crate) const fn provided_id(service: usize) -> u16 {
@@ -120,6 +124,9 @@ pub(crate) struct Plan {
     pub(crate) sources: [usize; PROVIDED.len()],
     /// What several interactive ones are for.
     pub(crate) policy: Policy,
+    /// Items that the plant has numbers for, beside those of the feeds: more than publishers have and clients can want at once,
+    /// and fewer than there are names.
+    pub(crate) numbers: usize,
     /// Whether images of providers' items are kept.
     pub(crate) is_cached: bool,
     pub(crate) hostile: usize,
@@ -169,6 +176,7 @@ impl Plan {
             clients,
             sources: [chance.below(3) as usize, chance.below(3) as usize],
             policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
+            numbers: PROVIDED.len() * ITEMS + chance.within(20, 28) as usize,
             is_cached: !chance.one_in(3),
             hostile: chance.below(3) as usize,
             faults: Vec::new(),

@@ -76,7 +76,7 @@ impl Outlets for Ways<'_> {
 impl Plant {
     pub(crate) fn new(plan: &Plan, clock: Clock) -> Result<Self, Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
-        let mut sequencer = Sequencer::new(SERVICE, Items::new(1_000), Tape::new(RING));
+        let mut sequencer = Sequencer::new(SERVICE, items(plan), Tape::new(RING));
         let mut sources = Sources::new(settings(plan)).expect("the logins are short");
         sources.begin(&mut sequencer, &clock)?;
         Ok(Self { inlets, sequencer, clock, sources, links: BTreeMap::new(), entering: Vec::new() })
@@ -251,6 +251,12 @@ impl Plant {
     pub(crate) fn channel(&self, feed: usize) -> &Channel {
         &self.inlets[feed].channel
     }
+}
+
+/// Numbers for items: of feeds as many as there may be, of providers few.
+fn items(plan: &Plan) -> Items {
+    const OF_FEEDS: usize = 500;
+    Items::new(OF_FEEDS + plan.numbers).reserve(SERVICE, OF_FEEDS)
 }
 
 /// The services of providers, and the providers that the plant asks.

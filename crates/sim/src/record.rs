@@ -54,6 +54,9 @@ pub(crate) struct Item {
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     items: BTreeMap<String, Item>,
+    /// Items by their numbers, as a reader knows them: each until its last tick.
+    numbers: BTreeMap<u32, String>,
+    ended: u64,
     /// By channel: from which tick on its data is suspect, or is not.
     suspect: Vec<Vec<(u64, bool)>>,
     /// The last tick.
@@ -79,7 +82,16 @@ impl Record {
             }
             return Ok(());
         }
-        let item = self.items.entry(label(header.service, tick.name)).or_default();
+        let name = label(header.service, tick.name);
+        let known = self.numbers.entry(header.item.0).or_insert_with(|| name.clone());
+        if *known != name {
+            return Err(format!("tick {} of {name} has the number of {known}", header.seq.0));
+        }
+        if header.flags.contains(Flags::LAST) {
+            self.numbers.remove(&header.item.0);
+            self.ended += 1;
+        }
+        let item = self.items.entry(name).or_default();
         if header.kind == Kind::Status {
             return Ok(());
         }
@@ -110,6 +122,11 @@ impl Record {
         }
         self.suspect[channel].push((tick.header.seq.0, tick.header.flags.contains(Flags::SUSPECT)));
         Ok(())
+    }
+
+    /// Items whose numbers are others' now.
+    pub(crate) const fn ended(&self) -> u64 {
+        self.ended
     }
 
     pub(crate) fn item(&self, name: &str) -> Option<&Item> {

@@ -15,7 +15,7 @@ use tapeline_omm::{FieldList, FieldListEncoder, Real, Refused, State, fid};
 
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network, Side};
-use crate::plan::{ITEMS, ms};
+use crate::plan::{ITEMS, NOVELTIES, ms};
 use crate::record::Fields;
 
 /// The number that sources give the service: not the plant's.
@@ -53,6 +53,8 @@ struct Desk {
     streams: Vec<Option<StreamHandle>>,
     /// A publisher's items.
     handles: Vec<Handle>,
+    /// The item that it has invented last.
+    novelty: Option<(u64, Handle)>,
     wants_connection: bool,
     hangs_up: bool,
 }
@@ -151,8 +153,13 @@ impl Source {
         self.desk.forget();
     }
 
-    /// Its turn, with what the items are now: whether it wants a connection.
-    pub(crate) fn turn(&mut self, now: u64, network: &mut Network, values: &[u64]) -> bool {
+    /// Its turn, with what the items are now, and how many were invented: whether it wants a connection.
+    pub(crate) fn turn(
+        &mut self,
+        now: u64,
+        network: &mut Network,
+        (values, invented): (&[u64], u64),
+    ) -> bool {
         if now < self.dead_until {
             return false;
         }
@@ -181,6 +188,7 @@ impl Source {
             (Role::Publisher(role), Some(end)) if end.is_open() => {
                 let mut out = end.out(now, network);
                 role.tick(Nanos(now), &mut out, &mut self.desk);
+                self.desk.invent(role, &mut out, invented);
                 self.desk.publish(role, &mut out);
             }
             (Role::Publisher(role), _) => {
@@ -221,6 +229,21 @@ impl Desk {
         self.streams = vec![None; ITEMS];
     }
 
+    /// What a publisher has invented before is withdrawn, and something else is published.
+    fn invent(&mut self, role: &mut NiProvider, out: &mut dyn Outbox, number: u64) {
+        if self.novelty.is_some_and(|(last, _)| last == number) {
+            return;
+        }
+        if let Some((_, last)) = self.novelty
+            && role.withdraw(out, last, b"something else is new") == Ok(Sent::Full)
+        {
+            return;
+        }
+        let name = novelty(number);
+        let handle = role.add(THEIRS, Domain::MARKET_PRICE, name.as_bytes(), ITEMS as u64 + number);
+        self.novelty = handle.ok().map(|handle| (number, handle));
+    }
+
     /// What has changed, on a publisher's streams.
     fn publish(&mut self, role: &mut NiProvider, out: &mut dyn Outbox) {
         for item in 0..ITEMS {
@@ -238,7 +261,7 @@ impl Desk {
     fn update(&mut self, role: &mut Provider, out: &mut dyn Outbox) {
         for item in 0..ITEMS {
             let value = self.values[item];
-            let Some(stream) = self.streams[item] else { continue };
+            let Some(stream) = self.streams[item].filter(|stream| !role.is_paused(*stream)) else { continue };
             let mut room = [0; 128];
             let sent = if self.told[item].is_none() {
                 role.refresh(out, stream, &image(), &mut |room| fields(room, value)).unwrap_or(Sent::TooLong)
@@ -275,6 +298,9 @@ impl ni_provider::Application for Desk {
             ni_provider::Event::Connect { .. } => self.wants_connection = true,
             ni_provider::Event::Disconnect => self.hangs_up = true,
             ni_provider::Event::Lost => self.forget(),
+            ni_provider::Event::ImageWanted { item, closure } if closure >= ITEMS as u64 => {
+                let _ = publish(role, out, item, &Publish::Refresh(image()), closure);
+            }
             ni_provider::Event::ImageWanted { item, closure } => {
                 let value = self.values[closure as usize];
                 if publish(role, out, item, &Publish::Refresh(image()), value) == Sent::Queued {
@@ -298,6 +324,7 @@ impl provider::Application for Desk {
                 let features = LoginFeatures {
                     single_open: Some(1),
                     support_omm_post: Some(1),
+                    support_optimized_pause_resume: Some(1),
                     ..LoginFeatures::default()
                 };
                 let _ = role.accept_login(self.now, out, &request, features);
@@ -347,6 +374,11 @@ pub(crate) fn fields_of(value: u64) -> Fields {
     let len = fields(&mut room, value).expect("two fields have room");
     let list = FieldList::parse(&room[..len]).expect("it was just written");
     list.into_iter().flatten().map(|field| (field.fid.0, field.data.to_vec())).collect()
+}
+
+/// What a publisher calls the item that it has invented as this one. Names come again.
+pub(crate) fn novelty(number: u64) -> String {
+    format!("X{}", number % NOVELTIES)
 }
 
 /// The place of an item among those that there are.

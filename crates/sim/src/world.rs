@@ -15,7 +15,9 @@ use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
 use crate::network::{LinkId, Network, Path};
-use crate::plan::{ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, label, of_label, provided_id};
+use crate::plan::{
+    ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, provided_id,
+};
 use crate::plant::{Plant, Wanted};
 use crate::record::Record;
 use crate::source::{Source, place};
@@ -98,6 +100,8 @@ pub struct Totals {
     pub checked: u64,
     /// Sessions that ended, for whatever reason.
     pub ended: u64,
+    /// Items whose numbers others have got.
+    pub numbers_again: u64,
 }
 
 impl Totals {
@@ -108,6 +112,7 @@ impl Totals {
         self.ticks += other.ticks;
         self.checked += other.checked;
         self.ended += other.ended;
+        self.numbers_again += other.numbers_again;
     }
 }
 
@@ -130,6 +135,8 @@ struct World {
     sources: Vec<Source>,
     /// By service of providers: what its items are.
     markets: [Vec<u64>; PROVIDED.len()],
+    /// Items that publishers have invented so far.
+    invented: u64,
     /// Of each life of the plant: what it said. A client may still read what came before a crash.
     records: Vec<Record>,
     plant_asleep_until: u64,
@@ -196,6 +203,7 @@ impl World {
             hostile,
             sources,
             markets: [const { Vec::new() }; PROVIDED.len()].map(|_: Vec<u64>| vec![1; ITEMS]),
+            invented: 0,
             records: vec![Record::default()],
             plant_asleep_until: 0,
             hub_asleep_until: 0,
@@ -371,7 +379,7 @@ impl World {
         let now = self.now;
         self.agenda.put(now + self.chance.within(2 * MS, 10 * MS), Event::Source(number));
         let source = &mut self.sources[number];
-        if !source.turn(now, &mut self.network, &self.markets[source.service]) {
+        if !source.turn(now, &mut self.network, (&self.markets[source.service], self.invented)) {
             return;
         }
         let link = self.process.as_mut().map(|process| {
@@ -390,6 +398,7 @@ impl World {
         self.agenda.put(self.now + self.chance.within(2 * MS, 12 * MS), Event::Market);
         let (service, item) = (self.chance.index(PROVIDED.len()), self.chance.index(ITEMS));
         self.markets[service][item] += 1;
+        self.invented += u64::from(self.chance.one_in(4));
     }
 
     fn hub(&mut self) -> Result<(), Wrong> {
@@ -466,6 +475,7 @@ impl World {
             record: &mut self.records[client.life],
             trace: &mut self.trace,
             names: &self.names,
+            has_novelties: self.plan.sources[UNASKED] > 0,
             jumps: matches!(self.plan.slow, SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. }),
         };
         (client, sight)
@@ -614,6 +624,7 @@ impl World {
     fn totals(&self) -> Totals {
         Totals {
             messages: self.venues.iter().map(Venue::messages).sum(),
+            numbers_again: self.records.iter().map(Record::ended).sum(),
             checked: self.clients.iter().map(|client| client.checked).sum(),
             ..self.totals
         }
