@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod remains;
 mod shared_data;
 
 use std::io::{BufRead, BufReader};
@@ -38,6 +39,7 @@ impl Drop for Plant {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remains::remove(self.child.id());
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod remains;
 mod shared_data;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remains::remove(self.child.id());
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Map, Value};
 
-use crate::stage::{Place, tapeline};
+use crate::stage::{Place, remains, tapeline};
 
 /// The busiest stocks of the simulated exchange are always the same.
 pub(crate) const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
@@ -71,6 +71,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remains::remove(self.child.id());
     }
 }
 

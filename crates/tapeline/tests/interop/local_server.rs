@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::program::{Place, free_port};
+use crate::remains;
 
 /// The pages, and what their commands must print.
 pub(crate) fn follow(place: &Place) -> Result<(), String> {
@@ -47,6 +48,7 @@ pub(crate) fn follow(place: &Place) -> Result<(), String> {
     }
     server.kill().unwrap();
     server.wait().unwrap();
+    remains::remove(server.id());
     done
 }
 

@@ -17,6 +17,8 @@ mod local_server;
 mod page;
 mod program;
 mod publishing;
+#[path = "../remains/mod.rs"]
+mod remains;
 mod through;
 mod tools;
 mod way;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::remains;
 use crate::way::Way;
 
 /// A program that says nothing for so long hangs: twice what the programs of `tests/interop` wait for anything.
@@ -227,5 +228,6 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remains::remove(self.child.id());
     }
 }

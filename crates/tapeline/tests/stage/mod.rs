@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
+#[path = "../remains/mod.rs"]
+pub(crate) mod remains;
+
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
@@ -63,6 +66,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remains::remove(self.child.id());
     }
 }
 

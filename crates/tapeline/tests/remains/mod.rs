@@ -1,0 +1,15 @@
+//! What a plant that is killed cannot take along: its ring, and its counters beside it.
+
+/// Removes from shared memory what a process left there that is over.
+pub(crate) fn remove(process: u32) {
+    let rings = tapeline_ring::list().unwrap_or_default();
+    for (name, ring) in rings.into_iter().filter_map(|entry| Some((entry.name, entry.ring.ok()?))) {
+        // Another one may have continued it.
+        if ring.publisher.pid != process || tapeline_ring::remove(&name, false).is_err() {
+            continue;
+        }
+        for ending in ["stat", "stat-next", "images"] {
+            let _ = std::fs::remove_file(ring.path.with_file_name(format!("tapeline.{name}.{ending}")));
+        }
+    }
+}
