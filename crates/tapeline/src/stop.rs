@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The longest sleep, so that a signal is heeded soon.
+const NAP: Duration = Duration::from_millis(20);
 
 /// Set once the user, or a parent process, has asked this process to end.
 #[derive(Clone, Debug)]
@@ -27,6 +31,19 @@ impl Stop {
     pub(crate) fn requested(&self) -> bool {
         // Relaxed: nothing is published by this flag but itself.
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, but not beyond the moment at which it is time to end: `false` then.
+    pub(crate) fn sleep(&self, time: Duration) -> bool {
+        let begun = Instant::now();
+        while !self.requested() {
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        false
     }
 }
 

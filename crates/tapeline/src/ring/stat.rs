@@ -16,9 +16,6 @@ use crate::arguments;
 use crate::output::{self, Format};
 use crate::stop::Stop;
 
-/// The longest sleep, so that a signal is heeded soon.
-const NAP: Duration = Duration::from_millis(20);
-
 /// Show a ring's publisher and subscribers
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -88,24 +85,11 @@ impl Stat {
             let now = Instant::now();
             let rates = before.as_ref().map(|(before, then)| rates(before, &ring, now.duration_since(*then)));
             self.show(name, &ring, rates)?;
-            if !self.watch || !self.sleep(&stop) {
+            if !self.watch || !stop.sleep(self.interval) {
                 return Ok(ExitCode::SUCCESS);
             }
             before = Some((ring, now));
         }
-    }
-
-    /// `false`: it is time to end.
-    fn sleep(&self, stop: &Stop) -> bool {
-        let begun = Instant::now();
-        while !stop.requested() {
-            let left = self.interval.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return true;
-            }
-            std::thread::sleep(left.min(NAP));
-        }
-        false
     }
 
     fn show(&self, name: &Name, ring: &Snapshot, rates: Option<Rates>) -> anyhow::Result<()> {

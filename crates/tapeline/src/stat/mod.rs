@@ -6,7 +6,7 @@ mod text;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -19,8 +19,8 @@ use crate::failure::Hinted;
 use crate::output::{self, Format};
 use crate::stop::Stop;
 
-/// The longest sleep, so that a signal is heeded soon.
-const NAP: Duration = Duration::from_millis(20);
+/// Rings that are named where another one was meant, at most.
+const MOST_NAMED: usize = 10;
 
 /// Show running plants: feeds, services, sessions and their queues, latency
 #[derive(Debug, Args)]
@@ -67,18 +67,20 @@ impl Stat {
             was_there = true;
             self.show(&plants)?;
             match self.every {
-                Some(every) if sleep(every, &stop) => {}
+                Some(every) if stop.sleep(every) => {}
                 _ => return Ok(ExitCode::SUCCESS),
             }
         }
     }
 
     fn nothing(&self) -> anyhow::Error {
-        let there = file::list().unwrap_or_default();
-        let there: Vec<&str> = there.iter().map(Name::as_str).collect();
-        let hint = match there.as_slice() {
-            [] => "`tapeline plant --config FILE` starts one".to_owned(),
-            some => format!("plants have these rings: {}", some.join(", ")),
+        let lives = |ring: &Name| matches!(file::read(ring), Ok(Found::Live(_)));
+        let there: Vec<Name> = file::list().unwrap_or_default().into_iter().filter(lives).collect();
+        let names: Vec<&str> = there.iter().take(MOST_NAMED).map(Name::as_str).collect();
+        let hint = match names.join(", ") {
+            none if none.is_empty() => "`tapeline plant --config FILE` starts one".to_owned(),
+            all if there.len() <= MOST_NAMED => format!("plants have these rings: {all}"),
+            some => format!("plants have these rings: {some}, and others; `tapeline stat` shows them"),
         };
         let what = match &self.name {
             Some(name) => format!("no running plant publishes ring {name}"),
@@ -135,17 +137,4 @@ fn all() -> anyhow::Result<Vec<Snapshot>> {
         }
     }
     Ok(plants)
-}
-
-/// `false`: it is time to end.
-fn sleep(time: Duration, stop: &Stop) -> bool {
-    let begun = Instant::now();
-    while !stop.requested() {
-        let left = time.saturating_sub(begun.elapsed());
-        if left.is_zero() {
-            return true;
-        }
-        std::thread::sleep(left.min(NAP));
-    }
-    false
 }
