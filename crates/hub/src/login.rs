@@ -174,16 +174,26 @@ impl Desk<'_> {
                 self.take_away(provider, stream, refusal);
             }
         }
-        // What they are for only their requests say: they are asked for again, and that is decided.
-        if self.is_ruled() {
-            for stream in self.market.private.of(self.id) {
-                if let Some(ticket) = self.market.private.close(self.id, stream) {
-                    self.market.demands.last_word(Demand::ClosePrivate { ticket });
-                }
-                let again = Refusal::recover(StateCode::NONE, "What may be seen has changed: ask again");
-                self.account.owe(provider, stream, Owed::Closed(again));
+        for stream in self.market.private.of(self.id) {
+            if self.may_see_private(provider, stream) {
+                continue;
             }
+            if let Some(ticket) = self.market.private.close(self.id, stream) {
+                self.market.demands.last_word(Demand::ClosePrivate { ticket });
+            }
+            self.account.owe(provider, stream, Owed::Closed(NOT_ENTITLED));
         }
+    }
+
+    /// Whether what a private stream was asked for is its client's to see, for certain: see
+    /// [`refuses_for_certain`](Self::refuses_for_certain).
+    fn may_see_private(&mut self, provider: &Provider, stream: StreamHandle) -> bool {
+        let Some(named) = item_of(provider, stream) else { return !self.is_ruled() };
+        let may = matches!(self.decide_by_name(&named), Some(Decision::Decided(Action::Allow { .. })));
+        if !may {
+            self.denied(&named, NOT_ENTITLED.text);
+        }
+        may
     }
 
     /// A stream's item is its client's to see no longer.
@@ -299,6 +309,12 @@ impl Desk<'_> {
             why,
         });
     }
+}
+
+/// The item that a stream was asked for.
+pub(crate) fn item_of(provider: &Provider, stream: StreamHandle) -> Option<Named<'_>> {
+    let (domain, key) = (provider.domain(stream)?, provider.key(stream)?);
+    Some(Named { service: key.service_id?, domain, name: key.name.unwrap_or_default() })
 }
 
 /// What a client hears that may not post.

@@ -14,7 +14,7 @@ use crate::SessionId;
 use crate::demands::Full;
 use crate::desk::{Desk, copy};
 use crate::interest::Named;
-use crate::login::NO_POSTS;
+use crate::login::{NO_POSTS, item_of};
 use crate::market::{item_name, name_of};
 use crate::settings::Posts;
 
@@ -76,7 +76,7 @@ impl Desk<'_> {
         post: (&PostHeader<'_>, &MessageView<'_>),
         receipt: Option<Receipt>,
     ) {
-        match self.pass_post_on(stream, post, receipt) {
+        match self.pass_post_on(provider, stream, post, receipt) {
             Ok(()) => self.account.counters.posts += 1,
             Err(why) => {
                 self.account.counters.declined += 1;
@@ -89,14 +89,15 @@ impl Desk<'_> {
 
     fn pass_post_on(
         &mut self,
+        provider: &Provider,
         stream: Option<StreamHandle>,
         (header, message): (&PostHeader<'_>, &MessageView<'_>),
         receipt: Option<Receipt>,
     ) -> Result<(), Refused> {
         let filled = self.filled(header, message);
         if let Some(ticket) = stream.and_then(|stream| self.market.private.ticket(self.id, stream)) {
-            // Which item that is the stream does not say: with rules, posts go where one can be looked at.
-            if self.is_ruled() {
+            let item = stream.and_then(|stream| item_of(provider, stream));
+            if !item.map_or(!self.is_ruled(), |item| self.may_post(&item)) {
                 return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
             }
             let demand = Demand::Private { ticket, message: filled };

@@ -258,6 +258,11 @@ fn a_post_that_cannot_go_on_is_refused_with_the_reason() {
         assert_eq!((ack_of(&bytes).ack_id, ack_of(&bytes).nak_code), (2, Some(NakCode::ACCESS_DENIED)));
     }
     assert_eq!(exchange.demands(), []);
+    // On a private stream it is for what that was opened for.
+    exchange.say(&client, &private(5, "TUNNEL"));
+    exchange.say(&client, &post(5, 3, None));
+    let told = exchange.demands();
+    assert!(matches!(told[..], [Demand::OpenPrivate { .. }, Demand::Private { .. }]), "{told:?}");
 }
 
 #[test]
