@@ -83,8 +83,7 @@ impl Clients {
                 "--user",
                 name,
                 // It ends with the plant.
-                "--attempts",
-                "1",
+                "--until-closed",
                 "--quiet",
                 "--format",
                 "json",

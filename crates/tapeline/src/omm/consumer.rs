@@ -84,6 +84,9 @@ pub(crate) struct ConsumerArgs {
     /// Connections to try one after the other before giving up; without end if not said
     #[arg(long, value_name = "COUNT")]
     attempts: Option<u32>,
+    /// The provider's end is a good end: whoever was let in ends with status 0 when the connection is over
+    #[arg(long)]
+    until_closed: bool,
     #[command(flatten)]
     config: ConfigArgs,
     #[command(flatten)]
@@ -133,6 +136,7 @@ impl ConsumerArgs {
             room: Room::default(),
             json: chosen.json,
             commands: None,
+            until_closed: self.until_closed,
         };
         if self.commands {
             let waker = program.reactor.waker()?;
@@ -168,7 +172,10 @@ impl ConsumerArgs {
         let first = chosen.reconnect_min.unwrap_or(usual.reconnect.first);
         Settings {
             downloads_dictionary: self.download_dictionary || chosen.downloads_dictionary,
-            reconnect_attempts: self.attempts.or(chosen.reconnect_attempts),
+            reconnect_attempts: self
+                .attempts
+                .or(self.until_closed.then_some(1))
+                .or(chosen.reconnect_attempts),
             reconnect: Backoff { first, most: most.max(first) },
             request_timeout: chosen.request_timeout.unwrap_or(usual.request_timeout),
             login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
@@ -194,6 +201,8 @@ struct Program {
     room: Room,
     json: JsonSettings,
     commands: Option<Commands>,
+    /// The provider's end is a good end.
+    until_closed: bool,
 }
 
 impl Program {
@@ -328,9 +337,16 @@ impl Program {
         self.leave();
         self.watching.report(self.consumer.counters());
         self.watching.lines.flush()?;
-        if let Some(why) = self.watching.refusal.take() {
+        let was_in = self.watching.was_ready;
+        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.until_closed)) {
             let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
-            return Err(Hinted::new(what, "--user names another user, --server another server").into());
+            let hint = match was_in {
+                true => {
+                    "--attempts says how often to connect again; --until-closed takes this for a good end"
+                }
+                false => "--user and --password-file say who logs in, --server where",
+            };
+            return Err(Hinted::new(what, hint).into());
         }
         if is_early {
             return Ok(ExitCode::from(130));

@@ -88,6 +88,8 @@ pub(super) struct Watching {
     pub(super) is_ending: bool,
     /// Why the provider does not let in.
     pub(super) refusal: Option<String>,
+    /// It did once.
+    pub(super) was_ready: bool,
 }
 
 impl Watching {
@@ -114,6 +116,7 @@ impl Watching {
             wants_disconnection: false,
             is_ending: false,
             refusal: None,
+            was_ready: false,
         }
     }
 
@@ -437,7 +440,10 @@ impl Application for Watching {
             Event::DictionaryFailed(failed) => {
                 anstream::eprintln!("note: there is no dictionary from the provider: {failed}");
             }
-            Event::Ready => self.lines.event("ready", &[]),
+            Event::Ready => {
+                self.was_ready = true;
+                self.lines.event("ready", &[]);
+            }
             Event::Message { closure, message, is_final, .. } => {
                 self.message(closure as usize, message, is_final && !self.is_ending);
             }
