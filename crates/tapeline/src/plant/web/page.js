@@ -250,8 +250,8 @@ const quotes = {
   nextId: 3,
   items: new Map(), // by name
   ids: new Map(), // name by stream
-  groups: new Map(), // groups of items whose data is suspect: what was said
-  isDown: "", // what was said of a service that is down
+  services: new Map(), // by number: name, and what was said if it is down
+  asking: 0, // the timer after which all items are asked for anew
   secret: "",
 
   serverIs(hub) {
@@ -304,10 +304,11 @@ const quotes = {
   down(why) {
     this.socket = null;
     this.isOpen = false;
-    this.groups.clear();
-    this.isDown = "";
+    this.services.clear();
     this.ids.clear();
     clearTimeout(this.silence);
+    clearTimeout(this.asking);
+    this.asking = 0;
     for (const item of this.items.values()) if (item.state !== "wait") this.set(item, "stale", "no connection");
     if (!this.wanted) return;
     const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)] * (0.75 + Math.random() / 2);
@@ -342,6 +343,7 @@ const quotes = {
     }
     if (item.id !== message.ID) return;
     if (message.Type === "Refresh") item.fields = {};
+    if (message.Key && message.Key.Service !== undefined) item.service = message.Key.Service;
     if (message.Type === "Update") item.updates += 1;
     if (message.Fields) {
       for (const field of FIELDS) {
@@ -394,6 +396,8 @@ const quotes = {
   directory(message) {
     const entries = (message.Map && message.Map.Entries) || [];
     for (const entry of entries) {
+      const service = this.services.get(entry.Key) || { name: "", down: "" };
+      this.services.set(entry.Key, service);
       for (const filter of (entry.FilterList && entry.FilterList.Entries) || []) {
         const elements = filter.Elements || {};
         const value = (name) => {
@@ -401,24 +405,31 @@ const quotes = {
           return element !== null && typeof element === "object" && "Data" in element && "Type" in element ? element.Data : element;
         };
         const status = value("Status") || {};
-        if (filter.ID === 2) this.isDown = value("ServiceState") === 0 ? String(status.Text || "no reason given") : "";
-        if (filter.ID === 3 && status.Data) {
-          const group = String(value("Group"));
-          if (status.Data === "Suspect") this.groups.set(group, String(status.Text || "suspect"));
-          else {
-            this.groups.delete(group);
-            // Those of the group are good again; which they are JSON does not say, so all are asked for anew.
-            this.again();
-          }
+        if (filter.ID === 1 && value("Name")) service.name = String(value("Name"));
+        if (filter.ID === 2 && value("ServiceState") !== undefined) {
+          service.down = value("ServiceState") === 0 ? String(status.Text || "no reason given") : "";
         }
+        // A state of many items at once: of which, JSON does not say, and the image of each says how it is.
+        if ((filter.ID === 2 || filter.ID === 3) && status.Data) this.again();
       }
     }
     for (const item of this.items.values()) this.touch(item);
     alarm();
   },
 
+  // Not more than a few times a second, however many states there are.
   again() {
-    for (const item of this.items.values()) if (item.id !== null) this.send({ ID: item.id, Key: { Name: item.name }, View: FIELDS });
+    if (this.asking) return;
+    this.asking = setTimeout(() => {
+      this.asking = 0;
+      for (const item of this.items.values()) if (item.id !== null) this.send({ ID: item.id, Key: { Name: item.name }, View: FIELDS });
+    }, 100);
+  },
+
+  // What was said of an item's service, if that is down.
+  isDown(item) {
+    for (const [number, service] of this.services) if (service.down && [number, service.name].includes(item.service)) return service.down;
+    return "";
   },
 
   add(name) {
@@ -439,7 +450,7 @@ const quotes = {
     remove.setAttribute("aria-label", "remove " + name);
     remove.onclick = () => this.remove(name);
     row.dataset.item = name;
-    const item = { name, row, id: null, state: "wait", text: "", fields: {}, moved: {}, updates: 0 };
+    const item = { name, row, service: null, id: null, state: "wait", text: "", fields: {}, moved: {}, updates: 0 };
     this.items.set(name, item);
     this.touch(item);
     if (this.isOpen) this.ask([name]);
@@ -507,7 +518,7 @@ const quotes = {
     if (item.state === "wait") return ["wait", this.isOpen ? "waiting" : "not connected"];
     if (item.state === "closed") return ["bad", "closed"];
     if (item.state === "stale") return ["bad", "old"];
-    if (item.state === "suspect" || this.groups.size || this.isDown) return ["bad", "suspect"];
+    if (item.state === "suspect" || this.isDown(item)) return ["bad", "suspect"];
     return ["good", "ok"];
   },
 };
@@ -517,10 +528,9 @@ const quotes = {
 function alarm() {
   const said = [];
   if (quotes.wanted && !quotes.isOpen && quotes.attempts > 0) said.push("The WebSocket is down: these quotes are old.");
-  if (quotes.isDown) said.push("The service is down: " + quotes.isDown + ".");
-  for (const words of new Set(quotes.groups.values())) said.push("Data is suspect: " + words + ".");
-  if (!quotes.groups.size && !quotes.isDown && quotes.isOpen) {
-    const bad = [...quotes.items.values()].filter((item) => item.state === "suspect" && item.text);
+  for (const service of quotes.services.values()) if (service.down) said.push("The service " + service.name + " is down: " + service.down + ".");
+  if (quotes.isOpen) {
+    const bad = [...quotes.items.values()].filter((item) => item.state === "suspect" && item.text && !quotes.isDown(item));
     for (const words of new Set(bad.map((item) => item.text))) said.push("Data is suspect: " + words + ".");
   }
   if (failures > 2) said.push("The plant does not answer.");
