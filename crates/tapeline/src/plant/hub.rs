@@ -290,7 +290,6 @@ impl Program {
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
-                self.doors.say_who_never_opened();
                 if let Some(cause) = self.doors.accept_error() {
                     anstream::eprintln!("warning: the hub can let nobody in: {cause}");
                 }
@@ -400,7 +399,6 @@ impl Program {
             // Sockets are looked at without sleeping: it is for a moment only.
             std::thread::yield_now();
         }
-        self.doors.say_who_never_opened();
         let clients = self.hub.seen().take(MOST_CLIENTS).map(|seen| ClientReport {
             user: seen.user.to_owned(),
             refreshes: seen.counters.refreshes,
@@ -411,7 +409,7 @@ impl Program {
         let clients = clients.collect();
         self.doors.close_all(&mut self.hub);
         self.telling.tell(self.clock.now(), &self.hub, &mut self.doors, true);
-        self.entrance.end(self.clock.now(), &mut self.hub);
+        self.entrance.end(self.clock.now(), &mut self.hub, &mut self.doors);
         let counters = *self.hub.counters();
         let SessionCounters { requests, refused, refreshes, updates, conflated, dropped, .. } = counters.past;
         HubReport {

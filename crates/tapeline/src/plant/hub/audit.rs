@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +84,29 @@ impl Audit {
             let event = if is_set { "rules read" } else { "rules kept" };
             self.line(Some(as_line(&Line { time: utc(now), event, ..Line::default() })));
         }
+    }
+
+    /// A connection was over before there was a session.
+    pub(super) fn never_opened(&self, now: Nanos, address: Option<SocketAddr>, why: &str) {
+        let address = address.map(|address| address.to_string());
+        self.line(Some(if self.is_json {
+            let line = Line { time: utc(now), event: "never opened", address, ..Line::default() };
+            as_line(&Line { why: Some(why.to_owned()), ..line })
+        } else {
+            let from = address.as_deref().unwrap_or("an unknown address");
+            format!("hub: a connection from {from} never opened: {}\n", why.escape_debug())
+        }));
+    }
+
+    /// So many more, of which each has no line of its own; `why` they are summed up.
+    pub(super) fn more_never_opened(&self, now: Nanos, count: u64, why: &str) {
+        self.line(Some(if self.is_json {
+            let line =
+                Line { time: utc(now), event: "never opened", connections: Some(count), ..Line::default() };
+            as_line(&Line { why: Some(why.to_owned()), ..line })
+        } else {
+            format!("hub: {count} more connections never opened: {why}\n")
+        }));
     }
 
     fn line(&self, line: Option<String>) {
@@ -229,6 +253,8 @@ struct Line<'a> {
     dropped: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
 }
 
 const fn is_empty(text: &&str) -> bool {

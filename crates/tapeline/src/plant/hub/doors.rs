@@ -13,6 +13,7 @@ use tapeline_omm::role::Outbox;
 use tapeline_wire::Error;
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, SubProtocol};
 
+use super::audit::Audit;
 use super::counting::Connected;
 use crate::omm::MOST_MALFORMED;
 use crate::omm::out::{JsonSettings, Room, Side, Texts};
@@ -99,7 +100,7 @@ impl Doors {
             let Some(session) = self.sessions.get(&id).copied() else {
                 if let Event::Closed(reason) = event {
                     let reason = reason.to_string();
-                    self.never_opened.add(self.reactor.peer_address(id), &reason);
+                    self.never_opened.add(self.reactor.peer_address(id), reason);
                 }
                 continue;
             };
@@ -147,10 +148,13 @@ impl Doors {
         }
     }
 
-    /// Says how many connections more never opened than were said one by one since this was called last.
-    pub(super) fn say_who_never_opened(&mut self) {
-        self.never_opened.refused(self.reactor.refusals());
-        self.never_opened.say();
+    /// Has written down who never opened since this was called last; how many more there were than are written down one by one,
+    /// where `is_summed`.
+    pub(super) fn say_who_never_opened(&mut self, now: Nanos, audit: &Audit, is_summed: bool) {
+        self.never_opened.say(now, audit);
+        if is_summed {
+            self.never_opened.sum(now, self.reactor.refusals(), audit);
+        }
     }
 
     /// Connections that never opened.
@@ -218,34 +222,37 @@ struct NeverOpened {
     refused: u64,
     /// Since they were last summed up.
     lately: u64,
+    /// Those that are to be written down one by one.
+    each: Vec<(Option<SocketAddr>, String)>,
 }
 
-/// So many a second are said one by one.
+/// So many a second are written down one by one.
 const SAID_EACH: u64 = 10;
 
 impl NeverOpened {
-    fn add(&mut self, from: Option<SocketAddr>, reason: &str) {
+    fn add(&mut self, from: Option<SocketAddr>, reason: String) {
         (self.all, self.lately) = (self.all + 1, self.lately + 1);
         if self.lately <= SAID_EACH {
-            let from = from.map_or_else(|| "an unknown address".to_owned(), |from| from.to_string());
-            anstream::eprintln!("hub: a connection from {from} never opened: {}", reason.escape_debug());
+            self.each.push((from, reason));
         }
     }
 
-    /// Of all connections, so many were refused.
-    fn refused(&mut self, refused: u64) {
-        let more = refused - std::mem::replace(&mut self.refused, refused);
-        self.all += more;
-        if more > 0 {
-            anstream::eprintln!("hub: {more} connections were refused: max_connections is reached");
+    fn say(&mut self, now: Nanos, audit: &Audit) {
+        for (from, why) in self.each.drain(..) {
+            audit.never_opened(now, from, &why);
         }
     }
 
-    /// Called about once a second.
-    fn say(&mut self) {
+    /// Called about once a second. Of all connections so many were refused.
+    fn sum(&mut self, now: Nanos, refused: u64, audit: &Audit) {
+        let refusals = refused - std::mem::replace(&mut self.refused, refused);
+        self.all += refusals;
+        if refusals > 0 {
+            audit.more_never_opened(now, refusals, "max_connections is reached");
+        }
         let lately = std::mem::take(&mut self.lately);
         if lately > SAID_EACH {
-            anstream::eprintln!("hub: {} more connections never opened", lately - SAID_EACH);
+            audit.more_never_opened(now, lately - SAID_EACH, "too many for a line each");
         }
     }
 }

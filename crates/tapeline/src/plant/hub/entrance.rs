@@ -17,7 +17,12 @@ pub(super) struct Entrance {
     audit: Audit,
     /// Where something is said of access.
     guard: Option<Guard>,
+    /// When those who never opened were summed up last.
+    summed: Nanos,
 }
+
+/// How often they are.
+const SUM_NS: i64 = 1_000_000_000;
 
 /// What checks, and reads again.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ impl Entrance {
                 file: file.clone(),
             }),
         };
-        Ok(Self { audit: Audit::start(&config.audit)?, guard })
+        Ok(Self { audit: Audit::start(&config.audit)?, guard, summed: Nanos(0) })
     }
 
     /// Passes on what is to be checked, what was found, and what is to be written down.
@@ -55,6 +60,11 @@ impl Entrance {
         while let Some(note) = hub.next_note() {
             self.audit.note(now, &note);
         }
+        let is_summed = now.since(self.summed) >= SUM_NS;
+        if is_summed {
+            self.summed = now;
+        }
+        doors.say_who_never_opened(now, &self.audit, is_summed);
         Ok(())
     }
 
@@ -64,7 +74,8 @@ impl Entrance {
     }
 
     /// The hub has ended: its last notes are written down.
-    pub(super) fn end(mut self, now: Nanos, hub: &mut Hub) {
+    pub(super) fn end(mut self, now: Nanos, hub: &mut Hub, doors: &mut Doors) {
+        doors.say_who_never_opened(now, &self.audit, true);
         while let Some(note) = hub.next_note() {
             self.audit.note(now, &note);
         }
