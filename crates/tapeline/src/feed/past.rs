@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use tapeline_feed::capture::{self, Capture, ItchFile, Recording};
 use tapeline_feed::history::{History, Limits};
@@ -16,12 +16,13 @@ use tapeline_measure::{Nanos, figures};
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::session_begun;
 use tapeline_plant::tick::{Flags, Kind, Tick};
-use tapeline_ring::{Name, Poll, Start, Subscriber};
+use tapeline_ring::{Name, Start, Subscriber};
 
 use super::dbn_report;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::plant::status_text;
+use crate::plant::ticks::{self, Next};
 use crate::stop::Stop;
 
 /// What to serve.
@@ -98,24 +99,19 @@ impl Past {
     pub(super) fn follow(&mut self) -> anyhow::Result<()> {
         let Some((subscriber, feed)) = &mut self.ring else { return Ok(()) };
         for _ in 0..FRAMES {
-            match subscriber.next() {
-                Poll::Frame(frame) => {
-                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+            match ticks::next(subscriber)? {
+                Next::Tick(tick) => {
                     if tick.header.channel == *feed {
                         take(&mut self.history, &tick)?;
                     }
                 }
-                Poll::Empty => break,
-                Poll::Ended => {
+                Next::Nothing => break,
+                Next::Lost(lost) => return Err(lost.of("this reader")),
+                Next::End => {
                     anstream::eprintln!("note: the plant ended; what it published is still served");
                     self.ring = None;
                     break;
                 }
-                Poll::Evicted { .. } => {
-                    let hint = "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file";
-                    return Err(Hinted::new("the plant went on without this reader", hint).into());
-                }
-                _ => bail!("the ring is damaged: something other than its publisher has written into it"),
             }
         }
         Ok(())

@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
-use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
+use tapeline_ring::{Name, Start, Subscriber, Wait};
 
+use super::ticks::{self, Next};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::stop::Stop;
@@ -217,10 +218,9 @@ impl Follow {
         let mut looked = begun;
         let mut busy = 0u32;
         loop {
-            match self.subscriber.next() {
-                Poll::Frame(frame) => {
+            match ticks::next(&mut self.subscriber)? {
+                Next::Tick(tick) => {
                     let received = self.clock.now();
-                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
                     on_tick(&tick, received)?;
                     self.ticks_left -= 1;
                     if self.ticks_left == 0 {
@@ -238,31 +238,14 @@ impl Follow {
                         continue;
                     }
                 }
-                Poll::Ended => return Ok(End::PlantEnded),
-                Poll::Damaged { position } => anyhow::bail!(
-                    "the ring is damaged at position {}: something other than its publisher has written into it",
-                    position.0
-                ),
-                Poll::Evicted { position } => {
-                    let limit = self.subscriber.stall_limit().as_secs_f64();
-                    let what = format!(
-                        "read nothing for {limit} s while the ring was full, and the plant went on without this \
-                         reader; ticks from position {position} on are lost"
-                    );
-                    return Err(Hinted::new(
-                        what,
-                        "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file",
-                    )
-                    .into());
-                }
-                Poll::Empty => {
+                Next::End => return Ok(End::PlantEnded),
+                Next::Lost(lost) => return Err(lost.of("this reader")),
+                Next::Nothing => {
                     let there = self.subscriber.wait(self.wait, LONGEST_WAIT);
                     if there && self.clock.now().since(looked) < LOOK_NS {
                         continue;
                     }
                 }
-                // What a later version of the ring may say: nothing that this one can act on.
-                _ => {}
             }
             busy = 0;
             let now = self.clock.now();

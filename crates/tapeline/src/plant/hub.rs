@@ -18,8 +18,9 @@ use tapeline_hub::{Hub, SessionCounters};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::demand::Demand;
+use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Poll, Seat, Start, Subscriber};
+use tapeline_ring::{Name, Seat, Start, Subscriber};
 use tapeline_wire::rssl::Reactor;
 
 use self::counting::{HubFigures, Telling};
@@ -32,6 +33,7 @@ use super::sources::Demanding;
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
+use super::ticks::{self, Next};
 /// Ticks that are taken before the sockets are looked at again: some tens of microseconds' worth, where so many are there.
 const BATCH: usize = 256;
 /// Answers of sources that are taken before ticks are looked at again.
@@ -347,35 +349,26 @@ impl Program {
                 prepared = self.hub.expect(ahead);
             }
             prepared -= 1;
-            let lost_at = match self.place.subscriber.next() {
-                Poll::Frame(frame) => {
-                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+            match ticks::next(&mut self.place.subscriber)? {
+                Next::Tick(tick) => {
+                    if tick.header.seq == Seq(1) && self.hub.counters().ticks > 0 {
+                        let hint = "start this again: it takes over what the new plant has";
+                        return Err(Hinted::new("another plant goes on with the ring", hint).into());
+                    }
                     if taken == 0 {
                         self.telling.taken(&tick.header, self.clock.now());
                     }
                     self.hub.tick(now, &tick, &mut self.doors);
-                    continue;
                 }
-                Poll::Empty => return Ok((taken, false)),
-                Poll::Ended => return Ok((taken, true)),
-                Poll::Damaged { position } => anyhow::bail!(
-                    "the ring is damaged at position {}: something other than its publisher has written into it",
-                    position.0
-                ),
-                // Which would be the end of a plant in this process: it waits for its hub.
-                Poll::Evicted { position } if self.stop.is_some() => position,
-                Poll::Evicted { position } => {
-                    let what = format!(
-                        "the hub has been put off its own plant's ring, which waits for it: position {position}"
-                    );
-                    let hint = "only a publisher that is not this plant does that: has another one taken the ring over?";
-                    return Err(Hinted::new(what, hint).into());
+                Next::Nothing => return Ok((taken, false)),
+                Next::End => return Ok((taken, true)),
+                // Which is not the end of the plant's own: it is waited for.
+                Next::Lost(lost) if self.stop.is_some() => {
+                    self.place.rejoin(lost.position)?;
+                    return Ok((taken, false));
                 }
-                // What a later version of the ring may say: nothing that this one can act on.
-                _ => return Ok((taken, false)),
-            };
-            self.place.rejoin(lost_at.0)?;
-            return Ok((taken, false));
+                Next::Lost(lost) => return Err(lost.of("its own hub")),
+            }
         }
         Ok((BATCH, false))
     }

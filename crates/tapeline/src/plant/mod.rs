@@ -19,6 +19,7 @@ mod sources;
 mod tally;
 mod watch;
 mod web;
+pub(crate) mod ticks;
 mod zeromq;
 
 pub(crate) use self::watch::status_text;

@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
@@ -20,11 +19,12 @@ use tapeline_omm::rwf::MessageView;
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{Flags, Tick};
-use tapeline_ring::{Poll, Subscriber, Wait};
+use tapeline_ring::{Subscriber, Wait};
 use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
 use self::images::Images;
+use super::ticks::{self, Next};
 use super::reader::Reader;
 use crate::failure::Hinted;
 
@@ -205,9 +205,8 @@ impl Outlet {
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
         for taken in 0..BATCH {
-            match self.subscriber.next() {
-                Poll::Frame(frame) => {
-                    let tick = Tick::parse(&frame).context("the ring holds something that is not a tick")?;
+            match ticks::next(&mut self.subscriber)? {
+                Next::Tick(tick) => {
                     let Self {
                         publisher, config, items, channels, images, text, report, begun, clock, ..
                     } = self;
@@ -217,20 +216,9 @@ impl Outlet {
                         outlet.forget(tick.header.item);
                     }
                 }
-                Poll::Empty => return Ok((taken, false)),
-                Poll::Ended => return Ok((taken, true)),
-                Poll::Damaged { position } => anyhow::bail!(
-                    "the ring is damaged at position {}: something other than its publisher has written into it",
-                    position.0
-                ),
-                Poll::Evicted { position } => {
-                    let what = format!(
-                        "ZeroMQ read nothing for the ring's stall limit and lost its place: position {position}"
-                    );
-                    return Err(Hinted::new(what, "raise stall_limit or ring_size").into());
-                }
-                // What a later version of the ring may say: nothing that this one can act on.
-                _ => return Ok((taken, false)),
+                Next::Nothing => return Ok((taken, false)),
+                Next::End => return Ok((taken, true)),
+                Next::Lost(lost) => return Err(lost.of("ZeroMQ")),
             }
         }
         Ok((BATCH, false))

@@ -1,0 +1,62 @@
+//! A plant's ring, read tick by tick: what is on it, and what there is to say where it cannot be read.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Poll, Subscriber};
+
+use crate::failure::Hinted;
+
+/// What stands next on a plant's ring.
+pub(crate) enum Next<'a> {
+    Tick(Tick<'a>),
+    /// Nothing, for now.
+    Nothing,
+    /// The plant has ended, and everything was read.
+    End,
+    /// The plant went on without this reader, which has to join again.
+    Lost(Lost),
+}
+
+/// Where a reader lost its place.
+pub(crate) struct Lost {
+    pub(crate) position: u64,
+    stall_limit: Duration,
+}
+
+/// Takes the next tick.
+///
+/// # Errors
+/// There is something else than ticks.
+#[inline]
+pub(crate) fn next(subscriber: &mut Subscriber) -> anyhow::Result<Next<'_>> {
+    let stall_limit = subscriber.stall_limit();
+    match subscriber.next() {
+        Poll::Frame(frame) => {
+            let tick = Tick::parse(frame.bytes()).context("the ring holds something that is not a tick")?;
+            Ok(Next::Tick(tick))
+        }
+        Poll::Ended => Ok(Next::End),
+        Poll::Damaged { position } => anyhow::bail!(
+            "the ring is damaged at position {}: something other than its publisher has written into it",
+            position.0
+        ),
+        Poll::Evicted { position } => Ok(Next::Lost(Lost { position: position.0, stall_limit })),
+        // And what a later version of the ring may say: nothing that this one can act on.
+        _ => Ok(Next::Nothing),
+    }
+}
+
+impl Lost {
+    /// What there is to say where that is the end of a reader.
+    pub(crate) fn of(&self, reader: &str) -> anyhow::Error {
+        let (limit, position) = (self.stall_limit.as_secs_f64(), self.position);
+        let what = format!(
+            "read nothing for {limit} s while the ring was full, and the plant went on without {reader}; ticks from position \
+             {position} on are lost"
+        );
+        let hint = "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file";
+        Hinted::new(what, hint).into()
+    }
+}
