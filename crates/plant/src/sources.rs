@@ -28,6 +28,7 @@ mod posts;
 mod private;
 mod published;
 mod requested;
+mod seen;
 mod services;
 mod settings;
 
@@ -51,6 +52,7 @@ use services::Service;
 
 pub use note::{Counters, Note, Wish};
 pub use outlets::{LinkId, Nowhere, Outlets};
+pub use seen::{Part, SeenSource, Standing};
 pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
 
 /// Notes that wait to be taken at most; later ones are left out.

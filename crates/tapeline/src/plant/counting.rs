@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tapeline_measure::{Clock, Nanos, Usage};
+use tapeline_plant::sources::{self as source, Standing};
 use tapeline_ring::Name;
 
 use super::config::Config;
 use super::hub::counting::{HubFigures, Merged};
 use crate::stat::file::CountersFile;
-use crate::stat::snapshot::{Backpressure, Feed, LAYOUT, Process, Reader, Snapshot};
+use crate::stat::snapshot::{Backpressure, Feed, LAYOUT, Part, Process, Reader, Snapshot, Source};
 
 /// How often it is looked whether there is something new; the others tell once a second.
 const LOOK: Duration = Duration::from_millis(200);
@@ -93,6 +94,18 @@ pub(super) struct PlantFigures {
     pub(super) stalled_ns: u64,
     /// In the order of the configuration.
     pub(super) feeds: Vec<FeedFigures>,
+    pub(super) sources: Vec<SourceFigures>,
+}
+
+/// Of a source that speaks OMM.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SourceFigures {
+    pub(super) name: String,
+    pub(super) is_publisher: bool,
+    pub(super) standing: Standing,
+    pub(super) items: usize,
+    /// Services, and what it is to each.
+    pub(super) services: Vec<(String, source::Part)>,
 }
 
 /// Of a feed.
@@ -311,11 +324,46 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         feed.ticks = counters.ticks;
         feed.kernel_drops = told.kernel_drops;
     }
+    snapshot.sources =
+        told.sources.iter().map(|told_of| merge_source(&snapshot.sources, told_of, told.at)).collect();
     snapshot.heard_ns = told.at.0;
     snapshot.ticks = told.ticks;
     snapshot.items = told.items;
     snapshot.backpressure =
         Backpressure { stalls: told.stalls, stalled_ns: told.stalled_ns, ..snapshot.backpressure };
+}
+
+/// What a source is now, and since when, as far as that was seen before.
+fn merge_source(before: &[Source], told: &SourceFigures, now: Nanos) -> Source {
+    let before = before.iter().find(|before| before.name == told.name);
+    let state = match told.standing {
+        Standing::Away => "away",
+        Standing::Refused => "refused",
+        Standing::Connected => "connected",
+    };
+    let since = |since_ns: Option<u64>| since_ns.unwrap_or(now.0);
+    let service = |(name, part): &(String, source::Part)| {
+        let state = match part {
+            source::Part::Serves => "serves",
+            source::Part::StandsBy => "standby",
+            source::Part::Down => "suspect",
+        };
+        let parts = before.map(|before| before.services.as_slice()).unwrap_or_default();
+        let same = parts.iter().find(|before| before.service == *name && before.state == state);
+        Part {
+            service: name.clone(),
+            state: state.to_owned(),
+            since_ns: since(same.map(|same| same.since_ns)),
+        }
+    };
+    Source {
+        name: told.name.clone(),
+        kind: if told.is_publisher { "publisher" } else { "provider" }.to_owned(),
+        state: state.to_owned(),
+        since_ns: since(before.filter(|before| before.state == state).map(|before| before.since_ns)),
+        items: told.items,
+        services: told.services.iter().map(service).collect(),
+    }
 }
 
 /// Counts a second, between two times.
@@ -346,6 +394,32 @@ mod tests {
         let held = hearer.between.lock().unwrap();
         assert!(!teller.tell(), "the other side is at it");
         drop(held);
+    }
+
+    #[test]
+    fn since_when_a_source_is_as_it_is() {
+        let mut snapshot = Snapshot::default();
+        let mut tell = |at, standing, part| {
+            let source = SourceFigures {
+                name: "ema".to_owned(),
+                standing,
+                services: vec![("A".to_owned(), part)],
+                ..SourceFigures::default()
+            };
+            let told = PlantFigures { at: Nanos(at), sources: vec![source], ..PlantFigures::default() };
+            merge_plant(&mut snapshot, &told);
+            let source = &snapshot.sources[0];
+            let served = &source.services[0];
+            (source.state.clone(), source.since_ns, served.state.clone(), served.since_ns)
+        };
+        let is = |state: &str, since, part: &str, since_part| {
+            (state.to_owned(), since, part.to_owned(), since_part)
+        };
+        assert_eq!(tell(10, Standing::Away, source::Part::Down), is("away", 10, "suspect", 10));
+        assert_eq!(tell(20, Standing::Connected, source::Part::Down), is("connected", 20, "suspect", 10));
+        assert_eq!(tell(30, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(40, Standing::Connected, source::Part::Serves), is("connected", 20, "serves", 30));
+        assert_eq!(tell(50, Standing::Away, source::Part::Down), is("away", 50, "suspect", 50));
     }
 
     #[test]

@@ -379,6 +379,9 @@ impl Running {
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
             feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
         }
+        if let Some(sources) = &self.sources {
+            sources.tell(&mut figures.sources);
+        }
         report
     }
 

@@ -18,6 +18,7 @@ use tapeline_plant::{Refused, RingPublish, Sequencer};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
 use super::config::sources::{Host, SourcesConfig};
+use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
 use crate::failure::Hinted;
 use crate::omm::out::{JsonSettings, Room, Side};
@@ -199,6 +200,18 @@ impl RunningSources {
             Some(due) => Duration::from_nanos(due.0.saturating_sub(now.0)),
             None => Duration::MAX,
         }
+    }
+
+    /// Fills in how the sources are.
+    pub(super) fn tell(&self, figures: &mut Vec<SourceFigures>) {
+        figures.clear();
+        figures.extend(self.sources.seen().map(|source| SourceFigures {
+            name: source.name().to_owned(),
+            is_publisher: source.is_publisher(),
+            standing: source.standing(),
+            items: source.items(),
+            services: source.services().map(|(name, part)| (name.to_owned(), part)).collect(),
+        }));
     }
 
     pub(super) fn report(&self) -> SourcesReport {

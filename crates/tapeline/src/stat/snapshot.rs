@@ -40,6 +40,9 @@ pub(crate) struct Snapshot {
     pub(crate) items: usize,
     /// Feeds, in the order of the configuration.
     pub(crate) feeds: Vec<Feed>,
+    /// Sources that speak OMM: providers of the configuration, then those that connected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sources: Vec<Source>,
     /// How the ring stands.
     pub(crate) backpressure: Backpressure,
     /// Those who read the ring, the hub among them.
@@ -84,6 +87,33 @@ pub(crate) struct Feed {
     pub(crate) ticks: u64,
     /// Datagrams that the kernel dropped for want of buffer.
     pub(crate) kernel_drops: u64,
+}
+
+/// A source that speaks OMM.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    /// provider: interactive, the plant connects to it; publisher: non-interactive, it connects to the plant.
+    pub(crate) kind: String,
+    /// away, refused (it does not let the plant in) or connected.
+    pub(crate) state: String,
+    /// Since when, to the second; ns since 1970 UTC.
+    pub(crate) since_ns: u64,
+    /// Items that are open at it, or that it publishes.
+    pub(crate) items: usize,
+    pub(crate) services: Vec<Part>,
+}
+
+/// What a source is to a service.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Part {
+    pub(crate) service: String,
+    /// serves, standby, or suspect: it does not have the service, and what it said of items is in doubt.
+    pub(crate) state: String,
+    /// Since when, to the second; ns since 1970 UTC.
+    pub(crate) since_ns: u64,
 }
 
 /// What the ring's readers did to the plant.

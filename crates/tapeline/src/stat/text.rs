@@ -5,6 +5,8 @@ use tapeline_measure::figures::{self, thousands};
 use super::snapshot::{Hub, Latency, Session, Snapshot};
 use crate::output::{self, table};
 
+/// Since when something is so is known to the second, in ns.
+const SECOND: u64 = 1_000_000_000;
 /// Sessions that are shown; programs get all of them.
 const MOST_SESSIONS: usize = 40;
 
@@ -32,7 +34,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
         figures::duration(plant.backpressure.stalled_ns),
         plant.backpressure.evicted,
     );
-    for part in [feeds(plant), readers(plant)].into_iter().flatten() {
+    for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
     if let Some(hub) = &plant.hub {
@@ -57,6 +59,30 @@ fn feeds(plant: &Snapshot) -> Option<String> {
         ]);
     }
     (!plant.feeds.is_empty()).then(|| feeds.to_string())
+}
+
+fn sources(plant: &Snapshot) -> Option<String> {
+    let mut sources = table(["source", "kind", "state", "for", "items", "services"]);
+    let ago = |since_ns: u64| figures::duration(plant.written_ns.saturating_sub(since_ns) / SECOND * SECOND);
+    for source in &plant.sources {
+        let services = source.services.iter().map(|part| {
+            let state = if part.state == "suspect" { "SUSPECT".to_owned() } else { shown(&part.state) };
+            format!("{} {state} for {}", shown(&part.service), ago(part.since_ns))
+        });
+        sources.add_row([
+            shown(&source.name),
+            shown(&source.kind),
+            if source.state == "connected" {
+                source.state.clone()
+            } else {
+                shown(&source.state.to_uppercase())
+            },
+            ago(source.since_ns),
+            thousands(source.items as u64),
+            services.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    (!plant.sources.is_empty()).then(|| sources.to_string())
 }
 
 fn readers(plant: &Snapshot) -> Option<String> {
@@ -214,7 +240,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::Hop;
+    use crate::stat::snapshot::{Hop, Part, Source};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
@@ -222,7 +248,15 @@ mod tests {
         let latency = Latency { samples: 3, p50_ns: Some(2_100), ..Latency::default() };
         let hop = Hop { hop: "wire_to_sent".to_owned(), now: latency, all: latency };
         let hub = Hub { sessions: vec![session], latency: vec![hop], ..Hub::default() };
-        let text = of(&Snapshot { hub: Some(hub), ..Snapshot::default() });
+        let source = Source {
+            name: "em\x1b[2Ja".to_owned(),
+            state: "away".to_owned(),
+            services: vec![Part { service: "A".to_owned(), state: "suspect".to_owned(), ..Part::default() }],
+            ..Source::default()
+        };
+        let plant = Snapshot { hub: Some(hub), sources: vec![source], ..Snapshot::default() };
+        let text = of(&Snapshot { written_ns: 2_300_000_000, ..plant });
+        assert!(text.contains("AWAY") && text.contains("A SUSPECT for 2"), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
         assert!(text.contains("me") && text.contains("1.5 µs"), "{text}");
         assert!(text.contains("wire→sent, last second") && text.contains("2.1 µs"), "{text}");

@@ -33,6 +33,17 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_feed_gaps_total", "counter", "Holes that they make"),
     ("tapeline_feed_malformed_total", "counter", "Messages that could not be decoded"),
     ("tapeline_feed_kernel_drops_total", "counter", "Datagrams that the kernel dropped for want of buffer"),
+    (
+        "tapeline_source_up",
+        "gauge",
+        "1 while the provider is connected; those that connect are there only then",
+    ),
+    ("tapeline_source_items", "gauge", "Items that are open at the provider, or that it publishes"),
+    (
+        "tapeline_source_service_state",
+        "gauge",
+        "1 for what the provider is to the service: serves, standby or suspect; 0 for the others",
+    ),
     ("tapeline_ring_bytes", "gauge", "Size of the ring"),
     ("tapeline_ring_stalls_total", "counter", "Ticks that waited because a reader held the ring full"),
     ("tapeline_ring_stalled_seconds_total", "counter", "For how long they waited"),
@@ -154,7 +165,31 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
                 page.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
             }
         }
+        "tapeline_source_up" | "tapeline_source_items" | "tapeline_source_service_state" => {
+            write_sources(page, plant);
+        }
         _ => write_feeds(page, plant),
+    }
+}
+
+fn write_sources(page: &mut Page, plant: &Snapshot) {
+    for (number, source) in plant.sources.iter().enumerate() {
+        // What a publisher calls itself another may as well.
+        let number = number.to_string();
+        let labels = [("source", &*source.name), ("kind", &source.kind), ("number", &number)];
+        match page.name {
+            "tapeline_source_up" => page.put(&labels, u8::from(source.state == "connected")),
+            "tapeline_source_items" => page.put(&labels, source.items),
+            _ => {
+                for part in &source.services {
+                    for state in ["serves", "standby", "suspect"] {
+                        let [source, _, number] = labels;
+                        let labels = [source, number, ("service", &*part.service), ("state", state)];
+                        page.put(&labels, u8::from(part.state == state));
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -250,7 +285,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Feed, Hop, Reader, Service, Session};
+    use crate::stat::snapshot::{Feed, Hop, Part, Reader, Service, Session, Source};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -272,6 +307,16 @@ mod tests {
         Snapshot {
             plant: "P".to_owned(),
             feeds: vec![Feed { name: "itch".to_owned(), state: "stale".to_owned(), ..Feed::default() }],
+            sources: vec![Source {
+                name: "ema".to_owned(),
+                state: "connected".to_owned(),
+                services: vec![Part {
+                    service: "A".to_owned(),
+                    state: "standby".to_owned(),
+                    ..Part::default()
+                }],
+                ..Source::default()
+            }],
             readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
             hub: Some(hub),
             ..Snapshot::default()
