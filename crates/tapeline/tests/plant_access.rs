@@ -353,7 +353,8 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
     let feed = "[[feed]]\nname = \"other\"\nprotocol = \"pitch\"\n[[feed.line]]\naddress = \"239.1.1.1:1\"\n";
     let hub = "[hub]\nslow = \"never\"\n[hub.access]\nlogin = \"password\"\nusers = \"users.txt\"\n\
                [[hub.access.rule]]\nitems = []\n";
-    with(&format!("{feed}{hub}"));
+    // A key that nobody knows hides nothing else.
+    with(&format!("{feed}{hub}[hub.web]\nprot = 1\n"));
     let (ok, printed, said) = check(&config, &[]);
     assert!(!ok && printed.is_empty(), "{printed}");
     for fault in [
@@ -362,15 +363,16 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
         "users.txt:1:7: this is no hash in PHC's format",
         "users.txt:2:4: bob has no hash",
         "an empty list",
+        "unknown key `prot`",
     ] {
         assert!(said.contains(fault), "{fault}: {said}");
     }
-    assert_eq!(said.matches("error: ").count(), 5, "{said}");
+    assert_eq!(said.matches("error: ").count(), 6, "{said}");
     assert!(said.contains("hint: `tapeline plant passwd NAME --users FILE`"), "{said}");
     assert!(!said.contains("secret"), "{said}");
     let (ok, printed, _) = check(&config, &["--format", "json"]);
     let checked: Value = serde_json::from_str(&printed).unwrap();
-    assert!(!ok && checked["faults"].as_array().unwrap().len() == 5, "{checked}");
+    assert!(!ok && checked["faults"].as_array().unwrap().len() == 6, "{checked}");
     assert!(!check(&place.folder.path().join("none.toml"), &[]).0);
 }
 

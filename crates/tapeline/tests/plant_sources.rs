@@ -91,6 +91,68 @@ fn wait_for(running: &mut Running, is: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
+/// What `tapeline stat` says of a plant, once it is so.
+fn stat(ring: &str, is: impl Fn(&Value) -> bool) -> Value {
+    wait_for(&mut Running::start(&["stat", ring, "--every", "50ms", "--format", "json"]), is)
+}
+
+#[test]
+fn providers_and_their_services_are_seen_from_outside() {
+    let (first, second) = (Provider::start("0"), Provider::start("0"));
+    let config = provided(&[&first.port, &second.port], "sources = \"warm\"");
+    let plant = Plant::open(&format!("{config}{}", PUBLISHED.replace("FEED", "OWN").replace('7', "8")));
+    let mut consumer = plant.consumer(&["IBM.N"], &[]);
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    let server = plant.ready["publishers"].as_str().unwrap();
+    let publish =
+        ["omm", "ni-provider", "--server", server, "--service", "OWN", "--format", "json", "A", "B"];
+    let publisher = Running::start(&publish);
+    let is = |seen: &Value, at: usize, state: &str, part: &str| {
+        let source = &seen["sources"][at];
+        source["state"] == state && source["services"][0]["state"] == part
+    };
+    let seen = stat(&plant.place.ring, |seen| {
+        is(seen, 0, "connected", "serves")
+            && is(seen, 1, "connected", "standby")
+            && is(seen, 2, "connected", "serves")
+            && [0, 1].iter().all(|at| seen["sources"][at]["items"] == 1)
+            && seen["sources"][2]["items"] == 2
+    });
+    let kinds: Vec<_> = (0..3).map(|at| &seen["sources"][at]["kind"]).collect();
+    assert_eq!(kinds, [&json!("provider"), &json!("provider"), &json!("publisher")]);
+    assert!(seen["sources"][0]["since_ns"].as_u64().unwrap() > 0);
+    drop((first, publisher));
+    let seen = stat(&plant.place.ring, |seen| {
+        is(seen, 0, "away", "suspect") && is(seen, 1, "connected", "serves") && seen["sources"][2].is_null()
+    });
+    assert_eq!(seen["sources"][1]["services"][0]["service"], "FEED");
+    let output = stage::tapeline(&["stat", &plant.place.ring]).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("AWAY") && table.contains("FEED SUSPECT for"), "{table}");
+}
+
+#[test]
+fn a_check_lists_services_and_who_has_them() {
+    let place = Place::new(0);
+    let path = place.folder.path().join("plant.toml");
+    let text = format!("[plant]\nring = \"{}\"\n{}", place.ring, provided(&["1", "2"], "sources = \"warm\""));
+    std::fs::write(&path, text + &PUBLISHED.replace("FEED", "OWN").replace('7', "8")).unwrap();
+    let output = stage::tapeline(&["plant", "check", path.to_str().unwrap(), "--format", "json"]).output();
+    let checked: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let parts = checked["runs"].as_array().unwrap();
+    let is = |part: &str, name: &str| {
+        let found = parts.iter().find(|one| one["part"] == part && one["name"] == name);
+        found.unwrap_or_else(|| panic!("{part} {name}: {checked}"))["is"].as_str().unwrap()
+    };
+    assert_eq!(
+        is("service", "FEED"),
+        "number 7, asked of p0, p1, the others stand by warm; images kept, posts refused"
+    );
+    assert!(is("service", "OWN").starts_with("number 8, published by who connects"), "{checked}");
+    assert_eq!(is("provider", "p1"), "127.0.0.1:2 over TCP, as user tapeline");
+    assert!(is("port", "127.0.0.1:0").contains("non-interactive providers"), "{checked}");
+}
+
 const PUBLISHED: &str = "[publishers]\nport = 0\n[[service]]\nname = \"FEED\"\nid = 7\n";
 
 #[test]

@@ -8,9 +8,12 @@ use clap::Args;
 use serde::Serialize;
 use tapeline_hub::access::LoginPolicy;
 use tapeline_measure::figures;
+use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sourcing};
+use tapeline_wire::rssl::ConnectionType;
 
 use super::config::access::AuditTo;
 use super::config::hub::HubConfig;
+use super::config::sources::{Host, SourcesConfig};
 use super::config::{self, Config, Feed, Receive};
 use crate::failure::{self, Hinted};
 use crate::output::{self, Format, table};
@@ -197,23 +200,94 @@ fn warnings(config: &Config) -> Vec<String> {
 }
 
 fn parts(config: &Config) -> Vec<Part> {
+    let size = format!("{} MiB, {} items at most", config.ring_bytes >> 20, config.max_items);
     let mut parts = vec![
-        Part {
-            part: "service",
-            name: config.name.clone(),
-            is: format!("{} items at most", config.max_items),
-        },
-        Part { part: "ring", name: config.ring.to_string(), is: format!("{} MiB", config.ring_bytes >> 20) },
+        Part { part: "plant", name: config.name.clone(), is: of_plant(config) },
+        Part { part: "ring", name: config.ring.to_string(), is: size },
     ];
     parts.extend(config.feeds.iter().map(feed));
     if let Some(nbbo) = &config.nbbo {
         let is = format!("best of {} feeds", nbbo.participants.len());
         parts.push(Part { part: "nbbo", name: nbbo.suffix.clone(), is });
     }
+    if let Some(sources) = &config.sources {
+        let SourcesConfig { settings, door, hosts, for_clients } = sources;
+        let services = settings.services.iter().zip(for_clients);
+        parts.extend(services.map(|(service, clients)| of_service(service, clients, &settings.providers)));
+        parts.extend(
+            settings.providers.iter().zip(hosts).map(|(provider, hosts)| of_provider(provider, hosts)),
+        );
+        if let Some(door) = door {
+            let tls = if door.transport.tls.is_some() { "TLS" } else { "no TLS" };
+            let who = match &settings.users {
+                Some(users) => format!("{} users", users.len()),
+                None => "everybody who can reach it".to_owned(),
+            };
+            let is = format!("non-interactive providers: {who}, {tls}, {} connections", door.max_connections);
+            parts.push(Part { part: "port", name: door.address.to_string(), is });
+        }
+    }
     if let Some(hub) = &config.hub {
         parts.extend(of_hub(hub));
+        if let Some(web) = &hub.web {
+            let is = "the live page, metrics, health".to_owned();
+            parts.push(Part { part: "page", name: web.address.to_string(), is });
+        }
+        if let Some(zeromq) = &hub.zeromq {
+            let is = format!("subscribers of ZeroMQ, {} at most", zeromq.settings.max_subscribers);
+            parts.push(Part { part: "port", name: zeromq.address.to_string(), is });
+        }
     }
     parts
+}
+
+fn of_plant(config: &Config) -> String {
+    let services = config.sources.as_ref().map_or(0, |sources| sources.settings.services.len());
+    format!("{} feeds, {services} services of providers", config.feeds.len())
+}
+
+/// A service of providers.
+fn of_service(
+    service: &ServiceSettings,
+    clients: &tapeline_hub::Service,
+    providers: &[ProviderSettings],
+) -> Part {
+    let of = match &service.sources {
+        Sourcing::Publishers { users: None } => "published by who connects".to_owned(),
+        Sourcing::Publishers { users: Some(users) } => format!("published by {}", users.join(", ")),
+        Sourcing::Providers { of, policy } => {
+            let names = of.iter().filter_map(|number| providers.get(*number));
+            let names: Vec<&str> = names.map(|provider| provider.name.as_str()).collect();
+            let how = match policy {
+                _ if names.len() < 2 => "",
+                Policy::First => ", the first that is up",
+                Policy::Balance => ", items spread over them",
+                Policy::Warm => ", the others stand by warm",
+            };
+            format!("asked of {}{how}", names.join(", "))
+        }
+    };
+    let posts = match service.posts {
+        Posts::Refuse => "refused",
+        Posts::Forward => "forwarded",
+        Posts::Reflect => "reflected",
+    };
+    let images = if clients.is_cached { "kept" } else { "not kept" };
+    let is = format!("number {}, {of}; images {images}, posts {posts}", service.id);
+    Part { part: "service", name: service.name.clone(), is }
+}
+
+fn of_provider(provider: &ProviderSettings, hosts: &[Host]) -> Part {
+    let servers: Vec<&str> = hosts.iter().map(|host| host.server.as_str()).collect();
+    let transport = hosts.first().map(|host| &host.transport);
+    let way = match transport.map(|transport| transport.connection_type) {
+        Some(ConnectionType::WebSocket) => "WebSocket",
+        _ => "TCP",
+    };
+    let tls = if transport.is_some_and(|transport| transport.tls.is_some()) { ", TLS" } else { "" };
+    let secret = if provider.password.is_some() { " with a password" } else { "" };
+    let is = format!("{} over {way}{tls}, as user {}{secret}", servers.join(", "), provider.user);
+    Part { part: "provider", name: provider.name.clone(), is }
 }
 
 fn feed(feed: &Feed) -> Part {

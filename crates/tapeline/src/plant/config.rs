@@ -3,6 +3,7 @@
 //! Every complaint names the file, the line and the column, says what was expected, and gives a hint.
 
 pub(crate) mod access;
+mod faults;
 pub(crate) mod hub;
 mod memory;
 pub(crate) mod recovery;
@@ -11,6 +12,7 @@ mod symbols;
 pub(crate) mod web;
 mod zeromq;
 
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -145,6 +147,12 @@ const MAX_FEEDS: usize = 64;
 const MAX_LINES: usize = 8;
 /// Feeds send a heartbeat each second: three in a row are missing.
 const STALE_AFTER: Duration = Duration::from_secs(3);
+/// Socket buffer of each line, where nothing is said of it.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// The ring's data area, where nothing is said of it.
+const RING_BYTES: usize = 8 << 20;
+/// For how long a live subscriber may hold the full ring, where nothing is said of it.
+const STALL_LIMIT: Duration = Duration::from_secs(1);
 /// The most messages that may wait for a missing one: some 40 MB.
 const MAX_REORDER: usize = 1 << 20;
 
@@ -221,61 +229,47 @@ struct RawLine {
 /// # Errors
 /// One error for the first thing that is wrong, with file, line, column and hint.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
+    read_all(path).map_err(|faults| first(path, faults))
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// All that is wrong, each with file, line, column and hint.
+pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path).with_context(|| {
         let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
         Hinted::new(format!("cannot read {}", path.display()), hint)
-    })?;
-    parse(&path.display().to_string(), &text)
+    });
+    faults::check(&path.display().to_string(), &text.map_err(|fault| vec![fault])?)
 }
 
-/// Reads and checks a configuration file as far as it goes: the plant, where nothing is wrong, or the first thing that is
-/// wrong in each table, and all that is wrong with access.
-pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
-    let config = read(path);
-    let (Err(first), Ok(text)) = (&config, std::fs::read_to_string(path)) else {
-        return config.map_err(|fault| vec![fault]);
-    };
-    let source = Source { file: &path.display().to_string(), text: &text };
-    // Each table by itself, so that one does not hide what is wrong with the next.
-    let raw = || toml::from_str::<RawConfig>(&text).ok();
-    let feeds = raw().map_or(0, |raw| raw.feed.len());
-    let mut faults = Vec::new();
-    for at in 0..feeds {
-        if let Some(mut raw) = raw() {
-            (raw.nbbo, raw.hub, raw.publishers) = (None, None, None);
-            (raw.service, raw.provider) = (Vec::new(), Vec::new());
-            raw.feed = raw.feed.into_iter().skip(at).take(1).collect();
-            faults.extend(source.check(raw).err());
-        }
+/// The first of several faults, and how many more there are.
+fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
+    let more = faults.len().saturating_sub(1);
+    let first = faults.into_iter().next().unwrap_or_else(|| anyhow::anyhow!("cannot use {}", path.display()));
+    if more == 0 {
+        return first;
     }
-    if let Some(mut raw) = raw().filter(|raw| !raw.service.is_empty()) {
-        (raw.nbbo, raw.hub, raw.feed) = (None, None, Vec::new());
-        faults.extend(source.check(raw).err());
-    }
-    if let Some(mut hub) = raw().and_then(|raw| raw.hub) {
-        source.access(hub.take_access().as_ref(), &mut faults);
-        faults.extend(source.hub(hub, "TAPELINE", 1).err());
-    }
-    // What only shows when all of them are there.
-    if !faults.iter().any(|fault| fault.to_string() == first.to_string()) {
-        faults.extend(config.err());
-    }
-    let mut said = std::collections::BTreeSet::new();
-    faults.retain(|fault| said.insert(fault.to_string()));
-    Err(faults)
+    let hints = crate::failure::hints(&first).join("; ");
+    let hint =
+        format!("{hints}\nhint: {more} more faults: `tapeline plant check {}` tells all", path.display());
+    Hinted::new(format!("{first:#}"), hint).into()
 }
 
 /// Checks a configuration; `file` is its name in complaints.
+#[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
-    let source = Source { file, text };
-    let raw: RawConfig = toml::from_str(text).map_err(|error| source.not_toml(&error))?;
-    source.check(raw)
+    // Of several faults the first, as a test has it.
+    faults::check(file, text).map_err(|faults| faults.into_iter().next().expect("a fault"))
 }
 
 /// A configuration's text, to say where in it something is wrong.
 struct Source<'a> {
     file: &'a str,
     text: &'a str,
+    /// What was found to be wrong, and gone on after.
+    faults: RefCell<Vec<anyhow::Error>>,
 }
 
 impl Source<'_> {
@@ -334,7 +328,8 @@ impl Source<'_> {
         self.wrong(span, message, hint)
     }
 
-    fn check(&self, raw: RawConfig) -> anyhow::Result<Config> {
+    /// What is wrong goes to the faults; `None` where what would run cannot be said.
+    fn check(&self, raw: RawConfig) -> Option<Config> {
         let plant = raw.plant;
         let ring = tapeline_ring::Name::new(plant.ring.get_ref()).map_err(|error| {
             self.wrong(
@@ -342,50 +337,120 @@ impl Source<'_> {
                 error,
                 "letters, digits, dot, dash and underscore, at most 64 of them",
             )
-        })?;
-        let ring_bytes = self.size(plant.ring_size.as_ref(), 8 << 20)?;
-        if !ring_bytes.is_power_of_two() || ring_bytes < 64 << 10 {
-            let span = plant.ring_size.map_or(0..0, |size| size.span());
-            let what = format!("ring_size is {ring_bytes} bytes; a power of two from 64KiB is expected");
-            return Err(self.wrong(span, what, "ring_size = \"8MiB\" suits most feeds"));
-        }
+        });
+        let ring = self.sound(ring);
+        let ring_bytes = self.or(self.ring_size(plant.ring_size.as_ref()), RING_BYTES);
         let publish = self.one_of(
             "publish",
             plant.publish.as_ref(),
             &[("changes", PublishPolicy::Changes), ("every-message", PublishPolicy::EveryMessage)],
             "\"changes\" gives a tick where a published field changes",
-        )?;
+        );
+        let publish = self.or(publish, PublishPolicy::Changes);
         let spin = self.one_of(
             "wait",
             plant.wait.as_ref(),
             &[("block", false), ("spin", true)],
             "\"spin\" takes a whole core and saves the wake-up",
-        )?;
-        let receive = self.receive(&plant)?;
+        );
+        let spin = self.or(spin, false);
+        let receive = self.or(self.receive(&plant), Receive::Inline);
+        let stall_limit = self.time(
+            plant.stall_limit.as_ref(),
+            STALL_LIMIT,
+            "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
+        );
         if let Some(cpu) = &plant.cpu {
-            self.core(cpu)?;
+            self.sound(self.core(cpu));
         }
         let of_sources = sources::RawSources {
             services: raw.service,
             providers: raw.provider,
             publishers: raw.publishers,
         };
-        if raw.feed.is_empty() && of_sources.are_none() || raw.feed.len() > MAX_FEEDS {
-            let what = format!("{} feeds; 1 to {MAX_FEEDS} are expected", raw.feed.len());
-            return Err(self.wrong(
+        let count = raw.feed.len();
+        if count == 0 && of_sources.are_none() || count > MAX_FEEDS {
+            let what = format!("{count} feeds; 1 to {MAX_FEEDS} are expected");
+            self.sound::<()>(Err(self.wrong(
                 self.text.len()..self.text.len(),
                 what,
                 "a feed is a table [[feed]] with its [[feed.line]]s; a [[service]] does without",
-            ));
+            )));
         }
-        let several = raw.feed.len() > 1 && !plant.shared_items;
-        let feeds = raw
-            .feed
-            .into_iter()
-            .map(|feed| self.feed(feed, publish, several))
-            .collect::<anyhow::Result<Vec<_>>>()?;
+        let several = count > 1 && !plant.shared_items;
+        let feeds = raw.feed.into_iter().filter_map(|feed| self.sound(self.feed(feed, publish, several)));
+        let feeds: Vec<Feed> = feeds.collect();
+        let max_items = plant.max_items.as_ref().map_or(100_000, |items| *items.get_ref());
+        let mut nbbo = None;
+        // What is said of all feeds together would be said of others than there are.
+        if feeds.len() == count {
+            self.sound(self.together(&feeds, several, raw.nbbo.as_ref().map(symbols::RawNbbo::suffix)));
+            nbbo = raw.nbbo.as_ref().and_then(|nbbo| self.sound(self.nbbo(nbbo, &feeds, max_items)));
+        }
+        let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
+        let mut hub = raw.hub.and_then(|hub| self.sound(self.hub(hub, &name, max_items)));
+        let of_feeds =
+            hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
+        let beside = sources::Beside {
+            feeds: Some(of_feeds).filter(|_| count > 0),
+            // One more number is that of the best bid and offer.
+            channel: count as u16 + 1,
+            max_items,
+            dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
+        };
+        let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
+        if let Some(hub) = &mut hub {
+            if count == 0 {
+                hub.settings.service.clear();
+            }
+            hub.settings.services =
+                sources.as_ref().map(|sources| sources.for_clients.clone()).unwrap_or_default();
+            if let Some(zeromq) = &mut hub.zeromq {
+                let services = hub.settings.services.iter();
+                zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
+            }
+        }
+        let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
+        Some(Config {
+            nbbo,
+            service_id,
+            sources,
+            hub,
+            name,
+            ring: ring?,
+            ring_bytes,
+            stall_limit,
+            keep_ring: plant.keep_ring,
+            publish,
+            spin,
+            receive,
+            cpu: plant.cpu.map(Spanned::into_inner),
+            max_items,
+            feeds,
+        })
+    }
+
+    fn ring_size(&self, size: Option<&Spanned<String>>) -> anyhow::Result<usize> {
+        let bytes = self.size(size, RING_BYTES)?;
+        if bytes.is_power_of_two() && bytes >= 64 << 10 {
+            return Ok(bytes);
+        }
+        let what = format!("ring_size is {bytes} bytes; a power of two from 64KiB is expected");
+        Err(self.wrong(size.map_or(0..0, Spanned::span), what, "ring_size = \"8MiB\" suits most feeds"))
+    }
+
+    /// A time, `usual` where none is given; what is wrong with it goes to the faults.
+    fn time(&self, given: Option<&Spanned<String>>, usual: Duration, hint: &str) -> Duration {
+        let Some(given) = given else { return usual };
+        let time =
+            arguments::duration(given.get_ref()).map_err(|error| self.wrong(given.span(), error, hint));
+        self.or(time, usual)
+    }
+
+    /// What shows only of all feeds together. `nbbo`: what stands behind a symbol where the best over them is published.
+    fn together(&self, feeds: &[Feed], several: bool, nbbo: Option<&str>) -> anyhow::Result<()> {
         if several {
-            self.items_apart(&feeds, raw.nbbo.as_ref().map(symbols::RawNbbo::suffix))?;
+            self.items_apart(feeds, nbbo)?;
         }
         let mut addresses: Vec<SocketAddrV4> =
             feeds.iter().flat_map(|feed| &feed.lines).map(|l| l.address).collect();
@@ -402,61 +467,7 @@ impl Source<'_> {
             let hint = "give some of the feeds to a second plant with a ring of its own";
             return Err(self.wrong(self.text.len()..self.text.len(), what, hint));
         }
-        let max_items = plant.max_items.as_ref().map_or(100_000, |items| *items.get_ref());
-        let nbbo = match &raw.nbbo {
-            Some(nbbo) => Some(self.nbbo(nbbo, &feeds, max_items)?),
-            None => None,
-        };
-        let name = plant.name.map_or_else(|| "TAPELINE".to_owned(), Spanned::into_inner);
-        let mut hub = raw.hub.map(|hub| self.hub(hub, &name, max_items)).transpose()?;
-        let of_feeds =
-            hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
-        let beside = sources::Beside {
-            feeds: Some(of_feeds).filter(|_| !feeds.is_empty()),
-            // One more number is that of the best bid and offer.
-            channel: feeds.len() as u16 + 1,
-            max_items,
-            dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
-        };
-        let sources = self.sources(&of_sources, &beside)?;
-        if let Some(hub) = &mut hub {
-            if feeds.is_empty() {
-                hub.settings.service.clear();
-            }
-            hub.settings.services =
-                sources.as_ref().map(|sources| sources.for_clients.clone()).unwrap_or_default();
-            if let Some(zeromq) = &mut hub.zeromq {
-                let services = hub.settings.services.iter();
-                zeromq.services.extend(services.map(|service| (service.id, service.name.clone())));
-            }
-        }
-        let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
-        Ok(Config {
-            nbbo,
-            service_id,
-            sources,
-            hub,
-            name,
-            ring,
-            ring_bytes,
-            stall_limit: match &plant.stall_limit {
-                None => Duration::from_secs(1),
-                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
-                    self.wrong(
-                        time.span(),
-                        error,
-                        "stall_limit = \"1s\" is the default; \"0s\" waits for ever",
-                    )
-                })?,
-            },
-            keep_ring: plant.keep_ring,
-            publish,
-            spin,
-            receive,
-            cpu: plant.cpu.map(Spanned::into_inner),
-            max_items,
-            feeds,
-        })
+        Ok(())
     }
 
     /// A core that a thread is to be pinned to.
@@ -528,119 +539,124 @@ impl Source<'_> {
     }
 
     fn feed(&self, raw: RawFeed, publish: PublishPolicy, several: bool) -> anyhow::Result<Feed> {
-        let protocol = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
+        let known = Protocol::named(raw.protocol.get_ref()).map_err(|_| {
             let what = format!("protocol \"{}\" is not known", raw.protocol.get_ref());
             let known: Vec<_> =
                 Protocol::ALL.iter().map(|protocol| format!("\"{}\"", protocol.name())).collect();
             self.wrong(raw.protocol.span(), what, format!("this version reads {}", known.join(", ")))
-        })?;
+        });
+        let known = self.sound(known);
         let from_one = self.one_of(
             "start",
             raw.start.as_ref(),
             &[("first-seen", false), ("from-one", true)],
             "\"from-one\" reports as a gap what came before the plant",
-        )?;
+        );
+        let from_one = self.or(from_one, false);
+        let restart = self.one_of(
+            "restart",
+            raw.restart.as_ref(),
+            &[("reset", true), ("ignore", false)],
+            "\"ignore\" takes what comes again for copies, whatever is in it",
+        );
+        let restart = self.or(restart, true);
+        let today = || trading_day::midnight_before(Clock::calibrate().now());
         let midnight = match &raw.date {
+            None => today()?,
             Some(date) => {
                 let day = date.get_ref().parse::<Date>().map_err(|error| {
-                    self.wrong(
-                        date.span(),
-                        error,
-                        "the trading day in New York, such as date = \"2026-11-20\"",
-                    )
-                })?;
-                trading_day::midnight_of(day)?
+                    let hint = "the trading day in New York, such as date = \"2026-11-20\"";
+                    self.wrong(date.span(), error, hint)
+                });
+                self.sound(day).map_or_else(today, trading_day::midnight_of)?
             }
-            None => trading_day::midnight_before(Clock::calibrate().now())?,
         };
-        let file = self.recording(&raw, protocol)?;
-        let lines_expected = if file.is_some() { 0..=0 } else { 1..=MAX_LINES };
+        let stale_after = self.time(
+            raw.stale_after.as_ref(),
+            STALE_AFTER,
+            "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never",
+        );
+        let reorder_time = self.time(
+            raw.reorder_time.as_ref(),
+            Duration::from_millis(5),
+            "reorder_time = \"5ms\" is the default",
+        );
+        let receive_buffer = self.or(self.size(raw.receive_buffer.as_ref(), RECEIVE_BUFFER), RECEIVE_BUFFER);
+        let file = known.and_then(|protocol| self.sound(self.recording(&raw, protocol))).flatten();
+        let lines_expected = if raw.file.is_some() { 0..=0 } else { 1..=MAX_LINES };
         if !lines_expected.contains(&raw.line.len()) {
-            if let Some(file) = &raw.file {
+            let wrong = if let Some(file) = &raw.file {
                 let what = format!("feed {} has a file and lines", raw.name.get_ref());
-                return Err(self.wrong(file.span(), what, "a file takes the place of the lines"));
-            }
-            let what = format!(
-                "feed {} has {} lines; 1 to {MAX_LINES} are expected",
-                raw.name.get_ref(),
-                raw.line.len()
-            );
-            return Err(self.wrong(
-                raw.name.span(),
-                what,
-                "a line is a table [[feed.line]] with its address",
-            ));
+                self.wrong(file.span(), what, "a file takes the place of the lines")
+            } else {
+                let (name, lines) = (raw.name.get_ref(), raw.line.len());
+                let what = format!("feed {name} has {lines} lines; 1 to {MAX_LINES} are expected");
+                self.wrong(raw.name.span(), what, "a line is a table [[feed.line]] with its address")
+            };
+            self.sound::<()>(Err(wrong));
         }
-        let recovery = raw.recovery.map(|raw| self.recovery(raw, protocol.framing())).transpose()?;
         // With recovery, everything behind a hole waits for it: a quarter of a second of a busy feed.
-        let default = if recovery.is_some() { 65_536 } else { 4_096 };
+        let default = if raw.recovery.is_some() { 65_536 } else { 4_096 };
+        let recovery = raw
+            .recovery
+            .zip(known)
+            .and_then(|(raw, protocol)| self.sound(self.recovery(raw, protocol.framing())));
         let reorder_messages = raw.reorder_messages.as_ref().map_or(default, |count| *count.get_ref());
         if !(1..=MAX_REORDER).contains(&reorder_messages) {
             let span = raw.reorder_messages.map_or(0..0, |count| count.span());
             let what = format!("reorder_messages is {reorder_messages}; 1 to {MAX_REORDER} are expected");
-            return Err(self.wrong(
+            self.sound::<()>(Err(self.wrong(
                 span,
                 what,
                 "reorder_messages = 4096 is the default, 65536 with recovery; the memory is taken at the start",
-            ));
+            )));
         }
-        let lines = raw
-            .line
-            .into_iter()
-            .enumerate()
-            .map(|(at, line)| self.line(at, line))
-            .collect::<anyhow::Result<Vec<_>>>()?;
+        let lines = raw.line.into_iter().enumerate();
+        let lines = lines.filter_map(|(at, line)| self.line(at, line)).collect();
         if let Some(orders) = raw.market_by_order.as_ref().filter(|orders| *orders.get_ref())
-            && !protocol.has_orders()
+            && let Some(protocol) = known.filter(|protocol| !protocol.has_orders())
         {
             let what = format!("protocol \"{}\" has no orders to publish", protocol.name());
-            return Err(self.wrong(orders.span(), what, "market_by_order is for feeds of single orders"));
+            self.sound::<()>(Err(self.wrong(
+                orders.span(),
+                what,
+                "market_by_order is for feeds of single orders",
+            )));
         }
         let filter = raw.symbols.as_ref().map(Spanned::span).or(raw.symbols_file.as_ref().map(Spanned::span));
         if let Some(span) = filter
             && publish == PublishPolicy::EveryMessage
         {
             let what = "a choice of symbols, while publish is \"every-message\"";
-            return Err(self.wrong(span, what, "publish = \"changes\" goes with it, or no choice at all"));
+            self.sound::<()>(Err(self.wrong(
+                span,
+                what,
+                "publish = \"changes\" goes with it, or no choice at all",
+            )));
         }
-        let venue = self.venue(raw.venue, raw.name.get_ref())?;
+        let venue = self.venue(raw.venue, raw.name.get_ref());
+        let venue = self.or(venue, raw.name.get_ref().clone());
+        let symbols = self.sound(self.symbols(raw.symbols, raw.symbols_file)).flatten();
+        let suffix = self.suffix(raw.suffix, several.then_some(venue.as_str()))?;
         Ok(Feed {
-            symbols: self.symbols(raw.symbols, raw.symbols_file)?,
+            symbols,
             market_by_order: raw.market_by_order.is_some_and(Spanned::into_inner),
-            suffix: self.suffix(raw.suffix, several.then_some(venue.as_str()))?,
+            suffix,
             venue,
-            protocol,
+            // Told above, where it is not known.
+            protocol: known.unwrap_or(Protocol::ALL[0]),
             midnight,
             midnight_before: match raw.date {
                 None => Some(|now| trading_day::midnight_before(now).ok()),
                 Some(_) => None,
             },
-            stale_after: match &raw.stale_after {
-                None => STALE_AFTER,
-                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
-                    self.wrong(
-                        time.span(),
-                        error,
-                        "stale_after = \"3s\" is the default: feeds send a heartbeat each second; \"0s\" is never",
-                    )
-                })?,
-            },
+            stale_after,
             from_one,
-            restart: self.one_of(
-                "restart",
-                raw.restart.as_ref(),
-                &[("reset", true), ("ignore", false)],
-                "\"ignore\" takes what comes again for copies, whatever is in it",
-            )?,
+            restart,
             recovery,
             reorder_messages,
-            reorder_time: match &raw.reorder_time {
-                None => Duration::from_millis(5),
-                Some(time) => arguments::duration(time.get_ref()).map_err(|error| {
-                    self.wrong(time.span(), error, "reorder_time = \"5ms\" is the default")
-                })?,
-            },
-            receive_buffer: self.size(raw.receive_buffer.as_ref(), 4 << 20)?,
+            reorder_time,
+            receive_buffer,
             name: raw.name.into_inner(),
             lines,
             file,
@@ -678,30 +694,36 @@ impl Source<'_> {
         Ok(Some(Recording { path: beside.join(file.get_ref()), speed }))
     }
 
-    fn line(&self, at: usize, raw: RawLine) -> anyhow::Result<Line> {
+    /// One copy of a feed; what is wrong with it goes to the faults.
+    fn line(&self, at: usize, raw: RawLine) -> Option<Line> {
         let address = raw.address.get_ref().parse().map_err(|_| {
             let what = format!("address \"{}\" is not an IPv4 address with a port", raw.address.get_ref());
             self.wrong(raw.address.span(), what, "such as address = \"233.54.12.111:26477\"")
-        })?;
+        });
+        let address = self.sound(address);
         let source = match &raw.source {
             None => None,
-            Some(source) => Some(source.get_ref().parse().map_err(|_| {
+            Some(source) => self.sound(source.get_ref().parse().map_err(|_| {
                 let what = format!("source \"{}\" is not an IPv4 address", source.get_ref());
                 self.wrong(source.span(), what, "leave source out to take datagrams of every sender")
-            })?),
+            })),
         };
         let interface = raw.interface.as_ref().map_or("127.0.0.1", |i| i.get_ref().as_str());
-        tapeline_wire::interface::find(interface).map_err(|error| {
+        let found = tapeline_wire::interface::find(interface).map_err(|error| {
             let span = raw.interface.as_ref().map_or_else(|| raw.address.span(), Spanned::span);
             self.wrong(
                 span,
                 error,
                 "an interface is named by its address or its name, such as \"127.0.0.1\" or \"eth0\"",
             )
-        })?;
-        Ok(Line {
-            name: raw.name.map_or_else(|| char::from(b'A' + at as u8).to_string(), Spanned::into_inner),
-            address,
+        });
+        self.sound(found)?;
+        Some(Line {
+            // Beyond the letters there are too many, which is told.
+            name: raw
+                .name
+                .map_or_else(|| char::from(b'A' + (at % 26) as u8).to_string(), Spanned::into_inner),
+            address: address?,
             interface: interface.to_owned(),
             source,
         })

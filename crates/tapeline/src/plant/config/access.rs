@@ -99,7 +99,8 @@ pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error
     let text = std::fs::read_to_string(path)
         .with_context(|| Hinted::new(format!("cannot read {}", path.display()), "everything stays as it was"))
         .map_err(|error| vec![error])?;
-    let source = Source { file: &path.display().to_string(), text: &text };
+    let file = path.display().to_string();
+    let source = Source::of(&file, &text);
     let raw: RawConfig = toml::from_str(&text).map_err(|error| vec![source.not_toml(&error)])?;
     let raw = raw.hub.as_ref().and_then(super::hub::RawHub::access);
     if raw.is_none() {
@@ -325,7 +326,7 @@ mod tests {
 
     fn checked(access: &str) -> Result<AccessConfig, Vec<String>> {
         let text = format!("[plant]\nring = \"r\"\n[hub]\n[hub.access]\n{access}");
-        let source = Source { file: "plant.toml", text: &text };
+        let source = Source::of("plant.toml", &text);
         let raw: RawConfig =
             toml::from_str(&text).map_err(|error| vec![source.not_toml(&error).to_string()])?;
         let mut faults = Vec::new();

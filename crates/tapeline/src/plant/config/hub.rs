@@ -70,6 +70,9 @@ const USUAL_PORT: u16 = 14_002;
 /// A provider says much to many: as many buffers, and as patient, as EMA's.
 const OUTPUT_BUFFERS: u32 = 200;
 const PING_TIMEOUT_S: u8 = 60;
+/// All images together, and all messages of which a part has arrived, where nothing is said of it.
+const CACHE_BYTES: usize = 1 << 30;
+const INCOMING_BYTES: usize = 64 << 20;
 /// What a hub has for a client goes out after each batch of ticks, and within one when it is so much, bytes: a call of the system
 /// costs as much as some thirty updates.
 const HIGH_WATER_MARK: u32 = 32 << 10;
@@ -112,95 +115,88 @@ impl RawHub {
     pub(super) const fn access(&self) -> Option<&RawAccess> {
         self.access.as_ref()
     }
-
-    /// That, which is not part of the table from here on.
-    pub(super) const fn take_access(&mut self) -> Option<RawAccess> {
-        self.access.take()
-    }
 }
 
 impl Source<'_> {
     /// Checks the hub of a plant of this name, with so many items.
     pub(super) fn hub(&self, raw: RawHub, plant: &str, max_items: usize) -> anyhow::Result<HubConfig> {
-        let bind = self.bind(raw.bind.as_ref())?;
+        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let service = raw.service.as_ref().map_or(plant, |service| service.get_ref());
         if service.is_empty() || service.len() > 255 {
             let span = raw.service.as_ref().map_or(0..0, Spanned::span);
             let what = format!("service has {} bytes; 1 to 255 are expected", service.len());
-            return Err(self.wrong(span, what, "the service's name, as clients ask for it"));
+            self.sound::<()>(Err(self.wrong(span, what, "the service's name, as clients ask for it")));
         }
         let max_connections = raw.max_connections.as_ref().map_or(1_000, |count| *count.get_ref());
         if !(1..=MAX_CONNECTIONS).contains(&max_connections) {
             let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
             let what = format!("max_connections is {max_connections}; 1 to {MAX_CONNECTIONS} are expected");
-            return Err(self.wrong(span, what, "each takes 1.2 MB for what it is sent, once it is slow"));
+            let hint = "each takes 1.2 MB for what it is sent, once it is slow";
+            self.sound::<()>(Err(self.wrong(span, what, hint)));
         }
         if let Some(cpu) = &raw.cpu {
-            self.core(cpu)?;
+            self.sound(self.core(cpu));
         }
-        let slow = self.slow(&raw)?;
+        let slow = self.or(self.slow(&raw), SlowPolicy::Conflate);
         let mut faults = Vec::new();
         let access = self.access(raw.access(), &mut faults);
-        if let Some(fault) = faults.into_iter().next() {
-            return Err(fault);
-        }
+        self.faults.borrow_mut().extend(faults);
         let usual = provider::Settings::default();
+        let unknown = self.one_of(
+            "unknown",
+            raw.unknown.as_ref(),
+            &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
+            "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
+        );
+        let spin = self.one_of(
+            "wait",
+            raw.wait.as_ref(),
+            &[("block", false), ("spin", true)],
+            "\"spin\" takes a whole core and saves the wake-up",
+        );
         let settings = Settings {
             service: service.to_owned(),
             service_id: raw.service_id.unwrap_or(1),
-            dictionary: self.dictionary(&raw)?,
+            dictionary: self.sound(self.dictionary(&raw)).unwrap_or_else(|| Settings::default().dictionary),
             slow,
-            slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example")?,
-            stuck_ms: self.milliseconds(
-                raw.slow_time.as_ref(),
-                60_000,
-                "slow_time = \"60s\" is the default",
-            )?,
-            unknown: self.one_of(
-                "unknown",
-                raw.unknown.as_ref(),
-                &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
-                "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
-            )?,
+            slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example"),
+            stuck_ms: self.milliseconds(raw.slow_time.as_ref(), 60_000, "slow_time = \"60s\" is the default"),
+            unknown: self.or(unknown, Unknown::Wait),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
             access: access.access.clone(),
-            cache_bytes: self.size(raw.cache_size.as_ref(), 1 << 30)?,
+            cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
             session: provider::Settings {
                 most_streams: raw.max_streams.unwrap_or(usual.most_streams),
                 login_timeout_ms: self.milliseconds(
                     raw.login_timeout.as_ref(),
                     usual.login_timeout_ms,
                     "login_timeout = \"30s\" is the default",
-                )?,
+                ),
                 ..usual
             },
             ..Settings::default()
         };
         let is_guarded = raw.access().is_some();
-        let zeromq = raw.zeromq.as_ref().map(|zeromq| self.zeromq(zeromq, &settings, is_guarded));
+        let zeromq = raw.zeromq.as_ref();
+        let zeromq = zeromq.and_then(|zeromq| self.sound(self.zeromq(zeromq, &settings, is_guarded)));
         Ok(HubConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
                 guaranteed_output_buffers: OUTPUT_BUFFERS,
                 high_water_mark: HIGH_WATER_MARK,
-                connection_ping_timeout: self.ping_timeout(&raw)?,
-                tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
-                ws_origins: self.origins(raw.origins)?,
+                connection_ping_timeout: self.or(self.ping_timeout(&raw), PING_TIMEOUT_S),
+                tls: self.or(self.certificate(raw.cert.as_ref(), raw.key.as_ref()), None),
+                ws_origins: self.or(self.origins(raw.origins), Vec::new()),
                 ..rssl::Settings::default()
             }),
             max_connections,
-            incoming_bytes: self.size(raw.incoming_size.as_ref(), 64 << 20)?,
+            incoming_bytes: self.or(self.size(raw.incoming_size.as_ref(), INCOMING_BYTES), INCOMING_BYTES),
             access,
             cpu: raw.cpu.as_ref().map(|cpu| *cpu.get_ref()),
-            spin: self.one_of(
-                "wait",
-                raw.wait.as_ref(),
-                &[("block", false), ("spin", true)],
-                "\"spin\" takes a whole core and saves the wake-up",
-            )?,
-            web: raw.web.map(|web| self.web(web)).transpose()?,
-            zeromq: zeromq.transpose()?,
+            spin: self.or(spin, false),
+            web: raw.web.and_then(|web| self.sound(self.web(web))),
+            zeromq,
             settings,
         })
     }
@@ -235,11 +231,13 @@ impl Source<'_> {
         }
     }
 
-    fn milliseconds(&self, given: Option<&Spanned<String>>, usual: u64, hint: &str) -> anyhow::Result<u64> {
-        let Some(given) = given else { return Ok(usual) };
+    /// A time, `usual` where none is given; what is wrong with it goes to the faults.
+    pub(super) fn milliseconds(&self, given: Option<&Spanned<String>>, usual: u64, hint: &str) -> u64 {
+        let Some(given) = given else { return usual };
         let time = arguments::some_duration(given.get_ref())
-            .map_err(|error| self.wrong(given.span(), error, hint))?;
-        Ok(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1))
+            .map_err(|error| self.wrong(given.span(), error, hint))
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+        self.or(time, usual)
     }
 
     /// The protocol has whole seconds, in one byte.

@@ -1,6 +1,6 @@
 //! `[[service]]`, `[[provider]]`, `[publishers]`: the plant's sources that speak OMM.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,18 +149,18 @@ impl Source<'_> {
                 let what = format!("provider \"{}\" is there twice", provider.name.get_ref());
                 return Err(self.wrong(twice.name.span(), what, "services name providers by their names"));
             }
-            providers.push(self.provider(provider, beside.max_items)?);
-            hosts.push(self.hosts(provider)?);
+            providers.extend(self.sound(self.provider(provider, beside.max_items)));
+            hosts.extend(self.sound(self.hosts(provider)));
         }
         let mut services: Vec<ServiceSettings> = Vec::new();
         for (service, channel) in raw.services.iter().zip(beside.channel..) {
-            let checked = self.service(service, raw, channel)?;
+            let Some(checked) = self.sound(self.service(service, raw, channel)) else { continue };
             let is_taken = |id: u16, name: &str| id == checked.id || name == checked.name;
             let is_of_feeds = beside.feeds.is_some_and(|(id, name)| is_taken(id, name));
             if is_of_feeds || services.iter().any(|other| is_taken(other.id, &other.name)) {
                 let what = format!("id {} or name \"{}\" is another service's", checked.id, checked.name);
                 let hint = "each service has a name and an id of its own; that of the feeds is [hub]'s, 1 if left out";
-                return Err(self.wrong(service.id.span(), what, hint));
+                self.sound::<()>(Err(self.wrong(service.id.span(), what, hint)));
             }
             services.push(checked);
         }
@@ -171,16 +171,13 @@ impl Source<'_> {
             };
             if !raw.services.iter().any(is_used) {
                 let what = format!("provider \"{}\" is of no service", provider.name.get_ref());
-                return Err(self.wrong(
-                    provider.name.span(),
-                    what,
-                    "providers = [...] of a [[service]] names it",
-                ));
+                let hint = "providers = [...] of a [[service]] names it";
+                self.sound::<()>(Err(self.wrong(provider.name.span(), what, hint)));
             }
         }
         let is_published = raw.services.iter().find(|service| service.providers.is_none());
         let door = match (&raw.publishers, is_published) {
-            (Some(publishers), Some(_)) => Some(self.door(publishers)?),
+            (Some(publishers), Some(_)) => self.sound(self.door(publishers)),
             (None, None) => None,
             (Some(_), None) => {
                 let what = "[publishers] is given, and all services are of interactive providers";
@@ -196,9 +193,9 @@ impl Source<'_> {
             }
         };
         let usual = Settings::default();
+        // Some are missing where something is wrong with them, and then nothing runs.
         let pairs = raw.services.iter().zip(&services);
-        let for_clients =
-            pairs.map(|(raw, service)| self.for_clients(raw, service)).collect::<anyhow::Result<_>>()?;
+        let for_clients = pairs.map(|(raw, service)| self.for_clients(raw, service)).collect();
         Ok(Some(SourcesConfig {
             for_clients,
             settings: Settings {
@@ -225,13 +222,15 @@ impl Source<'_> {
             raw.posts.as_ref(),
             &[("refuse", Posts::Refuse), ("forward", Posts::Forward), ("reflect", Posts::Reflect)],
             "\"forward\" passes posts to the source, \"reflect\" publishes what is in them",
-        )?;
+        );
+        let posts = self.or(posts, Posts::Refuse);
         let policy = self.one_of(
             "sources",
             raw.sources.as_ref(),
             &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
             "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" has them open with all",
-        )?;
+        );
+        let policy = self.or(policy, Policy::First);
         let sources = match (&raw.providers, &raw.publishers) {
             (Some(_), Some(publishers)) => {
                 let what = "publishers is given, and the service is of interactive providers";
@@ -252,7 +251,8 @@ impl Source<'_> {
                     let Some(number) = all.providers.iter().position(known) else {
                         let what = format!("there is no provider \"{}\"", name.get_ref());
                         let hint = "a provider is a table [[provider]] with its name and its servers";
-                        return Err(self.wrong(name.span(), what, hint));
+                        self.sound::<()>(Err(self.wrong(name.span(), what, hint)));
+                        continue;
                     };
                     if of.contains(&number) {
                         let what = format!("provider \"{}\" is named twice", name.get_ref());
@@ -260,7 +260,7 @@ impl Source<'_> {
                     }
                     of.push(number);
                 }
-                if of.is_empty() {
+                if names.get_ref().is_empty() {
                     let hint = "leave providers out for a service that is published";
                     return Err(self.wrong(names.span(), "providers is empty", hint));
                 }
@@ -272,14 +272,10 @@ impl Source<'_> {
     }
 
     /// The service as clients have it.
-    fn for_clients(
-        &self,
-        raw: &RawService,
-        service: &ServiceSettings,
-    ) -> anyhow::Result<tapeline_hub::Service> {
+    fn for_clients(&self, raw: &RawService, service: &ServiceSettings) -> tapeline_hub::Service {
         let usual = tapeline_hub::Service::new(&service.name, service.id);
-        let hint = "request_timeout = \"15s\" is the default";
-        Ok(tapeline_hub::Service {
+        let usual_time = usual.request_timeout_ms;
+        tapeline_hub::Service {
             on_demand: matches!(service.sources, Sourcing::Providers { .. }),
             is_cached: raw.cache.unwrap_or(true),
             posts: match service.posts {
@@ -287,29 +283,31 @@ impl Source<'_> {
                 Posts::Forward => tapeline_hub::Posts::Forward,
                 Posts::Reflect => tapeline_hub::Posts::Reflect,
             },
-            request_timeout_ms: match &raw.request_timeout {
-                None => usual.request_timeout_ms,
-                Some(time) => arguments::some_duration(time.get_ref())
-                    .map_err(|error| self.wrong(time.span(), error, hint))
-                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))?,
-            },
+            request_timeout_ms: self.milliseconds(
+                raw.request_timeout.as_ref(),
+                usual_time,
+                "request_timeout = \"15s\" is the default",
+            ),
             ..usual
-        })
+        }
     }
 
     fn provider(&self, raw: &RawProvider, max_items: usize) -> anyhow::Result<ProviderSettings> {
         let usual = consumer::Settings::default();
         let request_timeout = match &raw.request_timeout {
             None => usual.request_timeout,
-            Some(time) => arguments::some_duration(time.get_ref()).map_err(|error| {
-                self.wrong(time.span(), error, "request_timeout = \"15s\" is the default")
-            })?,
+            Some(time) => {
+                let hint = "request_timeout = \"15s\" is the default";
+                let given = arguments::some_duration(time.get_ref());
+                let given = given.map_err(|error| self.wrong(time.span(), error, hint));
+                self.or(given, usual.request_timeout)
+            }
         };
         let user = raw.user.as_ref().map_or("tapeline", |user| user.get_ref());
         if user.is_empty() || user.len() > 255 {
             let span = raw.user.as_ref().map_or(0..0, Spanned::span);
             let what = format!("user has {} bytes; 1 to 255 are expected", user.len());
-            return Err(self.wrong(span, what, "user = \"tapeline\" is the default"));
+            self.sound::<()>(Err(self.wrong(span, what, "user = \"tapeline\" is the default")));
         }
         let password = match &raw.password_file {
             None => None,
@@ -348,7 +346,8 @@ impl Source<'_> {
             raw.websocket.as_ref(),
             &[("rwf", SubProtocol::Rwf), ("json", SubProtocol::TrJson2)],
             "leave websocket out for RSSL over TCP",
-        )?;
+        );
+        let protocol = self.or(protocol, SubProtocol::Rwf);
         let mut transport = rssl::Settings::default();
         if websocket {
             transport.connection_type = ConnectionType::WebSocket;
@@ -387,10 +386,11 @@ impl Source<'_> {
         if !(1..=super::hub::MAX_CONNECTIONS).contains(&max_connections) {
             let span = raw.max_connections.as_ref().map_or(0..0, Spanned::span);
             let what = format!("max_connections is {max_connections}; 1 to 1048576 are expected");
-            return Err(self.wrong(span, what, "max_connections = 100 is the default"));
+            self.sound::<()>(Err(self.wrong(span, what, "max_connections = 100 is the default")));
         }
+        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         Ok(Door {
-            address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
+            address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
             transport: Arc::new(rssl::Settings {
                 tls: self.certificate(raw.cert.as_ref(), raw.key.as_ref())?,
                 ..rssl::Settings::default()

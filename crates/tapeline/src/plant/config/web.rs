@@ -1,6 +1,6 @@
 //! `[hub.web]`: metrics, health and the live page, over HTTP.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -36,13 +36,7 @@ pub(super) struct RawWeb {
 impl Source<'_> {
     /// Checks where the page is to be.
     pub(super) fn web(&self, raw: RawWeb) -> anyhow::Result<WebConfig> {
-        let bind = match &raw.bind {
-            None => IpAddr::from(Ipv4Addr::LOCALHOST),
-            Some(bind) => bind.get_ref().parse().map_err(|_| {
-                let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
-                self.wrong(bind.span(), what, "\"127.0.0.1\" is the default; \"0.0.0.0\" is every interface")
-            })?,
-        };
+        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
         let names = raw.names.iter().map(|name| {
             let text = name.get_ref();
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
@@ -60,11 +54,11 @@ impl Source<'_> {
             && items.get_ref().len() > MOST_ITEMS
         {
             let what = format!("items has {} names; {MOST_ITEMS} at most are shown", items.get_ref().len());
-            return Err(self.wrong(items.span(), what, "others can be added on the page"));
+            self.sound::<()>(Err(self.wrong(items.span(), what, "others can be added on the page")));
         }
         Ok(WebConfig {
             address: SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT)),
-            names: names.collect::<anyhow::Result<_>>()?,
+            names: names.filter_map(|name| self.sound(name)).collect(),
             items: raw.items.map(Spanned::into_inner).unwrap_or_default(),
         })
     }

@@ -45,30 +45,30 @@ impl Source<'_> {
         }
         let raw = raw.get_ref();
         let usual = zmtp::Settings::default();
-        let queue_bytes = self.size(raw.queue.as_ref(), usual.queue_bytes)?;
+        let queue_bytes = self.or(self.size(raw.queue.as_ref(), usual.queue_bytes), usual.queue_bytes);
         if let Some(queue) = &raw.queue
             && queue_bytes < LEAST_QUEUE
         {
             let what = format!("queue is {queue_bytes} bytes; at least {LEAST_QUEUE} are expected");
-            return Err(self.wrong(
-                queue.span(),
-                what,
-                "what waits for one subscriber at most: \"8MiB\" is the default",
-            ));
+            let hint = "what waits for one subscriber at most: \"8MiB\" is the default";
+            self.sound::<()>(Err(self.wrong(queue.span(), what, hint)));
         }
-        let images_every = raw.images_every.as_ref().map(|every| {
+        let images_every = raw.images_every.as_ref().and_then(|every| {
             let hint = "left out, there are no images but the plant's own refreshes";
-            arguments::some_duration(every.get_ref()).map_err(|error| self.wrong(every.span(), error, hint))
+            let time = arguments::some_duration(every.get_ref());
+            self.sound(time.map_err(|error| self.wrong(every.span(), error, hint)))
         });
+        let body = self.one_of(
+            "body",
+            raw.body.as_ref(),
+            &[("rwf", Body::Rwf), ("json", Body::Json)],
+            "\"rwf\" is the message as the plant has it",
+        );
+        let body = self.or(body, Body::Rwf);
         Ok(ZeromqConfig {
             address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
-            body: self.one_of(
-                "body",
-                raw.body.as_ref(),
-                &[("rwf", Body::Rwf), ("json", Body::Json)],
-                "\"rwf\" is the message as the plant has it",
-            )?,
-            images_every: images_every.transpose()?,
+            body,
+            images_every,
             settings: zmtp::Settings {
                 queue_bytes,
                 max_subscribers: raw.max_subscribers.unwrap_or(usual.max_subscribers),
