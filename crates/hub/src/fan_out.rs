@@ -85,6 +85,20 @@ impl Hub {
         }
     }
 
+    /// Takes what another reader made of ticks that this hub did not see: the state of a feed or of a service, or an item's image
+    /// as a refresh. Before the first [`tick`](Self::tick), and in any order.
+    pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+        // Which tick is the next is known from the first that comes.
+        self.next_seq = 0;
+        self.tick(now, tick, outlets);
+        self.next_seq = 0;
+    }
+
+    /// Passes a tick by that is in an image already.
+    pub const fn pass(&mut self, seq: Seq) {
+        self.next_seq = seq.0.saturating_add(1);
+    }
+
     /// An item that the plant has published for the first time; `None` for one that is not served.
     #[cold]
     fn appear(

@@ -224,6 +224,20 @@ impl<'a> Tick<'a> {
         };
         Ok(Self { header, name: std::str::from_utf8(name).map_err(|_| Malformed::Name)?, body, source })
     }
+
+    /// Writes it as one frame, behind what is in `out` already: [`parse`](Self::parse) reads it again. A longer name than
+    /// [`MAX_NAME_BYTES`] is cut at a character, a source of more than 65,535 bytes is left out.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let name = &self.name[..self.name.floor_char_boundary(MAX_NAME_BYTES)];
+        let (source, source_len) =
+            u16::try_from(self.source.len()).map_or((&[][..], 0), |length| (self.source, length));
+        let mut fixed = [0; HEADER_BYTES];
+        self.header.write(&mut fixed, name.len() as u8, source_len);
+        out.extend_from_slice(&fixed);
+        for part in [name.as_bytes(), self.body, source] {
+            out.extend_from_slice(part);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -281,6 +295,10 @@ mod tests {
         let tick = Tick::parse(&bytes).unwrap();
         assert_eq!(tick.header, header());
         assert_eq!((tick.name, tick.body, tick.source), ("AAPL", &b"body"[..], &b"source"[..]));
+        let mut again = b"before".to_vec();
+        tick.write(&mut again);
+        assert_eq!(again.strip_prefix(b"before").unwrap()[..63], bytes[..63]);
+        assert_eq!(again[6 + HEADER_BYTES..], bytes[HEADER_BYTES..]);
     }
 
     #[test]

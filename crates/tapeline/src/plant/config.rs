@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -24,6 +25,7 @@ use serde::Deserialize;
 use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
 use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
 use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
 use tapeline_wire::pool;
 use tapeline_wire::udp::MAX_WAIT;
@@ -32,6 +34,7 @@ use toml::Spanned;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::near::nearest;
+use crate::plant::keeper::KeeperConfig;
 use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
@@ -66,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) nbbo: Option<ConsolidationSettings>,
     /// The number of the service that its feeds are.
     pub(crate) service_id: u16,
+    /// Whether images are kept for who comes late.
+    pub(crate) keeper: Option<KeeperConfig>,
     /// The OMM providers that it has items of.
     pub(crate) sources: Option<sources::SourcesConfig>,
     /// Who serves clients on the network.
@@ -187,6 +192,7 @@ struct RawPlant {
     pool_policy: Option<Spanned<String>>,
     cpu: Option<Spanned<usize>>,
     max_items: Option<Spanned<usize>>,
+    images: Option<Spanned<String>>,
     #[serde(default)]
     shared_items: bool,
 }
@@ -411,7 +417,18 @@ impl Source<'_> {
             }
         }
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
+        let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
+        let keeper = plant.images.as_ref().and_then(|size| {
+            let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
+            Some(KeeperConfig {
+                bytes: self.sound(self.size(Some(size), 0))?,
+                max_items,
+                services: of_providers.map(|service| service.id).chain([service_id]).collect(),
+                dictionary: dictionary.unwrap_or_else(|| Arc::new(Dictionary::builtin().clone())),
+            })
+        });
         Some(Config {
+            keeper,
             nbbo,
             service_id,
             sources,

@@ -1,6 +1,7 @@
 //! The plant's hub: one more reader of its ring, on a thread of its own, and the connections of its clients.
 
 mod audit;
+mod catching_up;
 pub(super) mod counting;
 mod doors;
 mod entrance;
@@ -14,15 +15,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use tapeline_hub::{Hub, SessionCounters};
+use tapeline_hub::{Hub, SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::demand::Demand;
 use tapeline_plant::Seq;
+use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Seat, Start, Subscriber};
 use tapeline_wire::rssl::Reactor;
 
+use self::catching_up::CatchingUp;
 use self::counting::{HubFigures, Telling};
 use self::doors::Doors;
 use self::entrance::Entrance;
@@ -30,10 +32,10 @@ use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::sources::Demanding;
+use super::ticks::{self, Next};
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
-use super::ticks::{self, Next};
 /// Ticks that are taken before the sockets are looked at again: some tens of microseconds' worth, where so many are there.
 const BATCH: usize = 256;
 /// Answers of sources that are taken before ticks are looked at again.
@@ -177,12 +179,18 @@ impl RunningHub {
                     Joining::Later(stop) => (Start::Oldest, Some(stop)),
                 };
                 let subscriber = Subscriber::join_as(&ring, start, "hub");
-                let subscriber = subscriber.context("the hub cannot join the plant's ring")?;
+                let mut subscriber = subscriber.context("the hub cannot join the plant's ring")?;
                 let _ = tell.send(subscriber.seat());
+                let late = stop.as_ref().map(|_| CatchingUp::begin(&ring, &mut subscriber)).transpose()?;
+                let mut config = config;
+                if late.as_ref().is_some_and(CatchingUp::lacks_images) {
+                    // What is not known here may be there.
+                    config.settings.unknown = Unknown::Wait;
+                }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
                 let place = Seated { ring, subscriber, rejoined: 0 };
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
-                let ended = program.run();
+                let ended = program.catch_up(late).and_then(|()| program.run());
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
                     anstream::eprintln!("warning: the hub has ended early: {error:#}");
@@ -272,6 +280,16 @@ impl Program {
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
         let (housekept, spin, held) = (clock.now(), config.spin, None);
         Ok(Self { hub, doors, entrance, place, clock, sources, held, sentry, stop, spin, housekept, telling })
+    }
+
+    /// Takes over what was before, where this hub comes late.
+    fn catch_up(&mut self, late: Option<CatchingUp>) -> anyhow::Result<()> {
+        let Some(late) = late else { return Ok(()) };
+        let images = late.finish(&mut self.place.subscriber, &mut self.hub, &mut self.doors, &self.clock)?;
+        if images > 0 {
+            anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
+        }
+        Ok(())
     }
 
     /// Serves until the ring ends.

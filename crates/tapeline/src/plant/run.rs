@@ -19,6 +19,7 @@ use super::config::{self, Config, Feed, Receive};
 use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
 use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
+use super::keeper::RunningKeeper;
 use super::recorded::Recorded;
 use super::recovery::Recovery;
 use super::report::{PlantReport, Ready};
@@ -28,7 +29,7 @@ use super::zeromq::RunningZeromq;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::stat::snapshot;
-use crate::stop::Stop;
+use crate::stop::{Again, Stop};
 
 /// Run the plant that a TOML file describes.
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ pub(crate) struct RunArgs {
     /// End when every feed has said that its session is over, and for its `stale_after` nothing came from behind that end
     #[arg(long)]
     until_end_of_session: bool,
+    /// Leave the hub to `tapeline plant serve`, and with it its page and ZeroMQ
+    #[arg(long)]
+    without_hub: bool,
     /// How to print what was done, at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -86,12 +90,20 @@ struct Running {
     evicted: u64,
     complaints: Complaints,
     teller: Teller<PlantFigures>,
+    /// Where nothing of this plant is read again, whoever asks for that is told so.
+    again: Option<Again>,
 }
 
 impl RunArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut config = config::read(&self.config)?;
+        if self.without_hub {
+            config.hub = None;
+        }
+        let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.again.is_some());
+        let keeper = config.keeper.take();
+        let keeper = keeper.map(|keeper| RunningKeeper::start(keeper, &config.ring)).transpose()?;
         let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
         // Before this thread is pinned: see `RunningHub::start`.
         let (teller, of_plant) = telling();
@@ -122,6 +134,9 @@ impl RunArgs {
             pin()?;
         }
         let mut plant = Running::open(&config, sources, &stop, teller)?;
+        if !is_read_again {
+            plant.again = Some(Again::on_signal()?);
+        }
         pin()?;
         counting.begin();
         // Before the first tick, so that its images are whole.
@@ -135,6 +150,7 @@ impl RunArgs {
             }
         };
         let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
+        let keeper = keeper.map(|keeper| keeper.join(&config.ring)).transpose()?;
         let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
             Format::Json => {
@@ -149,6 +165,7 @@ impl RunArgs {
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
         report.zeromq = zeromq.map(RunningZeromq::end).transpose()?;
+        keeper.map(RunningKeeper::end).transpose()?;
         drop(web);
         drop(counting);
         match self.format {
@@ -215,6 +232,7 @@ impl Running {
             evicted: 0,
             complaints: Complaints::default(),
             teller,
+            again: None,
         };
         if let Some(nbbo) = &config.nbbo {
             running.sequencer.consolidate(nbbo);
@@ -322,6 +340,11 @@ impl Running {
 
     fn write_note(&mut self) {
         self.tell();
+        if self.again.as_ref().is_some_and(Again::is_requested) {
+            anstream::eprintln!(
+                "note: SIGHUP has [hub.access] read again, and this plant has none; Ctrl-C or SIGTERM ends it"
+            );
+        }
         let note = Note {
             calibration: self.clock.calibration(),
             messages: self.inlets.iter().map(|inlet| inlet.channel.counters().messages).sum(),
@@ -356,6 +379,9 @@ impl Running {
             counters: *inlet.channel.counters(),
             kernel_drops: inlet.source.kernel_drops(),
         }));
+        if let Some(sources) = &self.sources {
+            sources.tell(&mut figures.sources);
+        }
         self.teller.tell();
     }
 
@@ -378,9 +404,6 @@ impl Running {
         report.sources = self.sources.as_ref().map(RunningSources::report);
         for (feed, inlet) in report.feeds.iter_mut().zip(&self.inlets) {
             feed.damage = inlet.file.as_ref().and_then(Recorded::damage).map(str::to_owned);
-        }
-        if let Some(sources) = &self.sources {
-            sources.tell(&mut figures.sources);
         }
         report
     }

@@ -16,9 +16,13 @@ use crate::stop::Stop;
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The [hub] of the configuration is served, from the ring that it names; its feeds are not touched. \
-    It begins with the oldest tick that the ring still holds: an item is there once its image passes. \
-    Start it before the plant's first tick for all of them."
+    after_help = "The [hub] of the configuration is served, from the ring that it names; its feeds are not touched, and items of \
+    interactive providers cannot be asked for from here. The plant runs with --without-hub, or with a configuration without [hub].\n\n\
+    What has left the ring when this starts, or starts again, the plant has with images = \"1GiB\" in [plant]. Without that an \
+    item is suspect until its next image passes.\n\n\
+    Examples:\n  \
+        tapeline plant --config plant.toml --without-hub\n  \
+        tapeline plant serve --config plant.toml"
 )]
 pub(crate) struct ServeArgs {
     /// The plant's configuration
@@ -37,6 +41,17 @@ impl ServeArgs {
             let what = format!("{} has no [hub]", self.config.display());
             return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
         };
+        if hub.web.is_some() || hub.zeromq.is_some() {
+            anstream::eprintln!(
+                "note: the page, metrics and ZeroMQ are the plant's own hub's; they are not served from here"
+            );
+        }
+        let asked = hub.settings.services.iter().filter(|service| service.on_demand);
+        for service in asked.map(|service| &service.name) {
+            anstream::eprintln!(
+                "warning: service {service} is of interactive providers, which only the plant's own hub can ask"
+            );
+        }
         let (hub, _) = RunningHub::start(hub, None, telling().0)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
             Format::Json => {

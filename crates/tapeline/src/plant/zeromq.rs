@@ -5,7 +5,6 @@
 //! requests: who comes late waits for the next refresh, or has `images_every`.
 
 pub(crate) mod header;
-mod images;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,9 +22,9 @@ use tapeline_ring::{Subscriber, Wait};
 use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
-use self::images::Images;
-use super::ticks::{self, Next};
+use super::images::{Images, Place};
 use super::reader::Reader;
+use super::ticks::{self, Next};
 use crate::failure::Hinted;
 
 /// What ZeroMQ's outlet is to be.
@@ -134,7 +133,7 @@ struct Outlet {
     items: Vec<Topic>,
     /// By the channel's.
     channels: Vec<Topic>,
-    images: Option<Images>,
+    images: Option<(Images, Round)>,
     text: Vec<u8>,
     report: ZeromqReport,
 }
@@ -145,7 +144,12 @@ impl Outlet {
         let begun = clock.now();
         let images = config.images_every.map(|every| {
             let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
-            Images::new(limits, u64::try_from(every.as_nanos()).unwrap_or(u64::MAX), begun)
+            let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+            let mut images = Images::new(limits, config.max_items);
+            for (service, _) in &config.services {
+                images.set_dictionary(*service, &config.dictionary);
+            }
+            (images, Round { every_ns, next: 0, begun })
         });
         let address = publisher.local_address().to_string();
         Self {
@@ -226,10 +230,12 @@ impl Outlet {
 
     /// Publishes the images whose turn it is.
     fn send_images(&mut self, now: Nanos) {
-        let Some(images) = &mut self.images else { return };
+        let Some((images, round)) = &mut self.images else { return };
         for _ in 0..BATCH {
-            let Some((topic, domain, last, place)) = images.due(now) else { return };
-            let Some(topic) = self.items.get_mut(topic) else { continue };
+            let Some(place) = round.due(images.len(), now) else { return };
+            let Some(Place { domain, last, .. }) = images.place(place) else { continue };
+            let (domain, last) = (*domain, *last);
+            let Some(topic) = self.items.get_mut(last.item.0 as usize) else { continue };
             if !self.publisher.wants(&mut topic.route, topic.name.as_bytes()) {
                 continue;
             }
@@ -264,13 +270,41 @@ impl Outlet {
     }
 }
 
+/// Whose turn it is, when every item's image is to be published again in so long.
+#[derive(Debug)]
+struct Round {
+    every_ns: u64,
+    next: usize,
+    /// When it began.
+    begun: Nanos,
+}
+
+impl Round {
+    /// The next of so many whose turn it is by now.
+    fn due(&mut self, count: usize, now: Nanos) -> Option<usize> {
+        let elapsed = u64::try_from(now.since(self.begun)).unwrap_or(0);
+        let share = u128::from(elapsed) * count as u128 / u128::from(self.every_ns.max(1));
+        if self.next >= count {
+            if elapsed >= self.every_ns {
+                (self.next, self.begun) = (0, now);
+            }
+            return None;
+        }
+        if share <= self.next as u128 {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+}
+
 /// What publishing one tick needs: all but the ring, which has lent it.
 struct Ticks<'a> {
     publisher: &'a mut Publisher,
     config: &'a ZeromqConfig,
     items: &'a mut Vec<Topic>,
     channels: &'a mut Vec<Topic>,
-    images: &'a mut Option<Images>,
+    images: &'a mut Option<(Images, Round)>,
     text: &'a mut Vec<u8>,
     report: &'a mut ZeromqReport,
 }
@@ -282,8 +316,8 @@ impl Ticks<'_> {
         if let Some(topic) = self.items.get_mut(at) {
             *topic = Topic::default();
         }
-        if let Some(images) = self.images {
-            images.forget(at);
+        if let Some((images, _)) = self.images {
+            images.forget(item);
         }
     }
 
@@ -322,10 +356,10 @@ impl Ticks<'_> {
             return;
         };
         let domain = message.domain();
-        if let Some(images) = self.images
+        if let Some((images, _)) = self.images
             && is_item
         {
-            images.fold(at, domain, tick);
+            images.fold(domain, tick);
         }
         if is_wanted {
             let body = self.config.body;

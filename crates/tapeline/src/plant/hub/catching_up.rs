@@ -1,0 +1,140 @@
+//! A hub that comes late: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
+
+use std::collections::HashMap;
+
+use tapeline_hub::{Hub, Outlets};
+use tapeline_measure::Clock;
+use tapeline_omm::rwf::{Domain, MessageView};
+use tapeline_plant::tick::Tick;
+use tapeline_plant::{ItemId, Seq};
+use tapeline_ring::{Name, Subscriber};
+
+use super::super::keeper::{Asked, Came};
+use super::super::ticks::{self, Next};
+use crate::failure::Hinted;
+
+/// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
+const MOST_HELD: usize = 512 << 20;
+
+/// Images that are read before the ring is looked at again.
+const IMAGES: usize = 256;
+
+/// What a late hub has to begin with.
+pub(super) struct CatchingUp {
+    held: Held,
+    asked: Option<Asked>,
+}
+
+/// Ticks that wait, in their order.
+#[derive(Default)]
+struct Held {
+    /// Each with its length in front.
+    frames: Vec<u8>,
+    /// The plant's first is among them, and none before it.
+    is_whole: bool,
+}
+
+impl CatchingUp {
+    /// Looks at what the ring still holds, and asks for the rest.
+    pub(super) fn begin(ring: &Name, subscriber: &mut Subscriber) -> anyhow::Result<Self> {
+        let mut held = Held::default();
+        held.take(subscriber)?;
+        let is_all = held.is_whole || held.frames.is_empty();
+        let asked = if is_all { None } else { Asked::of(ring)? };
+        if !is_all && asked.is_none() {
+            anstream::eprintln!(
+                "warning: the ring no longer holds the plant's first ticks, and the plant keeps no images: items whose image is \
+                 gone are suspect until their next one\nhint: images = \"1GiB\" in the plant's [plant] keeps them"
+            );
+        }
+        Ok(Self { held, asked })
+    }
+
+    /// Whether items may be there of which nothing is known here.
+    pub(super) const fn lacks_images(&self) -> bool {
+        !self.held.is_whole && self.asked.is_none()
+    }
+
+    /// Has the hub know all that is to be known: how many images came from elsewhere.
+    pub(super) fn finish(
+        mut self,
+        subscriber: &mut Subscriber,
+        hub: &mut Hub,
+        outlets: &mut impl Outlets,
+        clock: &Clock,
+    ) -> anyhow::Result<usize> {
+        // Up to which tick each item, in a domain, and each channel (item 0) is known.
+        let mut known: HashMap<(u16, u16, ItemId, Domain), Seq> = HashMap::new();
+        if let Some(asked) = &mut self.asked {
+            for turn in 0.. {
+                let has_come = match asked.next()? {
+                    Came::Tick(tick) => {
+                        known.insert(key(&tick), tick.header.seq);
+                        hub.image(clock.now(), &tick, outlets);
+                        true
+                    }
+                    Came::Nothing => false,
+                    Came::End => break,
+                };
+                // The plant is not to wait for this.
+                if !has_come || turn % IMAGES == 0 {
+                    self.held.take(subscriber)?;
+                }
+                if !has_come {
+                    std::thread::yield_now();
+                }
+            }
+            // What is in an image was on the ring before the image was made: all of that is here now.
+            self.held.take(subscriber)?;
+        }
+        let mut frames = self.held.frames.as_slice();
+        while let Some((length, rest)) = frames.split_first_chunk() {
+            let (frame, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+            frames = rest;
+            let tick = Tick::parse(frame)?;
+            if known.get(&key(&tick)).is_some_and(|seq| tick.header.seq <= *seq) {
+                hub.pass(tick.header.seq);
+            } else {
+                hub.tick(clock.now(), &tick, outlets);
+            }
+        }
+        Ok(known.keys().filter(|(_, _, item, _)| *item != ItemId(0)).count())
+    }
+}
+
+impl Held {
+    /// Takes all that the ring has.
+    fn take(&mut self, subscriber: &mut Subscriber) -> anyhow::Result<()> {
+        loop {
+            let tick = match ticks::next(subscriber)? {
+                Next::Tick(tick) => tick,
+                Next::Nothing | Next::End => return Ok(()),
+                Next::Lost(lost) => return Err(lost.of("this hub")),
+            };
+            if tick.header.seq == Seq(1) {
+                // What stands before it another plant published, whose ring this one goes on with.
+                self.frames.clear();
+                self.is_whole = true;
+            }
+            let at = self.frames.len();
+            self.frames.extend_from_slice(&[0; 4]);
+            tick.write(&mut self.frames);
+            // Cannot cut: a ring's frame is far shorter.
+            let length = (self.frames.len() - at - 4) as u32;
+            self.frames[at..at + 4].copy_from_slice(&length.to_le_bytes());
+            if self.frames.len() > MOST_HELD {
+                let hint = "start it again while less comes, or on a core of its own";
+                let what = format!("{} MiB of ticks came before the images were read", MOST_HELD >> 20);
+                return Err(Hinted::new(what, hint).into());
+            }
+        }
+    }
+}
+
+/// What a tick is about.
+fn key(tick: &Tick<'_>) -> (u16, u16, ItemId, Domain) {
+    let domain = MessageView::parse(tick.body).map_or(Domain(0), |message| message.domain());
+    // An item's channel may change, and is of no account.
+    let channel = if tick.header.item == ItemId(0) { tick.header.channel } else { 0 };
+    (tick.header.service, channel, tick.header.item, domain)
+}

@@ -1,0 +1,117 @@
+//! Images of all items, kept by a reader of the ring that gives them out again.
+
+use std::sync::Arc;
+
+use tapeline_omm::rwf::{Domain, MessageView};
+use tapeline_omm::{Dictionary, Refused};
+use tapeline_plant::ItemId;
+use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits};
+use tapeline_plant::tick::{self, Tick};
+
+/// Room for an image at first, and for the longest: the longest message that clients of the hub can be sent.
+const FIRST: usize = 4 << 10;
+const MOST: usize = 16 << 20;
+
+/// An item in a domain.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) domain: Domain,
+    pub(super) name: Box<str>,
+    /// Of its last tick.
+    pub(super) last: tick::Header,
+}
+
+/// All images.
+#[derive(Debug)]
+pub(super) struct Images {
+    cache: Cache,
+    places: Vec<Place>,
+    /// By the item's number: of each domain its place. An item has one or two.
+    of_item: Vec<Vec<usize>>,
+    most: usize,
+    room: Vec<u8>,
+}
+
+impl Images {
+    /// Of items whose numbers are `most` at most.
+    pub(super) fn new(limits: Limits, most: usize) -> Self {
+        Self {
+            cache: Cache::new(limits),
+            places: Vec::new(),
+            of_item: Vec::new(),
+            most,
+            room: vec![0; FIRST],
+        }
+    }
+
+    /// In which words a service speaks: see [`Cache::set_dictionary`].
+    pub(super) fn set_dictionary(&mut self, service: u16, dictionary: &Arc<Dictionary>) {
+        self.cache.set_dictionary(service, dictionary);
+    }
+
+    /// Folds a tick of an item into its image. What the cache refuses makes an image that is not complete, and says so.
+    pub(super) fn fold(&mut self, domain: Domain, tick: &Tick<'_>) {
+        let number = tick.header.item.0 as usize;
+        if number > self.most {
+            return;
+        }
+        let key = ItemKey { service: tick.header.service, domain, name: tick.name.as_bytes() };
+        if self.cache.apply(&key, tick.header.seq, tick.body) == Ok(Applied::Status { is_open: false }) {
+            self.cache.remove(&key);
+        }
+        if self.of_item.len() <= number {
+            self.of_item.resize_with(number + 1, Vec::new);
+        }
+        let places = &mut self.of_item[number];
+        match places.iter().find(|place| self.places[**place].domain == domain) {
+            Some(place) => {
+                let place = &mut self.places[*place];
+                place.last = tick.header;
+                // The number of an item that is over is another's.
+                if *place.name != *tick.name {
+                    place.name = tick.name.into();
+                }
+            }
+            None => {
+                places.push(self.places.len());
+                self.places.push(Place { domain, name: tick.name.into(), last: tick.header });
+            }
+        }
+    }
+
+    /// An item is over, and its number another's from here on.
+    pub(super) fn forget(&mut self, number: ItemId) {
+        for at in self.of_item.get(number.0 as usize).into_iter().flatten() {
+            let Place { domain, name, last } = &self.places[*at];
+            self.cache.remove(&ItemKey { service: last.service, domain: *domain, name: name.as_bytes() });
+        }
+    }
+
+    /// How many places there are: items in their domains, each for good.
+    pub(super) const fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What stands at a place.
+    pub(super) fn place(&self, at: usize) -> Option<&Place> {
+        self.places.get(at)
+    }
+
+    /// The image at a place, as a refresh that nobody asked for; `None` where there is none (yet).
+    pub(super) fn give(&mut self, at: usize) -> Option<&[u8]> {
+        let Self { cache, places, room, .. } = self;
+        let Place { domain, name, last } = places.get(at)?;
+        let image =
+            cache.image(&ItemKey { service: last.service, domain: *domain, name: name.as_bytes() })?;
+        let answer = Answer { is_solicited: false, ..Answer::to(0) };
+        let len = loop {
+            match image.parts(answer).write(room) {
+                Ok(len) => break len?,
+                Err(Refused::Full) if room.len() < MOST => room.resize(room.len() * 4, 0),
+                Err(_) => return None,
+            }
+        };
+        let bytes = room.get(..len)?;
+        MessageView::parse(bytes).is_ok().then_some(bytes)
+    }
+}
