@@ -341,6 +341,9 @@ fn memory(config: &Config) -> Vec<Memory> {
         let bytes = (pool.slots as u64).saturating_mul(2_048).saturating_mul(config.feeds.len() as u64);
         parts.push(Memory { what: "receiving threads' pools", bytes });
     }
+    if let Some(keeper) = &config.keeper {
+        parts.push(Memory { what: "images for late hubs", bytes: keeper.bytes as u64 });
+    }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));
     }
