@@ -26,7 +26,7 @@ use tapeline_wire::rssl::Reactor;
 
 use self::catching_up::CatchingUp;
 use self::counting::{HubFigures, Telling};
-use self::doors::Doors;
+use self::doors::{Doors, PARTING_NS};
 use self::entrance::Entrance;
 use self::sentry::Sentry;
 use super::config::hub::HubConfig;
@@ -302,7 +302,7 @@ impl Program {
             let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
             self.hub.turn(now, &mut self.doors);
             self.ask_sources();
-            self.doors.close_those_over(&mut self.hub);
+            self.doors.close_those_over(&mut self.hub, now);
             self.entrance.turn(now, &mut self.hub, &mut self.doors)?;
             if is_over || self.stop.as_ref().is_some_and(Stop::requested) {
                 return Ok(());
@@ -398,12 +398,20 @@ impl Program {
         let Seated { subscriber, rejoined, .. } = self.place;
         drop(subscriber);
         self.hub.stop("The plant has ended", &mut self.doors);
+        let mut flushed: Option<Nanos> = None;
         loop {
             let now = self.clock.now();
             let served = self.doors.serve(&mut self.hub, now);
             self.hub.turn(now, &mut self.doors);
-            self.doors.close_those_over(&mut self.hub);
-            let is_done = self.hub.is_settled() && self.doors.are_flushed();
+            self.doors.close_those_over(&mut self.hub, now);
+            if !(self.hub.is_settled() && self.doors.are_flushed()) {
+                flushed = None;
+            } else if flushed.is_none() {
+                flushed = Some(now);
+            }
+            // Those who were told of the end read that before the connection's.
+            let is_read = |flushed: Nanos| now.0.saturating_sub(flushed.0) >= PARTING_NS;
+            let is_done = flushed.is_some_and(is_read) || flushed.is_some() && self.hub.sessions() == 0;
             if is_done || served.is_err() || now.since(begun) >= LAST_WORDS_NS {
                 break;
             }

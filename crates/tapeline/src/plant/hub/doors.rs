@@ -1,6 +1,6 @@
 //! The connections of the hub's sessions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,20 @@ use super::counting::Connected;
 use crate::omm::MOST_MALFORMED;
 use crate::omm::out::{JsonSettings, Room, Side, Texts};
 
+/// How long a connection stays whose session is over. EMA Java passes over a message that comes together with the end of
+/// TLS, such as the reason why a login was refused, and tries again.
+pub(super) const PARTING_NS: u64 = 100_000_000;
+
 /// All connections, each under the number of its session.
 #[derive(Debug)]
 pub(super) struct Doors {
     reactor: Reactor,
     doors: Vec<Option<Door>>,
     sessions: HashMap<ConnectionId, SessionId>,
+    /// Whose session is over, and from when on they are to be closed: in the order of that.
+    parting: VecDeque<(Nanos, ConnectionId)>,
+    /// The same, to be found.
+    parted: HashSet<ConnectionId>,
     dictionary: Arc<Dictionary>,
     /// What JSON calls the service.
     services: Directory,
@@ -64,6 +72,8 @@ impl Doors {
             reactor,
             doors: Vec::new(),
             sessions: HashMap::new(),
+            parting: VecDeque::new(),
+            parted: HashSet::new(),
             dictionary,
             services,
             json,
@@ -77,6 +87,11 @@ impl Doors {
     /// # Errors
     /// The machine refuses to wait for sockets.
     pub(super) fn serve(&mut self, hub: &mut Hub, now: Nanos) -> Result<bool, Error> {
+        while let Some((_, connection)) = self.parting.front().copied().filter(|(due, _)| *due <= now) {
+            self.parting.pop_front();
+            self.parted.remove(&connection);
+            self.reactor.close(connection);
+        }
         self.reactor.wait(Duration::ZERO)?;
         let mut is_busy = false;
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
@@ -98,7 +113,9 @@ impl Doors {
                 continue;
             }
             let Some(session) = self.sessions.get(&id).copied() else {
-                if let Event::Closed(reason) = event {
+                if let Event::Closed(reason) = event
+                    && !self.parted.remove(&id)
+                {
                     let reason = reason.to_string();
                     self.never_opened.add(self.reactor.peer_address(id), reason);
                 }
@@ -127,15 +144,19 @@ impl Doors {
                 _ => {}
             }
             // At once: nothing else of what it sent is looked at.
-            self.close_those_over(hub);
+            self.close_those_over(hub, now);
         }
         Ok(is_busy)
     }
 
-    /// Closes the connections of the sessions that the hub has ended.
-    pub(super) fn close_those_over(&mut self, hub: &mut Hub) {
+    /// Closes the connections of the sessions that the hub has ended: not at once, so that what they were told last is read
+    /// before the end.
+    pub(super) fn close_those_over(&mut self, hub: &mut Hub, now: Nanos) {
         while let Some(session) = hub.next_over() {
-            self.close(session);
+            if let Some(connection) = self.forget(session) {
+                self.parting.push_back((Nanos(now.0.saturating_add(PARTING_NS)), connection));
+                self.parted.insert(connection);
+            }
         }
     }
 

@@ -94,7 +94,7 @@ impl Guard {
             None => {}
             Some(Done::Checked(number, verdict)) => {
                 hub.checked(now, number, verdict, doors);
-                doors.close_those_over(hub);
+                doors.close_those_over(hub, now);
             }
             Some(Done::ReadAgain(read)) => {
                 audit.read_again(now, read.is_some());
