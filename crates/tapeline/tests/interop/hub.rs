@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::json;
@@ -28,7 +29,7 @@ const OF_WEBSOCKET: [Way; 3] =
 /// The library asks for this one.
 const OF_LSEG_DATA: [Way; 1] = [Way::new("ws-json", "none")];
 
-const EMA: [Scenario; 9] = [
+const EMA: [Scenario; 10] = [
     ("login", "login and directory"),
     ("dictionary", "dictionary downloaded"),
     ("batch", "batch in one message"),
@@ -38,6 +39,7 @@ const EMA: [Scenario; 9] = [
     ("view", "view"),
     ("snapshot", "snapshot"),
     ("reconnect", "plant killed and back"),
+    ("password", "let in with a password; without, and with a wrong one, told why not"),
 ];
 /// Those that ETA's consumer goes through.
 const OF_ETA: [&str; 3] = ["batch", "reissue", "pause"];
@@ -219,10 +221,51 @@ fn ema_consumers(market: &Market<'_>, plant: Program, seen: &mut Seen) {
         note(&EMA, seen, &event);
     }
     let mut command = asks("EmaConsumer");
-    let steps = EMA.iter().map(|(name, _)| *name).filter(|name| !OF_ETA.contains(name));
+    let steps = EMA.iter().map(|(name, _)| *name);
+    let steps = steps.filter(|name| !OF_ETA.contains(name) && *name != "password");
     command.args(["--service", "TAPELINE"]).args(steps);
     let ema = place.start(command, "EmaConsumer.log");
-    follow(&EMA, ema, plant, &|| market.open(), seen);
+    drop(follow(&EMA, ema, plant, &|| market.open(), seen));
+    seen.push(("password", passwords(market).map_or_else(Outcome::Failed, |()| Outcome::Passed)));
+}
+
+/// The same plant, which asks for passwords now.
+fn passwords(market: &Market<'_>) -> Result<(), String> {
+    let Market { place, way, port, .. } = market;
+    let users = place.path(&format!("logs/users-{port}"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+    command.args(["plant", "passwd", "me", "--users", &users]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut passwd = command.spawn().unwrap();
+    passwd.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
+    assert!(passwd.wait().unwrap().success());
+    let text = std::fs::read_to_string(&market.config).unwrap();
+    let access = format!("[hub.access]\nlogin = \"password\"\nusers = \"{users}\"\n");
+    std::fs::write(&market.config, text + &access).unwrap();
+    let _plant = market.open()?;
+    for (password, refusal) in [
+        (Some("correct horse"), None),
+        (Some("wrong horse"), Some("The name or the password is wrong")),
+        (None, Some("A password is needed to log in here")),
+    ] {
+        let mut command = place.java_client("EmaConsumer", *way, *port);
+        command.args(["--user", "me", "--service", "TAPELINE", "login"]);
+        if let Some(password) = password {
+            command.args(["--login-password", password]);
+        }
+        let mut client = place.start(command, "EmaConsumer.log");
+        let said = match refusal {
+            None => client.wait_for("step")?,
+            Some(_) => client.wait_for("failed")?,
+        };
+        let is_so = match refusal {
+            None => said["passed"] == true,
+            Some(text) => said["text"].as_str().is_some_and(|said| said.contains(text)),
+        };
+        if !is_so {
+            return Err(format!("with {password:?}: {said}"));
+        }
+    }
+    Ok(())
 }
 
 fn websocket_client(market: &Market<'_>, plant: Program, seen: &mut Seen) {

@@ -19,7 +19,7 @@ final class EmaConsumer {
     private static final List<String> STEPS = List.of(
             "login", "dictionary", "items", "view", "snapshot", "post", "generic", "book", "big", "reconnect");
     private static final String USAGE = "EmaConsumer --server HOST:PORT [--transport tcp|tls|ws-rwf|ws-json|…]"
-            + " [--compression none|zlib|lz4] [--service NAME] [--user NAME] [--dictionary FOLDER, else downloaded]"
+            + " [--compression none|zlib|lz4] [--service NAME] [--user NAME] [--login-password TEXT] [--dictionary FOLDER, else downloaded]"
             + " [--truststore JKS --password TEXT] [--items N] [--names FILE of items] [--updates N of each item] [--timeout SECONDS of a step]"
             + " STEP… of " + STEPS;
 
@@ -35,7 +35,7 @@ final class EmaConsumer {
 
     public static void main(String[] arguments) {
         Options options = new Options(arguments, USAGE, Set.of(
-                "server", "transport", "compression", "service", "user", "dictionary", "truststore", "password",
+                "server", "transport", "compression", "service", "user", "login-password", "dictionary", "truststore", "password",
                 "items", "names", "updates", "timeout"));
         if (!STEPS.containsAll(options.words())) {
             System.err.println("usage: " + USAGE);
@@ -60,6 +60,9 @@ final class EmaConsumer {
         OmmConsumerConfig config = EmaFactory.createOmmConsumerConfig(EmaConfigFile.consumer(options))
                 .operationModel(OmmConsumerConfig.OperationModel.USER_DISPATCH)
                 .username(options.text("user", "interop"));
+        if (options.has("login-password")) {
+            config.password(options.text("login-password"));
+        }
         if (options.has("truststore")) {
             config.tunnelingKeyStoreFile(options.text("truststore")).tunnelingKeyStorePasswd(options.text("password"))
                     .tunnelingSecurityProtocol("TLS");

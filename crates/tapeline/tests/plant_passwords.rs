@@ -1,0 +1,86 @@
+//! Passwords over real TLS, as a program shows them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+use stage::{Place, Running, tapeline};
+
+mod stage;
+
+/// Who vouches for it, and a certificate for `localhost`.
+fn certificates(folder: &Path) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    std::fs::write(folder.join("ca.pem"), authority.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(authority, key);
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("server.pem"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn who_has_the_password_is_let_in_over_tls_and_who_has_not_is_told_so() {
+    let place = Place::new(1);
+    let folder = place.folder.path();
+    certificates(folder);
+    let users = folder.join("users.txt");
+    let passwd = ["plant", "passwd", "alice", "--users", users.to_str().unwrap()];
+    let mut passwd = tapeline(&passwd).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    passwd.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
+    assert!(passwd.wait().unwrap().success());
+
+    let config = place.config("");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(
+        "[hub]\nport = 0\nunknown = \"wait\"\ncert = \"server.pem\"\nkey = \"server.key\"\n\
+         [hub.access]\nlogin = \"password\"\nusers = \"users.txt\"\n",
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", &config, "--format", "json"]);
+    let ready = plant.says();
+    let port = ready["hub"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let (server, ca) = (format!("localhost:{port}"), folder.join("ca.pem"));
+
+    for way in [&[][..], &["--websocket", "json"], &["--websocket", "rwf"]] {
+        for (password, is_right) in [("correct horse", true), ("wrong horse", false)] {
+            let file = folder.join("password");
+            std::fs::write(&file, password).unwrap();
+            let fixed =
+                ["omm", "consumer", "--server", &server, "--service", "TAPELINE", "TAPE", "--tls", "--ca"];
+            let of_user =
+                [ca.to_str().unwrap(), "--user", "alice", "--password-file", file.to_str().unwrap()];
+            let options = [&fixed[..], &of_user, &["--attempts", "1", "--format", "json"], way].concat();
+            let mut consumer = Running::start(&options);
+            let login = login(&mut consumer);
+            if is_right {
+                assert_eq!(login["stream"], json!("OPEN"), "{way:?} {login}");
+                continue;
+            }
+            assert_eq!(
+                (&login["stream"], &login["code"]),
+                (&json!("CLOSED"), &json!("NOT_ENTITLED")),
+                "{way:?}"
+            );
+            assert_eq!(login["text"], json!("The name or the password is wrong"), "{way:?}");
+            while consumer.may_say().is_some() {}
+            assert_eq!(consumer.child.wait().unwrap().code(), Some(1), "{way:?}");
+        }
+    }
+}
+
+/// What becomes of a consumer's login.
+fn login(consumer: &mut Running) -> Value {
+    loop {
+        let mut said = consumer.says();
+        if said["event"] == "login" {
+            return said["state"].take();
+        }
+    }
+}
