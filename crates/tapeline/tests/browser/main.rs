@@ -8,7 +8,9 @@ mod chromium;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+use std::io::Write;
 use std::net::SocketAddr;
+use std::process::Stdio;
 
 use chromium::Chromium;
 use serde_json::json;
@@ -155,4 +157,99 @@ fn a_page_of_another_host_gets_nothing() {
     page.open(&format!("http://127.0.0.1:{}/health", web.port()));
     page.wait_for("location.hostname === '127.0.0.1' && document.readyState === 'complete'");
     assert_eq!(page.evaluate(&connects), "open");
+}
+
+/// Two feeds, of which one stops: what the other has is as good as before.
+#[test]
+fn the_page_doubts_the_feed_that_stopped_alone() {
+    let Some(program) = chromium::find() else {
+        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
+        return;
+    };
+    let place = Place::new(2);
+    let feeds: String = place
+        .lines
+        .iter()
+        .zip(["A", "B"])
+        .map(|(line, name)| {
+            format!(
+                "[[feed]]\nname = \"{name}\"\nprotocol = \"itch50-moldudp64\"\nstale_after = \"1s\"\nstart = \"from-one\"\n\
+                 [[feed.line]]\naddress = \"{line}\"\ninterface = \"127.0.0.1\"\n"
+            )
+        })
+        .collect();
+    let config = place.folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\n{feeds}[hub]\nport = 0\nunknown = \"wait\"\n[hub.web]\nport = 0\n\
+         items = [\"TAPE.A\", \"TAPE.B\"]\n",
+        place.ring
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut running = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    let web = running.says()["web"].as_str().unwrap().to_owned();
+    let to = |line: usize| {
+        let to = place.lines[line].to_string();
+        let fixed = ["feed", "simulate", "--to", &to, "--symbols", "3", "--rate", "300"];
+        Running::start(&[&fixed[..], &["--duration", "600s", "--format", "json"]].concat())
+    };
+    let (_goes_on, stops) = (to(0), to(1));
+    let mut page = Chromium::start(&program);
+    page.open(&format!("http://{web}/"));
+    page.wait_for(&format!("{} === 'ok' && {} === 'ok'", state("TAPE.A"), state("TAPE.B")));
+    drop(stops);
+    page.wait_for(&format!("{} === 'suspect'", state("TAPE.B")));
+    page.wait_for("document.getElementById('alarm').textContent.includes('suspect')");
+    // Asked anew in between, and updated since: the state of either is of now.
+    let before = page.evaluate(&quote("TAPE.A"));
+    page.wait_for(&format!("{}[1] !== {}", quote("TAPE.A"), before[1]));
+    page.wait_for(&format!("{} === 'ok' && {} === 'suspect'", state("TAPE.A"), state("TAPE.B")));
+}
+
+/// Where a password is needed, the page asks for it.
+#[test]
+fn the_page_asks_for_a_password() {
+    let Some(program) = chromium::find() else {
+        eprintln!("skipped: there is no Chromium; `make interop` installs one, CHROMIUM names one");
+        return;
+    };
+    let place = Place::new(1);
+    let users = place.folder.path().join("users.txt");
+    let mut passwd = stage::tapeline(&["plant", "passwd", "alice", "--users", users.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    passwd.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
+    assert!(passwd.wait().unwrap().success());
+    let config = place.config("");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(
+        "[hub]\nport = 0\nunknown = \"wait\"\n[hub.web]\nport = 0\nitems = [\"TAPE\"]\n\
+         [hub.access]\nlogin = \"password\"\nusers = \"users.txt\"\n",
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut running = Running::start(&["plant", "--config", &config, "--format", "json"]);
+    let web = running.says()["web"].as_str().unwrap().to_owned();
+    let _feed = exchange(&place);
+    let mut page = Chromium::start(&program);
+    page.open(&format!("http://{web}/"));
+    let refused = |why: &str| {
+        format!(
+            "!document.getElementById('login').hidden && \
+             document.getElementById('link').textContent.includes('{why}')"
+        )
+    };
+    page.wait_for(&refused("A password is needed"));
+    let try_it = |password: &str| {
+        format!(
+            "document.getElementById('user').value = 'alice'; \
+             document.getElementById('password').value = '{password}'; \
+             document.querySelector('#login button').click()"
+        )
+    };
+    page.evaluate(&try_it("wrong horse"));
+    page.wait_for(&refused("the password is wrong"));
+    page.evaluate(&try_it("correct horse"));
+    page.wait_for(&format!("{} === 'ok' && document.getElementById('login').hidden", state("TAPE")));
+    assert_eq!(page.evaluate("document.getElementById('password').value"), "");
 }
