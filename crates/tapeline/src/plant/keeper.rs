@@ -266,7 +266,7 @@ impl Kept<'_> {
 }
 
 /// Puts a tick behind the others, with its length in front.
-fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     write(out);

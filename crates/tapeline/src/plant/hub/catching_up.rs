@@ -9,7 +9,7 @@ use tapeline_plant::tick::Tick;
 use tapeline_plant::{ItemId, Seq};
 use tapeline_ring::{Name, Subscriber};
 
-use super::super::keeper::{Asked, Came};
+use super::super::keeper::{Asked, Came, put};
 use super::super::ticks::{self, Next};
 use crate::failure::Hinted;
 
@@ -116,12 +116,7 @@ impl Held {
                 self.frames.clear();
                 self.is_whole = true;
             }
-            let at = self.frames.len();
-            self.frames.extend_from_slice(&[0; 4]);
-            tick.write(&mut self.frames);
-            // Cannot cut: a ring's frame is far shorter.
-            let length = (self.frames.len() - at - 4) as u32;
-            self.frames[at..at + 4].copy_from_slice(&length.to_le_bytes());
+            put(&mut self.frames, |out| tick.write(out));
             if self.frames.len() > MOST_HELD {
                 let hint = "start it again while less comes, or on a core of its own";
                 let what = format!("{} MiB of ticks came before the images were read", MOST_HELD >> 20);
