@@ -56,7 +56,8 @@ impl Lost {
             "read nothing for {limit} s while the ring was full, and the plant went on without {reader}; ticks from position \
              {position} on are lost"
         );
-        let hint = "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file";
+        let hint =
+            "start it again, on a core of its own; or raise stall_limit or ring_size in the plant's file";
         Hinted::new(what, hint).into()
     }
 }

@@ -69,7 +69,7 @@ fn who_is_one_too_many_is_refused_and_counted() {
         let _second = Peer::open(market.address(), "second", 1);
         let mut third = market.consumer(&["--user", "third"]);
         third.tells(&["Too many connections"]);
-        market.plant.tells(&["connections were refused: max_connections is reached"]);
+        market.plant.tells(&["more connections never opened: max_connections is reached"]);
     });
     assert_eq!(count(&report, "sessions"), 2, "{report}");
     assert!(count(&report, "never_opened") >= 1, "{report}");
