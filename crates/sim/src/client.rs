@@ -18,13 +18,15 @@ use crate::end::{Came, End};
 use crate::network::{LinkId, Network};
 use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
+use crate::rights::user;
 use crate::source::novelty;
+use crate::talk::Talk;
 use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
 use crate::watch::Watch;
 
 /// Items that a client has open at most.
-const MOST_OPEN: usize = 12;
+pub(crate) const MOST_OPEN: usize = 12;
 
 /// What the consumer has told.
 #[derive(Debug)]
@@ -75,7 +77,7 @@ pub(crate) struct Wants {
 /// A client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    number: usize,
+    pub(crate) number: usize,
     pub(crate) manner: Manner,
     consumer: Consumer,
     ear: Ear,
@@ -85,6 +87,7 @@ pub(crate) struct Client {
     /// Items that it closed last: when, and whether they had a view.
     closed: Vec<(u64, bool, String)>,
     watches: BTreeMap<u64, Watch>,
+    pub(crate) talk: Talk,
     /// The application's number for the next item.
     next: u64,
     /// Items that were refused, to be asked for again then.
@@ -113,7 +116,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) jumps: bool,
 }
 
-fn consumer(chance: &mut Chance) -> Consumer {
+fn consumer(number: usize, chance: &mut Chance) -> Consumer {
     let ms = Duration::from_millis;
     let settings = Settings {
         reconnect: Backoff { first: ms(50), most: ms(400) },
@@ -128,7 +131,7 @@ fn consumer(chance: &mut Chance) -> Consumer {
         most_in_batch: 5,
         ..Settings::default()
     };
-    Consumer::new(settings, &LoginRequest::new(b"user")).expect("the login is short")
+    Consumer::new(settings, &LoginRequest::new(user(number).as_bytes())).expect("the login is short")
 }
 
 impl Client {
@@ -136,12 +139,13 @@ impl Client {
         Self {
             number,
             manner,
-            consumer: consumer(&mut chance),
+            consumer: consumer(number, &mut chance),
             ear: Ear::default(),
             end: None,
             life: 0,
             closed: Vec::new(),
             watches: BTreeMap::new(),
+            talk: Talk::new(number),
             next: 1,
             again: Vec::new(),
             chance,
@@ -154,7 +158,10 @@ impl Client {
     /// It dies, and another one takes its place that knows nothing.
     pub(crate) fn restart(&mut self) {
         let heir = Self::new(self.number, self.manner, self.chance.clone());
-        *self = Self { checked: self.checked, is_settled: self.is_settled, ..heir };
+        // Its numbers go on: what comes for the one before is none of its business.
+        let mut talk = std::mem::take(&mut self.talk);
+        talk.begin_again();
+        *self = Self { checked: self.checked, is_settled: self.is_settled, talk, ..heir };
     }
 
     /// It has a connection, whose handshake is to come.
@@ -220,6 +227,8 @@ impl Client {
                         return Err((Invariant::Transport, what));
                     }
                     trace_message(self.number, &bytes, sight);
+                    let judged = self.talk.receipt(&bytes);
+                    judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
                     self.ear.message.clone_from(&bytes);
                     let mut out = end.out(sight.now, sight.network);
                     self.consumer.message(Nanos(sight.now), &bytes, &mut out, &mut self.ear);
@@ -246,6 +255,7 @@ impl Client {
         for watch in self.watches.values_mut() {
             watch.lost(record.said(&watch.name));
         }
+        self.talk.forget();
     }
 
     /// Looks at what the consumer has told.
@@ -266,6 +276,10 @@ impl Client {
                     return Err((Invariant::Transport, what));
                 }
                 Heard::Message { closure, bytes, is_final } => {
+                    let judged = self.talk.own(closure, &bytes, is_final);
+                    if judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))? {
+                        continue;
+                    }
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
                     sight
                         .trace
@@ -278,6 +292,9 @@ impl Client {
                     }
                 }
                 Heard::State { closure, stream, data, is_final } => {
+                    if self.talk.own_state(closure, is_final) {
+                        continue;
+                    }
                     let Some(watch) = self.watches.get_mut(&closure) else { continue };
                     watch.state(stream, data);
                     sight.trace.say(sight.now, Who::Client(self.number), "hears", closure, || {
@@ -315,6 +332,14 @@ impl Client {
         if self.is_settled {
             self.wake_all();
             return;
+        }
+        if self.chance.one_in(15)
+            && let Some(end) = self.end.as_mut().filter(|end| end.is_open())
+        {
+            let watched = self.watches.values().filter(|watch| watch.is_streaming);
+            let items: Vec<_> = watched.map(|watch| (watch.name.clone(), watch.handle)).collect();
+            let mut out = end.out(now, sight.network);
+            self.talk.speak(&mut self.consumer, &mut out, &mut self.chance, (&items, sight.names));
         }
         if !self.chance.one_in(12) {
             return;
@@ -477,6 +502,9 @@ impl Client {
         if !self.consumer.is_ready() {
             return wrong("it is not connected and logged in".to_owned());
         }
+        self.talk
+            .check_quiet()
+            .map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
         for watch in self.watches.values().filter(|watch| names.contains(&watch.name)) {
             let current = watch.check_current(record);
             current.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;

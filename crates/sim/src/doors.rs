@@ -1,20 +1,24 @@
 //! The hub with its connections: what the hub's loop does in a real plant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tapeline_hub::{
-    End as Ending, Hub, Note, Outlets, Service, SessionCounters, SessionId, Settings, Unknown,
+    Access, End as Ending, Hub, Note, Outlets, Posts, Service, SessionCounters, SessionId, Settings, Unknown,
 };
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
-use tapeline_omm::rwf::{Domain, MessageClass};
+use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView};
+use tapeline_plant::sources;
 use tapeline_plant::tick::Tick;
 
+use crate::client::MOST_OPEN;
 use crate::desk::{DESK, Desk};
 use crate::end::{Came, End, NARROW_BUFFERS, WIDE_BUFFERS};
 use crate::network::{LinkId, Network, Side};
-use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, provided_id};
+use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, label, provided_id};
 use crate::record::Record;
+use crate::rights::{Rules, access, is_denied};
 use crate::tape::Tape;
 use crate::trace::{Trace, Who, fnv};
 use crate::verdict::{Invariant, Wrong};
@@ -50,6 +54,12 @@ struct Sent {
     begun: BTreeSet<i32>,
     /// One that was sent an update before.
     early: Option<i32>,
+    /// What each is of.
+    names: BTreeMap<i32, String>,
+    /// Something of an item that the client may not see.
+    leak: Option<String>,
+    /// What waits was there before the rules were others: it is not held against them.
+    is_behind: bool,
 }
 
 /// The services of providers.
@@ -58,6 +68,11 @@ fn services(plan: &Plan) -> Vec<Service> {
     there
         .map(|service| Service {
             on_demand: service == ASKED,
+            posts: match plan.posts {
+                sources::Posts::Refuse => Posts::Refuse,
+                sources::Posts::Forward => Posts::Forward,
+                sources::Posts::Reflect => Posts::Reflect,
+            },
             // Who publishes unasked cannot be asked for an image.
             is_cached: plan.is_cached || service != ASKED,
             request_timeout_ms: 1_000,
@@ -75,6 +90,7 @@ pub(crate) struct HubSide {
     entering: Vec<Door>,
     cache_bytes: usize,
     conflates: bool,
+    rules: Rules,
 }
 
 /// By session.
@@ -93,12 +109,18 @@ struct Ways<'a> {
     doors: &'a mut Doors,
     network: &'a mut Network,
     now: u64,
+    rules: Rules,
 }
 
 impl Outlets for Ways<'_> {
     fn with<R>(&mut self, session: SessionId, send: impl FnOnce(&mut dyn Outbox) -> R) -> Option<R> {
         let door = self.doors.0.get_mut(session.index())?.as_mut()?;
-        Some(send(&mut Counted { out: door.end.out(self.now, self.network), sent: &mut door.sent }))
+        let guest = match door.guest {
+            Guest::Client(number) => Some(number),
+            Guest::Hostile => None,
+        };
+        let out = door.end.out(self.now, self.network);
+        Some(send(&mut Counted { out, sent: &mut door.sent, guest, rules: self.rules }))
     }
 
     fn is_flushed(&mut self, session: SessionId) -> bool {
@@ -112,6 +134,25 @@ impl Outlets for Ways<'_> {
 struct Counted<'a> {
     out: crate::end::Out<'a>,
     sent: &'a mut Sent,
+    guest: Option<usize>,
+    rules: Rules,
+}
+
+impl Counted<'_> {
+    /// A message of an item goes out on a stream.
+    fn look(&mut self, stream: i32, len: usize) {
+        let Some(client) = self.guest.filter(|_| self.rules.is_some()) else { return };
+        if let Ok(message) = MessageView::parse(self.out.claimed(len))
+            && message.class() == MessageClass::REFRESH
+            && let Ok(Some(Key { service_id: Some(service), name: Some(name), .. })) = message.key()
+        {
+            self.sent.names.insert(stream, label(service, &String::from_utf8_lossy(name)));
+        }
+        let Some(name) = self.sent.names.get(&stream) else { return };
+        if !self.sent.is_behind && is_denied(client, name, self.rules) {
+            self.sent.leak = Some(format!("client {client} was sent something of {name}"));
+        }
+    }
 }
 
 impl Outbox for Counted<'_> {
@@ -129,6 +170,9 @@ impl Outbox for Counted<'_> {
             && domain == Domain::MARKET_PRICE.0
         {
             let stream = i32::from_be_bytes([a, b, c, d]);
+            if matches!(MessageClass(class & 0x1F), MessageClass::REFRESH | MessageClass::UPDATE) {
+                self.look(stream, len);
+            }
             match MessageClass(class & 0x1F) {
                 MessageClass::REFRESH => {
                     self.sent.refreshes += 1;
@@ -158,12 +202,13 @@ pub(crate) struct Room<'a> {
 }
 
 impl HubSide {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan, names: &[String], rules: Rules) -> Self {
         let cache_bytes = 4 << 20;
         let settings = Settings {
             service: SERVICE_NAME.to_owned(),
             service_id: SERVICE,
             services: services(plan),
+            access: access(plan.clients.len(), names, rules),
             slow: plan.slow,
             slow_age_ms: plan.slow_age_ms,
             stuck_ms: 1_200,
@@ -188,7 +233,35 @@ impl HubSide {
             entering: Vec::new(),
             cache_bytes,
             conflates: plan.slow == tapeline_hub::SlowPolicy::Conflate,
+            rules,
         }
+    }
+
+    /// From now on other items are kept from other clients.
+    pub(crate) fn set_rules(&mut self, all: Arc<Access>, rules: Rules, network: &mut Network, now: u64) {
+        self.rules = rules;
+        self.hub.set_access(all);
+        for seen in self.hub.seen() {
+            if let Some(Some(door)) = self.doors.0.get_mut(seen.session.index()) {
+                door.sent.is_behind |= seen.queued_messages > 0;
+            }
+        }
+        let ways = &mut Ways { doors: &mut self.doors, network, now, rules };
+        self.hub.turn(Nanos(now), ways);
+    }
+
+    /// No client was sent what it may not see.
+    fn check_rights(&mut self) -> Result<(), Wrong> {
+        if self.rules.is_none() {
+            return Ok(());
+        }
+        for seen in self.hub.seen().filter(|seen| seen.queued_messages == 0) {
+            if let Some(Some(door)) = self.doors.0.get_mut(seen.session.index()) {
+                door.sent.is_behind = false;
+            }
+        }
+        let leak = self.doors.0.iter_mut().flatten().find_map(|door| door.sent.leak.take());
+        leak.map_or(Ok(()), |leak| Err((Invariant::Access, leak)))
     }
 
     /// Somebody connects.
@@ -225,11 +298,11 @@ impl HubSide {
                     tick.header.seq.0, tick.header.kind, tick.name, tick.header.flags
                 )
             });
-            let ways = &mut Ways { doors: &mut self.doors, network: room.network, now };
+            let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
             self.hub.tick(Nanos(now), &tick, ways);
         }
         for answer in desk.answers.drain(..) {
-            let ways = &mut Ways { doors: &mut self.doors, network: room.network, now };
+            let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
             self.hub.answer(Nanos(now), answer, ways);
         }
         let mut gone = Vec::new();
@@ -237,7 +310,7 @@ impl HubSide {
         for number in 0..self.doors.0.len() {
             self.serve(number, room, &mut gone)?;
         }
-        let ways = &mut Ways { doors: &mut self.doors, network: room.network, now };
+        let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
         self.hub.turn(Nanos(now), ways);
         self.close_those_over(room, &mut gone)?;
         for door in self.doors.0.iter_mut().flatten().chain(&mut self.entering) {
@@ -248,6 +321,11 @@ impl HubSide {
         {
             room.trace.say(now, Who::Hub, "demands", 0, || format!("{demand:?}"));
             desk.demands.push_back(demand);
+        }
+        self.check_rights()?;
+        let over = self.hub.seen().find(|seen| seen.queued_bytes > seen.slow.bytes());
+        if let Some(over) = over {
+            return Err((Invariant::Limits, format!("more waits than may: {over:?}")));
         }
         let memory = self.hub.memory();
         if memory.bytes > self.cache_bytes {
@@ -296,8 +374,8 @@ impl HubSide {
         let has_room = door.end.has_room_again();
         self.take(session, came, room, gone)?;
         if has_room {
-            let Self { hub, doors, .. } = self;
-            let ways = &mut Ways { doors, network: room.network, now };
+            let Self { hub, doors, rules, .. } = self;
+            let ways = &mut Ways { doors, network: room.network, now, rules: *rules };
             ways.with(session, |out| hub.room(Nanos(now), session, out));
         }
         Ok(())
@@ -329,8 +407,8 @@ impl HubSide {
                         let what = format!("session {number} said what its client did not");
                         return Err((Invariant::Transport, what));
                     }
-                    let Self { hub, doors, .. } = self;
-                    let ways = &mut Ways { doors, network: room.network, now };
+                    let Self { hub, doors, rules, .. } = self;
+                    let ways = &mut Ways { doors, network: room.network, now, rules: *rules };
                     ways.with(session, |out| hub.message(Nanos(now), session, &message, out));
                     self.close_those_over(room, gone)?;
                 }
@@ -412,7 +490,9 @@ impl HubSide {
             check_begun(door)?;
             if let Guest::Client(number) = door.guest {
                 let waiting = network.in_flight(door.end.link, Side::Client);
-                if waiting > 3 {
+                // Who is kept from items asks for them again, each once in a while.
+                let most = if self.rules.is_some() { 3 + MOST_OPEN } else { 3 };
+                if waiting > most {
                     let what = format!("client {number} still has {waiting} messages to read");
                     return Err((Invariant::Liveness, what));
                 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tapeline_hub::SlowPolicy;
-use tapeline_plant::sources::Policy;
+use tapeline_plant::sources::{Policy, Posts};
 
 use crate::chance::Chance;
 use crate::venue::Line;
@@ -127,6 +127,10 @@ pub(crate) struct Plan {
     /// Items that the plant has numbers for, beside those of the feeds: more than publishers have and clients can want at once,
     /// and fewer than there are names.
     pub(crate) numbers: usize,
+    /// What becomes of posts to them.
+    pub(crate) posts: Posts,
+    /// Whether some items are kept from some clients; and when others are from then on, ns from the beginning.
+    pub(crate) rules: Option<u64>,
     /// Whether images of providers' items are kept.
     pub(crate) is_cached: bool,
     pub(crate) hostile: usize,
@@ -177,6 +181,8 @@ impl Plan {
             sources: [chance.below(3) as usize, chance.below(3) as usize],
             policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
             numbers: PROVIDED.len() * ITEMS + chance.within(20, 28) as usize,
+            posts: [Posts::Refuse, Posts::Forward, Posts::Reflect][chance.index(3)],
+            rules: chance.one_in(3).then(|| chance.below(trouble_ns)),
             is_cached: !chance.one_in(3),
             hostile: chance.below(3) as usize,
             faults: Vec::new(),
@@ -202,6 +208,7 @@ impl Plan {
             clients: vec![Manner::Prompt],
             sources: [0; PROVIDED.len()],
             hostile: 0,
+            rules: None,
             faults: Vec::new(),
             trouble_ns: 2 * SECOND,
             ..Self::of(seed)

@@ -270,7 +270,7 @@ fn settings(plan: &Plan) -> sources::Settings {
         } else {
             Sourcing::Publishers { users: None }
         },
-        posts: sources::Posts::Refuse,
+        posts: plan.posts,
     };
     let provider = |number: usize| ProviderSettings {
         name: format!("provider {number}"),
@@ -293,6 +293,7 @@ fn settings(plan: &Plan) -> sources::Settings {
         services: there.map(service).collect(),
         providers: (0..plan.sources[ASKED]).map(provider).collect(),
         publishers: acceptor::Settings::default(),
+        post_timeout_ms: 1_000,
         ..sources::Settings::default()
     }
 }

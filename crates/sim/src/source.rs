@@ -1,5 +1,7 @@
 //! Sources that speak OMM: providers that connect to the plant and publish, and providers that the plant asks.
 
+use std::collections::BTreeSet;
+
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::{Directory, LoginFeatures, LoginRequest, ServiceEntry, post};
@@ -8,15 +10,16 @@ use tapeline_omm::role::ni_provider::{self, NiProvider, Publish};
 use tapeline_omm::role::provider::{self, Event, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
-    DataState, DataType, Domain, Header, RefreshHeader, StateCode, StatusHeader, StreamState, UpdateHeader,
-    UpdateType, flags,
+    DataState, DataType, Domain, Field, Header, MessageView, RefreshHeader, StateCode, StatusHeader,
+    StreamState, UpdateHeader, UpdateType, flags,
 };
-use tapeline_omm::{FieldList, FieldListEncoder, Real, Refused, State, fid};
+use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused, State, fid};
 
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{ITEMS, NOVELTIES, ms};
-use crate::record::Fields;
+use crate::record::{Fields, fold};
+use crate::talk::{NUMBERS, OWN_DOMAIN};
 
 /// The number that sources give the service: not the plant's.
 const THEIRS: u16 = 7;
@@ -51,6 +54,13 @@ struct Desk {
     told: Vec<Option<u64>>,
     /// A provider's streams.
     streams: Vec<Option<StreamHandle>>,
+    /// Those that are one client's alone, with what was said on each last.
+    own: Vec<(StreamHandle, u64, bool)>,
+    /// How many things had been invented when those were given numbers last.
+    counted: u64,
+    /// Posts that came, by their numbers.
+    posted: BTreeSet<u64>,
+    posted_twice: Option<u64>,
     /// A publisher's items.
     handles: Vec<Handle>,
     /// The item that it has invented last.
@@ -63,7 +73,7 @@ struct Desk {
 fn service(name: &str) -> ServiceEntry {
     let info = Info {
         name: Some(name.to_owned()),
-        capabilities: Some(vec![Domain::MARKET_PRICE]),
+        capabilities: Some(vec![Domain::MARKET_PRICE, OWN_DOMAIN]),
         ..Info::default()
     };
     ServiceEntry::new(THEIRS, info, ServiceState::UP)
@@ -153,6 +163,11 @@ impl Source {
         self.desk.forget();
     }
 
+    /// A post that came to it more than once.
+    pub(crate) const fn posted_twice(&self) -> Option<u64> {
+        self.desk.posted_twice
+    }
+
     /// Its turn, with what the items are now, and how many were invented: whether it wants a connection.
     pub(crate) fn turn(
         &mut self,
@@ -198,6 +213,7 @@ impl Source {
                 let mut out = end.out(now, network);
                 is_over |= role.tick(Nanos(now), &mut out, &mut self.desk).is_err();
                 self.desk.update(role, &mut out);
+                self.desk.count_on(role, &mut out, invented);
             }
             _ => {}
         }
@@ -227,6 +243,41 @@ impl Desk {
     fn forget(&mut self) {
         self.told = vec![None; ITEMS];
         self.streams = vec![None; ITEMS];
+        self.own.clear();
+    }
+
+    /// A post: of nobody else's, and not once more.
+    fn take_post(&mut self, message: &MessageView<'_>) {
+        let mut fields = Fields::new();
+        if fold(&mut fields, message).is_ok()
+            && let Some(number) = real_of(&fields, fid::ASK)
+            && !self.posted.insert(number)
+        {
+            self.posted_twice = Some(number);
+        }
+    }
+
+    /// The next number on each stream that is one client's alone, as often as something is invented.
+    fn count_on(&mut self, role: &mut Provider, out: &mut dyn Outbox, invented: u64) {
+        let is_time = std::mem::replace(&mut self.counted, invented) != invented;
+        for (stream, said, is_there) in &mut self.own {
+            if role.is_paused(*stream) || *is_there && !is_time {
+                continue;
+            }
+            let flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+            if *is_there {
+                let mut room = [0; 128];
+                let header = UpdateHeader { domain: OWN_DOMAIN, ..change() };
+                let len = header.encode_with(&mut room, |room| fields(room, *said + 1));
+                let sent = role.update(out, *stream, &room[..len.expect("a short message has room")]);
+                *said += u64::from(sent == Sent::Queued);
+            } else {
+                let header = RefreshHeader { domain: OWN_DOMAIN, flags, ..image() };
+                let sent = role.refresh(out, *stream, &header, &mut |room| fields(room, *said));
+                *is_there = sent == Ok(Sent::Queued);
+            }
+        }
+        self.own.retain(|(stream, ..)| role.stream_id(*stream).is_some());
     }
 
     /// What a publisher has invented before is withdrawn, and something else is published.
@@ -307,9 +358,13 @@ impl ni_provider::Application for Desk {
                     self.told[closure as usize] = Some(value);
                 }
             }
-            ni_provider::Event::Message { message, .. } => {
+            ni_provider::Event::Message { item, message } => {
                 if let Ok(Header::Post(header)) = message.header() {
+                    self.take_post(message);
                     let _ = role.ack(out, &post::ack(&header, None));
+                }
+                if let (Ok(Header::Generic(header)), Some(item)) = (message.header(), item) {
+                    let _ = role.publish(out, item, &Publish::Generic(header), message.payload());
                 }
             }
             _ => {}
@@ -334,6 +389,11 @@ impl provider::Application for Desk {
                 directory.apply(&service(&self.name));
                 let _ = role.directory(out, stream, &directory);
             }
+            Event::Open { stream, request } if request.is_private() => {
+                let name = std::str::from_utf8(request.key.name.unwrap_or_default()).unwrap_or_default();
+                let number = name.strip_prefix('T').and_then(|number| number.parse::<u64>().ok());
+                self.own.push((stream, number.unwrap_or_default() * NUMBERS, false));
+            }
             Event::Open { stream, request } => {
                 let item = place(request.key.name.unwrap_or_default());
                 match item {
@@ -353,19 +413,43 @@ impl provider::Application for Desk {
                 }
             }
             Event::Reissue { stream, request } if request.wants_refresh() => {
+                if let Some(own) = self.own.iter_mut().find(|(open, ..)| *open == stream) {
+                    own.2 = false;
+                }
                 if let Some(item) = self.streams.iter().position(|open| *open == Some(stream)) {
                     self.told[item] = None;
                 }
             }
             Event::Closed { stream } => {
+                self.own.retain(|(open, ..)| *open != stream);
                 if let Some(item) = self.streams.iter().position(|open| *open == Some(stream)) {
                     (self.streams[item], self.told[item]) = (None, None);
                 }
             }
-            Event::Post { receipt: Some(receipt), .. } => _ = role.ack(out, receipt, None),
+            Event::Post { receipt: Some(receipt), message, .. } => {
+                self.take_post(&message);
+                let _ = role.ack(out, receipt, None);
+            }
+            Event::Generic { stream: Some(stream), header, message } => {
+                let payload = message.payload();
+                let _ = role.generic(out, Some(stream), &header, &mut |room| {
+                    room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+                    Ok(payload.len())
+                });
+            }
             _ => {}
         }
     }
+}
+
+/// The value in the fields of an item.
+pub(crate) fn number_of(fields: &Fields) -> Option<u64> {
+    real_of(fields, fid::BID)
+}
+
+fn real_of(fields: &Fields, fid: Fid) -> Option<u64> {
+    let real = Field::new(fid, fields.get(&fid.0)?).real().ok()??;
+    u64::try_from(real.mantissa).ok()
 }
 
 /// The fields of an item of this value, as a client has them.

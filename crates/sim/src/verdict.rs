@@ -26,6 +26,12 @@ pub enum Invariant {
     Liveness,
     /// The plant's books are the exchange's, unless the plant says that they may not be.
     Books,
+    /// A post has one receipt, at most once a source, and nobody else hears of it.
+    Posts,
+    /// A stream that is one client's alone has what its source said on it, in order.
+    Own,
+    /// No client is sent anything of an item that it may not see.
+    Access,
     /// The plant goes on, whatever comes.
     Plant,
 }

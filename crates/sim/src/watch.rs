@@ -125,6 +125,8 @@ impl Watch {
                 }
                 Ok(())
             }
+            // What one client said on it, echoed for all: of this item and no other.
+            MessageClass::GENERIC if *message.payload() == *of_label(&self.name).1.as_bytes() => Ok(()),
             class => Err((Invariant::NextTick, format!("{}: a {class} of nobody's", self.name))),
         }
     }

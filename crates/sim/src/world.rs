@@ -19,8 +19,9 @@ use crate::plan::{
     ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, provided_id,
 };
 use crate::plant::{Plant, Wanted};
-use crate::record::Record;
-use crate::source::{Source, place};
+use crate::record::{Fields, Record};
+use crate::rights::{Rules, access, is_denied};
+use crate::source::{Source, fields_of, place};
 use crate::tape::Clock;
 use crate::trace::{Trace, Who, mix};
 use crate::venue::Venue;
@@ -49,6 +50,8 @@ enum Event {
     /// An item of a service of providers changes.
     Market,
     Fault(usize),
+    /// Other items are kept from other clients.
+    Rules,
     Restart,
     Calm,
     Close,
@@ -64,10 +67,10 @@ struct Process {
 }
 
 impl Process {
-    fn new(plan: &Plan, clock: &Clock) -> Result<Self, Wrong> {
+    fn new(plan: &Plan, names: &[String], rules: Rules, clock: &Clock) -> Result<Self, Wrong> {
         let plant =
             Plant::new(plan, clock.clone()).map_err(|refused| (Invariant::Plant, refused.to_string()))?;
-        Ok(Self { plant, hub: HubSide::new(plan), desk: Desk::default() })
+        Ok(Self { plant, hub: HubSide::new(plan, names, rules), desk: Desk::default() })
     }
 }
 
@@ -102,6 +105,10 @@ pub struct Totals {
     pub ended: u64,
     /// Items whose numbers others have got.
     pub numbers_again: u64,
+    /// Receipts of posts.
+    pub receipts: u64,
+    /// Messages on streams that are one client's alone.
+    pub own: u64,
 }
 
 impl Totals {
@@ -113,6 +120,8 @@ impl Totals {
         self.checked += other.checked;
         self.ended += other.ended;
         self.numbers_again += other.numbers_again;
+        self.receipts += other.receipts;
+        self.own += other.own;
     }
 }
 
@@ -128,6 +137,7 @@ struct World {
     venues: Vec<Venue>,
     names: Vec<String>,
     process: Option<Process>,
+    rules: Rules,
     /// Which life of the plant's it is, from 0.
     life: usize,
     clients: Vec<Client>,
@@ -171,7 +181,8 @@ impl World {
         let provided = (0..PROVIDED.len())
             .filter(|service| plan.sources[*service] > 0)
             .flat_map(|service| (0..ITEMS).map(move |item| label(provided_id(service), &format!("P{item}"))));
-        let names = names.chain(provided).collect();
+        let names: Vec<String> = names.chain(provided).collect();
+        let rules = plan.rules.map(|_| 0);
         let client = |(number, manner): (usize, &Manner)| {
             Client::new(number, *manner, Chance::of(seed, 1_000 + number as u64))
         };
@@ -180,7 +191,7 @@ impl World {
         let hostile = hostile.collect();
         let clock = Clock::at(BEGIN);
         // Without a ring that could be full nothing is refused.
-        let process = Process::new(&plan, &clock).ok();
+        let process = Process::new(&plan, &names, rules, &clock).ok();
         // Those that the plant asks first: they have their numbers from their places.
         let asked = (0..plan.sources[ASKED]).map(|_| Source::provider(ASKED, PROVIDED[ASKED]));
         let others = (0..PROVIDED.len()).filter(|service| *service != ASKED);
@@ -198,6 +209,7 @@ impl World {
             venues,
             names,
             process,
+            rules,
             life: 0,
             clients,
             hostile,
@@ -238,6 +250,9 @@ impl World {
         for (number, (at, _)) in self.plan.faults.iter().enumerate() {
             self.agenda.put(BEGIN + at, Event::Fault(number));
         }
+        if let Some(at) = self.plan.rules {
+            self.agenda.put(BEGIN + at, Event::Rules);
+        }
         let calm = BEGIN + self.plan.trouble_ns;
         self.agenda.put(calm, Event::Calm);
         self.agenda.put(calm + self.plan.calm_ns / 2, Event::Close);
@@ -271,13 +286,26 @@ impl World {
             Event::Hub => return self.hub(),
             Event::Client(client) => return self.client(client),
             Event::Hostile(hostile) => self.hostile(hostile),
-            Event::Source(source) => self.source(source),
+            Event::Source(source) => {
+                self.source(source);
+                if let Some(post) = self.sources[source].posted_twice() {
+                    return Err((Invariant::Posts, format!("source {source} got post {post} twice")));
+                }
+            }
             Event::Market => self.market(),
             Event::Fault(number) => self.fault(number),
+            Event::Rules => {
+                self.rules = self.rules.map(|rules| rules + 1);
+                let all = access(self.clients.len(), &self.names, self.rules);
+                if let Some(process) = &mut self.process {
+                    process.hub.set_rules(all, self.rules, &mut self.network, self.now);
+                }
+                self.say(Who::World, "changes the rules", 0, String::new);
+            }
             Event::Restart => {
                 self.life += 1;
                 self.records.push(Record::default());
-                self.process = Some(Process::new(&self.plan, &self.clock)?);
+                self.process = Some(Process::new(&self.plan, &self.names, self.rules, &self.clock)?);
                 self.say(Who::Plant, "starts", self.life as u64, String::new);
             }
             Event::Calm => self.calm(),
@@ -615,8 +643,11 @@ impl World {
         }
         for client in &self.clients {
             let record = &mut self.records[self.life];
-            client.check_current(record, &self.names)?;
-            client.items().try_for_each(|item| check_provided(item, &self.markets, record))?;
+            let may_see = |name: &&String| !is_denied(client.number, name, self.rules);
+            let names: Vec<String> = self.names.iter().filter(may_see).cloned().collect();
+            client.check_current(record, &names)?;
+            let mut items = client.items().filter(|item| names.iter().any(|name| name == item));
+            items.try_for_each(|item| check_provided(item, &self.markets, record))?;
         }
         Ok(())
     }
@@ -625,6 +656,8 @@ impl World {
         Totals {
             messages: self.venues.iter().map(Venue::messages).sum(),
             numbers_again: self.records.iter().map(Record::ended).sum(),
+            receipts: self.clients.iter().map(|client| client.talk.receipts).sum(),
+            own: self.clients.iter().map(|client| client.talk.heard).sum(),
             checked: self.clients.iter().map(|client| client.checked).sum(),
             ..self.totals
         }
@@ -637,7 +670,9 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     let market = PROVIDED.iter().zip(markets).find(|(provided, _)| **provided == service);
     let Some((_, values)) = market else { return Ok(()) };
     let Some(value) = place(name.as_bytes()).map(|place| values[place]) else { return Ok(()) };
-    if record.item(item).is_some_and(|item| item.fields == crate::source::fields_of(value)) {
+    // Clients may have posted other fields.
+    let are_there = |fields: &Fields| fields_of(value).iter().all(|(fid, is)| fields.get(fid) == Some(is));
+    if record.item(item).is_some_and(|item| are_there(&item.fields)) {
         return Ok(());
     }
     Err((Invariant::Books, format!("{item}: its sources have {value}, and the plant has not")))

@@ -1,0 +1,208 @@
+//! What a client says to sources and to nobody else, and what comes back: posts with their receipts, and streams that are its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tapeline_omm::domain::post;
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::consumer::{Consumer, Handle, ItemRequest, ServiceName, Target};
+use tapeline_omm::rwf::{
+    DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, PostUserInfo, flags,
+};
+use tapeline_omm::{FieldListEncoder, Real, fid};
+
+use crate::chance::Chance;
+use crate::end::Out;
+use crate::plan::{ASKED, PROVIDED, UNASKED, label, provided_id};
+use crate::record::{Fields, fold};
+use crate::source::number_of;
+use crate::verdict::{Invariant, Wrong};
+
+/// The domain of streams that are one client's alone.
+pub(crate) const OWN_DOMAIN: Domain = Domain(200);
+/// What an own stream's numbers begin with: its name's, and so many are left to count.
+pub(crate) const NUMBERS: u64 = 1 << 24;
+/// What tells an own stream's number from an item's.
+const OWN: u64 = 1 << 40;
+/// Own streams that a client has at most.
+const MOST_OWN: usize = 3;
+
+/// What one client has said and what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    client: u64,
+    /// Posts so far, each with a number that no other client's has.
+    posts: u64,
+    /// Those whose receipts have not come, on this connection.
+    awaited: BTreeSet<u32>,
+    own: BTreeMap<u64, Own>,
+    names: u64,
+    /// Receipts that came, and messages on own streams.
+    pub(crate) receipts: u64,
+    pub(crate) heard: u64,
+}
+
+/// A stream that is one client's alone.
+#[derive(Debug)]
+struct Own {
+    handle: Handle,
+    /// Which its name says.
+    number: u64,
+    /// What it said last.
+    last: Option<u64>,
+}
+
+impl Talk {
+    pub(crate) fn new(client: usize) -> Self {
+        Self { client: client as u64, ..Self::default() }
+    }
+
+    /// Another connection, or none: nobody answers what was said on the last one.
+    pub(crate) fn forget(&mut self) {
+        self.awaited.clear();
+        self.own.values_mut().for_each(|own| own.last = None);
+    }
+
+    /// Another client takes this one's place, and its numbers go on.
+    pub(crate) fn begin_again(&mut self) {
+        self.awaited.clear();
+        self.own.clear();
+    }
+
+    /// Says something, if there is something to say.
+    pub(crate) fn speak(
+        &mut self,
+        consumer: &mut Consumer,
+        out: &mut Out<'_>,
+        chance: &mut Chance,
+        (items, names): (&[(String, Handle)], &[String]),
+    ) {
+        match chance.below(6) {
+            0 if names.iter().any(|name| is_asked(name)) && self.own.len() < MOST_OWN => {
+                self.names += 1;
+                let number = self.client * 1_000 + self.names;
+                let name = format!("T{number}");
+                let request = ItemRequest {
+                    domain: OWN_DOMAIN,
+                    is_private: true,
+                    qos: None,
+                    closure: OWN | self.names,
+                    ..ItemRequest::new(ServiceName::Name(PROVIDED[ASKED]), name.as_bytes())
+                };
+                if let Ok(handle) = consumer.open(&request) {
+                    self.own.insert(OWN | self.names, Own { handle, number, last: None });
+                }
+            }
+            1 => {
+                let closure = self.own.keys().nth(chance.index(self.own.len())).copied();
+                if let Some(own) = closure.and_then(|closure| self.own.remove(&closure)) {
+                    consumer.close(own.handle);
+                }
+            }
+            2 if !items.is_empty() => {
+                let (name, handle) = &items[chance.index(items.len())];
+                let item = crate::plan::of_label(name).1;
+                let generic = GenericHeader::new(Domain::MARKET_PRICE, 0, DataType::OPAQUE);
+                // Without a receipt: what finds no room is not said.
+                let _ = consumer.generic(out, Target::Item(*handle), &generic, item.as_bytes());
+            }
+            3 if !items.is_empty() => {
+                let (_, handle) = items[chance.index(items.len())];
+                self.post(consumer, out, Target::Item(handle), None);
+            }
+            _ => {
+                let service = [UNASKED, ASKED][chance.index(2)];
+                let name = format!("P{}", chance.index(crate::plan::ITEMS + 1));
+                let key = Key::item(provided_id(service), name.as_bytes());
+                self.post(consumer, out, Target::Login, Some(key));
+            }
+        }
+    }
+
+    fn post(&mut self, consumer: &mut Consumer, out: &mut Out<'_>, to: Target, key: Option<Key<'_>>) {
+        let id = self.client as u32 * 1_000_000 + self.posts as u32 + 1;
+        let user = PostUserInfo { address: 0, user_id: self.client as u32 + 1 };
+        let header = PostHeader {
+            flags: flags::post::ACK | flags::post::POST_COMPLETE,
+            post_id: Some(id),
+            key,
+            ..PostHeader::new(Domain::MARKET_PRICE, 0, user, DataType::FIELD_LIST)
+        };
+        let mut payload = [0; 64];
+        let mut list = FieldListEncoder::new(&mut payload).expect("there is room");
+        list.real(fid::ASK, Real::integer(id.into())).expect("there is room");
+        let len = list.finish();
+        if post::wants_ack(&header) && consumer.post(out, to, &header, &payload[..len]) == Ok(Sent::Queued) {
+            self.posts += 1;
+            self.awaited.insert(id);
+        }
+    }
+
+    /// A message has come: a receipt is of a post of this client's, and the only one.
+    pub(crate) fn receipt(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+        let Ok(message) = MessageView::parse(bytes) else { return Ok(()) };
+        if message.class() != MessageClass::ACK {
+            return Ok(());
+        }
+        let Ok(Header::Ack(ack)) = message.header() else { return Ok(()) };
+        self.receipts += 1;
+        if self.awaited.remove(&ack.ack_id) {
+            return Ok(());
+        }
+        Err((Invariant::Posts, format!("a receipt of post {}, which nobody waits for: {ack:?}", ack.ack_id)))
+    }
+
+    /// A message on an own stream: what its source said next, and to it alone. `false`: it is an item's.
+    pub(crate) fn own(&mut self, closure: u64, bytes: &[u8], is_final: bool) -> Result<bool, Wrong> {
+        if closure & OWN == 0 {
+            return Ok(false);
+        }
+        self.heard += 1;
+        let Some(own) = self.own.get_mut(&closure) else { return Ok(true) };
+        let wrong = |what: String| Err((Invariant::Own, format!("stream T{}: {what}", own.number)));
+        let Ok(message) = MessageView::parse(bytes) else { return wrong("not a message".to_owned()) };
+        let mut fields = Fields::new();
+        if fold(&mut fields, &message).is_err() {
+            return wrong("fields that cannot be read".to_owned());
+        }
+        let said = number_of(&fields);
+        let is_next = match (message.class(), said, own.last) {
+            (MessageClass::STATUS, ..) => true,
+            (MessageClass::REFRESH, Some(said), last) => {
+                said / NUMBERS == own.number && last.is_none_or(|last| said >= last)
+            }
+            (MessageClass::UPDATE, Some(said), Some(last)) => said == last + 1,
+            _ => false,
+        };
+        if !is_next {
+            return wrong(format!("{} {said:?} behind {:?}", message.class(), own.last));
+        }
+        own.last = said.or(own.last);
+        if is_final {
+            self.own.remove(&closure);
+        }
+        Ok(true)
+    }
+
+    /// The state of an own stream. `false`: it is an item's.
+    pub(crate) fn own_state(&mut self, closure: u64, is_final: bool) -> bool {
+        if is_final {
+            self.own.remove(&closure);
+        }
+        closure & OWN != 0
+    }
+
+    /// At the end, when everything is quiet.
+    ///
+    /// # Errors
+    /// A receipt that never came.
+    pub(crate) fn check_quiet(&self) -> Result<(), Wrong> {
+        if self.awaited.is_empty() {
+            return Ok(());
+        }
+        Err((Invariant::Posts, format!("the receipts of {:?} never came", self.awaited)))
+    }
+}
+
+fn is_asked(name: &str) -> bool {
+    name.starts_with(&label(provided_id(ASKED), ""))
+}
