@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Refused as Unwritten, State};
 
-use super::passing::{Passed, closed, suspect};
+use super::passing::{About, Passed, closed, suspect};
 use super::private::{Opened, Private};
 use super::services::{Service, UNKNOWN};
 use super::{Link, LinkId, Outlets, Posts, Role, Sources};
@@ -32,7 +32,16 @@ impl Sources {
         match demand {
             Demand::Open { item, priority } => {
                 let number = to.items().find(item.service, &item.name);
-                self.open_item(item, number, priority);
+                let Some(state) = self.open_item(&item, number, priority) else { return Ok(()) };
+                let refusal = Passed::status(item.domain, state);
+                match (number, self.desk.service(item.service)) {
+                    // What the ring has said of it before may be on its way still: the last word is to come behind that.
+                    (Some(number), Some(service)) => {
+                        let about = About { service, item: number, name: &item.name, is_suspect: true };
+                        self.desk.pass(&about, &refusal, to, time)?;
+                    }
+                    _ => self.desk.answer(Answer::Status { message: refusal.bytes(), item }),
+                }
             }
             Demand::Priority { item, priority } => self.want_otherwise(&item, Some(priority), false),
             Demand::Refresh { item } => self.want_otherwise(&item, None, true),
@@ -63,17 +72,22 @@ impl Sources {
         Ok(())
     }
 
-    /// `number`: of an item of which there are ticks.
-    fn open_item(&mut self, item: ItemName, number: Option<ItemId>, priority: Priority) {
+    /// `number`: of an item of which there are ticks. What is to be said of an item that is not opened.
+    fn open_item(
+        &mut self,
+        item: &ItemName,
+        number: Option<ItemId>,
+        priority: Priority,
+    ) -> Option<State<'static>> {
         let place = self.desk.service(item.service);
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
-        let refusal = match service {
+        Some(match service {
             None => closed(StreamState::CLOSED, UNKNOWN, "There is no such service"),
             // What they publish is on the ring already, which says how it is; or nobody can be asked for it.
             Some((place, service)) if service.is_published() => {
                 self.desk.want_published(place, &item.name, number);
                 if number.is_some() {
-                    return;
+                    return None;
                 }
                 suspect("Nobody has published this item yet")
             }
@@ -81,9 +95,7 @@ impl Sources {
                 closed(StreamState::CLOSED, StateCode::USAGE_ERROR, "An item's name has 1 to 255 bytes")
             }
             Some((place, _)) => return self.want(place, item, priority),
-        };
-        let message = Passed::status(item.domain, refusal).bytes();
-        self.desk.answer(Answer::Status { item, message });
+        })
     }
 
     /// Whom to ask for something of a service: who has the item, or whoever is up.

@@ -377,12 +377,17 @@ impl Desk {
 }
 
 impl Sources {
-    /// Somebody wants an item.
-    pub(super) fn want(&mut self, service: usize, name: ItemName, priority: Priority) {
-        if self.desk.requests.find(&name).is_some() {
-            return;
+    /// Somebody wants an item: what is to be said where it is one too many.
+    pub(super) fn want(
+        &mut self,
+        service: usize,
+        name: &ItemName,
+        priority: Priority,
+    ) -> Option<State<'static>> {
+        if self.desk.requests.find(name).is_some() {
+            return None;
         }
-        let Some(known) = self.desk.services.get(service) else { return };
+        let known = self.desk.services.get(service)?;
         let policy = known.policy().unwrap_or_default();
         let up = known.members.iter().filter(|member| member.is_up).map(|member| member.link);
         let first = known.members.first().map(|member| member.link);
@@ -391,7 +396,7 @@ impl Sources {
             Policy::First | Policy::Warm => known.active,
         };
         // While nobody is up it waits with the first.
-        let Some(from) = from.or(first) else { return };
+        let from = from.or(first)?;
         let at: Vec<LinkId> = match policy {
             Policy::Warm => known.members.iter().map(|member| member.link).collect(),
             Policy::First | Policy::Balance => vec![from],
@@ -407,11 +412,10 @@ impl Sources {
             holds: Vec::new(),
         };
         let Some(number) = self.desk.requests.insert(wanted) else {
-            let state = closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "Too many items are open");
-            let message = Passed::status(name.domain, state).bytes();
-            return self.desk.answer(Answer::Status { item: name, message });
+            return Some(closed(StreamState::CLOSED, StateCode::TOO_MANY_ITEMS, "Too many items are open"));
         };
         at.into_iter().for_each(|link| self.open_at(link, number));
+        None
     }
 
     /// Opens an item at a provider, where it is not open yet.

@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_plant::Items;
 use tapeline_plant::demand::{Demand, Ticket};
-use tapeline_plant::sources::{LinkId, Policy, Posts};
+use tapeline_plant::sources::{LinkId, Policy, Posts, Settings};
 
 use super::world::{SERVICE, World, bytes, copy, fields, item, open, post, provided, refresh};
 
@@ -39,6 +39,23 @@ fn an_item_is_open_as_long_as_somebody_wants_it() {
     world.demand(open("IBM"));
     assert_eq!(world.sequencer.items().len(), 1);
     assert_eq!(world.answered(), [""; 0]);
+}
+
+/// What the ring has said of an item may still be on its way to who asks for it again: the refusal is to come behind that.
+#[test]
+fn one_item_too_many_that_was_there_before_is_refused_on_the_ring() {
+    let mut world = World::new(Settings { max_items: 1, ..provided(1, Policy::First, Posts::Refuse) });
+    world.arrive(0);
+    world.demand(open("IBM"));
+    world.demand(Demand::Close { item: item("IBM") });
+    world.demand(open("VOD.L"));
+    world.ticks();
+    world.demand(open("IBM"));
+    assert_eq!(world.ticks(), ["IBM STATUS CLOSED SUSPECT \"Too many items are open\" (suspect)"]);
+    assert_eq!(world.answered(), [""; 0]);
+    world.demand(open("BT.L"));
+    assert_eq!(world.answered(), ["BT.L: STATUS CLOSED SUSPECT \"Too many items are open\""]);
+    assert_eq!(world.ticks(), [""; 0]);
 }
 
 #[test]
