@@ -163,6 +163,7 @@ impl Desk<'_> {
                 missed: false,
                 is_snapshot: !request.is_streaming(),
                 is_behind: false,
+                is_told: false,
                 priority,
             },
         );

@@ -47,8 +47,17 @@ pub(crate) struct Open {
     pub(crate) is_snapshot: bool,
     /// Its session keeps a note that an update had to wait for room.
     pub(crate) is_behind: bool,
+    /// It waits, and has heard how its item is without an image: that no image comes in time is no news.
+    pub(crate) is_told: bool,
     /// How urgently it is wanted.
     pub(crate) priority: Priority,
+}
+
+impl Open {
+    /// Whether it knows how its item is. Who wants one image alone knows nothing before that.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.standing != Standing::Waits || self.is_told && !self.is_snapshot
+    }
 }
 
 /// An item of a service, in a domain.

@@ -148,7 +148,7 @@ impl Market {
 
     fn stand(&mut self, session: SessionId, stream: StreamHandle, standing: Standing) {
         if let Some(open) = self.interest.stream_mut(session, stream) {
-            (open.standing, open.missed) = (standing, false);
+            (open.standing, open.missed, open.is_told) = (standing, false, false);
         }
     }
 
@@ -271,7 +271,7 @@ impl Market {
                 awaited.pop_front();
                 if let Some(item) = self.interest.get_mut(place).filter(|item| item.due == due) {
                     item.due = Nanos(0);
-                    if item.streams.iter().any(|open| open.standing == Standing::Waits) {
+                    if !item.streams.iter().all(Open::has_heard) {
                         return Some((place, service.clone()));
                     }
                 }

@@ -146,7 +146,7 @@ impl Hub {
             };
             let recover = StreamState::CLOSED_RECOVER;
             // Without a cache others have their image already, and go on.
-            let waits = |_: &Session, open: &Open| open.standing == Standing::Waits;
+            let waits = |_: &Session, open: &Open| !open.has_heard();
             match service.late {
                 Late::Recover => self.say_to_all(now, place, &header(recover), waits, outlets),
                 Late::Suspect => {

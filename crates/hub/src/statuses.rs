@@ -11,7 +11,7 @@ use tapeline_plant::{ItemId, Seq};
 use crate::desk::Desk;
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, MOST_PERMISSION, Place, Standing};
+use crate::interest::{Item, MOST_PERMISSION, Open, Place, Standing};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::Session;
 
@@ -184,7 +184,15 @@ impl Hub {
             return;
         }
         let Some(item) = self.market.interest.get_mut(place) else { return };
-        item.due = Nanos(0);
+        let is_over = header.state.is_some_and(|state| is_final(&state));
+        if header.state.is_some() {
+            for open in item.streams.iter_mut().filter(|open| open.standing == Standing::Waits) {
+                open.is_told = true;
+            }
+        }
+        if is_over || item.streams.iter().all(Open::has_heard) {
+            item.due = Nanos(0);
+        }
         self.market.images.apply(item, seq, message);
         let is_other = header.permission_data.is_some_and(|data| item.permission.as_deref() != Some(data));
         if is_other {
@@ -196,7 +204,7 @@ impl Hub {
         if is_other && self.market.gate.uses_codes {
             self.take_away_denied(now, place, outlets);
         }
-        if header.state.is_some_and(|state| is_final(&state)) {
+        if is_over {
             return self.last_word(now, place, &header, outlets);
         }
         self.say_to_all(now, place, &header, |_, _| true, outlets);

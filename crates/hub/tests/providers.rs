@@ -3,7 +3,7 @@
 
 mod exchange;
 
-use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote};
+use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote, request};
 use tapeline_hub::access::{Access, Action, Code, Rule};
 use tapeline_hub::{Late, Service, Settings, SlowPolicy, Unknown};
 use tapeline_omm::State;
@@ -11,8 +11,8 @@ use tapeline_omm::domain::OwnedState;
 use tapeline_omm::domain::directory::{Group, ServiceState};
 use tapeline_omm::domain::{ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{
-    DataState, DataType, Domain, Header, MessageClass, MessageView, Priority, RefreshHeader, StateCode,
-    StatusHeader, StreamState, flags,
+    DataState, DataType, Domain, Flags, Header, Key, MessageClass, MessageView, Priority, RefreshHeader,
+    StateCode, StatusHeader, StreamState, flags,
 };
 use tapeline_plant::demand::{Answer, Demand, ItemName};
 use tapeline_plant::tick::Kind;
@@ -395,6 +395,38 @@ fn what_does_not_come_in_time_is_closed_or_suspect() {
     }
 }
 
+/// That the state of an item was told does not stop the clock of who wants its image and nothing else.
+#[test]
+fn a_snapshot_does_not_wait_for_good_though_its_item_has_a_state() {
+    for late in [Late::Recover, Late::Suspect] {
+        let service = Service { request_timeout_ms: 1000, late, ..Service::new("IDN", ASKED) };
+        let mut exchange = Exchange::new(Settings { services: vec![service], ..Settings::default() });
+        exchange.up(ASKED, true);
+        let mut client = exchange.client(ROOM);
+        let name = Key { service_id: Some(ASKED), name: Some(b"SLOW"), ..Key::default() };
+        exchange.say(&client, &request(Domain::MARKET_PRICE, 5, Flags::NONE, name));
+        exchange.say(&client, &item_of(ASKED, 6, "SLOW"));
+        exchange.demands();
+        let state = State { data: DataState::SUSPECT, text: b"soon", ..State::OPEN_OK };
+        let status = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        let message = exchange::message(|room| status.encode(room)).into();
+        exchange.answer(Answer::Status { item: named(ASKED, "SLOW"), message });
+        exchange.pass(500);
+        // It has heard nothing but that there is no image.
+        exchange.say(&client, &item_of(ASKED, 7, "SLOW"));
+        exchange.pass(510);
+        // The second of two refusals is put off.
+        exchange.pass(2000);
+        exchange.read_all(&mut client);
+        let recover = (StreamState::CLOSED_RECOVER, DataState::SUSPECT, StateCode::TIMEOUT);
+        assert_eq!(last_state(&client, 5), recover, "{late:?}");
+        assert_eq!(last_state(&client, 6), (StreamState::OPEN, DataState::SUSPECT, StateCode::NONE));
+        let stream = if late == Late::Recover { StreamState::CLOSED_RECOVER } else { StreamState::OPEN };
+        assert_eq!(last_state(&client, 7), (stream, DataState::SUSPECT, StateCode::TIMEOUT));
+        assert_eq!(exchange.hub.counters().late, 1);
+    }
+}
+
 /// Without a cache an item is waited for by some, while others have had their image for long.
 #[test]
 fn who_has_an_image_does_not_hear_of_who_waits_in_vain() {
@@ -427,12 +459,7 @@ fn who_has_an_image_does_not_hear_of_who_waits_in_vain() {
 fn who_waits_for_an_image_that_the_cache_has_no_room_for_is_told() {
     let mut exchange = up(Settings { cache_bytes: 8, ..settings() });
     let mut client = exchange.client(ROOM);
-    let snapshot = exchange::request(
-        Domain::MARKET_PRICE,
-        6,
-        tapeline_omm::rwf::Flags::default(),
-        tapeline_omm::rwf::Key::item(ASKED, b"VOD.L"),
-    );
+    let snapshot = request(Domain::MARKET_PRICE, 6, Flags::default(), Key::item(ASKED, b"VOD.L"));
     exchange.say(&client, &item_of(ASKED, 5, "VOD.L"));
     exchange.say(&client, &snapshot);
     exchange.demands();
