@@ -416,6 +416,13 @@ impl Cache {
         Some(Image::new(item))
     }
 
+    /// The image in a slot; `None` where the slot is worth nothing.
+    #[inline]
+    #[must_use]
+    pub fn image_at(&self, slot: Slot) -> Option<Image<'_>> {
+        self.item_at(slot).map(Image::new)
+    }
+
     /// Where an item is.
     #[must_use]
     pub fn slot(&self, key: &ItemKey<'_>) -> Slot {

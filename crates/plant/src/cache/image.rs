@@ -1,7 +1,7 @@
 //! An image, read and given out.
 
 use tapeline_omm::rwf::{
-    DataState, DataType, ElementList, ElementListEncoder, Info, Key, Qos, RefreshHeader, State, flags,
+    DataState, DataType, ElementList, ElementListEncoder, Flags, Info, Key, Qos, RefreshHeader, State, flags,
 };
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Refused};
 
@@ -157,6 +157,40 @@ impl<'c> Image<'c> {
         }
     }
 
+    /// Whether it is a list or bytes, which always go out in one message: see [`whole`](Self::whole).
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        !matches!(self.item.body, Body::Rows(_))
+    }
+
+    /// The head of the one refresh that brings all of an image that [is a whole](Self::is_whole), in answer to a request and without a
+    /// key. Whoever has room for such a message writes the [data](Self::write) there at once, where [`parts`](Self::parts) would
+    /// make a message to be copied.
+    #[must_use]
+    pub fn whole(&self) -> RefreshHeader<'c> {
+        let mut header = RefreshHeader::new(self.item.domain, 0, self.state(), self.container());
+        header.flags =
+            flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE | flags::refresh::SOLICITED;
+        header.sequence = self.sequence();
+        header.group_id = self.group();
+        header.permission_data = self.permission_data();
+        header.qos = self.qos();
+        header
+    }
+
+    /// Writes the data of an image that [is a whole](Self::is_whole), or what is wanted of it; returns its length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Full`].
+    pub fn write(&self, view: &View<'_>, out: &mut [u8]) -> Result<usize, Refused> {
+        match &self.item.body {
+            Body::Record(record) => write_record(record, view, out),
+            Body::Bytes(bytes) => view.write(self.item.container, bytes, out),
+            Body::Rows(_) | Body::None => Ok(0),
+        }
+    }
+
     /// The image as refreshes: as many as the room of the caller makes it.
     #[must_use]
     pub const fn parts<'v>(&self, answer: Answer<'v>) -> Parts<'c, 'v> {
@@ -189,11 +223,9 @@ impl Parts<'_, '_> {
         if let Body::Rows(rows) = &self.item.body {
             return self.write_rows(rows, out).map(Some);
         }
-        let len = self.header(None, true).encode_with(out, |room| match &self.item.body {
-            Body::Record(record) => write_record(record, &self.answer.view, room),
-            Body::Bytes(bytes) => self.answer.view.write(self.item.container, bytes, room),
-            Body::Rows(_) | Body::None => Ok(0),
-        })?;
+        let len = self
+            .header(None, true)
+            .encode_with(out, |room| Image::new(self.item).write(&self.answer.view, room))?;
         self.is_done = true;
         Ok(Some(len))
     }
@@ -221,29 +253,26 @@ impl Parts<'_, '_> {
     }
 
     fn header(&self, part: Option<u16>, is_last: bool) -> RefreshHeader<'_> {
-        let image = Image::new(self.item);
-        let mut header = RefreshHeader::new(
-            self.item.domain,
-            self.answer.stream_id,
-            self.answer.state.unwrap_or_else(|| image.state()),
-            image.container(),
-        );
-        if is_last {
-            header.flags |= flags::refresh::REFRESH_COMPLETE;
+        use flags::refresh as flag;
+        let whole = Image::new(self.item).whole();
+        let mut flags = Flags::NONE;
+        for (flag, is_set) in [
+            (flag::REFRESH_COMPLETE, is_last),
+            (flag::CLEAR_CACHE, self.next == 0),
+            (flag::SOLICITED, self.answer.is_solicited),
+        ] {
+            if is_set {
+                flags |= flag;
+            }
         }
-        if self.next == 0 {
-            header.flags |= flags::refresh::CLEAR_CACHE;
+        RefreshHeader {
+            stream_id: self.answer.stream_id,
+            state: self.answer.state.unwrap_or(whole.state),
+            flags,
+            key: self.answer.key,
+            part,
+            ..whole
         }
-        if self.answer.is_solicited {
-            header.flags |= flags::refresh::SOLICITED;
-        }
-        header.sequence = image.sequence();
-        header.group_id = image.group();
-        header.permission_data = image.permission_data();
-        header.qos = image.qos();
-        header.key = self.answer.key;
-        header.part = part;
-        header
     }
 }
 
