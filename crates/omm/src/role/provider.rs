@@ -284,6 +284,12 @@ impl Provider {
         self.streams.len()
     }
 
+    /// Places that its streams take: those that are open, and those that were and have others behind them that still are.
+    #[must_use]
+    pub fn held_streams(&self) -> usize {
+        self.streams.places()
+    }
+
     /// Has the processor fetch what it knows of a stream, for who will soon send on it: those that are fetched one after the other
     /// come at once.
     #[inline]

@@ -205,7 +205,7 @@ impl Provider {
                 return true;
             }
             // An item is of a group from its first image or status on: a consumer knows of none before.
-            let is_grouped = stream.has_image || stream.group.is_some();
+            let is_grouped = stream.has_image || stream.is_grouped();
             for group in &groups {
                 if !is_grouped || group.group.as_deref() != Some(stream.group()) {
                     continue;

@@ -24,7 +24,7 @@ impl Provider {
             return Sent::NotOpen;
         };
         let at = (open.domain, open.id);
-        let Some(kind) = DictionaryKind::named(&open.name) else {
+        let Some(kind) = DictionaryKind::named(open.name()) else {
             self.streams.close(stream);
             let text = "There is no such dictionary";
             self.peer.refuse(out, at, StreamState::CLOSED, StateCode::NOT_FOUND, text);
@@ -34,7 +34,7 @@ impl Provider {
             stream_id: open.id,
             flags: if open.is_streaming { flags::request::STREAMING } else { Flags::NONE },
             service_id: open.service_id,
-            name: &open.name,
+            name: open.name(),
             verbosity: open.filter.map_or(Verbosity::NORMAL, Verbosity),
         };
         if self.downloads.begin(kind, &request, dictionary) {

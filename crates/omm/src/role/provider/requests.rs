@@ -1,7 +1,10 @@
 //! What a consumer asks, and what it no longer wants.
 
+use std::collections::VecDeque;
+
 use tapeline_measure::Nanos;
 
+use super::streams::Texts;
 use super::{Application, Event, ItemRequest, Kind, Login, Outbox, Provider, Stream, StreamHandle, after};
 use crate::State;
 use crate::domain::{DictionaryRequest, OwnedState, RequestPayload, directory};
@@ -129,7 +132,6 @@ impl Provider {
             kind,
             domain,
             service_id: key.service_id,
-            name: key.name.unwrap_or_default().into(),
             filter: key.filter,
             is_streaming: request.has(flag::STREAMING),
             is_private: request.has(flag::PRIVATE_STREAM),
@@ -138,7 +140,7 @@ impl Provider {
             is_paused: request.has(flag::PAUSE),
             is_awaited: !request.has(flag::NO_REFRESH),
             has_image: false,
-            group: None,
+            texts: Texts::new(key.name.unwrap_or_default()),
             refusal: None,
         }))
     }
@@ -257,7 +259,7 @@ impl Provider {
         let is_same = stream.kind == Kind::Item
             && request.domain == domain
             && (!has_key
-                || request.key.name.is_none_or(|name| *name == *stream.name)
+                || request.key.name.is_none_or(|name| name == stream.name())
                     && request.key.service_id.is_none_or(|id| Some(id) == stream.service_id));
         if stream.refusal.is_some() {
             // It is closed already, and about to hear so.
@@ -331,7 +333,7 @@ impl Provider {
             return false;
         }
         if let Some(stream) = self.streams.get_mut(handle) {
-            stream.refusal = Some(OwnedState::from(state));
+            stream.refusal = Some(Box::new(OwnedState::from(state)));
             self.refusals.push_back((after(now, pause), handle));
         }
         true
@@ -344,6 +346,9 @@ impl Provider {
                 return;
             }
             self.refusals.pop_front();
+            if self.refusals.is_empty() {
+                self.refusals = VecDeque::new();
+            }
             let Some(stream) = self.streams.close(handle) else { continue };
             let Some(state) = &stream.refusal else { continue };
             let header = StatusHeader {

@@ -1,6 +1,7 @@
 //! The open streams of one connection.
 
-use std::collections::HashMap;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 use crate::domain::OwnedState;
 use crate::rwf::{Domain, Key};
@@ -13,6 +14,15 @@ pub struct StreamHandle {
     serial: u32,
 }
 
+impl StreamHandle {
+    /// Counted from 0, with few gaps, and used again: good as an index among the streams of one connection.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.place as usize
+    }
+}
+
 /// What is known of a stream.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -20,7 +30,6 @@ pub(super) struct Stream {
     pub(super) kind: Kind,
     pub(super) domain: Domain,
     pub(super) service_id: Option<u16>,
-    pub(super) name: Box<[u8]>,
     pub(super) filter: Option<u32>,
     /// Stays open behind its image.
     pub(super) is_streaming: bool,
@@ -33,10 +42,19 @@ pub(super) struct Stream {
     pub(super) is_awaited: bool,
     /// The peer has had some of an image.
     pub(super) has_image: bool,
-    /// None for the usual group of two zero bytes.
-    pub(super) group: Option<Box<[u8]>>,
+    pub(super) texts: Texts,
     /// Closed for the application already; the peer hears of it later.
-    pub(super) refusal: Option<OwnedState>,
+    pub(super) refusal: Option<Box<OwnedState>>,
+}
+
+/// The name of a stream's item, and behind it the group: one piece of memory, as there may be a hundred thousand of them.
+#[derive(Debug)]
+pub(super) struct Texts {
+    bytes: Box<[u8]>,
+    /// Bytes of the name.
+    name: u16,
+    /// The item is in another group than the usual one of two zero bytes.
+    is_grouped: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,23 +67,46 @@ pub(super) enum Kind {
 /// The group of items that nobody has put into another.
 pub(super) const DEFAULT_GROUP: &[u8] = &[0, 0];
 
+impl Texts {
+    /// A name, which a message key cut to 255 bytes.
+    pub(super) fn new(name: &[u8]) -> Self {
+        Self { bytes: name.into(), name: name.len() as u16, is_grouped: false }
+    }
+
+    fn split(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at_checked(self.name.into()).unwrap_or_default()
+    }
+}
+
 impl Stream {
+    pub(super) fn name(&self) -> &[u8] {
+        self.texts.split().0
+    }
+
     pub(super) fn key(&self) -> Key<'_> {
         Key {
             service_id: self.service_id,
-            name: Some(&*self.name).filter(|name| !name.is_empty()),
+            name: Some(self.name()).filter(|name| !name.is_empty()),
             filter: self.filter,
             ..Key::default()
         }
     }
 
     pub(super) fn group(&self) -> &[u8] {
-        self.group.as_deref().unwrap_or(DEFAULT_GROUP)
+        if self.texts.is_grouped { self.texts.split().1 } else { DEFAULT_GROUP }
+    }
+
+    /// Whether somebody has put it into another group than the usual one.
+    pub(super) const fn is_grouped(&self) -> bool {
+        self.texts.is_grouped
     }
 
     pub(super) fn set_group(&mut self, group: &[u8]) {
         if group != self.group() {
-            self.group = Some(group).filter(|group| *group != DEFAULT_GROUP).map(Into::into);
+            let is_grouped = group != DEFAULT_GROUP;
+            let kept = if is_grouped { group } else { &[] };
+            self.texts =
+                Texts { bytes: [self.name(), kept].concat().into(), name: self.texts.name, is_grouped };
         }
     }
 }
@@ -74,21 +115,25 @@ impl Stream {
 /// wire has them, a text of a few words while its refusal waits.
 #[must_use]
 pub const fn stream_bytes() -> usize {
-    // In memory of their own: name, group, text. Ids are in a table, free places and refusals in lists.
-    let apart = (255 + 32) + (255 + 32) + 160;
-    2 * size_of::<Place>() + apart + 32 + 8 + 64
+    // In memory of their own: name with group, state with text. Ids are in a table, free places and refusals in lists.
+    let apart = (255 + 255 + 32) + size_of::<OwnedState>() + 32 + 160;
+    SPARE * (size_of::<Place>() + 8 + 8) + apart + 64
 }
 
 /// Streams by id, and by handle without a search.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     places: Vec<Place>,
+    /// Places without a stream; also some that are not there any more, or are taken again.
     free: Vec<u32>,
-    by_id: HashMap<i32, u32>,
+    by_id: HashMap<i32, u32, RandomState>,
+    /// Of the stream that was opened last.
+    serial: u32,
 }
 
 #[derive(Debug)]
 struct Place {
+    /// Of the stream in it: no two that a handle may be kept of have the same.
     serial: u32,
     stream: Option<Stream>,
 }
@@ -98,19 +143,25 @@ impl Streams {
         self.by_id.len()
     }
 
+    /// Places, with a stream or without.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
     /// Opens a stream under its id, which must not be open.
     pub(super) fn open(&mut self, stream: Stream) -> StreamHandle {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { serial: 0, stream: None });
-            // There are at most as many places as the limit of streams, which is 32 bits wide.
-            (self.places.len() - 1) as u32
-        });
+        let is_free =
+            |place: &u32| self.places.get(*place as usize).is_some_and(|place| place.stream.is_none());
+        let free = std::iter::from_fn(|| self.free.pop()).find(is_free);
+        // There are at most as many places as the limit of streams, which is 32 bits wide.
+        let place = free.unwrap_or(self.places.len() as u32);
+        self.serial = self.serial.wrapping_add(1);
+        let serial = self.serial;
         self.by_id.insert(stream.id, place);
-        let mut serial = 0;
-        if let Some(slot) = self.places.get_mut(place as usize) {
-            slot.serial = slot.serial.wrapping_add(1);
-            serial = slot.serial;
-            slot.stream = Some(stream);
+        let taken = Place { serial, stream: Some(stream) };
+        match self.places.get_mut(place as usize) {
+            Some(free) => *free = taken,
+            None => self.places.push(taken),
         }
         StreamHandle { place, serial }
     }
@@ -140,6 +191,7 @@ impl Streams {
         let stream = place.stream.take()?;
         self.by_id.remove(&stream.id);
         self.free.push(handle.place);
+        self.give_back();
         Some(stream)
     }
 
@@ -159,5 +211,25 @@ impl Streams {
                 self.free.push(place as u32);
             }
         }
+        self.give_back();
+    }
+
+    /// Gives the memory of streams back that are closed, as far as no open one is behind them: a peer may have had many once.
+    fn give_back(&mut self) {
+        while self.places.pop_if(|place| place.stream.is_none()).is_some() {}
+        let most = KEPT.max(SPARE * self.places.len());
+        if self.places.capacity() > most {
+            self.places.shrink_to(most / 2);
+            // What it has is no more than there were places.
+            self.free.retain(|place| (*place as usize) < self.places.len());
+            self.free.shrink_to(most / 2);
+        }
+        if self.by_id.capacity() > KEPT.max(SPARE * self.by_id.len()) {
+            self.by_id.shrink_to(self.by_id.len());
+        }
     }
 }
+
+/// Places that are kept for the next streams, and how many times as many as there are.
+const KEPT: usize = 256;
+const SPARE: usize = 4;
