@@ -314,8 +314,11 @@ impl Hub {
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),
         };
         desk.done();
+        // That a client says something is no news of room: it may ask for a thousand items more, none of which would find any.
+        let may_have_room = message.is_none() || !account.is_full;
         // Images go out when nothing is in front of them: a stream that waits for one has no updates in the backlog.
-        if backlog.send_on(out) {
+        let mut stands_in_line = false;
+        if may_have_room && backlog.send_on(out) {
             desk.account.is_full = false;
             desk.go_on(provider, out, backlog);
         }
@@ -342,7 +345,7 @@ impl Hub {
             });
         }
         let account = &mut session.account;
-        let open = session.provider.open_streams();
+        let open = session.provider.held_streams();
         self.market.streams = (self.market.streams + open).saturating_sub(account.streams);
         account.streams = open;
         let (max_streams, most_streams) =

@@ -7,6 +7,7 @@ use tapeline_plant::Seq;
 use tapeline_plant::cache::{self, Answer, Applied, Cache, Image, Limits, Memory, View};
 
 use crate::Settings;
+use crate::desk::copy;
 use crate::interest::Item;
 
 /// Bytes of a message of an image that has several, as far as its entries allow: such a message goes out in one piece of a
@@ -14,6 +15,9 @@ use crate::interest::Item;
 const PART: usize = 6_000;
 /// Room that is kept for the next image; nearly all are shorter.
 const KEPT: usize = 256 << 10;
+
+/// Writes the data of an image, or of a part of one, into the room that it is given: how many bytes.
+type Write<'w> = &'w mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>;
 
 /// All images.
 #[derive(Debug)]
@@ -87,7 +91,7 @@ impl Images {
 
     /// The state of an item's image, and its group.
     pub(crate) fn label(&self, item: &Item) -> Option<Label<'_>> {
-        let image = self.cache.image(&item.key())?;
+        let image = self.cache.image_at(item.slot)?;
         Some(Label { state: image.state(), group: image.group() })
     }
 
@@ -98,11 +102,17 @@ impl Images {
         item: &Item,
         fids: Option<&[Fid]>,
         label: Option<Label<'_>>,
-        send: &mut dyn FnMut(&RefreshHeader<'_>, &[u8]) -> Sent,
+        send: &mut dyn FnMut(&RefreshHeader<'_>, Write<'_>) -> Sent,
     ) -> Option<Sent> {
         let Self { cache, most, room } = self;
-        let image = cache.image(&item.key())?;
-        let answer = Answer { view: fids.map_or(View::All, View::Fields), ..Answer::to(0) };
+        // Whatever was applied to it came by its slot.
+        let image = cache.image_at(item.slot)?;
+        let view = fids.map_or(View::All, View::Fields);
+        if image.is_whole() {
+            let header = labelled(image.whole(), &image, label);
+            return Some(send(&header, &mut |room| image.write(&view, room)));
+        }
+        let answer = Answer { view, ..Answer::to(0) };
         let mut parts = image.parts(answer);
         if room.len() > KEPT || room.is_empty() {
             *room = vec![0; PART];
@@ -114,7 +124,8 @@ impl Images {
                 Ok(Some(len)) => {
                     let message = MessageView::parse(room.get(..len)?).ok()?;
                     let Ok(Header::Refresh(header)) = message.header() else { return None };
-                    let sent = send(&labelled(header, &image, label), message.payload());
+                    let sent =
+                        send(&labelled(header, &image, label), &mut |room| copy(message.payload(), room));
                     if !sent.is_queued() {
                         return Some(sent);
                     }

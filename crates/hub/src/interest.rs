@@ -6,7 +6,7 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use tapeline_measure::Nanos;
 use tapeline_omm::role::provider::StreamHandle;
 use tapeline_omm::rwf::{Domain, Priority};
@@ -133,9 +133,56 @@ pub(crate) struct Named<'n> {
 /// Where a stream is found without a search: one message can open an item a hundred thousand times.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
+    stream: StreamHandle,
     place: Place,
     index: u32,
 }
+
+/// The streams of a session, each where its handle says.
+#[derive(Debug, Default)]
+struct Spots {
+    spots: Vec<Option<Spot>>,
+    open: usize,
+}
+
+impl Spots {
+    fn get(&self, stream: StreamHandle) -> Option<Spot> {
+        self.spots.get(stream.index()).copied().flatten().filter(|spot| spot.stream == stream)
+    }
+
+    fn put(&mut self, spot: Spot) {
+        let at = spot.stream.index();
+        if self.spots.len() <= at {
+            self.spots.resize(at + 1, None);
+        }
+        if let Some(place) = self.spots.get_mut(at) {
+            self.open += usize::from(place.replace(spot).is_none());
+        }
+    }
+
+    /// The spot of a stream, which has none from now on.
+    fn take(&mut self, stream: StreamHandle) -> Option<Spot> {
+        let spot = self.get(stream)?;
+        *self.spots.get_mut(stream.index())? = None;
+        self.open -= 1;
+        while self.spots.pop_if(|spot| spot.is_none()).is_some() {}
+        give_back(&mut self.spots);
+        Some(spot)
+    }
+}
+
+/// Gives the memory back of what was in a list once.
+fn give_back<T>(list: &mut Vec<T>) {
+    let most = SPARE * list.len().max(1);
+    if list.capacity() > most {
+        list.shrink_to(most / 2);
+    }
+}
+
+/// Room that a list may have for each that is in it.
+const SPARE: usize = 4;
+/// What the lists of sessions and items take for a stream at most, bytes.
+pub(crate) const STREAM: usize = SPARE * (size_of::<Option<Spot>>() + size_of::<Open>()) + 32;
 
 /// No more items are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -254,7 +254,7 @@ impl Desk<'_> {
                 return Some(TOO_MANY_STREAMS);
             }
         }
-        if self.decide_by_name(named)? != Decision::Decided(Action::Deny) {
+        if !self.is_ruled() || self.decide_by_name(named)? != Decision::Decided(Action::Deny) {
             return None;
         }
         self.denied(named, NOT_ENTITLED.text);

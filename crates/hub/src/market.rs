@@ -10,7 +10,6 @@ use tapeline_plant::demand::{Demand, ItemName};
 
 use crate::access::Gate;
 use crate::demands::{Demands, Waiting};
-use crate::desk::copy;
 use crate::feeds::{self, Feeds};
 use crate::images::{Images, Label};
 use crate::interest::{Interest, Item, Named, Place, Standing};
@@ -95,12 +94,10 @@ impl Market {
         let label =
             item.is_of_feeds().then(|| Label { state: self.feeds.state(item.channel), group: &group });
         let fids = self.views.fids(open.view);
-        let sent = self.images.give(item, fids, label, &mut |header, payload| {
-            let send = |provider: &mut Provider, out: &mut dyn Outbox| {
+        let sent = self.images.give(item, fids, label, &mut |header, write| {
+            let mut send = |provider: &mut Provider, out: &mut dyn Outbox| {
                 // It can be refused only for being too long.
-                provider
-                    .refresh(out, stream, header, &mut |room| copy(payload, room))
-                    .unwrap_or(Sent::TooLong)
+                provider.refresh(out, stream, header, write).unwrap_or(Sent::TooLong)
             };
             let mut sent = Sent::Full;
             if !given.is_behind {

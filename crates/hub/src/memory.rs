@@ -67,7 +67,7 @@ impl Settings {
     pub fn memory_bound(&self, sessions: usize) -> MemoryBound {
         // A stream: the role's, the item's (a list of one has room for four), the session's tables, four answers that it is
         // owed where it is closed and opened again without a pause.
-        let stream = stream_bytes() + 4 * size_of::<Open>() + 128 + 8 * size_of::<(StreamHandle, Owed)>();
+        let stream = stream_bytes() + STREAM + 8 * size_of::<(StreamHandle, Owed)>();
         // What roles owe counts for as much again: short messages take more than they count for.
         let owed = self.session.owed_bytes.saturating_mul(2);
         let waits = self.slow.bytes().saturating_add(self.image_bytes);

@@ -137,6 +137,9 @@ impl Account {
     }
 
     /// Something found no room.
+        if self.owed.is_empty() && self.owed.capacity() > MOST_STALE {
+            self.owed = VecDeque::new();
+        }
     pub(crate) fn found_no_room(&mut self, now: Nanos) {
         self.is_full = true;
         self.stuck.get_or_insert(now);
