@@ -98,7 +98,10 @@ impl Hub {
         }
         if sent == Sent::Full {
             account.found_no_room(now);
-            sent = provider.pass_on(now, backlog.for_all(), stream, message);
+            if self.market.rest.has_room(message.len() + LONGEST_KEY) {
+                sent = provider.pass_on(now, backlog.for_all(), stream, message);
+                self.market.rest.count(account, backlog);
+            }
             if matches!(account.slow, SlowPolicy::Block { .. }) && !account.holds {
                 account.holds = self.market.hold(id, provider, true);
             }
@@ -205,3 +208,6 @@ impl Hub {
         true
     }
 }
+
+/// What a message may be longer by than its source has sent it: a key with a name, the costs of its place.
+const LONGEST_KEY: usize = 1024;

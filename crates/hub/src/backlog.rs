@@ -63,6 +63,11 @@ impl Backlog {
         self.held
     }
 
+    /// Bytes in front of those: of what no policy leaves out.
+    pub(crate) const fn rest(&self) -> usize {
+        self.ahead.held()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ahead.is_empty() && self.waiting.is_empty()
     }

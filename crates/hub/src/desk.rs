@@ -128,7 +128,8 @@ impl Desk<'_> {
         if market.streams >= market.settings.max_streams {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "As many items are open as may be"));
         }
-        let known = market.interest.find(&named).and_then(|place| market.interest.get(place));
+        let found = market.interest.find(&named);
+        let known = found.and_then(|place| market.interest.get(place));
         let has_image = known.is_some_and(|item| item.has_image);
         if is_down && (is_of_feeds || !has_image && !can_wait) {
             return Err(Refusal::recover(StateCode::NONE, "The service is down"));
@@ -142,7 +143,7 @@ impl Desk<'_> {
             // Nothing on the ring has such a name.
             return Err(Refusal::closed(StateCode::NOT_FOUND, "The name of this item is not text"));
         }
-        let Ok(place) = market.interest.take(&named) else {
+        let Ok(place) = found.map_or_else(|| market.interest.take(&named), Ok) else {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
         };
         market.note_source(place);
@@ -245,14 +246,28 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends what streams are owed, as long as there is room. Nothing else may wait for room then.
-    pub(crate) fn go_on(&mut self, provider: &mut Provider, out: &mut dyn Outbox, backlog: &mut Backlog) {
+    /// Sends what streams are owed, as long as there is room. Nothing else may wait for room then. Whether the rest waits until an
+    /// image in parts may be made.
+    pub(crate) fn go_on(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        backlog: &mut Backlog,
+    ) -> bool {
         while let Some((stream, owed)) = self.account.first_owed() {
             let refusal = if matches!(owed, Owed::Image) { self.denied_by_code(stream) } else { None };
             if let Some(refusal) = refusal {
                 self.take_away(provider, stream, refusal);
                 self.account.settled();
                 continue;
+            }
+            if matches!(owed, Owed::Image)
+                && self.market.is_in_parts(self.id, stream)
+                && !self.market.rest.admits(self.id, self.account)
+            {
+                // It is not the client that is slow.
+                self.account.stuck = None;
+                return true;
             }
             let sent = match owed {
                 Owed::Image => match self.say_gap(provider, out, stream) {
@@ -267,15 +282,16 @@ impl Desk<'_> {
             };
             if sent == Sent::Full {
                 self.account.found_no_room(self.now);
-                return;
+                return false;
             }
             self.account.settled();
             if !backlog.is_empty() {
                 // Of an image that was long: what comes next comes behind it.
                 self.account.found_no_room(self.now);
-                return;
+                return false;
             }
         }
+        false
     }
 
     /// Whether a stream has no image yet.

@@ -90,7 +90,7 @@ impl Hub {
     /// be another's.
     pub fn close(&mut self, session: SessionId, end: End) {
         let Some(place) = self.sessions.get_mut(session.index()) else { return };
-        let Some(gone) = place.take() else { return };
+        let Some(mut gone) = place.take() else { return };
         for stream in self.market.interest.streams_of(session) {
             self.market.close(session, stream);
         }
@@ -101,6 +101,7 @@ impl Hub {
             }
         }
         self.market.receipts.forget(session);
+        self.market.rest.forget(session, &mut gone.account);
         self.free.push(session);
         // One that was told why it is over is over for that reason, whoever closed the connection first.
         let end = gone.account.over.unwrap_or(end);
@@ -154,6 +155,13 @@ impl Hub {
                 self.leave(session, outlets);
             } else {
                 outlets.with(session, |out| self.step(now, session, None, out));
+            }
+        }
+        // Those whose turn has come by what others have taken meanwhile.
+        while let Some(session) = self.market.rest.next() {
+            outlets.with(session, |out| self.step(now, session, None, out));
+            if self.market.rest.next() == Some(session) {
+                break;
             }
         }
     }
@@ -233,6 +241,7 @@ impl Hub {
         account.owe_nothing();
         backlog.clear();
         backlog.set_limit(0);
+        self.market.rest.forget(id, account);
         // The role has said why it refuses.
         if !matches!(end, End::Role(_)) {
             let (text, code) = (end.to_string(), StateCode::NONE);
@@ -305,6 +314,8 @@ impl Hub {
             return;
         }
         let (had, streams) = (backlog.len(), account.streams);
+        // That a client says something is no news of room: it may ask for a thousand items more, none of which would find any.
+        let may_have_room = message.is_none() || !account.is_full;
         backlog.at(now);
         let mut desk = Desk::new(id, now, &mut self.market, account, &mut self.notes);
         let mut behind = Behind::new(backlog, out);
@@ -314,15 +325,18 @@ impl Hub {
             None => provider.tick(now, &mut behind, &mut desk).map(|_| ()),
         };
         desk.done();
-        // That a client says something is no news of room: it may ask for a thousand items more, none of which would find any.
-        let may_have_room = message.is_none() || !account.is_full;
         // Images go out when nothing is in front of them: a stream that waits for one has no updates in the backlog.
         let mut stands_in_line = false;
         if may_have_room && backlog.send_on(out) {
             desk.account.is_full = false;
-            desk.go_on(provider, out, backlog);
+            stands_in_line = desk.go_on(provider, out, backlog);
         }
         let account = &mut session.account;
+        if !stands_in_line {
+            // Who could not take an image now holds nobody up who can.
+            self.market.rest.leave(id, account);
+        }
+        self.market.rest.count(account, backlog);
         if account.holds && !account.is_full && session.backlog.is_empty() {
             // Those that there was no room to ask are asked next time.
             account.holds = !self.market.hold(id, &session.provider, false);

@@ -95,6 +95,11 @@ impl Images {
         Some(Label { state: image.state(), group: image.group() })
     }
 
+    /// Whether the image of an item may be several messages.
+    pub(crate) fn is_in_parts(&self, item: &Item) -> bool {
+        self.cache.image_at(item.slot).is_some_and(|image| !image.is_whole())
+    }
+
     /// Hands the image of an item, or these of its fields, to `send`: as one message, or as several of an image that has
     /// entries. Ends with what `send` says first that is not [`Sent::Queued`]; `None` where there is no image.
     pub(crate) fn give(

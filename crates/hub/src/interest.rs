@@ -197,7 +197,7 @@ pub(crate) struct Interest {
     /// By the plant's number: places, each plus one; 0 for none.
     by_number: Vec<u32>,
     /// By session.
-    spots: Vec<HashMap<StreamHandle, Spot, RandomState>>,
+    spots: Vec<Spots>,
     hasher: RandomState,
     most: usize,
     /// Items that the plant has given no number.
@@ -391,36 +391,40 @@ impl Interest {
             // It is not one client's alone any more.
             upstream.is_held = false;
         }
+        if item.streams.is_empty() {
+            // Of most items a client or two are all that there are.
+            item.streams.reserve_exact(1);
+        }
         item.streams.push(open);
         if self.spots.len() <= session {
-            self.spots.resize_with(session + 1, HashMap::default);
+            self.spots.resize_with(session + 1, Spots::default);
         }
-        self.spots[session].insert(stream, Spot { place, index });
+        self.spots[session].put(Spot { stream, place, index });
     }
 
     /// The item of a stream, and how the stream stands.
     pub(crate) fn of_stream(&self, session: SessionId, stream: StreamHandle) -> Option<(&Item, &Open)> {
-        let Spot { place, index } = self.spot(session, stream)?;
+        let Spot { place, index, .. } = self.spot(session, stream)?;
         let item = self.get(place)?;
         Some((item, item.streams.get(index as usize)?))
     }
 
     /// A stream, to be changed.
     pub(crate) fn stream_mut(&mut self, session: SessionId, stream: StreamHandle) -> Option<&mut Open> {
-        let Spot { place, index } = self.spot(session, stream)?;
+        let Spot { place, index, .. } = self.spot(session, stream)?;
         self.get_mut(place)?.streams.get_mut(index as usize)
     }
 
     /// A stream is open no longer: its item's place, and what it had. The item may be gone with it.
     pub(crate) fn close(&mut self, session: SessionId, stream: StreamHandle) -> Option<(Place, Open)> {
-        let Spot { place, index } = self.spots.get_mut(session.index())?.remove(&stream)?;
+        let Spot { place, index, .. } = self.spots.get_mut(session.index())?.take(stream)?;
         let item = self.items.get_mut(place.0 as usize)?.as_mut()?;
         let closed = item.streams.swap_remove(index as usize);
+        give_back(&mut item.streams);
         if let Some(moved) = item.streams.get(index as usize)
             && let Some(spots) = self.spots.get_mut(moved.session.index())
-            && let Some(spot) = spots.get_mut(&moved.stream)
         {
-            spot.index = index;
+            spots.put(Spot { stream: moved.stream, place, index });
         }
         if let Some(upstream) = &mut item.upstream {
             upstream.wishes.remove(closed.priority);
@@ -439,15 +443,13 @@ impl Interest {
 
     /// How many streams a session has.
     pub(crate) fn open_streams(&self, session: SessionId) -> usize {
-        self.spots.get(session.index()).map_or(0, HashMap::len)
+        self.spots.get(session.index()).map_or(0, |spots| spots.open)
     }
 
-    /// Streams of a session, in an order that is the same each time, whatever the table's is.
+    /// Streams of a session, in an order that is the same each time.
     pub(crate) fn streams_of(&self, session: SessionId) -> Vec<StreamHandle> {
-        let spots = self.spots.get(session.index()).into_iter().flatten();
-        let mut streams: Vec<_> = spots.map(|(stream, _)| *stream).collect();
-        streams.sort_unstable();
-        streams
+        let spots = self.spots.get(session.index()).map_or(&[][..], |spots| &spots.spots);
+        spots.iter().flatten().map(|spot| spot.stream).collect()
     }
 
     /// The place of a stream's item.
@@ -456,7 +458,7 @@ impl Interest {
     }
 
     fn spot(&self, session: SessionId, stream: StreamHandle) -> Option<Spot> {
-        self.spots.get(session.index())?.get(&stream).copied()
+        self.spots.get(session.index())?.get(stream)
     }
 
     fn forget(&mut self, place: Place) {

@@ -36,6 +36,7 @@ mod note;
 mod outlets;
 mod posts;
 mod private;
+mod rest;
 mod say;
 mod services;
 mod session;

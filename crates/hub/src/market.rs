@@ -12,9 +12,10 @@ use crate::access::Gate;
 use crate::demands::{Demands, Waiting};
 use crate::feeds::{self, Feeds};
 use crate::images::{Images, Label};
-use crate::interest::{Interest, Item, Named, Place, Standing};
+use crate::interest::{Interest, Item, Named, Open, Place, Standing};
 use crate::posts::Receipts;
 use crate::private::Private;
+use crate::rest::Rest;
 use crate::services::Services;
 use crate::settings::Service;
 use crate::upstream::Telling;
@@ -34,6 +35,7 @@ pub(crate) struct Market {
     pub(crate) demands: Demands,
     pub(crate) private: Private,
     pub(crate) receipts: Receipts,
+    pub(crate) rest: Rest,
     /// By service: items that are waited for, and until when.
     pub(crate) awaited: Vec<VecDeque<(Nanos, Place)>>,
     /// The feeds have said something, and have not ended.
@@ -55,6 +57,7 @@ impl Market {
             demands: Demands::new(settings.max_demands, settings.demand_bytes),
             private: Private::new(settings.max_private),
             receipts: Receipts::new(settings.max_receipts),
+            rest: Rest::new(settings.waiting_bytes, settings.image_bytes),
             awaited: services.iter().map(|_| VecDeque::new()).collect(),
             services,
             is_up: false,
@@ -81,10 +84,10 @@ impl Market {
         provider: &mut Provider,
         (out, backlog): (&mut dyn Outbox, &mut dyn Outbox),
     ) -> Given {
-        let Some(place) = self.interest.place_of(session, stream) else { return Given::default() };
-        let Some((item, open)) = self.interest.of_stream(session, stream) else { return Given::default() };
         let mut given = Given::default();
+        let Some((item, open)) = self.interest.of_stream(session, stream) else { return given };
         if !item.has_image {
+            let Some(place) = self.interest.place_of(session, stream) else { return given };
             // Its parts are coming, or it is not there yet, or is not kept.
             self.stand(session, stream, Standing::Waits);
             self.ask_again(place);
@@ -118,6 +121,12 @@ impl Market {
             self.close(session, stream);
         }
         given
+    }
+
+    /// Whether the image of a stream's item has several messages, which cannot all be sure of room.
+    pub(crate) fn is_in_parts(&self, session: SessionId, stream: StreamHandle) -> bool {
+        let item = self.interest.of_stream(session, stream).map(|(item, _)| item);
+        item.is_some_and(|item| item.has_image && self.images.is_in_parts(item))
     }
 
     /// Asks the sources of a session's own streams to pause, or to go on and send an image; those that the client has paused by

@@ -2,7 +2,7 @@
 
 use tapeline_omm::role::provider::{StreamHandle, stream_bytes};
 
-use crate::interest::{MOST_PERMISSION, Open};
+use crate::interest::{MOST_PERMISSION, STREAM};
 use crate::session::{Owed, Session};
 use crate::settings::Settings;
 use crate::views::{LONGEST, MOST_FIDS};
@@ -18,8 +18,10 @@ pub struct MemoryBound {
     pub images: usize,
     /// Items: names, numbers.
     pub items: usize,
-    /// Sessions: what waits for them, and what they are owed.
+    /// Sessions: updates that wait for them, and what they are owed.
     pub sessions: usize,
+    /// Images in parts and messages of private streams that wait for any of them: [`Settings::waiting_bytes`].
+    pub waiting: usize,
     /// Streams, those of all sessions: [`Settings::max_streams`].
     pub streams: usize,
     /// Choices of fields, and the last update as each has it.
@@ -34,10 +36,10 @@ impl MemoryBound {
     /// All of it.
     #[must_use]
     pub const fn total(&self) -> usize {
-        let Self { images, items, sessions, streams, views, demand, rest } = *self;
+        let Self { images, items, sessions, waiting, streams, views, demand, rest } = *self;
         let mut total = images;
         let mut index = 0;
-        let others = [items, sessions, streams, views, demand, rest];
+        let others = [items, sessions, waiting, streams, views, demand, rest];
         while index < others.len() {
             total = total.saturating_add(others[index]);
             index += 1;
@@ -70,7 +72,7 @@ impl Settings {
         let stream = stream_bytes() + STREAM + 8 * size_of::<(StreamHandle, Owed)>();
         // What roles owe counts for as much again: short messages take more than they count for.
         let owed = self.session.owed_bytes.saturating_mul(2);
-        let waits = self.slow.bytes().saturating_add(self.image_bytes);
+        let waits = self.slow.bytes();
         let tickets = self.max_private.saturating_add(self.max_receipts).saturating_add(self.max_demands);
         let session = 2 * size_of::<Session>() + SESSION;
         // Streams beyond the limit are refused. As many as one session may have can wait for that to be taken, and one message
@@ -82,6 +84,8 @@ impl Settings {
             // Two domains, and as many that are waited for.
             items: self.max_items.saturating_mul(3 * ITEM),
             sessions: sessions.saturating_mul(session.saturating_add(owed).saturating_add(waits)),
+            // Short messages take more than they count for.
+            waiting: self.waiting_bytes.max(self.image_bytes).saturating_mul(2),
             streams: streams.saturating_mul(stream),
             views: self.max_views.saturating_mul(view),
             demand: self.demand_bytes.saturating_add(tickets.saturating_mul(TICKET)),

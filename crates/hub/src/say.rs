@@ -66,9 +66,10 @@ impl Hub {
                     // In its place among the updates; or in the image that is there for them.
                     let slow = account.slow;
                     if slow != SlowPolicy::Conflate {
-                        sent = provider
-                            .status(now, backlog.for_all(), open.stream, header)
-                            .unwrap_or(Sent::TooLong);
+                        let has_room = market.rest.has_room(LONGEST_STATUS);
+                        let room = if has_room { backlog.for_all() } else { &mut *backlog };
+                        sent = provider.status(now, room, open.stream, header).unwrap_or(Sent::TooLong);
+                        market.rest.count(account, backlog);
                     }
                     match slow {
                         _ if sent.is_queued() => account.counters.statuses += 1,
@@ -158,3 +159,6 @@ impl Hub {
         }
     }
 }
+
+/// Bytes of a status at most: a group, a text and permission data have some hundred each.
+const LONGEST_STATUS: usize = 64 << 10;

@@ -54,6 +54,10 @@ pub(crate) struct Account {
     pub(crate) counters: SessionCounters,
     /// Its open streams, as counted among all.
     pub(crate) streams: usize,
+    /// What waits for it and no policy leaves out, as counted among all, bytes.
+    pub(crate) rest: usize,
+    /// It waits until an image in parts may be made for it.
+    pub(crate) is_in_line: bool,
 }
 
 /// What a stream is owed.
@@ -133,13 +137,13 @@ impl Account {
     /// That is done.
     pub(crate) fn settled(&mut self) {
         self.owed.pop_front();
+        if self.owed.is_empty() && self.owed.capacity() > MOST_STALE {
+            self.owed = VecDeque::new();
+        }
         self.stuck = None;
     }
 
     /// Something found no room.
-        if self.owed.is_empty() && self.owed.capacity() > MOST_STALE {
-            self.owed = VecDeque::new();
-        }
     pub(crate) fn found_no_room(&mut self, now: Nanos) {
         self.is_full = true;
         self.stuck.get_or_insert(now);

@@ -162,13 +162,17 @@ pub struct Settings {
     /// Names at most, each of which may be published in two domains (quotes and orders); those of the plant beyond are served to
     /// nobody, and counted. As many items again may be waited for.
     pub max_items: usize,
-    /// Open streams of all sessions at most; requests beyond are refused.
+    /// Open streams of all sessions at most; requests beyond are refused. One that is closed counts as long as its session has
+    /// open ones that are younger.
     pub max_streams: usize,
     /// Bytes of all images together at most; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
-    /// Bytes of one image at most; one that is longer is suspect. So much may wait for each client that has no room for the
-    /// rest of an image.
+    /// Bytes of one image at most; one that is longer is suspect.
     pub image_bytes: usize,
+    /// Bytes that may wait for all clients together of what no policy leaves out: images that are longer than a client had room
+    /// for, messages of private streams. At least one image's. While it is reached, clients that want an image in parts wait for
+    /// their turn.
+    pub waiting_bytes: usize,
     /// Posts, generic messages and messages of private streams that wait for the sources at most; more are refused.
     pub max_demands: usize,
     /// Bytes of those messages at most.
@@ -219,6 +223,7 @@ impl Default for Settings {
             max_streams: 1_000_000,
             cache_bytes: 1 << 30,
             image_bytes: 8 << 20,
+            waiting_bytes: 64 << 20,
             max_demands: 10_000,
             demand_bytes: 64 << 20,
             max_private: 10_000,

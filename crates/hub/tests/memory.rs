@@ -3,10 +3,15 @@
 
 mod exchange;
 
-use exchange::{Client, Exchange, bid, close, item, item_view, message, quote};
-use tapeline_hub::{MemoryBound, Settings, SlowPolicy, Unknown};
+use exchange::{Client, Exchange, bid, close, item, item_of, item_view, message, quote};
+use tapeline_hub::{MemoryBound, Service, Settings, SlowPolicy, Unknown};
+use tapeline_omm::State;
 use tapeline_omm::role::provider;
-use tapeline_omm::rwf::{CloseHeader, Domain, flags};
+use tapeline_omm::rwf::{
+    CloseHeader, DataType, Domain, Header, Map, MapAction, MapEncoder, MapHead, MessageView, RefreshHeader,
+    flags,
+};
+use tapeline_plant::tick::Kind;
 
 /// Of each session's connection, which is soon full; it is the test's, not the hub's.
 const NARROW: usize = 512;
@@ -120,3 +125,123 @@ fn images_and_views_take_what_is_stated() {
     });
     assert_bound("images and views", taken, bound.total(), 100);
 }
+
+/// Clients that had many streams, each of which has the one left that it opened last.
+#[test]
+fn what_streams_took_that_are_closed_does_not_add_up() {
+    const CLIENTS: usize = 400;
+    let (taken, bound) = taken(settings(), CLIENTS, |exchange, clients| {
+        exchange.refresh("AAPL", &quote(1, 100));
+        for client in clients.iter_mut() {
+            for stream in 5..505 {
+                exchange.say(client, &item(stream, "AAPL"));
+                exchange.read(client, 100);
+                client.received.clear();
+            }
+            exchange.pass(10);
+            for stream in 5..504 {
+                exchange.say(client, &close(stream));
+            }
+            exchange.read(client, 1_000);
+            client.received = Vec::new();
+        }
+    });
+    let bound = bound.streams + CLIENTS * CLIENT + EXCHANGE;
+    assert_bound("streams that were closed", taken, bound, 20);
+}
+
+/// Of a provider whose images are longer than a client has room for.
+const BOOKS: u16 = 7;
+const ENTRIES: usize = 400;
+const PART: usize = 8 << 10;
+
+fn books(waiting_bytes: usize) -> Settings {
+    let services = vec![Service::new("BOOKS", BOOKS)];
+    Settings { services, waiting_bytes, image_bytes: 128 << 10, ..settings() }
+}
+
+/// A book of 56 KB.
+fn book(exchange: &mut Exchange, value: u8) {
+    exchange.provide(Kind::Refresh, (BOOKS, "BOOK"), |out| {
+        let mut header = RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::MAP);
+        header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+        header.encode_with(out, |room| {
+            let mut map = MapEncoder::new(room, &MapHead::new(DataType::BUFFER, DataType::OPAQUE))?;
+            for number in 0..ENTRIES {
+                let key = number.to_be_bytes();
+                map.entry_in_place(MapAction::ADD, &key, None, |room| {
+                    room[..120].fill(value);
+                    Ok(120)
+                })?;
+            }
+            Ok(map.finish())
+        })
+    });
+}
+
+/// What a client has of an image so far, and the value of its entries: all of those that came since are taken, and forgotten.
+fn take(client: &mut Client, entries: &mut usize, value: &mut u8) {
+    for received in std::mem::take(&mut client.received) {
+        let message = MessageView::parse(&received.bytes).unwrap();
+        let Ok(Header::Refresh(header)) = message.header() else { continue };
+        if received.stream != 5 {
+            continue;
+        }
+        if header.flags.has(flags::refresh::CLEAR_CACHE) {
+            *entries = 0;
+        }
+        for entry in Map::parse(message.payload()).unwrap().iter().flatten() {
+            assert!(*entries == 0 || entry.data[0] == *value, "parts of two images");
+            (*entries, *value) = (*entries + 1, entry.data[0]);
+        }
+        let is_whole = header.flags.has(flags::refresh::REFRESH_COMPLETE);
+        assert_eq!(is_whole, *entries == ENTRIES, "an image without its end");
+    }
+}
+
+#[test]
+fn images_that_wait_take_what_is_stated_and_nobody_goes_without() {
+    const CLIENTS: usize = 100;
+    let settings = books(256 << 10);
+    let session = provider::Settings { most_streams: 5, owed_bytes: 1 << 10, ..settings.session.clone() };
+    let settings = Settings { slow: SlowPolicy::Conflate, max_streams: 500, session, ..settings };
+    let (taken, bound) = taken(settings, 0, |exchange, _| {
+        // Room for one part of an image.
+        let mut clients: Vec<Client> = (0..CLIENTS).map(|_| exchange.client(PART)).collect();
+        exchange.up(BOOKS, true);
+        for client in &mut clients {
+            exchange.read(client, 100);
+            exchange.say(client, &item_of(BOOKS, 5, "BOOK"));
+        }
+        while exchange.hub.next_demand().is_some() {}
+        book(exchange, 1);
+        exchange.pass(10);
+        let mut seen = vec![(0, 0); CLIENTS];
+        // The first never reads: it holds room, and nobody up.
+        for round in 0..10_000 {
+            if round == 50 {
+                book(exchange, 2);
+            }
+            for (client, (entries, value)) in clients.iter_mut().zip(&mut seen).skip(1) {
+                exchange.read(client, 1);
+                take(client, entries, value);
+            }
+            exchange.pass(10);
+            if seen[1..].iter().all(|(entries, _)| *entries == ENTRIES) {
+                // Some had it made before the second came, and who was last afterwards.
+                let seconds = seen.iter().filter(|(_, value)| *value == 2).count();
+                assert!((CLIENTS / 2..CLIENTS - 1).contains(&seconds), "{seconds} of the second");
+                return;
+            }
+        }
+        panic!("not all came: {seen:?}");
+    });
+    let stated = bound.waiting + CLIENTS * CLIENT + EXCHANGE;
+    assert_bound("images that wait", taken, stated, 20);
+    // It is the images that are bounded here, and not what is allowed beside them.
+    assert!(CLIENTS * (56 << 10) > stated, "{stated}");
+}
+
+/// What a client of such a test takes beside that, and the test's own plant.
+const CLIENT: usize = 24 << 10;
+const EXCHANGE: usize = 2 << 20;

@@ -148,6 +148,12 @@ impl Queue {
         self.bytes.len()
     }
 
+    /// Bytes that count towards the limit.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.held
+    }
+
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,0 +1,71 @@
+//! What waits for clients and no policy leaves out, of all of them together: the rest of images in parts, messages of private streams.
+//!
+//! An image that has several messages is made at one moment, so what finds no room of it has to be kept. One cap is for all
+//! sessions: while it is reached, who wants such an image stands in line, and has it made when it is its turn, as the item is then.
+
+use std::collections::VecDeque;
+
+use crate::SessionId;
+use crate::backlog::Backlog;
+use crate::session::Account;
+
+/// How much waits, and who stands in line.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    /// Bytes, as of the last look at each session.
+    held: usize,
+    most: usize,
+    /// What an image leaves at most.
+    image: usize,
+    line: VecDeque<SessionId>,
+}
+
+impl Rest {
+    /// Nothing, and room for so many bytes; an image leaves so many at most.
+    pub(crate) fn new(most: usize, image: usize) -> Self {
+        // Else none could ever be made.
+        Self { held: 0, most: most.max(image), image, line: VecDeque::new() }
+    }
+
+    /// Whether so many bytes more may wait.
+    pub(crate) const fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.most.saturating_sub(self.held)
+    }
+
+    /// Whether a session may have an image made that has several messages; else it stands in line from now on.
+    pub(crate) fn admits(&mut self, id: SessionId, account: &mut Account) -> bool {
+        let is_first = self.line.front().is_none_or(|first| *first == id);
+        if is_first && self.has_room(self.image) {
+            self.leave(id, account);
+            return true;
+        }
+        if !std::mem::replace(&mut account.is_in_line, true) {
+            self.line.push_back(id);
+        }
+        false
+    }
+
+    /// A session stands in line no longer: it has its image, wants none, or could not take one now.
+    pub(crate) fn leave(&mut self, id: SessionId, account: &mut Account) {
+        if std::mem::take(&mut account.is_in_line) {
+            self.line.retain(|other| *other != id);
+        }
+    }
+
+    /// Who is to have an image made next, if there is room for one.
+    pub(crate) fn next(&self) -> Option<SessionId> {
+        self.line.front().copied().filter(|_| self.has_room(self.image))
+    }
+
+    /// Counts what waits for a session now.
+    pub(crate) fn count(&mut self, account: &mut Account, backlog: &Backlog) {
+        let waits = backlog.rest();
+        self.held = self.held + waits - std::mem::replace(&mut account.rest, waits);
+    }
+
+    /// A session is over.
+    pub(crate) fn forget(&mut self, id: SessionId, account: &mut Account) {
+        self.leave(id, account);
+        self.held -= std::mem::take(&mut account.rest);
+    }
+}
