@@ -31,6 +31,8 @@ const DEMANDS: usize = 1_024;
 const QUEUE: usize = 16_384;
 /// Bytes of either; what finds no room waits with whoever has it, within limits of its own.
 const QUEUE_BYTES: usize = 64 << 20;
+/// What both queues take at most, bytes: each may go beyond its limit by one message, and has a place for each thing in it.
+pub(super) const BETWEEN: usize = 2 * (QUEUE_BYTES + (16 << 20) + QUEUE * 256);
 
 impl Bytes for Demand {
     fn bytes(&self) -> usize {

@@ -90,6 +90,7 @@ pub(super) struct RawHub {
     max_streams: Option<u32>,
     streams_in_all: Option<usize>,
     incoming_size: Option<Spanned<String>>,
+    waiting_size: Option<Spanned<String>>,
     cache_size: Option<Spanned<String>>,
     unknown: Option<Spanned<String>>,
     slow: Option<Spanned<String>>,
@@ -166,6 +167,8 @@ impl Source<'_> {
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
             access: access.access.clone(),
             cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
+            waiting_bytes: self
+                .or(self.waiting(raw.waiting_size.as_ref()), Settings::default().waiting_bytes),
             session: provider::Settings {
                 most_streams: raw.max_streams.unwrap_or(usual.most_streams),
                 login_timeout_ms: self.milliseconds(
@@ -229,6 +232,22 @@ impl Source<'_> {
             }
             (slow, _) => Ok(slow),
         }
+    }
+
+    /// One image at least is to have room.
+    fn waiting(&self, given: Option<&Spanned<String>>) -> anyhow::Result<usize> {
+        let usual = Settings::default();
+        let bytes = self.size(given, usual.waiting_bytes)?;
+        if bytes < usual.image_bytes {
+            let what =
+                format!("waiting_size is {bytes} bytes; one image may have {} of them", usual.image_bytes);
+            return Err(self.wrong(
+                given.map_or(0..0, Spanned::span),
+                what,
+                "waiting_size = \"64MiB\" is the default",
+            ));
+        }
+        Ok(bytes)
     }
 
     /// A time, `usual` where none is given; what is wrong with it goes to the faults.
@@ -352,6 +371,7 @@ mod tests {
             ("cert = \"a.pem\"", "cert and key go together"),
             ("cert = \"no.pem\"\nkey = \"no.pem\"", "cannot read no.pem"),
             ("enums = \"enumtype.def\"", "no dictionary"),
+            ("waiting_size = \"1MiB\"", "waiting_size is 1048576 bytes; one image may have 8388608"),
             ("cpu = 99999", "cpu is 99999"),
             ("origins = [\"desk.example.com\"]", "where a page comes from is expected"),
             ("[hub.web]\nnames = [\"plant:80\"]", "a host's name is expected"),
