@@ -77,7 +77,7 @@ impl<'a> Passed<'a> {
 
     /// Writes it to the front of `room`, which has [`most`](Self::most) bytes; returns its length. What was read can be
     /// written, and nothing is where that fails all the same.
-    fn write(&self, room: &mut [u8]) -> usize {
+    pub(super) fn write(&self, room: &mut [u8]) -> usize {
         let written = self.header.encode_with(room, |room| {
             let place = room.get_mut(..self.payload.len()).ok_or(tapeline_omm::Refused::Full)?;
             place.copy_from_slice(self.payload);

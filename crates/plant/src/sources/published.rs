@@ -38,6 +38,8 @@ pub(super) struct Publishing {
     streams: HashMap<(Domain, ItemId), i32>,
     /// Images of what is not passed on.
     standby: Option<Box<Cache>>,
+    /// Where a message for those is written.
+    room: Vec<u8>,
 }
 
 /// An item that is passed on.
@@ -77,11 +79,20 @@ impl Publishing {
     }
 
     /// Keeps what a source that stands by says of an item.
-    pub(super) fn keep(&mut self, key: &ItemKey<'_>, message: &[u8], limits: Limits) {
+    pub(super) fn keep(&mut self, key: &ItemKey<'_>, passed: &Passed<'_>, limits: Limits) {
+        let message = passed.of_service(key.service);
+        if self.room.len() < message.most() {
+            self.room.resize(message.most(), 0);
+        }
+        let len = message.write(&mut self.room);
+        let message = self.room.get(..len).unwrap_or_default();
         let cache = self.standby.get_or_insert_with(|| Box::new(Cache::new(limits)));
         // What does not fit, or cannot be read, leaves the image incomplete, and it is suspect when it is given out.
         if let Ok(Applied::Status { is_open: false }) = cache.apply(key, Seq(0), message) {
             cache.remove(key);
+        }
+        if self.room.len() > FIRST_ROOM {
+            self.room = Vec::new();
         }
     }
 
@@ -247,7 +258,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         if service.active != Some(self.link.id) {
             let key = ItemKey { service: service.id(), domain: item.domain, name: item.name };
             let limits = self.desk.standby_limits();
-            return self.link.publishing.keep(&key, &passed.of_service(key.service).bytes(), limits);
+            return self.link.publishing.keep(&key, &passed, limits);
         }
         let known = self.link.publishing.items.get(&item.stream_id).copied();
         let is_image = matches!(header, Header::Refresh(_));

@@ -227,6 +227,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             return;
         }
         let id = self.link.id;
+        let limits = self.desk.standby_limits();
         let Some(wanted) = self.desk.requests.of(number) else { return };
         if is_over {
             wanted.holds.retain(|hold| hold.link != id);
@@ -234,10 +235,9 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         let service = wanted.service;
         if wanted.from != id {
             // It stands by.
-            let key = (wanted.name.service, wanted.name.domain, wanted.name.name.clone());
-            let key = ItemKey { service: key.0, domain: key.1, name: key.2.as_bytes() };
-            let limits = self.desk.standby_limits();
-            return self.link.publishing.keep(&key, &passed.of_service(key.service).bytes(), limits);
+            let ItemName { service, domain, name } = &wanted.name;
+            let key = ItemKey { service: *service, domain: *domain, name: name.as_bytes() };
+            return self.link.publishing.keep(&key, passed, limits);
         }
         let (mut item, was_suspect) = (wanted.item, wanted.is_suspect);
         if matches!(passed.header, Header::Generic(_)) {
