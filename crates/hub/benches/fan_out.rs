@@ -6,9 +6,10 @@
 //!
 //! `tick/N/all` is an update of 13 fields of an item that N clients have open, all its fields; of `view`, three of them; of `full`,
 //! none of them has room (a conflated client). `tick/1/items` goes through 1,000 items in turn, and `tick/1/ahead` prepares for them, as
-//! the hub's thread does. A message costs each client what `publish` of `consumer` in `omm` says, and the connection's own part: see
+//! the hub's thread does. `open` is a request for one of them, its image, and its close. A message costs each client what `publish` of `consumer` in `omm` says, and the connection's own part: see
 //! `frames` in `wire`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+#![allow(dead_code, reason = "the other bench uses more of the floor")]
 
 #[path = "../tests/floor/mod.rs"]
 mod floor;
@@ -54,6 +55,11 @@ fn main() {
         }
         prepared -= 1;
         floor.update(n);
+        floor.connections.sent
+    });
+    let mut floor = Floor::new(1, 1_000, None, VARIED);
+    bench.add(("open", 1, "items"), BYTES, |n| {
+        floor.open(n);
         floor.connections.sent
     });
     bench.print();

@@ -4,12 +4,14 @@
 
 use std::hint::black_box;
 
-use tapeline_hub::{Hub, Outlets, SessionId, Settings};
+use tapeline_hub::{Hub, Outlets, Service, SessionId, Settings};
 use tapeline_measure::Nanos;
-use tapeline_omm::domain::{List, LoginRequest, RequestPayload, View};
+use tapeline_omm::domain::directory::{self, Group};
+use tapeline_omm::domain::{List, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart, View};
 use tapeline_omm::role::Outbox;
 use tapeline_omm::rwf::{
-    DataType, Domain, Key, RefreshHeader, RequestHeader, State, UpdateType, flags, update_header,
+    CloseHeader, DataState, DataType, Domain, Key, RefreshHeader, RequestHeader, State, UpdateType, flags,
+    update_header,
 };
 use tapeline_omm::{Fid, FieldListEncoder, Real, Refused};
 use tapeline_plant::tick::{self, Kind, Tick};
@@ -17,6 +19,11 @@ use tapeline_plant::{Items, Origin, Publish, Sequencer, Stamps, Time};
 
 const NOW: Nanos = Nanos(1_000_000_000);
 const SERVICE: u16 = 1;
+/// Of a provider, and a group of its items.
+const PROVIDED: u16 = 7;
+const GROUP: &[u8] = b"\x00\x07";
+/// Streams that are used in turn.
+const VARIED: usize = 1_024;
 /// As a price record has them, and as many as an update changes.
 const FIELDS: i16 = 70;
 const CHANGED: i16 = 13;
@@ -88,6 +95,9 @@ pub(crate) struct Floor {
     sequencer: Sequencer<Ticks>,
     /// The first update.
     first: usize,
+    /// Who came last.
+    last: Option<SessionId>,
+    names: Vec<String>,
 }
 
 impl Floor {
@@ -98,6 +108,8 @@ impl Floor {
             connections: Connections { room: [0; 4096], sent: 0, is_full: false },
             sequencer: Sequencer::new(SERVICE, Items::new(items), Ticks::default()),
             first: items,
+            last: None,
+            names: Vec::new(),
         };
         let names: Vec<String> = (0..items).map(|item| format!("ITEM{item}")).collect();
         for name in &names {
@@ -121,7 +133,62 @@ impl Floor {
         for _ in 0..clients {
             floor.client(&names, view);
         }
+        floor.names = names;
         floor
+    }
+
+    /// Items of a provider's service, which nobody has open, one in ten of them in a group; and what the service says of the
+    /// group, good and suspect by turns.
+    pub(crate) fn provided(items: usize) -> Self {
+        let mut floor = Self::new(0, 0, None, 0);
+        let service = Service { on_demand: false, ..Service::new("PROVIDED", PROVIDED) };
+        floor.hub = Hub::new(Settings { services: vec![service], ..Settings::default() });
+        floor.sequencer = Sequencer::new(SERVICE, Items::new(items), Ticks::default());
+        let none = tick::Flags::default();
+        for number in 0..items {
+            let name = format!("ITEM{number}");
+            let item = floor.sequencer.item_of(PROVIDED, &name).unwrap();
+            let origin = Origin { service: Some(PROVIDED), item, name: &name, ..Origin::default() };
+            let image = floor.sequencer.tick(Kind::Refresh, none, &origin, Stamps::default(), &Noon, |out| {
+                let mut header =
+                    RefreshHeader::new(Domain::MARKET_PRICE, 0, State::OPEN_OK, DataType::FIELD_LIST);
+                header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+                header.group_id = if number % 10 == 0 { GROUP } else { b"\x00\x08" };
+                header.encode_with(out, |room| fields(room, FIELDS, 0)).unwrap()
+            });
+            image.unwrap();
+        }
+        for data in [DataState::SUSPECT, DataState::OK] {
+            let status = OwnedState::from(State { data, text: b"as said", ..State::OPEN_OK });
+            let group = Group { group: Some(GROUP.into()), status: Some(status), ..Group::default() };
+            let change = ServiceEntry::change(PROVIDED, ServicePart::Group(group));
+            let origin = Origin { service: Some(PROVIDED), ..Origin::default() };
+            let told = floor.sequencer.tick(Kind::Status, none, &origin, Stamps::default(), &Noon, |out| {
+                directory::encode_update(0, directory::filter::ALL, [&change], out).unwrap()
+            });
+            told.unwrap();
+        }
+        floor.first = items;
+        for image in 0..items {
+            floor.take(image);
+        }
+        floor
+    }
+
+    /// A client opens an item once more, is sent its image, and closes it.
+    pub(crate) fn open(&mut self, number: usize) {
+        let (Some(session), Some(name)) = (self.last, self.names.get(number % self.names.len())) else {
+            return;
+        };
+        // Behind the streams that it has.
+        let stream = (5 + self.names.len() + number % VARIED) as i32;
+        let header = RequestHeader::new(Domain::MARKET_PRICE, stream, Key::item(SERVICE, name.as_bytes()));
+        let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+        let mut room = [0; 1024];
+        let len = header.encode(&mut room).unwrap();
+        self.hub.message(NOW, session, &room[..len], &mut self.connections);
+        let len = CloseHeader::new(Domain::MARKET_PRICE, stream).encode(&mut room).unwrap();
+        self.hub.message(NOW, session, &room[..len], &mut self.connections);
     }
 
     fn tick(&mut self, kind: Kind, name: &str, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
@@ -135,6 +202,7 @@ impl Floor {
 
     fn client(&mut self, names: &[String], view: Option<&[i16]>) {
         let session = self.hub.open(NOW);
+        self.last = Some(session);
         let mut say = |write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>| {
             let mut room = [0; 1024];
             let len = write(&mut room).unwrap();
