@@ -131,6 +131,7 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
 		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
+	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline-kdb --test interop -- --nocapture
 	CHROMIUM="$${CHROMIUM:-chromium}" $(CARGO) test --quiet $(locked) --package tapeline --test browser
 .PHONY: interop
 
