@@ -22,7 +22,7 @@ pub struct Update<'a> {
 #[non_exhaustive]
 pub enum NoUpdate {
     /// It is not a list of a function, a table's name and rows.
-    #[error("expected a list of a function's name, a table's name and rows, found {} of {count}", .kind.name())]
+    #[error("expected a list of a function's name, a table's name and rows, found {}", shape(*.kind, *.count))]
     Shape {
         /// What it is.
         kind: Type,
@@ -58,6 +58,11 @@ pub enum NoUpdate {
         /// The rows of this one.
         found: usize,
     },
+}
+
+/// What was found in place of an update; how many items tells something of lists alone.
+fn shape(kind: Type, count: usize) -> String {
+    if kind == Type::LIST { format!("a list of {count}") } else { kind.name().to_owned() }
 }
 
 impl<'a> Update<'a> {

@@ -120,6 +120,20 @@ impl<'a> Vector<'a> {
         Atoms { kind: self.kind, order: self.order, bytes: self.bytes, left: self.count }
     }
 
+    /// Its last item, without going over the others.
+    #[must_use]
+    pub fn last(&self) -> Option<Atom<&'a [u8]>> {
+        let (bytes, begin) = match self.kind.width() {
+            // Up to the zero of the symbol before it.
+            0 => {
+                let (_, names) = self.bytes.split_last()?;
+                (names, names.iter().rposition(|&byte| byte == 0).map_or(0, |zero| zero + 1))
+            }
+            width => (self.bytes, self.bytes.len().checked_sub(width)?),
+        };
+        Atom::read(self.kind, &bytes[begin..], self.order)
+    }
+
     /// Its first item as a vector of that alone, and a vector of the others.
     pub(crate) fn split_first(self) -> Option<(Self, Self)> {
         let left = self.count.checked_sub(1)?;
@@ -233,6 +247,29 @@ fn symbols_len(bytes: &[u8], count: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Encoder, View};
+
+    #[test]
+    fn the_last_item_is_that_of_them_all() {
+        let last = |write: &dyn Fn(&mut Encoder<'_>)| {
+            let mut room = [0; 64];
+            let mut encoder = Encoder::value_alone(&mut room);
+            write(&mut encoder);
+            let len = encoder.finish().unwrap();
+            let Ok(View::Vector(vector)) = View::parse(&room[..len], Order::Little) else { panic!() };
+            assert!(vector.last() == vector.iter().last());
+            vector.last().map(|atom| atom.to_string())
+        };
+        let symbols = |names: &'static [&[u8]]| {
+            move |encoder: &mut Encoder<'_>| encoder.symbols(names.iter().copied()).unwrap()
+        };
+        assert_eq!(last(&symbols(&[b"ab", b"c"])).as_deref(), Some("`c"));
+        assert_eq!(last(&symbols(&[b"ab", b""])).as_deref(), Some("`"));
+        assert_eq!(last(&symbols(&[b"ab"])).as_deref(), Some("`ab"));
+        assert_eq!(last(&symbols(&[])), None);
+        assert_eq!(last(&|encoder| encoder.column(Type::INT, [1, 2]).unwrap()).as_deref(), Some("2i"));
+        assert_eq!(last(&|encoder| encoder.column(Type::INT, [0_i32; 0]).unwrap()), None);
+    }
 
     #[test]
     fn symbols_are_counted_to_the_last_zero() {

@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Burst(crate::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
     Omm(crate::omm::Omm),
+    /// Look into what a kdb+ tickerplant keeps
+    Kdb(crate::kdb::Kdb),
     /// Measure the noise floor of this machine's cores
     Jitter(crate::jitter::Jitter),
 }
@@ -44,6 +46,7 @@ impl Command {
             Self::Ring(command) => command.run(),
             Self::Burst(command) => command.run(),
             Self::Omm(command) => command.run(),
+            Self::Kdb(command) => command.run(),
             Self::Jitter(command) => command.run(),
         }
     }

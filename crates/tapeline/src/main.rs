@@ -12,6 +12,7 @@ mod demo;
 mod failure;
 mod feed;
 mod jitter;
+mod kdb;
 mod near;
 mod omm;
 mod output;

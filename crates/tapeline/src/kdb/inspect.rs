@@ -1,0 +1,82 @@
+//! `tapeline kdb inspect`: what tickerplants' logs hold.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use tapeline_kdb::Order;
+
+use super::log_file::LogFile;
+use super::report::Report;
+use super::tally::Tally;
+use crate::output::{self, Format, Progress};
+use crate::stop::Stop;
+
+/// Between two looks whether the user wants to end, in messages.
+const LOOK_EVERY: u64 = 4_096;
+
+/// The options; the help is with the subcommand.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline kdb inspect sym2022.06.16\n  \
+    tapeline kdb inspect trade.gz quote.gz --format json   numbers and times as they are in the log")]
+pub(super) struct Inspect {
+    /// Logs of a tickerplant, plain or gzip
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The machine that wrote them has the most significant byte first (SPARC)
+    #[arg(long)]
+    big_endian: bool,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+impl Inspect {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals().context("cannot listen for signals")?;
+        let order = if self.big_endian { Order::Big } else { Order::Little };
+        let mut reports = Vec::new();
+        for path in &self.logs {
+            reports.push(read(path, order, &stop)?);
+        }
+        match self.format {
+            Format::Json => {
+                output::print_json(
+                    &json!({ "files": reports.iter().map(Report::json).collect::<Vec<_>>() }),
+                )?;
+            }
+            Format::Table => {
+                for (number, report) in reports.iter().enumerate() {
+                    if number > 0 {
+                        output::print("")?;
+                    }
+                    report.print_tables()?;
+                }
+            }
+        }
+        reports.iter().for_each(Report::print_faults);
+        let is_damaged = reports.iter().any(|report| report.tail.is_some() || report.failure.is_some());
+        Ok(if is_damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// Reads a log to its end, or until the user has had enough.
+fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
+    let mut log = LogFile::open(path, order)?;
+    let mut tally = Tally::default();
+    let mut progress = Progress::counting("reading", "messages", None);
+    let tail = log.each(|offset, message| {
+        tally.add(offset, message);
+        if tally.messages.is_multiple_of(LOOK_EVERY) {
+            progress.set(tally.messages);
+            return !stop.requested();
+        }
+        true
+    });
+    drop(progress);
+    let failure = log.failure().map(ToString::to_string);
+    Ok(Report { path: path.display().to_string(), whole_bytes: log.offset(), tally, tail, failure })
+}

@@ -1,0 +1,40 @@
+//! `tapeline kdb`: what kdb+ tickerplants keep.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `inspect.rs` | what is in logs: options, reading them, verdict |
+//! | `log_file.rs` | a log's messages out of a file of any size, plain or gzip |
+//! | `tally.rs` | adding up updates by table |
+//! | `report.rs` | showing that, as tables and as JSON |
+
+mod inspect;
+mod log_file;
+mod report;
+mod tally;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Look into what a kdb+ tickerplant keeps.
+#[derive(Debug, Args)]
+pub(crate) struct Kdb {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what a tickerplant's log holds: messages, tables, columns and their types, first and last rows, a torn tail
+    ///
+    /// A log is the file that `-11!` replays. It is read as kdb+ does: up to the first message that is not whole. Nothing is evaluated.
+    Inspect(inspect::Inspect),
+}
+
+impl Kdb {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Inspect(inspect) => inspect.run(),
+        }
+    }
+}

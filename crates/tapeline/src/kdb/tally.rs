@@ -1,0 +1,126 @@
+//! Adding up the updates of a log, by table.
+
+use std::collections::BTreeMap;
+
+use tapeline_kdb::{Column, NoUpdate, Type, Update, Value, View};
+
+/// Tables that are told apart; what goes to others is added up.
+const MOST_TABLES: usize = 1_000;
+/// Functions that are told apart for each table; a log has one, as a rule.
+const MOST_FUNCTIONS: usize = 100;
+/// Columns of a table that are looked at.
+const MOST_COLUMNS: usize = 1_000;
+
+/// What a log holds.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) messages: u64,
+    pub(super) tables: BTreeMap<String, Table>,
+    /// Updates of tables beyond those that are told apart.
+    pub(super) untold: u64,
+    /// Messages that are no updates.
+    pub(super) others: u64,
+    /// The first of them: where it begins, and why it is none.
+    pub(super) first_other: Option<(u64, NoUpdate)>,
+}
+
+/// What a log holds for one table.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) messages: u64,
+    pub(super) rows: u64,
+    /// How often each function is called with it: `upd`, as a rule.
+    pub(super) functions: BTreeMap<String, u64>,
+    pub(super) columns: Vec<ColumnTally>,
+    /// The fewest and the most columns of an update.
+    pub(super) width: Option<(usize, usize)>,
+    pub(super) first: Vec<Value>,
+    pub(super) last: Vec<Value>,
+}
+
+/// What is known of a column.
+#[derive(Debug, Default)]
+pub(super) struct ColumnTally {
+    /// Its name, where the rows came as a table.
+    pub(super) name: Option<String>,
+    /// Its types, in the order in which they came: one, as a rule.
+    pub(super) types: Vec<Type>,
+}
+
+impl Tally {
+    /// Adds a message that begins there.
+    pub(super) fn add(&mut self, offset: u64, message: &View<'_>) {
+        self.messages += 1;
+        let update = match Update::of(message) {
+            Ok(update) => update,
+            Err(reason) => {
+                self.others += 1;
+                self.first_other.get_or_insert((offset, reason));
+                return;
+            }
+        };
+        let name = String::from_utf8_lossy(update.table);
+        if let Some(table) = self.tables.get_mut(name.as_ref()) {
+            table.add(&update);
+        } else if self.tables.len() < MOST_TABLES {
+            self.tables.entry(name.into_owned()).or_default().add(&update);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// The rows of all tables.
+    pub(super) fn rows(&self) -> u64 {
+        self.tables.values().map(|table| table.rows).sum()
+    }
+}
+
+impl Table {
+    fn add(&mut self, update: &Update<'_>) {
+        self.messages += 1;
+        self.rows += update.rows.len() as u64;
+        let function = String::from_utf8_lossy(update.function);
+        if let Some(count) = self.functions.get_mut(function.as_ref()) {
+            *count += 1;
+        } else if self.functions.len() < MOST_FUNCTIONS {
+            self.functions.insert(function.into_owned(), 1);
+        }
+        let columns = update.rows.columns();
+        let width = columns.len();
+        let (fewest, most) = self.width.unwrap_or((width, width));
+        self.width = Some((fewest.min(width), most.max(width)));
+        let looked_at = width.min(MOST_COLUMNS);
+        if self.columns.len() < looked_at {
+            self.columns.resize_with(looked_at, ColumnTally::default);
+        }
+        if let Some(names) = update.rows.names().and_then(|names| names.symbols()) {
+            for (column, name) in self.columns.iter_mut().zip(names) {
+                column.name.get_or_insert_with(|| String::from_utf8_lossy(name).into_owned());
+            }
+        }
+        let is_first = self.first.is_empty();
+        if !update.rows.is_empty() {
+            self.last.clear();
+        }
+        for (known, column) in self.columns.iter_mut().zip(columns) {
+            if !known.types.contains(&column.kind()) {
+                known.types.push(column.kind());
+            }
+            let Some((first, last)) = ends(&column) else { continue };
+            if is_first {
+                self.first.push(first);
+            }
+            self.last.push(last);
+        }
+    }
+}
+
+/// The first and the last cell of a column; `None` if it has none.
+fn ends(column: &Column<'_>) -> Option<(Value, Value)> {
+    Some(match column {
+        Column::Vector(vector) => {
+            (Value::Atom(vector.iter().next()?.boxed()), Value::Atom(vector.last()?.boxed()))
+        }
+        Column::List(list) => (list.iter().next()?.to_value(), list.iter().last()?.to_value()),
+    })
+}
