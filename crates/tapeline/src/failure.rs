@@ -23,6 +23,15 @@ impl Hinted {
     }
 }
 
+/// A port that cannot be had, so that `what` cannot be; `table` is where the configuration names it.
+pub(crate) fn of_port(what: String, table: &str, error: tapeline_wire::Error) -> anyhow::Error {
+    let hint = match error.hint() {
+        Some(hint) => format!("{hint}; port in {table} names it"),
+        None => format!("port = 0 in {table} takes a free one and says which"),
+    };
+    anyhow::Error::new(error).context(Hinted::new(what, hint))
+}
+
 impl fmt::Display for Hinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)

@@ -33,7 +33,7 @@ use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::sources::Demanding;
 use super::ticks::{self, Next};
-use crate::failure::Hinted;
+use crate::failure::{self, Hinted};
 use crate::stop::Stop;
 
 /// Ticks that are taken before the sockets are looked at again: some tens of microseconds' worth, where so many are there.
@@ -160,9 +160,7 @@ impl RunningHub {
         let bound = config.memory_bound();
         let memory_bytes = bound.iter().fold(0, |sum: usize, (_, bytes)| sum.saturating_add(*bytes));
         let address = reactor.listen(config.address, &config.transport).map_err(|error| {
-            let hint = "port = 0 in [hub] takes a free one and says which";
-            let what = format!("the hub cannot listen at {}", config.address);
-            anyhow::Error::new(error).context(Hinted::new(what, hint))
+            failure::of_port(format!("the hub cannot listen at {}", config.address), "[hub]", error)
         })?;
         let entrance = Entrance::start(&config.access)?;
         let (ring, which) = sync_channel(1);
@@ -179,7 +177,11 @@ impl RunningHub {
                     Joining::Later(stop) => (Start::Oldest, Some(stop)),
                 };
                 let subscriber = Subscriber::join_as(&ring, start, "hub");
-                let mut subscriber = subscriber.context("the hub cannot join the plant's ring")?;
+                let mut subscriber = subscriber.map_err(|error| {
+                    let hint = error.hint().unwrap_or_default();
+                    anyhow::Error::new(error)
+                        .context(Hinted::new("the hub cannot join the plant's ring", hint))
+                })?;
                 let _ = tell.send(subscriber.seat());
                 let late = stop.as_ref().map(|_| CatchingUp::begin(&ring, &mut subscriber)).transpose()?;
                 let mut config = config;
@@ -314,7 +316,8 @@ impl Program {
                     anstream::eprintln!("warning: the hub can let nobody in: {cause}");
                 }
                 if !self.place.subscriber.publisher_alive()? {
-                    anyhow::bail!("the plant has died");
+                    let hint = "start the plant again, and then its hub";
+                    return Err(Hinted::new("the plant has died", hint).into());
                 }
             }
             if taken == 0 && !is_busy && !self.spin {

@@ -20,7 +20,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 use super::config::sources::{Host, SourcesConfig};
 use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
-use crate::failure::Hinted;
+use crate::failure;
 use crate::omm::out::{JsonSettings, Room, Side};
 
 /// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
@@ -139,8 +139,7 @@ impl RunningSources {
         if let Some(door) = &door {
             address = Some(reactor.listen(door.address, &door.transport).map_err(|error| {
                 let what = format!("providers cannot connect to {}", door.address);
-                let hint = "port = 0 in [publishers] takes a free one and says which";
-                anyhow::Error::new(error).context(Hinted::new(what, hint))
+                failure::of_port(what, "[publishers]", error)
             })?);
         }
         let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);

@@ -25,7 +25,7 @@ use self::header::{Body, Header};
 use super::images::{Images, Place};
 use super::reader::Reader;
 use super::ticks::{self, Next};
-use crate::failure::Hinted;
+use crate::failure;
 
 /// What ZeroMQ's outlet is to be.
 #[derive(Debug)]
@@ -81,9 +81,8 @@ impl RunningZeromq {
     /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
     pub(super) fn start(config: ZeromqConfig) -> anyhow::Result<Self> {
         let publisher = Publisher::bind(config.address, config.settings.clone()).map_err(|error| {
-            let hint = "port = 0 in [hub.zeromq] takes a free one and says which";
             let what = format!("ZeroMQ cannot listen at {}", config.address);
-            anyhow::Error::new(error).context(Hinted::new(what, hint))
+            failure::of_port(what, "[hub.zeromq]", error)
         })?;
         let address = publisher.local_address();
         let reader =

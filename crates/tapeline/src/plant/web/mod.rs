@@ -12,7 +12,7 @@ use tapeline_wire::http::{Request, Response, Server, Settings};
 use super::config::hub::HubConfig;
 use super::config::web::WebConfig;
 use super::counting::Board;
-use crate::failure::Hinted;
+use crate::failure;
 use crate::stat::snapshot::Snapshot;
 
 /// The page's files, which the program carries along.
@@ -41,9 +41,8 @@ fn start(config: &WebConfig, board: &Arc<Board>) -> anyhow::Result<Server> {
     let settings = Settings { names: config.names.clone(), ..Settings::default() };
     Server::start(config.address, settings, move |request| answer(request, &board.read(), clock.now()))
         .map_err(|error| {
-            let hint = "port = 0 in [hub.web] takes a free one and says which";
             let what = format!("cannot serve the live page at {}", config.address);
-            anyhow::Error::new(error).context(Hinted::new(what, hint))
+            failure::of_port(what, "[hub.web]", error)
         })
 }
 
