@@ -16,6 +16,8 @@ use crate::failure::Hinted;
 /// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;
 
+/// For how long nothing may come: several hubs have their turns.
+const PATIENCE_NS: i64 = 30_000_000_000;
 /// Images that are read before the ring is looked at again.
 const IMAGES: usize = 256;
 
@@ -66,6 +68,7 @@ impl CatchingUp {
         // Up to which tick each item, in a domain, and each channel (item 0) is known.
         let mut known: HashMap<(u16, u16, ItemId, Domain), Seq> = HashMap::new();
         if let Some(asked) = &mut self.asked {
+            let mut heard = clock.now();
             for turn in 0.. {
                 let has_come = match asked.next()? {
                     Came::Tick(tick) => {
@@ -80,7 +83,12 @@ impl CatchingUp {
                 if !has_come || turn % IMAGES == 0 {
                     self.held.take(subscriber)?;
                 }
-                if !has_come {
+                if has_come {
+                    heard = clock.now();
+                } else if clock.now().since(heard) >= PATIENCE_NS {
+                    let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` says since when";
+                    return Err(Hinted::new("the plant does not give its images", hint).into());
+                } else {
                     std::thread::yield_now();
                 }
             }
