@@ -287,7 +287,9 @@ impl Program {
     /// Takes over what was before, where this hub comes late.
     fn catch_up(&mut self, late: Option<CatchingUp>) -> anyhow::Result<()> {
         let Some(late) = late else { return Ok(()) };
-        let images = late.finish(&mut self.place.subscriber, &mut self.hub, &mut self.doors, &self.clock)?;
+        let Some(stop) = &self.stop else { return Ok(()) };
+        let (place, hub, doors) = (&mut self.place, &mut self.hub, &mut self.doors);
+        let images = late.finish(&mut place.subscriber, hub, doors, (&self.clock, stop))?;
         if images > 0 {
             anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
         }

@@ -25,7 +25,9 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Images {
     cache: Cache,
-    places: Vec<Place>,
+    /// Nothing where an item was that is over.
+    places: Vec<Option<Place>>,
+    free: Vec<usize>,
     /// By the item's number: of each domain its place. An item has one or two.
     of_item: Vec<Vec<usize>>,
     most: usize,
@@ -38,6 +40,7 @@ impl Images {
         Self {
             cache: Cache::new(limits),
             places: Vec::new(),
+            free: Vec::new(),
             of_item: Vec::new(),
             most,
             room: vec![0; FIRST],
@@ -62,53 +65,55 @@ impl Images {
         if self.of_item.len() <= number {
             self.of_item.resize_with(number + 1, Vec::new);
         }
-        let places = &mut self.of_item[number];
-        match places.iter().find(|place| self.places[**place].domain == domain) {
-            Some(place) => {
-                let place = &mut self.places[*place];
-                place.last = tick.header;
-                // The number of an item that is over is another's.
-                if *place.name != *tick.name {
-                    place.name = tick.name.into();
-                }
-            }
-            None => {
-                places.push(self.places.len());
-                self.places.push(Place { domain, name: tick.name.into(), last: tick.header });
-            }
+        let mut known = self.of_item[number].iter().copied();
+        let known = known.find(|at| self.place(*at).is_some_and(|place| place.domain == domain));
+        if let Some(place) = known.and_then(|at| self.places.get_mut(at)?.as_mut()) {
+            place.last = tick.header;
+            return;
         }
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[at] = Some(Place { domain, name: tick.name.into(), last: tick.header });
+        self.of_item[number].push(at);
     }
 
     /// An item is over, and its number another's from here on.
     pub(super) fn forget(&mut self, number: ItemId) {
-        for at in self.of_item.get(number.0 as usize).into_iter().flatten() {
-            let Place { domain, name, last } = &self.places[*at];
-            self.cache.remove(&ItemKey { service: last.service, domain: *domain, name: name.as_bytes() });
+        let places = self.of_item.get_mut(number.0 as usize).map(std::mem::take).unwrap_or_default();
+        for at in places {
+            if let Some(Place { domain, name, last }) = self.places.get_mut(at).and_then(Option::take) {
+                self.cache.remove(&ItemKey { service: last.service, domain, name: name.as_bytes() });
+                self.free.push(at);
+            }
         }
     }
 
-    /// How many places there are: items in their domains, each for good.
+    /// How many places there are.
     pub(super) const fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// What stands at a place.
+    /// What stands at a place, if anything.
     pub(super) fn place(&self, at: usize) -> Option<&Place> {
-        self.places.get(at)
+        self.places.get(at)?.as_ref()
     }
 
-    /// The image at a place, as a refresh that nobody asked for; `None` where there is none (yet).
+    /// The image at a place, as one refresh that nobody asked for, however long it is; `None` where there is none (yet).
     pub(super) fn give(&mut self, at: usize) -> Option<&[u8]> {
         let Self { cache, places, room, .. } = self;
-        let Place { domain, name, last } = places.get(at)?;
+        let Place { domain, name, last } = places.get(at)?.as_ref()?;
         let image =
             cache.image(&ItemKey { service: last.service, domain: *domain, name: name.as_bytes() })?;
         let answer = Answer { is_solicited: false, ..Answer::to(0) };
         let len = loop {
-            match image.parts(answer).write(room) {
-                Ok(len) => break len?,
-                Err(Refused::Full) if room.len() < MOST => room.resize(room.len() * 4, 0),
-                Err(_) => return None,
+            let mut parts = image.parts(answer);
+            match parts.write(room) {
+                // With room for some of its entries alone it would be a part of several.
+                Ok(len) if matches!(parts.write(&mut []), Ok(None)) => break len?,
+                Ok(_) | Err(Refused::Full) if room.len() < MOST => room.resize(room.len() * 4, 0),
+                _ => return None,
             }
         };
         let bytes = room.get(..len)?;

@@ -23,7 +23,7 @@ use tapeline_omm::rwf::{Domain, Header, MapAction, MessageView};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{self, Flags, Kind, Tick};
-use tapeline_ring::{Name, Subscriber, Wait};
+use tapeline_ring::{Name, Seat, Subscriber, Wait};
 use tapeline_wire::local::{self, Listener};
 
 use super::images::Images;
@@ -84,9 +84,11 @@ impl RunningKeeper {
         Ok(Self(Reader::start("images", read)?))
     }
 
-    /// The ring is there: returns when it is read.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
-        Ok(Self(self.0.join(ring)?))
+    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall
+    /// limit, as nobody could go on in it.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+        let (reader, seat) = self.0.join(ring)?;
+        Ok((Self(reader), seat))
     }
 
     /// The ring has ended.

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use tapeline_ring::{Name, Start, Subscriber};
+use tapeline_ring::{Name, Seat, Start, Subscriber};
 
 /// A reader on its thread, and what it comes back with.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Reader<R> {
     name: &'static str,
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<Name>,
-    joined: Receiver<()>,
+    joined: Receiver<Seat>,
     thread: JoinHandle<anyhow::Result<R>>,
 }
 
@@ -31,7 +31,7 @@ impl<R: Default + Send + 'static> Reader<R> {
                 let Ok(ring) = which.recv() else { return Ok(R::default()) };
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, name)
                     .with_context(|| format!("{name} cannot join the plant's ring"))?;
-                let _ = tell.send(());
+                let _ = tell.send(subscriber.seat());
                 let ended = read(subscriber);
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
@@ -43,10 +43,12 @@ impl<R: Default + Send + 'static> Reader<R> {
         Ok(Self { name, ring, joined, thread })
     }
 
-    /// The ring is there: returns when it is read, and nothing is missed from here on.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
-        if self.ring.send(ring.clone()).is_ok() && self.joined.recv().is_ok() {
-            return Ok(self);
+    /// The ring is there: returns when it is read, and nothing is missed from here on; with the reader's place there.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+        if self.ring.send(ring.clone()).is_ok()
+            && let Ok(seat) = self.joined.recv()
+        {
+            return Ok((self, seat));
         }
         let name = self.name;
         self.end()?;

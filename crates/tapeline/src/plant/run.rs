@@ -150,7 +150,14 @@ impl RunArgs {
             }
         };
         let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
-        let keeper = keeper.map(|keeper| keeper.join(&config.ring)).transpose()?;
+        let keeper = match keeper {
+            None => None,
+            Some(keeper) => {
+                let (keeper, seat) = keeper.join(&config.ring)?;
+                plant.sequencer.publisher().ring().exempt(seat);
+                Some(keeper)
+            }
+        };
         let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
             Format::Json => {

@@ -92,7 +92,8 @@ impl RunningZeromq {
 
     /// The ring is there: returns when it is read.
     pub(super) fn join(self, ring: &tapeline_ring::Name) -> anyhow::Result<Self> {
-        Ok(Self { reader: self.reader.join(ring)?, ..self })
+        let (reader, _) = self.reader.join(ring)?;
+        Ok(Self { reader, ..self })
     }
 
     /// The ring has ended.

@@ -1,23 +1,27 @@
 //! A hub that comes late: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tapeline_hub::{Hub, Outlets};
 use tapeline_measure::Clock;
 use tapeline_omm::rwf::{Domain, MessageView};
-use tapeline_plant::tick::Tick;
+use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
-use tapeline_ring::{Name, Subscriber};
+use tapeline_ring::{Name, Subscriber, Wait};
 
 use super::super::keeper::{Asked, Came, put};
 use super::super::ticks::{self, Next};
 use crate::failure::Hinted;
+use crate::stop::Stop;
 
 /// Bytes of ticks that wait while images are read, at most: seconds of a busy day's.
 const MOST_HELD: usize = 512 << 20;
 
 /// For how long nothing may come: several hubs have their turns.
 const PATIENCE_NS: i64 = 30_000_000_000;
+/// How long to sleep while nothing comes.
+const NAP: Duration = Duration::from_micros(200);
 /// Images that are read before the ring is looked at again.
 const IMAGES: usize = 256;
 
@@ -63,16 +67,15 @@ impl CatchingUp {
         subscriber: &mut Subscriber,
         hub: &mut Hub,
         outlets: &mut impl Outlets,
-        clock: &Clock,
+        (clock, stop): (&Clock, &Stop),
     ) -> anyhow::Result<usize> {
-        // Up to which tick each item, in a domain, and each channel (item 0) is known.
-        let mut known: HashMap<(u16, u16, ItemId, Domain), Seq> = HashMap::new();
+        let mut known = Known::default();
         if let Some(asked) = &mut self.asked {
             let mut heard = clock.now();
             for turn in 0.. {
                 let has_come = match asked.next()? {
                     Came::Tick(tick) => {
-                        known.insert(key(&tick), tick.header.seq);
+                        known.note(&tick);
                         hub.image(clock.now(), &tick, outlets);
                         true
                     }
@@ -88,8 +91,10 @@ impl CatchingUp {
                 } else if clock.now().since(heard) >= PATIENCE_NS {
                     let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` says since when";
                     return Err(Hinted::new("the plant does not give its images", hint).into());
+                } else if stop.requested() {
+                    return Ok(0);
                 } else {
-                    std::thread::yield_now();
+                    subscriber.wait(Wait::Park, NAP);
                 }
             }
             // What is in an image was on the ring before the image was made: all of that is here now.
@@ -100,13 +105,13 @@ impl CatchingUp {
             let (frame, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
             frames = rest;
             let tick = Tick::parse(frame)?;
-            if known.get(&key(&tick)).is_some_and(|seq| tick.header.seq <= *seq) {
+            if known.has(&tick) {
                 hub.pass(tick.header.seq);
             } else {
                 hub.tick(clock.now(), &tick, outlets);
             }
         }
-        Ok(known.keys().filter(|(_, _, item, _)| *item != ItemId(0)).count())
+        Ok(known.items.len())
     }
 }
 
@@ -134,10 +139,37 @@ impl Held {
     }
 }
 
-/// What a tick is about.
-fn key(tick: &Tick<'_>) -> (u16, u16, ItemId, Domain) {
-    let domain = MessageView::parse(tick.body).map_or(Domain(0), |message| message.domain());
-    // An item's channel may change, and is of no account.
-    let channel = if tick.header.item == ItemId(0) { tick.header.channel } else { 0 };
-    (tick.header.service, channel, tick.header.item, domain)
+/// Up to which tick what is known: of an item's number in each domain, and of each channel.
+#[derive(Default)]
+struct Known {
+    items: HashMap<ItemId, Vec<(Domain, Seq)>>,
+    channels: HashMap<(u16, u16, Domain), Seq>,
+}
+
+impl Known {
+    fn note(&mut self, tick: &Tick<'_>) {
+        let (header, domain) = (&tick.header, domain(tick));
+        if header.item == ItemId(0) {
+            self.channels.insert((header.service, header.channel, domain), header.seq);
+        } else {
+            self.items.entry(header.item).or_default().push((domain, header.seq));
+        }
+    }
+
+    /// Whether a tick is in an image already. The number of an item that is over may be another's by then: its last tick does not
+    /// end the one that has the number now.
+    fn has(&self, tick: &Tick<'_>) -> bool {
+        let (header, domain) = (&tick.header, domain(tick));
+        if header.item == ItemId(0) {
+            let known = self.channels.get(&(header.service, header.channel, domain));
+            return known.is_some_and(|seq| header.seq <= *seq);
+        }
+        let is_last = header.flags.contains(Flags::LAST);
+        let images = self.items.get(&header.item).into_iter().flatten();
+        images.into_iter().any(|(of, seq)| (*of == domain || is_last) && header.seq <= *seq)
+    }
+}
+
+fn domain(tick: &Tick<'_>) -> Domain {
+    MessageView::parse(tick.body).map_or(Domain(0), |message| message.domain())
 }
