@@ -120,3 +120,91 @@ impl Images {
         MessageView::parse(bytes).is_ok().then_some(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tapeline_measure::Nanos;
+    use tapeline_omm::State;
+    use tapeline_omm::rwf::{
+        DataType, Header, Map, MapAction, MapEncoder, MapEntry, MapHead, RefreshHeader, flags,
+    };
+    use tapeline_plant::Seq;
+    use tapeline_plant::tick::{Flags, Kind};
+
+    use super::*;
+
+    fn header(item: u32, seq: u64) -> tick::Header {
+        let never = Nanos(0);
+        tick::Header {
+            seq: Seq(seq),
+            feed_seq: 0,
+            event: never,
+            wire: never,
+            decoded: never,
+            sequenced: never,
+            item: ItemId(item),
+            service: 7,
+            channel: 0,
+            kind: Kind::Refresh,
+            flags: Flags::default(),
+            source_type: 0,
+            state: tapeline_plant::State::default(),
+        }
+    }
+
+    /// A refresh with so many entries, of some forty bytes each.
+    fn refresh(domain: Domain, entries: u16) -> Vec<u8> {
+        let mut out = vec![0; 64 << 10];
+        let mut header = RefreshHeader::new(domain, 0, State::OPEN_OK, DataType::MAP);
+        header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+        let len = header.encode_with(&mut out, |room| {
+            let mut map = MapEncoder::new(room, &MapHead::new(DataType::BUFFER, DataType::NO_DATA))?;
+            for number in 0..entries {
+                let key = format!("{number:040}");
+                let (action, key) = (MapAction::ADD, key.as_bytes());
+                map.entry(&MapEntry { action, permission_data: None, key, data: &[] })?;
+            }
+            Ok(map.finish())
+        });
+        out.truncate(len.unwrap());
+        out
+    }
+
+    fn fold(images: &mut Images, domain: Domain, (item, name): (u32, &str), entries: u16) {
+        let body = refresh(domain, entries);
+        images.fold(domain, &Tick { header: header(item, 1), name, body: &body, source: &[] });
+    }
+
+    #[test]
+    fn a_long_image_is_one_whole_message() {
+        let mut images = Images::new(Limits::default(), 10);
+        fold(&mut images, Domain::MARKET_BY_ORDER, (5, "A"), 300);
+        let message = MessageView::parse(images.give(0).unwrap()).unwrap();
+        let Ok(Header::Refresh(header)) = message.header() else { panic!("a refresh") };
+        assert!(header.flags.has(flags::refresh::REFRESH_COMPLETE));
+        assert_eq!(Map::parse(message.payload()).unwrap().iter().map(Result::unwrap).count(), 300);
+    }
+
+    #[test]
+    fn a_number_that_is_anothers_gives_that_ones_image() {
+        let mut images = Images::new(Limits::default(), 10);
+        fold(&mut images, Domain::MARKET_PRICE, (5, "A"), 1);
+        images.forget(ItemId(5));
+        fold(&mut images, Domain::MARKET_BY_ORDER, (5, "B"), 1);
+        fold(&mut images, Domain::MARKET_PRICE, (9, "A"), 1);
+        let there = |images: &mut Images| {
+            let mut there: Vec<(String, u32)> = Vec::new();
+            for at in 0..images.len() {
+                if images.give(at).is_some() {
+                    let place = images.place(at).unwrap();
+                    there.push((place.name.to_string(), place.last.item.0));
+                }
+            }
+            there.sort();
+            there
+        };
+        assert_eq!(there(&mut images), [("A".to_owned(), 9), ("B".to_owned(), 5)]);
+        images.forget(ItemId(5));
+        assert_eq!(there(&mut images), [("A".to_owned(), 9)]);
+    }
+}

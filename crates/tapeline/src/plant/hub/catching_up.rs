@@ -173,3 +173,50 @@ impl Known {
 fn domain(tick: &Tick<'_>) -> Domain {
     MessageView::parse(tick.body).map_or(Domain(0), |message| message.domain())
 }
+
+#[cfg(test)]
+mod tests {
+    use tapeline_measure::Nanos;
+    use tapeline_omm::State;
+    use tapeline_omm::rwf::StatusHeader;
+    use tapeline_plant::tick::{Header, Kind};
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_an_image_is_passed_by_and_the_end_of_who_had_its_number() {
+        let tick = |domain: Domain, seq: u64, flags: Flags, check: &mut dyn FnMut(&Tick<'_>)| {
+            let mut body = [0; 64];
+            let status = StatusHeader { state: Some(State::OPEN_OK), ..StatusHeader::new(domain, 0) };
+            let len = status.encode(&mut body).unwrap();
+            let (never, item) = (Nanos(0), ItemId(5));
+            let header = Header {
+                seq: Seq(seq),
+                feed_seq: 0,
+                event: never,
+                wire: never,
+                decoded: never,
+                sequenced: never,
+                item,
+                service: 7,
+                channel: 0,
+                kind: Kind::Status,
+                flags,
+                source_type: 0,
+                state: tapeline_plant::State::default(),
+            };
+            check(&Tick { header, name: "A", body: &body[..len], source: &[] });
+        };
+        let mut known = Known::default();
+        let (price, book, none) = (Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER, Flags::default());
+        tick(book, 102, none, &mut |tick| known.note(tick));
+        let has = |domain, seq, flags| {
+            let mut has = false;
+            tick(domain, seq, flags, &mut |tick| has = known.has(tick));
+            has
+        };
+        assert!(has(book, 102, none) && has(book, 90, none));
+        assert!(has(price, 101, Flags::LAST), "of the item before");
+        assert!(!has(book, 103, none) && !has(price, 100, none) && !has(book, 104, Flags::LAST));
+    }
+}
