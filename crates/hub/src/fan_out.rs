@@ -58,7 +58,7 @@ impl Hub {
             return;
         };
         if tick.header.flags.contains(tick::Flags::LAST) {
-            return self.number_ends(now, tick.header.item, &message, outlets);
+            return self.number_ends(now, tick, &message, outlets);
         }
         if !is_of_feeds && message.header().is_err() {
             // Nobody could read it; what follows the header is looked at where it is folded into an image.
@@ -92,6 +92,12 @@ impl Hub {
         self.next_seq = 0;
         self.tick(now, tick, outlets);
         self.next_seq = 0;
+    }
+
+    /// The place in the plant's sequence of the tick that is to come next; 0 before the first.
+    #[must_use]
+    pub const fn next_seq(&self) -> Seq {
+        Seq(self.next_seq)
     }
 
     /// Passes a tick by that is in an image already.

@@ -5,13 +5,13 @@ use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
+use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
-use tapeline_plant::{ItemId, Seq};
 
 use crate::desk::Desk;
 use crate::feeds;
 use crate::hub::Hub;
-use crate::interest::{Item, MOST_PERMISSION, Open, Place, Standing};
+use crate::interest::{Item, MOST_PERMISSION, Named, Open, Place, Standing};
 use crate::outlets::{Behind, Outlets, SessionId};
 use crate::session::Session;
 
@@ -124,6 +124,13 @@ impl Hub {
         let header =
             StatusHeader { state: Some(status.view()), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         let len = header.encode(&mut bytes).unwrap_or(0);
+        if is_over && !is_of_feeds && matches!(of, Of::Group(_)) {
+            // Of an item without an image the group is known to the roles alone, which have closed its streams.
+            let items = self.market.interest.iter();
+            let unkept = items.filter(|(_, item)| item.service == change.id && !item.has_image);
+            let unkept: Vec<Place> = unkept.map(|(place, _)| place).collect();
+            unkept.into_iter().for_each(|place| self.forget_closed(place));
+        }
         for place in self.items_of(change.id, of) {
             let Some(item) = self.market.interest.get_mut(place) else { continue };
             if !is_of_feeds {
@@ -248,11 +255,18 @@ impl Hub {
     pub(crate) fn number_ends(
         &mut self,
         now: Nanos,
-        number: ItemId,
+        tick: &Tick<'_>,
         message: &MessageView<'_>,
         outlets: &mut impl Outlets,
     ) {
-        for place in self.market.interest.end_number(number) {
+        let mut places = self.market.interest.end_number(tick.header.item);
+        if places.is_empty() {
+            // Its number was forgotten with all others, and it has not been named since.
+            let (service, name) = (tick.header.service, tick.name.as_bytes());
+            let named = |domain| Named { service, domain: Domain(domain), name };
+            places.extend((0..=u8::MAX).filter_map(|domain| self.market.interest.find(&named(domain))));
+        }
+        for place in places {
             let Some(item) = self.market.interest.get(place) else { continue };
             // Who has asked meanwhile, and waits, is in the plant's next answer.
             if item.streams.iter().all(|open| open.standing == Standing::Waits) {

@@ -562,3 +562,44 @@ fn who_asks_while_a_number_goes_waits_for_the_plants_answer() {
     assert_eq!(client.folded(6), Some(quote(5, 4)));
     assert!(client.on(6).iter().all(|got| got.state.is_none_or(|state| state.0 == StreamState::OPEN)));
 }
+
+#[test]
+fn an_item_that_ends_after_a_gap_is_known_by_its_name() {
+    let mut exchange = up(settings());
+    let mut client = exchange.client(ROOM);
+    for name in ["HAD", "UNHAD", "MISSED"] {
+        exchange.publish(UNASKED, name, &quote(1, 2));
+    }
+    exchange.say(&client, &item_of(UNASKED, 5, "HAD"));
+    exchange.end(UNASKED, "MISSED", true);
+    exchange.publish(UNASKED, "NEXT", &quote(3, 4));
+    assert_eq!(exchange.hub.counters().missing, 1);
+    exchange.end(UNASKED, "HAD", false);
+    exchange.end(UNASKED, "UNHAD", false);
+    exchange.say(&client, &item_of(UNASKED, 6, "UNHAD"));
+    exchange.read_all(&mut client);
+    assert_eq!(last_state(&client, 5).0, StreamState::CLOSED_RECOVER);
+    assert_eq!(last_state(&client, 6), (StreamState::CLOSED, DataState::SUSPECT, StateCode::NOT_FOUND));
+}
+
+/// Where no image is kept the hub does not know an item's group, and its clients' streams are closed all the same.
+#[test]
+fn a_group_that_is_over_is_so_for_items_without_an_image() {
+    let services = vec![Service { is_cached: false, ..Service::new("IDN", ASKED) }];
+    let mut exchange = Exchange::new(Settings { services, ..Settings::default() });
+    exchange.up(ASKED, true);
+    let mut client = exchange.client(ROOM);
+    exchange.say(&client, &item_of(ASKED, 5, "IBM"));
+    exchange.demands();
+    exchange.publish(ASKED, "IBM", &quote(1, 2));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(5), Some(quote(1, 2)));
+    let state = State { stream: StreamState::CLOSED_RECOVER, data: DataState::SUSPECT, ..State::OPEN_OK };
+    let group = Group {
+        group: Some(b"\x07\x07"[..].into()),
+        status: Some(OwnedState::from(state)),
+        ..Group::default()
+    };
+    exchange.service(ASKED, vec![ServicePart::Group(group)]);
+    assert_eq!(exchange.demands(), [Demand::Close { item: named(ASKED, "IBM") }]);
+}

@@ -190,7 +190,8 @@ impl RunningHub {
                     config.settings.unknown = Unknown::Wait;
                 }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
-                let place = Seated { ring, subscriber, rejoined: 0 };
+                let epoch = subscriber.epoch();
+                let place = Seated { ring, subscriber, epoch, rejoined: 0 };
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 let ended = program.catch_up(late).and_then(|()| program.run());
                 if let Err(error) = &ended {
@@ -230,6 +231,8 @@ impl RunningHub {
 struct Seated {
     ring: Name,
     subscriber: Subscriber,
+    /// Which plant's ring it is: see [`Subscriber::epoch`].
+    epoch: u32,
     /// How often it was another one.
     rejoined: u64,
 }
@@ -239,14 +242,24 @@ impl Seated {
     fn rejoin(&mut self, position: u64) -> anyhow::Result<()> {
         anstream::eprintln!(
             "warning: the hub has read nothing for the plant's stall_limit and lost its place on the ring {} at \
-             position {position}: it goes on with what the ring still holds, and every item is suspect",
+             position {position}: it goes on with what the ring still holds, and is told by the sequence what is missing",
             self.ring
         );
-        self.subscriber =
-            Subscriber::join_as(&self.ring, Start::Oldest, "hub").context("the hub cannot join again")?;
+        let subscriber = Subscriber::join_as(&self.ring, Start::Oldest, "hub");
+        let subscriber = subscriber.context("the hub cannot join again")?;
+        // Another plant numbers its ticks and items anew, and they would be taken for those of before.
+        if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
+            return Err(another_plant());
+        }
+        self.subscriber = subscriber;
         self.rejoined += 1;
         Ok(())
     }
+}
+
+fn another_plant() -> anyhow::Error {
+    let hint = "start this again: it takes over what the new plant has";
+    Hinted::new("another plant goes on with the ring", hint).into()
 }
 
 /// All of it.
@@ -375,8 +388,11 @@ impl Program {
             match ticks::next(&mut self.place.subscriber)? {
                 Next::Tick(tick) => {
                     if tick.header.seq == Seq(1) && self.hub.counters().ticks > 0 {
-                        let hint = "start this again: it takes over what the new plant has";
-                        return Err(Hinted::new("another plant goes on with the ring", hint).into());
+                        return Err(another_plant());
+                    }
+                    if self.place.rejoined > 0 && tick.header.seq < self.hub.next_seq() {
+                        // Taken from the place before this one: what is released lags behind what was read.
+                        continue;
                     }
                     if taken == 0 {
                         self.telling.taken(&tick.header, self.clock.now());

@@ -174,11 +174,13 @@ impl RunningSources {
         }
         self.looked = now;
         let mut has_come = self.take(now, clock, to)?;
+        // Before what is there is taken: nothing comes behind it then.
+        let (is_over, mut taken) = (self.demands.is_over(), 0);
         for demand in self.demands.try_iter().take(DEMANDS) {
-            has_come = true;
+            (has_come, taken) = (true, taken + 1);
             self.sources.demand(now, demand, &mut self.lines, to, clock)?;
         }
-        if self.has_clients && self.demands.is_over() {
+        if self.has_clients && is_over && taken < DEMANDS {
             // The hub does not come back in this process: providers need not send what nobody takes.
             self.has_clients = false;
             self.sources.nobody_demands(now, to.items());
