@@ -12,7 +12,8 @@
 //! | `refresh` | makes the image anew |
 //! | `image` | writes the image as a refresh |
 //!
-//! `same` is one message over and over, `varied` goes through 1,024 whose values differ in length; `items` is `varied` over
+//! `same` is one message over and over, `varied` goes through 1,024 whose values differ in length; `slot` is `varied` by one who
+//! knows where the item is, as the hub does; `items` is `varied` over
 //! 100,000 items, whose images no cache of the processor holds. The harness says what the options and the figures are.
 //! The first line says what 100,000 images of LSEG's `MsgData.xml` take (70 fields, and the three that its tools track
 //! times with), by the cache's own account and by what the process has more of.
@@ -35,7 +36,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Date, Dictionary, Fid, FieldList, FieldListEncoder, Real, Time, Value};
 use tapeline_plant::Seq;
-use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits};
+use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits, Slot};
 
 /// Items of the large cache.
 const ITEMS: usize = 100_000;
@@ -210,6 +211,10 @@ fn main() {
         .add(("decode", CHANGED, "varied"), average(&updates), |n| decode(&updates[n % VARIED], &dictionary));
     bench.add(("update", CHANGED, "varied"), average(&updates), |n| {
         apply(&mut cache, &one, n, &updates[n % VARIED])
+    });
+    let mut slot = Slot::default();
+    bench.add(("update", CHANGED, "slot"), average(&updates), |n| {
+        u64::from(cache.apply_at(&mut slot, &one, Seq(n as u64), &updates[n % VARIED]).is_ok())
     });
     bench.add(("update", CHANGED, "items"), average(&updates), |n| {
         // A prime: all items in an order that no prefetcher knows.

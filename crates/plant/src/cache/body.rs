@@ -79,6 +79,11 @@ impl Body {
     ) -> Result<(), Refused> {
         match container {
             DataType::FIELD_LIST => {
+                if let Self::Record(record) = self
+                    && record.overwrite(bytes, ripples, tools.shapes)
+                {
+                    return Ok(());
+                }
                 let list = FieldList::parse_with(bytes, &SetDefinitions::NONE)?;
                 if list.set_data().is_some() {
                     return Err(Refused::Undefined);

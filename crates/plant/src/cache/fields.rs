@@ -12,7 +12,7 @@ pub(super) const UNSAID_ROOM: usize = 255;
 /// No earlier change of the same field.
 const NONE: u32 = u32::MAX;
 /// The longest value whose length takes one byte.
-const MOST_SHORT: usize = 0xFD;
+pub(super) const MOST_SHORT: usize = 0xFD;
 
 /// A list's fields as a slice of entries: the part of the list behind its head.
 ///

@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Refused};
 
 use super::body::Body;
-use super::fields::{entries_of, walk};
+use super::fields::{Stored, entries_of, walk};
 use super::item::{Item, ItemKey, Progress};
 use super::record::Record;
 use super::rows::Rows;
@@ -38,7 +38,7 @@ impl View<'_> {
         match (self, container) {
             (Self::Fields(_), DataType::FIELD_LIST) => {
                 let info = FieldList::parse(bytes).ok().and_then(|list| list.info());
-                self.write_fields(info, entries_of(bytes), room)
+                self.write_fields(info, walk(entries_of(bytes)), room)
             }
             (Self::Elements(names), DataType::ELEMENT_LIST) => {
                 // What was folded here can be read.
@@ -56,13 +56,18 @@ impl View<'_> {
         }
     }
 
-    fn write_fields(&self, info: Option<Info>, entries: &[u8], room: &mut [u8]) -> Result<usize, Refused> {
+    fn write_fields<'e>(
+        &self,
+        info: Option<Info>,
+        entries: impl Iterator<Item = Stored<'e>>,
+        room: &mut [u8],
+    ) -> Result<usize, Refused> {
         let Self::Fields(fids) = self else { return Ok(0) };
         let mut list = match info {
             Some(info) => FieldListEncoder::with_info(room, info)?,
             None => FieldListEncoder::new(room)?,
         };
-        for entry in walk(entries).filter(|entry| fids.contains(&entry.fid)) {
+        for entry in entries.filter(|entry| fids.contains(&entry.fid)) {
             list.raw(entry.fid, entry.data)?;
         }
         Ok(list.finish())
@@ -285,13 +290,12 @@ fn write_record(record: &Record, view: &View<'_>, room: &mut [u8]) -> Result<usi
     if let View::Fields(_) = view {
         return view.write_fields(record.info(), record.entries(), room);
     }
-    // All entries are as they go out, so they go out at once.
     let head = list_head(record.info(), room)?;
     let entries = head + 2;
     // At most 21,845.
     let count = (record.len() as u16).to_be_bytes();
     room.get_mut(head..entries).ok_or(Refused::Full)?.copy_from_slice(&count);
-    Ok(entries + copy(record.entries(), room.get_mut(entries..).unwrap_or_default())?)
+    Ok(entries + record.write(room.get_mut(entries..).unwrap_or_default())?)
 }
 
 /// The head of a field list up to its count: the length of what the encoder writes but for the two bytes of the count.

@@ -1,5 +1,7 @@
 //! One item: what its messages say of it beside the data, and its image.
 
+use std::hash::{Hash, Hasher};
+
 use tapeline_omm::rwf::{
     DataState, DataType, Domain, Qos, RefreshHeader, State, StateCode, StatusHeader, StreamState,
 };
@@ -8,7 +10,7 @@ use super::body::Body;
 use crate::Seq;
 
 /// Which image: there is one for each service, domain and name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemKey<'k> {
     /// Number of the service.
     pub service: u16,
@@ -16,6 +18,15 @@ pub struct ItemKey<'k> {
     pub domain: Domain,
     /// Its name, as the bytes of a message key: at most 255.
     pub name: &'k [u8],
+}
+
+/// In two pieces rather than in one for each member: a lookup hashes little else than this.
+impl Hash for ItemKey<'_> {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.name);
+        state.write_u32(u32::from(self.service) << 8 | u32::from(self.domain.0));
+    }
 }
 
 /// An item of the cache.

@@ -7,6 +7,8 @@ use hashbrown::HashTable;
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Dictionary, Fid};
 
+use super::fields::may_be_partial;
+
 /// No slot.
 const NONE: u16 = u16::MAX;
 /// An empty place of a table: no slot has so high a number, see [`MOST_SLOTS`].
@@ -121,7 +123,8 @@ impl Shape {
         let mut at = self.start(wanted);
         loop {
             let place = *self.table.get(at)?;
-            if (place >> 16) as u16 == wanted && place != EMPTY {
+            // The upper halves are equal, and the place is not an empty one, whose lower half no other has.
+            if place ^ u32::from(wanted) << 16 < EMPTY & 0xFFFF {
                 return Some(Found(place));
             }
             if place == EMPTY {
@@ -134,6 +137,14 @@ impl Shape {
     /// The field of a place.
     pub(super) fn fid(&self, found: Found) -> Option<Fid> {
         self.slots.get(found.slot()).map(|slot| slot.fid)
+    }
+
+    /// Whether a value of this field takes the place of the old one and does nothing else: it neither ripples nor may change a part
+    /// of a text.
+    #[inline]
+    pub(super) fn takes_as_it_is(&self, found: Found, data: &[u8], ripples: bool) -> bool {
+        let is_rippling = ripples && self.slots.get(found.slot()).is_some_and(|slot| slot.ripples_to != NONE);
+        !is_rippling && !may_be_partial(data)
     }
 
     /// Whether any field ripples to another of the same order.
