@@ -180,9 +180,12 @@ impl Outbox for Out<'_, '_> {
         if !self.settle() || len > MOST {
             return None;
         }
-        self.in_place = self.room.json.is_none() && self.sender.claim(len).is_some();
-        if self.in_place {
-            return self.sender.claim(len);
+        self.in_place = false;
+        if self.room.json.is_none()
+            && let Some(room) = self.sender.claim(len)
+        {
+            self.in_place = true;
+            return Some(room);
         }
         if self.room.bytes.len() < len {
             self.room.bytes.resize(len, 0);

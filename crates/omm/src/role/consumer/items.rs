@@ -130,9 +130,18 @@ impl Consumer {
     ) {
         match self.owner(message.stream_id()) {
             Some(Owner::Stream(place)) => {
-                if !self.list.items(place).any(|(_, item)| item.image >= Image::Coming) {
+                let (first, is_only) = {
+                    let taking = self.list.items(place).filter(|(_, item)| item.image >= Image::Coming);
+                    let mut taking = taking.map(|(handle, item)| (handle, item.closure));
+                    (taking.next(), taking.next().is_none())
+                };
+                let Some((item, closure)) = first else {
                     self.counters.early_updates += 1;
                     return;
+                };
+                if is_only {
+                    // Nearly always; and nobody can have closed it meanwhile.
+                    return app.event(self, out, Event::Message { item, closure, message, is_final: false });
                 }
                 let event = |item, closure| Event::Message { item, closure, message, is_final: false };
                 self.tell(place, |item| item.image >= Image::Coming, event, out, app);
