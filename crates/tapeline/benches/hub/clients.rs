@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ use tapeline_wire::rssl::{self, ConnectionId, Reactor, Sender};
 
 use crate::SERVICE;
 use crate::messages;
-use crate::publisher::item_name;
 
 /// The longest request: a login, or a batch of a thousand items.
 const LONGEST: usize = 64 << 10;
@@ -103,12 +101,21 @@ impl Outbox for Out<'_, '_> {
 /// Some clients.
 pub(crate) struct Clients {
     reactor: Reactor,
-    consumers: HashMap<ConnectionId, Consumer>,
+    consumers: Vec<Consumer>,
+    /// Where each is; and the one that had the last message, which is likely to have the next.
+    places: HashMap<ConnectionId, usize>,
+    last: Option<(ConnectionId, usize)>,
     room: Vec<u8>,
     clock: Clock,
     pub(crate) tally: Tally,
     every: u64,
     connected: usize,
+    /// Items that were asked for, and messages that said that there is no image yet.
+    wanted: usize,
+    told: usize,
+    /// The server may end the connection, and has.
+    pub(crate) may_end: bool,
+    pub(crate) is_over: bool,
 }
 
 impl Clients {
@@ -117,12 +124,18 @@ impl Clients {
         let every = if rate > 500_000 { SAMPLED } else { 1 };
         Ok(Self {
             reactor: Reactor::new(10_000)?,
-            consumers: HashMap::new(),
+            consumers: Vec::new(),
+            places: HashMap::new(),
+            last: None,
             room: Vec::new(),
             clock: Clock::calibrate(),
             tally: Tally::new(),
             every,
             connected: 0,
+            wanted: 0,
+            told: 0,
+            may_end: false,
+            is_over: false,
         })
     }
 
@@ -141,13 +154,13 @@ impl Clients {
     pub(crate) fn connect(
         &mut self,
         address: SocketAddr,
-        items: Range<usize>,
+        names: Vec<String>,
         in_batches: bool,
     ) -> anyhow::Result<()> {
+        self.wanted += names.len();
         let settings = Settings { request_timeout: PATIENCE, most_items: 1_000_000, ..Settings::default() };
         let mut consumer = Consumer::new(settings, &LoginRequest::new(b"bench"))?;
         let service = ServiceName::Name(SERVICE);
-        let names: Vec<String> = items.map(item_name).collect();
         if in_batches {
             for names in names.chunks(1_000) {
                 let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
@@ -163,8 +176,14 @@ impl Clients {
         // It asks for a connection, which it gets in any case.
         consumer.tick(now, &mut nowhere, &mut |_: &mut Consumer, _: &mut dyn Outbox, _: Event<'_>| ());
         let connection = self.reactor.connect(address, &Self::transport(), now)?;
-        self.consumers.insert(connection, consumer);
+        self.places.insert(connection, self.consumers.len());
+        self.consumers.push(consumer);
         Ok(())
+    }
+
+    /// Works until the server has said of each item that its image is yet to come.
+    pub(crate) fn until_asked(&mut self) -> anyhow::Result<()> {
+        self.until("an answer for every item", |clients| clients.told >= clients.wanted)
     }
 
     /// Works until something is so.
@@ -186,14 +205,19 @@ impl Clients {
     pub(crate) fn turn(&mut self, longest: Duration) -> anyhow::Result<()> {
         self.reactor.wait(longest)?;
         let now = self.clock.now();
-        let Self { reactor, consumers, room, tally, every, connected, .. } = self;
+        let Self { reactor, consumers, places, last, room, tally, every, connected, told: answers, .. } =
+            self;
         while let Some((id, event, mut sender)) = reactor.next(now) {
             let mut told = |_: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>| match event {
                 Event::Message { message, .. } => tally.take(message, *every),
                 Event::Ready => tally.asked_ns = monotonic_ns(),
+                Event::State { .. } => *answers += 1,
                 _ => {}
             };
-            match (event, consumers.get_mut(&id)) {
+            if last.is_none_or(|(last, _)| last != id) {
+                *last = places.get(&id).map(|place| (id, *place));
+            }
+            match (event, last.and_then(|(_, place)| consumers.get_mut(place))) {
                 (rssl::Event::Connected(_), consumer) => {
                     *connected += 1;
                     if let Some(consumer) = consumer {
@@ -204,6 +228,7 @@ impl Clients {
                     consumer.message(now, bytes, &mut Out { room, sender: &mut sender }, &mut told);
                 }
                 (rssl::Event::Message(bytes), None) => tally.take(&MessageView::parse(bytes)?, *every),
+                (rssl::Event::Closed(_), _) if self.may_end => self.is_over = true,
                 (rssl::Event::Closed(reason), _) => anyhow::bail!("a client was cut: {reason}"),
                 _ => {}
             }

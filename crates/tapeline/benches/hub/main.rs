@@ -5,32 +5,42 @@
 //! cargo bench -p tapeline --bench hub -- [--rtsdk FOLDER] [--to PAGE] [--turns N] [--only WHAT] [--seconds S]
 //! ```
 //!
-//! The hub is the binary's own (`tapeline plant serve`) in a process of its own, on the last core; a publisher of synthetic ticks
+//! `--only` is `memory`, `images`, `latency`, `neighbour`, `rate`, `alone`, `clients` or `feed`; all of them take four minutes.
+//!
+//! But for `feed`, where plant and hub are one process of the binary and the feed is a simulated exchange's, the hub is the binary's own (`tapeline plant serve`) in a process of its own, on the last core; a publisher of synthetic ticks
 //! and the clients, each a thread of this process, are on the core before it: the plant itself would take more than half a core
-//! at the highest of these rates. `--only` is `images`, `rate`, `latency`, `clients` or `memory`.
+//! at the highest of these rates.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod clients;
+mod feed;
 mod messages;
 mod page;
 mod peers;
 mod publisher;
 mod relay;
 mod served;
+mod spent;
+mod stages;
+mod tap;
 
+use std::ops::Range;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use tapeline_measure::{Clock, Environment, Evidence, Verdict, cores, judge, pin};
 use tapeline_ring::Name;
 
 use self::clients::Clients;
+use self::feed::Carried;
 use self::messages::Messages;
 use self::peers::Tools;
-use self::publisher::{Market, Published};
-use self::served::Served;
+use self::publisher::{Market, Published, item_name};
+use self::served::{Served, Slow};
+use self::stages::Alone;
 
 /// What the tools call the service.
 const SERVICE: &str = "DIRECT_FEED";
@@ -60,9 +70,9 @@ struct Arguments {
     /// How often each has its turn
     #[arg(long, default_value_t = 3)]
     turns: usize,
-    /// Of these alone: images, rate, latency, clients, memory
-    #[arg(long)]
-    only: Vec<String>,
+    /// Of these alone
+    #[arg(long, value_enum)]
+    only: Vec<Part>,
     /// Rates that are tried, updates a second
     #[arg(long, value_delimiter = ',')]
     rates: Vec<u64>,
@@ -72,6 +82,19 @@ struct Arguments {
     /// What cargo passes on
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+/// A part of what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Memory,
+    Images,
+    Latency,
+    Neighbour,
+    Rate,
+    Alone,
+    Clients,
+    Feed,
 }
 
 /// All that was measured: for each turn a figure, in the units of its name.
@@ -85,6 +108,11 @@ struct Figures {
     latency_hub_us: Vec<f64>,
     latency_hub_mean_us: Vec<f64>,
     latency_ema_mean_us: Vec<f64>,
+    /// Of each turn: without a stalled neighbour, and with one.
+    witness_median_us: Vec<[f64; 2]>,
+    witness_p99_us: Vec<[f64; 2]>,
+    alone: Vec<Alone>,
+    carried: Vec<Carried>,
     clients: Option<Rate>,
     /// Bytes: with the images alone, and with a client that has all of them open.
     memory: Option<[u64; 2]>,
@@ -99,7 +127,17 @@ struct Rate {
     median_us: f64,
     p99_us: f64,
     hub_cores: f64,
+    /// Processor time an update, ns: who publishes, the hub, the clients.
+    cpu_ns: [f64; 3],
     cut: u64,
+}
+
+/// What came of publishing while clients read.
+struct Ran {
+    clients: Clients,
+    published: Published,
+    /// Processor time, ns: who published, and the clients.
+    used_ns: [u64; 2],
 }
 
 /// A bench at work.
@@ -144,27 +182,36 @@ fn main() -> anyhow::Result<()> {
         rings: 0,
         figures: Figures::default(),
     };
-    let wanted = |what: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == what);
-    if wanted("memory") {
+    let wanted = |part| arguments.only.is_empty() || arguments.only.contains(&part);
+    if wanted(Part::Memory) {
         bench.memory()?;
     }
     for _ in 0..arguments.turns {
-        if wanted("images") {
+        if wanted(Part::Images) {
             bench.images()?;
         }
-        if wanted("latency") {
+        if wanted(Part::Latency) {
             bench.latency()?;
         }
+        if wanted(Part::Neighbour) {
+            bench.neighbour()?;
+        }
+        if wanted(Part::Alone) {
+            bench.alone()?;
+        }
     }
-    if wanted("rate") {
+    if wanted(Part::Rate) {
         let rates = if arguments.rates.is_empty() { &RATES[..] } else { &arguments.rates };
         for rate in rates {
             let held = bench.rate(*rate, 1, ITEMS)?;
             bench.figures.rates.push(held);
         }
     }
-    if wanted("clients") {
+    if wanted(Part::Clients) {
         bench.figures.clients = Some(bench.rate(USUAL_RATE, CLIENTS, ITEMS_EACH)?);
+    }
+    if wanted(Part::Feed) {
+        bench.feed()?;
     }
     let page = page::page(&bench.figures, arguments.turns, &environment);
     match arguments.to {
@@ -176,12 +223,24 @@ fn main() -> anyhow::Result<()> {
 
 impl Bench {
     /// A ring with a hub on it, and the images of so many items in both.
-    fn begin(&mut self, items: usize) -> anyhow::Result<(Market, Served)> {
+    fn begin(&mut self, items: usize, slow: Slow) -> anyhow::Result<(Market, Served)> {
         let ring = self.ring()?;
         let mut market = Market::open(&ring)?;
-        let served = Served::begin(&ring, self.far, self.peers.as_deref())?;
+        let served = Served::begin(&ring, self.far, self.peers.as_deref(), slow)?;
         market.images(items, &self.messages)?;
         Ok((market, served))
+    }
+
+    /// A program that may run on both cores: of itself it would be on the core of this process alone.
+    fn on_both(&self, program: &str) -> Command {
+        match (self.near, self.far) {
+            (Some(near), Some(far)) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &format!("{near},{far}"), program]);
+                command
+            }
+            _ => Command::new(program),
+        }
     }
 
     fn ring(&mut self) -> anyhow::Result<Name> {
@@ -192,9 +251,9 @@ impl Bench {
     /// All items are asked for by one client, and answered from the cache.
     fn images(&mut self) -> anyhow::Result<()> {
         say("images");
-        let (market, served) = self.begin(ITEMS)?;
+        let (market, served) = self.begin(ITEMS, Slow::Cut)?;
         let mut clients = Clients::new(0)?;
-        clients.connect(served.address, 0..ITEMS, false)?;
+        clients.connect(served.address, item_names(0..ITEMS), false)?;
         clients.until("the last image", |clients| clients.tally.images >= ITEMS as u64)?;
         self.figures.images_hub_s.push(clients.tally.images_took().as_secs_f64());
         drop(clients);
@@ -219,17 +278,17 @@ impl Bench {
         let (address, relay) = relay::begin(&ring, self.far)?;
         let mut clients = Clients::new(USUAL_RATE)?;
         clients.listen_to(address)?;
-        let (clients, _) = self.run(&mut market, clients, USUAL_RATE)?;
-        self.figures.latency_relay_us.push(median_us(&clients));
+        let Ran { clients, .. } = self.run(&mut market, clients, USUAL_RATE)?;
+        self.figures.latency_relay_us.push(at_us(&clients, 0.5));
         market.end()?;
         relay.join().map_err(|_| anyhow::anyhow!("the relay has panicked"))??;
 
-        let (mut market, served) = self.begin(ITEMS)?;
+        let (mut market, served) = self.begin(ITEMS, Slow::Cut)?;
         let mut clients = Clients::new(USUAL_RATE)?;
-        clients.connect(served.address, 0..ITEMS, true)?;
+        clients.connect(served.address, item_names(0..ITEMS), true)?;
         clients.until("the last image", |clients| clients.tally.images >= ITEMS as u64)?;
-        let (clients, _) = self.run(&mut market, clients, USUAL_RATE)?;
-        self.figures.latency_hub_us.push(median_us(&clients));
+        let Ran { clients, .. } = self.run(&mut market, clients, USUAL_RATE)?;
+        self.figures.latency_hub_us.push(at_us(&clients, 0.5));
         self.figures.latency_hub_mean_us.push(clients.tally.latency.percentiles().mean_ns as f64 / 1e3);
         market.end()?;
         served.end()?;
@@ -246,14 +305,15 @@ impl Bench {
     /// So many clients with so many items of their own each, and so many updates a second of all together.
     fn rate(&mut self, rate: u64, count: usize, items: usize) -> anyhow::Result<Rate> {
         say(&format!("{rate} updates a second to {count} client(s)"));
-        let (mut market, served) = self.begin(count * items)?;
+        let (mut market, served) = self.begin(count * items, Slow::Cut)?;
         let mut clients = Clients::new(rate)?;
         for client in 0..count {
-            clients.connect(served.address, client * items..(client + 1) * items, true)?;
+            let names = item_names(client * items..(client + 1) * items);
+            clients.connect(served.address, names, true)?;
         }
         clients.until("the last image", |clients| clients.tally.images >= (count * items) as u64)?;
         let before = served.usage()?;
-        let (clients, published) = self.run(&mut market, clients, rate)?;
+        let Ran { clients, published, used_ns } = self.run(&mut market, clients, rate)?;
         let spent = served.usage()?.since(&before);
         market.end()?;
         let report = served.end()?;
@@ -274,9 +334,11 @@ impl Bench {
             received_per_s: clients.tally.updates as f64 / published.seconds,
             verdict,
             why,
-            median_us: median_us(&clients),
-            p99_us: clients.tally.latency.value_at(0.99).unwrap_or(0) as f64 / 1e3,
+            median_us: at_us(&clients, 0.5),
+            p99_us: at_us(&clients, 0.99),
             hub_cores: spent.cores,
+            cpu_ns: [used_ns[0], spent.user_ns + spent.system_ns, used_ns[1]]
+                .map(|ns| ns as f64 / clients.tally.updates.max(1) as f64),
             cut: report["cut"].as_u64().unwrap_or(u64::MAX),
         })
     }
@@ -284,14 +346,14 @@ impl Bench {
     /// What the hub's process holds.
     fn memory(&mut self) -> anyhow::Result<()> {
         say("memory");
-        let (market, served) = self.begin(ITEMS)?;
+        let (market, served) = self.begin(ITEMS, Slow::Cut)?;
         let mut clients = Clients::new(0)?;
         // Its images are there once it answers for the last item.
-        clients.connect(served.address, ITEMS - 1..ITEMS, false)?;
+        clients.connect(served.address, item_names(ITEMS - 1..ITEMS), false)?;
         clients.until("the last image", |clients| clients.tally.images >= 1)?;
         let images = served.usage()?.resident_bytes;
         let mut clients = Clients::new(0)?;
-        clients.connect(served.address, 0..ITEMS, true)?;
+        clients.connect(served.address, item_names(0..ITEMS), true)?;
         clients.until("the last image", |clients| clients.tally.images >= ITEMS as u64)?;
         self.figures.memory = Some([images, served.usage()?.resident_bytes]);
         drop(clients);
@@ -301,12 +363,7 @@ impl Bench {
     }
 
     /// Publishes while the clients read on a thread of their own, until they have all of it.
-    fn run(
-        &self,
-        market: &mut Market,
-        mut clients: Clients,
-        rate: u64,
-    ) -> anyhow::Result<(Clients, Published)> {
+    fn run(&self, market: &mut Market, mut clients: Clients, rate: u64) -> anyhow::Result<Ran> {
         clients.tally.begin();
         let sent = AtomicU64::new(u64::MAX);
         std::thread::scope(|scope| {
@@ -314,6 +371,7 @@ impl Bench {
                 if let Some(near) = self.near {
                     pin(near)?;
                 }
+                let before = spent::of_this_thread();
                 let mut turns_left = LAST_TURNS;
                 while clients.tally.updates < sent.load(Ordering::Relaxed) && turns_left > 0 {
                     let before = clients.tally.updates;
@@ -321,19 +379,32 @@ impl Bench {
                     let is_over = sent.load(Ordering::Relaxed) < u64::MAX && clients.tally.updates == before;
                     turns_left = if is_over { turns_left - 1 } else { LAST_TURNS };
                 }
-                anyhow::Ok(clients)
+                anyhow::Ok((clients, since(before)))
             });
+            let before = spent::of_this_thread();
             let published = market.updates(rate, self.seconds, &self.messages);
+            let used_ns = since(before);
             let count = published.as_ref().map_or(0, |published| published.updates);
             sent.store(count, Ordering::Relaxed);
-            let clients = reading.join().map_err(|_| anyhow::anyhow!("the clients have panicked"))??;
-            Ok((clients, published?))
+            let read = reading.join().map_err(|_| anyhow::anyhow!("the clients have panicked"))?;
+            let (clients, read_ns) = read?;
+            Ok(Ran { clients, published: published?, used_ns: [used_ns, read_ns] })
         })
     }
 }
 
-fn median_us(clients: &Clients) -> f64 {
-    clients.tally.latency.value_at(0.5).unwrap_or(0) as f64 / 1e3
+/// Processor time of this thread since then, ns.
+fn since(before: Option<u64>) -> u64 {
+    spent::of_this_thread().zip(before).map_or(0, |(after, before)| after - before)
+}
+
+/// Response time at a percentile.
+fn at_us(clients: &Clients, percentile: f64) -> f64 {
+    clients.tally.latency.value_at(percentile).unwrap_or(0) as f64 / 1e3
+}
+
+fn item_names(items: Range<usize>) -> Vec<String> {
+    items.map(item_name).collect()
 }
 
 fn say(what: &str) {

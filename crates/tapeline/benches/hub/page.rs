@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use tapeline_measure::figures::thousands;
 
+use crate::feed::Carried;
+use crate::stages::Alone;
 use crate::{CLIENTS, Figures, ITEMS, ITEMS_EACH, Rate, USUAL_RATE};
 
 pub(crate) fn page(figures: &Figures, turns: usize, environment: &str) -> String {
@@ -28,7 +30,10 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
     )?;
     images(page, figures)?;
     rates(page, figures)?;
+    alone(page, figures)?;
+    feed(page, figures)?;
     latency(page, figures)?;
+    neighbour(page, figures)?;
     if let Some(held) = &figures.clients {
         writeln!(
             page,
@@ -82,16 +87,78 @@ fn rates(page: &mut String, figures: &Figures) -> fmt::Result {
     writeln!(
         page,
         "## Updates\n\nTo one client over TCP that has all items open. The aim is 2,000,000 a second; EMA C++'s pair does 1.1 million.\n\n\
-         | asked a second | verdict | came a second | median µs | p99 µs | the hub's cores |\n|---:|---|---:|---:|---:|---:|"
+         | asked a second | verdict | came a second | median µs | p99 µs | the hub's cores | processor time an update, ns: publisher | hub | client |\n\
+         |---:|---|---:|---:|---:|---:|---:|---:|---:|"
     )?;
     for held in &figures.rates {
-        let Rate { asked, received_per_s, verdict, median_us, p99_us, hub_cores, why, .. } = held;
+        let Rate { asked, received_per_s, verdict, median_us, p99_us, hub_cores, why, cpu_ns, .. } = held;
         let why = if verdict.word() == "PASS" { String::new() } else { format!(": {why}") };
+        let [publisher, hub, client] = cpu_ns;
         writeln!(
             page,
-            "| {} | {verdict}{why} | {} | {median_us:.0} | {p99_us:.0} | {hub_cores:.2} |",
+            "| {} | {verdict}{why} | {} | {median_us:.0} | {p99_us:.0} | {hub_cores:.2} | {publisher:.0} | {hub:.0} | {client:.0} |",
             thousands(*asked),
             thousands(*received_per_s as u64),
+        )?;
+    }
+    writeln!(
+        page,
+        "\nPublisher and client share a core, the hub has the other one. What a socket costs the kernel is in the time of whoever sent \
+         or read.\n"
+    )
+}
+
+/// What each stage carries on a core of its own.
+fn alone(page: &mut String, figures: &Figures) -> fmt::Result {
+    if figures.alone.is_empty() {
+        return Ok(());
+    }
+    let all = |figure: fn(&Alone) -> f64| figures.alone.iter().map(figure).collect::<Vec<_>>();
+    writeln!(
+        page,
+        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, without anything to wait for. The hub has its core \
+         to itself, its ring is always full, and its client reads and throws away. The client has its core to itself, and its socket is \
+         always full.\n\n| | million updates/s | its cores | |\n|---|---:|---:|---|\n\
+         | the hub | {} | {} | the ring was full for {} of the time |\n| Tapeline's consumer | {} | {} | |\n",
+        thousands(ITEMS as u64),
+        spread(&all(|alone| alone.hub_per_s / 1e6), 2),
+        spread(&all(|alone| alone.hub_cores), 2),
+        spread(&all(|alone| alone.ring_full), 2),
+        spread(&all(|alone| alone.client_per_s / 1e6), 2),
+        spread(&all(|alone| alone.client_cores), 2),
+    )
+}
+
+/// The whole way.
+fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
+    if figures.carried.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "## A feed, the whole way\n\nThe simulated exchange's datagrams (ITCH, 500 stocks) into the binary's own plant, with the hub in it, \
+         to one client over TCP that has all stocks open. The plant's thread and the client are on one core, the hub's thread on the \
+         other; who sends datagrams is wherever there is time. A tick is what the plant publishes, and the client gets each of them: not \
+         every message of the feed changes a published field.\n\n\
+         | what | verdict | messages/s | ticks/s | processor time a tick, ns: plant | hub | client | who sends |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|"
+    )?;
+    for Carried { asked, is_served, verdict, why, messages_per_s, ticks_per_s, cpu_ns } in &figures.carried {
+        let what = match (asked, is_served) {
+            (Some(rate), _) => format!("over UDP, {} messages/s asked", thousands(*rate)),
+            (None, true) => "from a file of datagrams, as fast as it goes".to_owned(),
+            (None, false) => "the same, the plant alone".to_owned(),
+        };
+        let why = if verdict.word() == "PASS" { String::new() } else { format!(": {why}") };
+        let [plant, hub, client, sender] = cpu_ns.map(|ns| match ns {
+            0.0 => "–".to_owned(),
+            _ => format!("{ns:.0}"),
+        });
+        writeln!(
+            page,
+            "| {what} | {verdict}{why} | {} | {} | {plant} | {hub} | {client} | {sender} |",
+            thousands(*messages_per_s as u64),
+            thousands(*ticks_per_s as u64),
         )?;
     }
     writeln!(page)
@@ -125,11 +192,43 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     )
 }
 
+fn neighbour(page: &mut String, figures: &Figures) -> fmt::Result {
+    let column = |of: &[[f64; 2]], which: usize| of.iter().map(|turn| turn[which]).collect::<Vec<_>>();
+    let (medians, p99s) = (&figures.witness_median_us, &figures.witness_p99_us);
+    if p99s.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "## A stalled neighbour\n\nA client with 1,000 items at {} updates a second: its response time, µs, alone, and beside a client \
+         that has the same items open and reads nothing (the hub's usual policy, conflation).\n\n\
+         | | median | p99 |\n|---|---:|---:|\n| alone | {} | {} |\n| with the stalled one | {} | {} |\n| ratio | {} | {} |\n",
+        thousands(USUAL_RATE),
+        spread(&column(medians, 0), 1),
+        spread(&column(p99s, 0), 1),
+        spread(&column(medians, 1), 1),
+        spread(&column(p99s, 1), 1),
+        spread(&ratios(&column(medians, 1), &column(medians, 0)), 2),
+        spread(&ratios(&column(p99s, 1), &column(p99s, 0)), 2),
+    )
+}
+
 fn told(held: &Rate) -> String {
-    let Rate { received_per_s, verdict, why, median_us, p99_us, hub_cores, cut, .. } = held;
+    let Rate {
+        received_per_s,
+        verdict,
+        why,
+        median_us,
+        p99_us,
+        hub_cores,
+        cut,
+        cpu_ns: [_, hub, client],
+        ..
+    } = held;
     format!(
         "**{verdict}** ({why}); {} came a second, {cut} clients were cut, response time {median_us:.0} µs in the median and {p99_us:.0} µs \
-         at the 99th percentile, {hub_cores:.2} of the hub's core",
+         at the 99th percentile, {hub_cores:.2} of the hub's core; processor time an update: {hub:.0} ns of the hub, {client:.0} ns of the \
+         clients",
         thousands(*received_per_s as u64)
     )
 }

@@ -82,21 +82,44 @@ impl Market {
             lateness.record(now, now.since(due));
             let late = now.since(due).max(0) as u64;
             let due_ns = monotonic_ns().saturating_sub(late);
-            let until = (slice + 1) * rate / SLICES;
-            while sent < until {
-                let number = sent as usize % self.items.len();
-                self.tick(Kind::Update, number, |out| messages.update(due_ns, out))?;
-                sent += 1;
-                if sent.is_multiple_of(WAKE_EVERY) {
-                    self.sequencer.publisher().ring().flush();
-                }
-            }
-            self.sequencer.publisher().ring().flush();
+            self.burst(&mut sent, (slice + 1) * rate / SLICES, due_ns, messages)?;
         }
         let seconds = self.clock.now().since(begun) as f64 / 1e9;
         let stalled = self.sequencer.publisher().stalled_ns() - stalled;
         let held_back = stalled as f64 / 1e9 / seconds;
         Ok(Published { updates: sent, seconds, lateness: lateness.trend(), held_back })
+    }
+
+    /// Updates of all items in turn, as fast as the ring takes them, for so long.
+    pub(crate) fn flat_out(&mut self, time: Duration, messages: &Messages) -> anyhow::Result<Published> {
+        let (begun, stalled) = (self.clock.now(), self.sequencer.publisher().stalled_ns());
+        let (mut sent, limit_ns) = (0, time.as_nanos() as i64);
+        while self.clock.now().since(begun) < limit_ns {
+            let until = sent + WAKE_EVERY;
+            self.burst(&mut sent, until, monotonic_ns(), messages)?;
+        }
+        let seconds = self.clock.now().since(begun) as f64 / 1e9;
+        let stalled = self.sequencer.publisher().stalled_ns() - stalled;
+        Ok(Published {
+            updates: sent,
+            seconds,
+            lateness: Trend::default(),
+            held_back: stalled as f64 / 1e9 / seconds,
+        })
+    }
+
+    /// Updates until so many are sent, all due then.
+    fn burst(&mut self, sent: &mut u64, until: u64, due_ns: u64, messages: &Messages) -> anyhow::Result<()> {
+        while *sent < until {
+            let number = *sent as usize % self.items.len();
+            self.tick(Kind::Update, number, |out| messages.update(due_ns, out))?;
+            *sent += 1;
+            if sent.is_multiple_of(WAKE_EVERY) {
+                self.sequencer.publisher().ring().flush();
+            }
+        }
+        self.sequencer.publisher().ring().flush();
+        Ok(())
     }
 
     /// The end: readers read what is left.

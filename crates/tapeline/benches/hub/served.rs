@@ -12,6 +12,15 @@ use tapeline_ring::Name;
 
 use crate::SERVICE;
 
+/// What becomes of a client that is too slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slow {
+    /// It is cut, once more waits for it than any that reads has waiting.
+    Cut,
+    /// The hub's usual policy: it gets the image when it reads again.
+    Conflate,
+}
+
 /// A running hub.
 pub(crate) struct Served {
     child: Child,
@@ -22,16 +31,23 @@ pub(crate) struct Served {
 
 impl Served {
     /// Begins, on a core of its own if one is given, and has joined the ring when this returns.
-    pub(crate) fn begin(ring: &Name, core: Option<usize>, peers: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn begin(
+        ring: &Name,
+        core: Option<usize>,
+        peers: Option<&Path>,
+        slow: Slow,
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("plant.toml");
         let mut text = format!(
             "[plant]\nname = \"{SERVICE}\"\nring = \"{ring}\"\nmax_items = 200000\n\
              [[feed]]\nname = \"synthetic\"\nprotocol = \"itch50-moldudp64\"\n\
              [[feed.line]]\naddress = \"239.255.12.111:26477\"\ninterface = \"127.0.0.1\"\n\
-             [hub]\nport = 0\nmax_connections = 10000\nmax_streams = 200000\nunknown = \"wait\"\n\
-             slow = \"cut\"\nslow_bytes = \"256MiB\"\nslow_messages = 10000000\n"
+             [hub]\nport = 0\nmax_connections = 10000\nmax_streams = 200000\nunknown = \"wait\"\n"
         );
+        if slow == Slow::Cut {
+            text.push_str("slow = \"cut\"\nslow_bytes = \"256MiB\"\nslow_messages = 10000000\n");
+        }
         if let Some(peers) = peers {
             let file = |name: &str| peers.join(name).display().to_string();
             text.push_str(&format!(
