@@ -51,4 +51,5 @@ pub use hub::Hub;
 pub use memory::MemoryBound;
 pub use note::{AccessCounters, Counters, End, Note, SessionCounters, TooMuch, Who};
 pub use outlets::{Outlets, SessionId};
-pub use settings::{Late, Posts, Service, Settings, SlowPolicy, Unknown};
+pub use settings::{Late, Service, Settings, SlowPolicy, Unknown};
+pub use tapeline_plant::sources::Posts;

@@ -9,6 +9,7 @@ use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, Receipt, StreamHandle};
 use tapeline_omm::rwf::{MessageView, NakCode, PostHeader, PostUserInfo};
 use tapeline_plant::demand::{Demand, ItemName, Ticket};
+use tapeline_plant::sources::Posts;
 
 use crate::SessionId;
 use crate::demands::Full;
@@ -16,7 +17,6 @@ use crate::desk::{Desk, copy};
 use crate::interest::Named;
 use crate::login::{NO_POSTS, item_of};
 use crate::market::{item_name, name_of};
-use crate::settings::Posts;
 
 /// Posts whose receipts are awaited from the sources.
 #[derive(Debug)]

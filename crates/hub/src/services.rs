@@ -4,8 +4,9 @@ use tapeline_omm::Qos;
 use tapeline_omm::domain::directory::{Info, ServiceState, filter};
 use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{DataState, Domain, FilterAction, MapAction, State, StateCode, StreamState};
+use tapeline_plant::sources::Posts;
 
-use crate::settings::{Late, Posts, Service, Settings};
+use crate::settings::{Late, Service, Settings};
 
 /// All services: that of the feeds, if there is one, and those of providers.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::provider;
+use tapeline_plant::sources::Posts;
 
 use crate::Access;
 
@@ -82,18 +83,6 @@ pub enum Late {
     /// It stays open, its data suspect: the client hears that nothing came in time, and goes on waiting.
     #[default]
     Suspect,
-}
-
-/// What becomes of posts to a service.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Posts {
-    /// They are refused.
-    #[default]
-    Refuse,
-    /// They go to the service's provider, whose receipt comes back.
-    Forward,
-    /// They become the plant's: what they say is published to all who have the item open.
-    Reflect,
 }
 
 /// A service whose data comes from OMM providers. The directory has it from the beginning, down until a provider of it is up.

@@ -44,6 +44,7 @@ fn every_pair_over_every_transport() {
         hub::lseg_data(),
         hub::zeromq(),
         through::interactive(),
+        through::published(),
     ];
     // The library alone tells nothing of us while all is well.
     let controls = || vec![consuming::control(), publishing::control()];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde::Deserialize;
-use tapeline_hub::{Settings, SlowPolicy, Unknown};
+use tapeline_hub::{Posts, Settings, SlowPolicy, Unknown};
 use tapeline_omm::role::provider;
 use tapeline_wire::rssl::{self, Tls};
 use toml::Spanned;
@@ -93,6 +93,7 @@ pub(super) struct RawHub {
     waiting_size: Option<Spanned<String>>,
     cache_size: Option<Spanned<String>>,
     unknown: Option<Spanned<String>>,
+    posts: Option<Spanned<String>>,
     slow: Option<Spanned<String>>,
     slow_bytes: Option<Spanned<String>>,
     slow_messages: Option<Spanned<usize>>,
@@ -143,12 +144,6 @@ impl Source<'_> {
         let access = self.access(raw.access(), &mut faults);
         self.faults.borrow_mut().extend(faults);
         let usual = provider::Settings::default();
-        let unknown = self.one_of(
-            "unknown",
-            raw.unknown.as_ref(),
-            &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
-            "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
-        );
         let spin = self.one_of(
             "wait",
             raw.wait.as_ref(),
@@ -162,7 +157,8 @@ impl Source<'_> {
             slow,
             slow_age_ms: self.milliseconds(raw.slow_age.as_ref(), 0, "slow_age = \"10s\", for example"),
             stuck_ms: self.milliseconds(raw.slow_time.as_ref(), 60_000, "slow_time = \"60s\" is the default"),
-            unknown: self.or(unknown, Unknown::Wait),
+            unknown: self.unknown(raw.unknown.as_ref()),
+            posts: self.posts_to_feeds(raw.posts.as_ref()),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
             access: access.access.clone(),
@@ -202,6 +198,32 @@ impl Source<'_> {
             zeromq,
             settings,
         })
+    }
+
+    /// What clients hear of items that nobody has published.
+    pub(super) fn unknown(&self, given: Option<&Spanned<String>>) -> Unknown {
+        let unknown = self.one_of(
+            "unknown",
+            given,
+            &[("wait", Unknown::Wait), ("closed", Unknown::Closed)],
+            "\"wait\" keeps the stream of an item that is not there yet open; \"closed\" says that there is none",
+        );
+        self.or(unknown, Unknown::Wait)
+    }
+
+    /// What becomes of posts to the service of the plant's own feeds.
+    fn posts_to_feeds(&self, given: Option<&Spanned<String>>) -> Posts {
+        let hint = "\"reflect\" publishes the updates that are posted to items of the feeds";
+        let posts = match given.filter(|given| given.get_ref() == "forward") {
+            Some(given) => {
+                let what = "posts is \"forward\", and feeds are no provider that posts could go to";
+                Err(self.wrong(given.span(), what, hint))
+            }
+            None => {
+                self.one_of("posts", given, &[("refuse", Posts::Refuse), ("reflect", Posts::Reflect)], hint)
+            }
+        };
+        self.or(posts, Posts::Refuse)
     }
 
     fn slow(&self, raw: &RawHub) -> anyhow::Result<SlowPolicy> {

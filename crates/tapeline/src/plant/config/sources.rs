@@ -61,7 +61,8 @@ pub(super) struct RawService {
     sources: Option<Spanned<String>>,
     publishers: Option<Spanned<Vec<String>>>,
     posts: Option<Spanned<String>>,
-    cache: Option<bool>,
+    cache: Option<Spanned<bool>>,
+    unknown: Option<Spanned<String>>,
     request_timeout: Option<Spanned<String>>,
 }
 
@@ -275,14 +276,23 @@ impl Source<'_> {
     fn for_clients(&self, raw: &RawService, service: &ServiceSettings) -> tapeline_hub::Service {
         let usual = tapeline_hub::Service::new(&service.name, service.id);
         let usual_time = usual.request_timeout_ms;
+        let on_demand = matches!(service.sources, Sourcing::Providers { .. });
+        let is_cached = raw.cache.as_ref().is_none_or(|cache| *cache.get_ref());
+        if let Some(cache) = raw.cache.as_ref().filter(|_| !on_demand && !is_cached) {
+            let what = "cache is false, and nobody could be asked for the image that a second client needs";
+            let hint = "leave cache out: those who publish say an image once; interactive providers can be asked again";
+            self.sound::<()>(Err(self.wrong(cache.span(), what, hint)));
+        }
+        if let Some(unknown) = raw.unknown.as_ref().filter(|_| on_demand) {
+            let what = "unknown is given, and the service's providers are asked for each item";
+            let hint = "leave unknown out: it is the provider that says which items there are";
+            self.sound::<()>(Err(self.wrong(unknown.span(), what, hint)));
+        }
         tapeline_hub::Service {
-            on_demand: matches!(service.sources, Sourcing::Providers { .. }),
-            is_cached: raw.cache.unwrap_or(true),
-            posts: match service.posts {
-                Posts::Refuse => tapeline_hub::Posts::Refuse,
-                Posts::Forward => tapeline_hub::Posts::Forward,
-                Posts::Reflect => tapeline_hub::Posts::Reflect,
-            },
+            on_demand,
+            is_cached,
+            unknown: self.unknown(raw.unknown.as_ref()),
+            posts: service.posts,
             request_timeout_ms: self.milliseconds(
                 raw.request_timeout.as_ref(),
                 usual_time,
@@ -411,6 +421,8 @@ impl Source<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tapeline_hub::Unknown;
+
     use super::*;
     use crate::failure::Hinted;
     use crate::plant::config::{Config, parse};
@@ -427,13 +439,17 @@ mod tests {
     #[test]
     fn a_plant_may_have_services_and_no_feeds() {
         let text = format!(
-            "[publishers]\n[[service]]\nname = \"X\"\nid = 3\n[[service]]\nname = \"Y\"\nid = 4\n\
+            "[publishers]\n[[service]]\nname = \"X\"\nid = 3\nunknown = \"closed\"\n[[service]]\nname = \"Y\"\nid = 4\n\
              providers = [\"a\"]\nsources = \"warm\"\nposts = \"forward\"\ncache = false\n{PROVIDER}"
         );
         let sources = checked(&text).unwrap().sources.unwrap();
         assert_eq!(sources.door.unwrap().address.to_string(), "127.0.0.1:14003");
-        let for_clients = sources.for_clients.iter().map(|service| (service.is_cached, service.on_demand));
-        assert_eq!(for_clients.collect::<Vec<_>>(), [(true, false), (false, true)]);
+        let for_clients =
+            sources.for_clients.iter().map(|service| (service.is_cached, service.on_demand, service.unknown));
+        assert_eq!(
+            for_clients.collect::<Vec<_>>(),
+            [(true, false, Unknown::Closed), (false, true, Unknown::Wait)]
+        );
         let [x, y] = &sources.settings.services[..] else { panic!("two services") };
         assert_eq!((x.id, &x.sources, x.posts), (3, &Sourcing::Publishers { users: None }, Posts::Refuse));
         let policy = Policy::Warm;
@@ -464,6 +480,9 @@ mod tests {
             (format!("{published}providers = [\"a\"]\n{PROVIDER}ca = \"x\"\n"), "ca is given without tls"),
             (format!("{published}providers = [\"a\"]\n{PROVIDER}"), "all services are of interactive"),
             (format!("{published}provider = [\"a\"]\n"), "did you mean `providers`?"),
+            (format!("{published}cache = false\n"), "cache is false, and nobody could be asked"),
+            (format!("{published}providers = [\"a\"]\nunknown = \"closed\"\n{PROVIDER}"), "unknown is given"),
+            (format!("{published}unknown = \"open\"\n"), "\"wait\" or \"closed\" is expected"),
         ] {
             let said = checked(&text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
