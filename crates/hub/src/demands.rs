@@ -16,6 +16,8 @@ pub(crate) struct Demands {
     /// Of the messages.
     bytes: usize,
     most_bytes: usize,
+    /// Bytes that all sessions have kept of posts whose last part has not come.
+    kept: usize,
     tickets: u64,
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct Full;
 impl Demands {
     /// None, and room for so many messages and bytes of them.
     pub(crate) const fn new(most: usize, most_bytes: usize) -> Self {
-        Self { waiting: VecDeque::new(), messages: 0, most, bytes: 0, most_bytes, tickets: 0 }
+        Self { waiting: VecDeque::new(), messages: 0, most, bytes: 0, most_bytes, kept: 0, tickets: 0 }
     }
 
     /// A number that no answer has had.
@@ -54,11 +56,21 @@ impl Demands {
     /// # Errors
     /// As many wait as may.
     pub(crate) fn message(&mut self, demand: Demand) -> Result<(), Full> {
-        if self.messages >= self.most || bytes_of(&demand) > self.most_bytes.saturating_sub(self.bytes) {
+        if self.messages >= self.most || bytes_of(&demand) > self.room() {
             return Err(Full);
         }
         self.last_word(demand);
         Ok(())
+    }
+
+    /// Bytes that may still wait, or be kept.
+    pub(crate) const fn room(&self) -> usize {
+        self.most_bytes.saturating_sub(self.bytes + self.kept)
+    }
+
+    /// A session keeps so many bytes, where it kept so many before.
+    pub(crate) const fn keep(&mut self, before: usize, now: usize) {
+        self.kept = self.kept - before + now;
     }
 
     /// A message that must not be lost: it ends something of which there are only so many.
@@ -89,8 +101,10 @@ fn bytes_of(demand: &Demand) -> usize {
     match demand {
         Demand::OpenPrivate { request: message, .. }
         | Demand::Private { message, .. }
-        | Demand::Post { message, .. }
         | Demand::Generic { message, .. } => message.len(),
+        Demand::Post { message, more, .. } => {
+            message.len() + more.iter().map(|part| part.len()).sum::<usize>()
+        }
         _ => 0,
     }
 }
@@ -107,6 +121,9 @@ mod tests {
         assert_eq!(demands.message(post(401)), Err(Full));
         assert_eq!(demands.message(post(400)), Ok(()));
         demands.pop();
+        demands.keep(0, 600);
+        assert_eq!(demands.message(post(1)), Err(Full));
+        demands.keep(600, 0);
         assert_eq!(
             [demands.message(post(1)), demands.message(post(1)), demands.message(post(1))],
             [Ok(()), Ok(()), Err(Full)]

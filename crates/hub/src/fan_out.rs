@@ -68,7 +68,9 @@ impl Hub {
         let known = self.market.interest.of_number(tick.header.item, message.domain());
         let Some(place) = known.or_else(|| self.appear(now, tick, message.domain(), outlets)) else { return };
         let Some(item) = self.market.interest.get_mut(place) else { return };
-        item.channel = tick.header.channel;
+        if tick.header.channel != tick::POSTED {
+            item.channel = tick.header.channel;
+        }
         if item.upstream.as_ref().is_some_and(|upstream| !upstream.is_told())
             && self.market.is_on_demand(place)
         {

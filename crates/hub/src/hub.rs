@@ -102,6 +102,7 @@ impl Hub {
         }
         self.market.receipts.forget(session);
         self.market.rest.forget(session, &mut gone.account);
+        self.market.demands.keep(gone.account.parts.bytes(), 0);
         self.free.push(session);
         // One that was told why it is over is over for that reason, whoever closed the connection first.
         let end = gone.account.over.unwrap_or(end);
@@ -337,6 +338,11 @@ impl Hub {
             self.market.rest.leave(id, account);
         }
         self.market.rest.count(account, backlog);
+        let kept = account.parts.bytes();
+        if kept > 0 {
+            account.parts.drop_late(now);
+            self.market.demands.keep(kept, account.parts.bytes());
+        }
         if account.holds && !account.is_full && session.backlog.is_empty() {
             // Those that there was no room to ask are asked next time.
             account.holds = !self.market.hold(id, &session.provider, false);

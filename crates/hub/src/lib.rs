@@ -34,6 +34,7 @@ mod market;
 mod memory;
 mod note;
 mod outlets;
+mod parts;
 mod posts;
 mod private;
 mod rest;

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, Receipt, StreamHandle};
-use tapeline_omm::rwf::{MessageView, NakCode, PostHeader, PostUserInfo};
+use tapeline_omm::rwf::{DataType, Domain, Header, Key, MessageView, NakCode, PostHeader, PostUserInfo};
 use tapeline_plant::demand::{Demand, ItemName, Ticket};
 use tapeline_plant::sources::Posts;
 
@@ -17,6 +17,7 @@ use crate::desk::{Desk, copy};
 use crate::interest::Named;
 use crate::login::{NO_POSTS, item_of};
 use crate::market::{item_name, name_of};
+use crate::parts;
 
 /// Posts whose receipts are awaited from the sources.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Desk<'_> {
         receipt: Option<Receipt>,
     ) {
         match self.pass_post_on(provider, stream, post, receipt) {
-            Ok(()) => self.account.counters.posts += 1,
+            Ok(is_whole) => self.account.counters.posts += u64::from(is_whole),
             Err(why) => {
                 self.account.counters.declined += 1;
                 if let Some(receipt) = receipt {
@@ -87,23 +88,34 @@ impl Desk<'_> {
         }
     }
 
+    /// Passes a post on. `false`: it is a part of one, whose last has not come.
     fn pass_post_on(
         &mut self,
         provider: &Provider,
         stream: Option<StreamHandle>,
         (header, message): (&PostHeader<'_>, &MessageView<'_>),
         receipt: Option<Receipt>,
-    ) -> Result<(), Refused> {
+    ) -> Result<bool, Refused> {
         let filled = self.filled(header, message);
         if let Some(ticket) = stream.and_then(|stream| self.market.private.ticket(self.id, stream)) {
             let item = stream.and_then(|stream| item_of(provider, stream));
-            if !item.map_or(!self.is_ruled(), |item| self.may_post(&item)) {
+            if !item.as_ref().map_or(!self.is_ruled(), |item| self.may_post(item)) {
                 return Err(refuse(NakCode::ACCESS_DENIED, NO_POSTS));
             }
+            let is_meant = |item: &Named<'_>| {
+                item_of_message(message)
+                    .is_none_or(|(domain, name)| (item.domain, item.name) == (domain, name))
+            };
+            if self.is_ruled() && !item.as_ref().is_some_and(is_meant) {
+                let text = "The message in the post is of another item than its stream";
+                return Err(refuse(NakCode::INVALID_CONTENT, text));
+            }
             let demand = Demand::Private { ticket, message: filled };
-            return self.market.demands.message(demand).map_err(|Full| BUSY);
+            return self.market.demands.message(demand).map(|()| true).map_err(|Full| BUSY);
         }
-        let (service, item) = self.target(stream, header)?;
+        let mut parts = self.gather(stream, header, filled)?.into_iter();
+        let Some(first) = parts.next() else { return Ok(false) };
+        let (service, item) = self.target_of(stream, &first)?;
         let Some(known) = self.market.services.get(service) else {
             return Err(refuse(NakCode::SOURCE_UNKNOWN, "There is no such service"));
         };
@@ -119,19 +131,56 @@ impl Desk<'_> {
             return Err(refuse(NakCode::NO_RESOURCES, "Too many posts wait for their receipts"));
         }
         let ticket = receipt.map(|_| self.market.demands.ticket());
-        let demand = Demand::Post { ticket, service, item, message: filled };
+        let demand = Demand::Post { ticket, service, item, message: first, more: parts.collect() };
         self.market.demands.message(demand).map_err(|Full| BUSY)?;
         if let (Some(ticket), Some(receipt)) = (ticket, receipt) {
             self.market.receipts.wait(ticket, self.id, receipt);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Where a post goes: on an item's stream to that item, else to what its key names.
+    /// Keeps a part of a post until the last has come: all of them then, in their order.
+    fn gather(
+        &mut self,
+        stream: Option<StreamHandle>,
+        header: &PostHeader<'_>,
+        part: Box<[u8]>,
+    ) -> Result<Vec<Box<[u8]>>, Refused> {
+        let (parts, demands) = (&mut self.account.parts, &mut self.market.demands);
+        let kept = parts.bytes();
+        let most = (self.market.settings.demand_bytes / SHARE).min(kept + demands.room());
+        let taken = parts.take(self.now, stream, header, part, most);
+        demands.keep(kept, parts.bytes());
+        taken.map_err(|why| match why {
+            parts::Refused::OutOfOrder => {
+                refuse(NakCode::INVALID_CONTENT, "A part of this post is missing, or came too late")
+            }
+            parts::Refused::TooMuch => {
+                refuse(NakCode::NO_RESOURCES, "Too much of posts in parts is waited for")
+            }
+        })
+    }
+
+    /// Where a post goes, of which this is the message, or the first part.
+    fn target_of(
+        &self,
+        stream: Option<StreamHandle>,
+        first: &[u8],
+    ) -> Result<(u16, Option<ItemName>), Refused> {
+        let unreadable = refuse(NakCode::INVALID_CONTENT, "The post cannot be read");
+        let message = MessageView::parse(first).map_err(|_| unreadable)?;
+        match message.header() {
+            Ok(Header::Post(header)) => self.target(stream, &header, &message),
+            _ => Err(unreadable),
+        }
+    }
+
+    /// Where a post goes: on an item's stream to that item, else to what its key names, or the key of the message in it.
     fn target(
         &self,
         stream: Option<StreamHandle>,
         header: &PostHeader<'_>,
+        message: &MessageView<'_>,
     ) -> Result<(u16, Option<ItemName>), Refused> {
         if let Some(stream) = stream {
             let (item, _) = self
@@ -146,6 +195,12 @@ impl Desk<'_> {
             NakCode::SOURCE_UNKNOWN,
             "A post on the login's stream names its service in its key",
         ))?;
+        if key.name.is_none()
+            && let Some((domain, name)) = item_of_message(message)
+        {
+            // That it is of this service is looked at where the post is taken.
+            return Ok((service, item_name(service, domain, name)));
+        }
         Ok((service, key.name.and_then(|name| item_name(service, header.domain, name))))
     }
 
@@ -194,5 +249,17 @@ impl Desk<'_> {
     }
 }
 
+/// The item that the message in a post names, if it holds one that does.
+fn item_of_message<'a>(post: &MessageView<'a>) -> Option<(Domain, &'a [u8])> {
+    if post.container() != DataType::MSG {
+        return None;
+    }
+    let inner = MessageView::parse(post.payload()).ok()?;
+    let Key { name, .. } = inner.key().ok()??;
+    Some((inner.domain(), name?))
+}
+
+/// Of what may wait for the sources, one session's posts in parts may take this part.
+const SHARE: usize = 16;
 /// By how much a header may be longer when it is written again: lengths that had a shorter form.
 const MORE: usize = 64;

@@ -12,6 +12,7 @@ use crate::access::Pass;
 use crate::backlog::Backlog;
 use crate::holding::Behindhand;
 use crate::note::{End, SessionCounters, TooMuch};
+use crate::parts::Parts;
 use crate::settings::{Settings, SlowPolicy};
 
 /// A client's session.
@@ -51,6 +52,8 @@ pub(crate) struct Account {
     pub(crate) holds: bool,
     /// Streams whose updates had to wait, since nothing waited last.
     pub(crate) behind: Behindhand,
+    /// Posts of which not all parts have come.
+    pub(crate) parts: Parts,
     pub(crate) counters: SessionCounters,
     /// Its open streams, as counted among all.
     pub(crate) streams: usize,

@@ -13,9 +13,9 @@ use tapeline_measure::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, RoundTrip, login};
 use tapeline_omm::rwf::{
-    AckHeader, DataState, DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, NakCode,
-    PostHeader, PostUserInfo, Priority, RefreshHeader, RequestHeader, StateCode, StatusHeader, StreamState,
-    UpdateType, flags, update_header,
+    AckHeader, DataState, DataType, Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView,
+    NakCode, PostHeader, PostUserInfo, Priority, RefreshHeader, RequestHeader, StateCode, StatusHeader,
+    StreamState, UpdateHeader, UpdateType, flags, update_header,
 };
 use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
@@ -181,7 +181,7 @@ fn a_post_goes_to_its_source_with_who_posts_and_its_receipt_comes_back() {
     exchange.say(&client, &post(LOGIN, 10, Some(Key::item(IDN, b"BT.L"))));
     let mut tickets = Vec::new();
     for (demand, name) in exchange.demands().into_iter().zip(["VOD.L", "BT.L"]) {
-        let Demand::Post { ticket, service, item, message } = demand else { panic!("{demand:?}") };
+        let Demand::Post { ticket, service, item, message, .. } = demand else { panic!("{demand:?}") };
         assert_eq!((service, item.unwrap().name.as_ref()), (IDN, name));
         let view = MessageView::parse(&message).unwrap();
         let Ok(Header::Post(header)) = view.header() else { panic!("no post") };
@@ -201,6 +201,105 @@ fn a_post_goes_to_its_source_with_who_posts_and_its_receipt_comes_back() {
     let nak = ack_of(&of_login);
     assert_eq!((nak.ack_id, nak.nak_code, nak.text), (10, Some(NakCode::SYMBOL_UNKNOWN), Some(&b"no"[..])));
     assert_eq!((exchange.hub.awaited_receipts(), exchange.hub.counters().stray_answers), (0, 1));
+}
+
+/// A part of a post off stream, of an item that its payload names or does not.
+fn part(id: u32, number: u16, is_last: bool, key: Option<Key<'_>>, payload: &[u8]) -> Vec<u8> {
+    let complete = if is_last { flags::post::POST_COMPLETE } else { Flags::NONE };
+    let container = if payload.len() > 8 { DataType::MSG } else { DataType::OPAQUE };
+    let header = PostHeader {
+        flags: flags::post::ACK | complete,
+        post_id: Some(id),
+        part: Some(number),
+        key,
+        ..PostHeader::new(Domain::MARKET_PRICE, LOGIN, PostUserInfo::default(), container)
+    };
+    message(|room| {
+        header.encode_with(room, |room| {
+            room[..payload.len()].copy_from_slice(payload);
+            Ok(payload.len())
+        })
+    })
+}
+
+#[test]
+fn a_post_in_parts_is_passed_on_when_it_is_whole() {
+    let mut exchange = up(Settings { demand_bytes: 16 * 1_000, ..settings() });
+    let mut client = exchange.client(ROOM);
+    let key = Some(Key::item(IDN, b"A"));
+    let naks = |exchange: &mut Exchange, client: &mut Client| -> Vec<_> {
+        exchange.read_all(client);
+        let acks = client.on(LOGIN).into_iter().filter(|received| received.class == MessageClass::ACK);
+        acks.map(|received| ack_of(&received.bytes).nak_code).collect()
+    };
+    exchange.say(&client, &part(1, 0, false, key, b"buy"));
+    exchange.say(&client, &part(2, 0, true, key, b"one"));
+    exchange.say(&client, &part(1, 1, false, None, b"or"));
+    let demands = exchange.demands();
+    let [Demand::Post { more, .. }] = &demands[..] else { panic!("{demands:?}") };
+    assert_eq!(more.len(), 0);
+    exchange.say(&client, &part(1, 2, true, None, b"sell"));
+    let demands = exchange.demands();
+    let [Demand::Post { ticket, item: Some(item), message, more, .. }] = &demands[..] else {
+        panic!("{demands:?}")
+    };
+    let payload = |message: &[u8]| MessageView::parse(message).unwrap().payload().to_vec();
+    assert_eq!(
+        (payload(message), payload(&more[0]), payload(&more[1])),
+        (b"buy".into(), b"or".into(), b"sell".into())
+    );
+    assert_eq!((ticket.is_some(), &item.name[..], more.len()), (true, "A", 2));
+    assert_eq!(naks(&mut exchange, &mut client), []);
+    // One that is missing, and more than may be kept.
+    exchange.say(&client, &part(3, 0, false, key, b"x"));
+    exchange.say(&client, &part(3, 2, true, None, b"x"));
+    assert_eq!(naks(&mut exchange, &mut client), [Some(NakCode::INVALID_CONTENT)]);
+    (10..26).for_each(|id| exchange.say(&client, &part(id, 0, false, key, b"x")));
+    exchange.say(&client, &part(25, 1, true, None, b"x"));
+    assert_eq!(naks(&mut exchange, &mut client).last(), Some(&Some(NakCode::INVALID_CONTENT)));
+    assert_eq!(exchange.demands(), []);
+    // A client that goes takes with it what it has not said to the end.
+    exchange.leave(&client);
+    let client = exchange.client(ROOM);
+    exchange.say(&client, &part(1, 0, false, key, b"x"));
+    exchange.say(&client, &part(1, 1, true, None, b"x"));
+    assert_eq!(exchange.demands().len(), 1);
+}
+
+#[test]
+fn who_posts_a_message_is_asked_about_the_item_of_that_message() {
+    let rule = |items: &str, post| Rule {
+        users: Vec::new(),
+        groups: Vec::new(),
+        services: Vec::new(),
+        items: vec![Pattern::new(items)],
+        domains: Vec::new(),
+        codes: Vec::new(),
+        action: Action::Allow { post },
+    };
+    let access = Access { rules: vec![rule("MINE*", true), rule("*", false)], ..Access::default() };
+    let mut exchange = up(Settings { access: access.into(), ..settings() });
+    let mut client = exchange.client(ROOM);
+    for (name, may) in [(&b"MINE.L"[..], true), (b"THEIRS.L", false), (b"\xFF", false)] {
+        let inner = UpdateHeader {
+            key: Some(Key { name: Some(name), ..Key::default() }),
+            ..UpdateHeader::new(Domain::MARKET_BY_ORDER, 0, UpdateType::QUOTE, DataType::NO_DATA)
+        };
+        let inner = message(|room| inner.encode(room));
+        let key = Key { service_id: Some(IDN), ..Key::default() };
+        exchange.say(&client, &part(1, 0, true, Some(key), &inner));
+        exchange.read_all(&mut client);
+        let items: Vec<_> = exchange
+            .demands()
+            .into_iter()
+            .map(|demand| match demand {
+                Demand::Post { item: Some(item), .. } => (item.name, item.domain),
+                _ => panic!("{demand:?}"),
+            })
+            .collect();
+        let expected = may.then(|| ("MINE.L".into(), Domain::MARKET_BY_ORDER));
+        assert_eq!(items, Vec::from_iter(expected));
+    }
 }
 
 #[test]

@@ -91,8 +91,10 @@ pub enum Demand {
         service: u16,
         /// The item that it is for; `None` where neither stream nor key name one.
         item: Option<ItemName>,
-        /// The post as it came, with the client's post-user information filled in.
+        /// The post as it came, with the client's post-user information filled in; of one in several parts the first.
         message: Box<[u8]>,
+        /// The other parts, in their order. The receipt is that of the last.
+        more: Vec<Box<[u8]>>,
     },
     /// A client sends a generic message on the stream of an item.
     Generic {
@@ -121,8 +123,12 @@ impl Demand {
             Self::Post { item, message, .. } => (item.as_ref(), Some(message)),
             Self::Generic { item, message } => (Some(item), Some(message)),
         };
+        let more = match self {
+            Self::Post { more, .. } => more.iter().map(|part| size_of_val(part) + part.len()).sum(),
+            _ => 0,
+        };
         let name = item.map_or(0, |item| item.name.len());
-        size_of::<Self>() + name + message.map_or(0, |message| message.len())
+        size_of::<Self>() + name + message.map_or(0, |message| message.len()) + more
     }
 }
 

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::Directory;
 use tapeline_omm::role::acceptor::Acceptor;
-use tapeline_omm::role::consumer::{Consumer, Handle};
+use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle};
 use tapeline_omm::role::{Outbox, Over};
 
 use crate::demand::{Answer, Demand, ItemName};
@@ -113,12 +113,15 @@ struct LinkState {
     has_news: bool,
     /// A provider that has refused the login: when to try again.
     again: Option<Nanos>,
+    /// It has been said that no login comes about with it.
+    is_known_lost: bool,
     publishing: Publishing,
 }
 
 impl LinkState {
     fn new(id: LinkId, name: String) -> Self {
-        Self { id, name, has_news: false, again: None, publishing: Publishing::default() }
+        let publishing = Publishing::default();
+        Self { id, name, has_news: false, again: None, is_known_lost: false, publishing }
     }
 }
 
@@ -171,7 +174,12 @@ impl Sources {
     /// As [`message`](Self::message).
     pub fn begin<P: Publish>(&mut self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
         self.desk.now = time.now();
-        (0..self.desk.services.len()).try_for_each(|service| self.desk.tell_service(service, None, to, time))
+        for service in 0..self.desk.services.len() {
+            if self.desk.services.get(service).is_some_and(|service| !service.is_of_feeds()) {
+                self.desk.tell_service(service, None, to, time)?;
+            }
+        }
+        Ok(())
     }
 
     /// A non-interactive provider has connected.
@@ -248,8 +256,11 @@ impl Sources {
                 was_ready
             }
         };
+        let (source, why) = (there.state.name.clone(), why.to_owned());
         if was_ready {
-            self.desk.note(Note::Gone { source: there.state.name.clone(), why: why.to_owned() });
+            self.desk.note(Note::Gone { source, why });
+        } else if !std::mem::replace(&mut there.state.is_known_lost, true) {
+            self.desk.note(Note::NotReached { source, why });
         }
         self.review(link, to, time)
     }
@@ -279,6 +290,15 @@ impl Sources {
         }
         self.desk.end_all_private();
         self.desk.awaited = Awaited::default();
+    }
+
+    /// The plant ends: logs out of the providers. Their connections are to be closed when that is sent.
+    pub fn end(&mut self, outlets: &mut impl Outlets) {
+        for (id, link) in &mut self.links {
+            if let Role::Provider(consumer) = &mut link.role {
+                outlets.with(*id, &mut |out| consumer.log_out(out, &mut Leaving));
+            }
+        }
     }
 
     /// Does what is due, and sends what is to be sent. To be called after messages and demands, and again at the time that
@@ -344,9 +364,10 @@ impl Sources {
         &self.desk.counters
     }
 
-    /// Services, each with whether a source is up.
-    pub fn services(&self) -> impl ExactSizeIterator<Item = (&str, bool)> {
-        self.desk.services.iter().map(|service| (service.name(), service.is_up()))
+    /// Services of providers, each with whether a source is up.
+    pub fn services(&self) -> impl Iterator<Item = (&str, bool)> {
+        let services = self.desk.services.iter().filter(|service| !service.is_of_feeds());
+        services.map(|service| (service.name(), service.is_up()))
     }
 
     /// What a source says of its services: nothing as long as it is not there.
@@ -426,6 +447,13 @@ impl Sources {
         self.open_again(id);
         Ok(())
     }
+}
+
+/// What becomes of items does not matter any more: the ring ends with the plant.
+struct Leaving;
+
+impl Application for Leaving {
+    fn event(&mut self, _consumer: &mut Consumer, _out: &mut dyn Outbox, _event: Event<'_>) {}
 }
 
 impl Desk {

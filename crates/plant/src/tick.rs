@@ -46,6 +46,9 @@ impl Kind {
     }
 }
 
+/// In the place of a channel's number: a client of the plant's has posted this of an item of the feeds.
+pub const POSTED: u16 = u16::MAX;
+
 /// What more there is to know about a tick, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
@@ -102,7 +105,7 @@ pub struct Header {
     pub item: ItemId,
     /// The service's number in the plant.
     pub service: u16,
-    /// The channel's number in the plant.
+    /// The channel's number in the plant, or [`POSTED`].
     pub channel: u16,
     /// What the tick is.
     pub kind: Kind,

@@ -100,6 +100,24 @@ fn watch(market: &Market) -> Running {
 }
 
 #[test]
+fn posts_to_the_feeds_service_reach_all_where_that_is_said() {
+    let market = Market::open("posts = \"reflect\"", &[]);
+    market.replay("3000");
+    let is_posted = |said: &Value| said["event"] == "update" && said["fields"]["BID"] == json!(0.07);
+    let mut other = market.consumer(&["--format", "json"]);
+    (0..STOCKS.len()).for_each(|_| while other.says()["event"] != "refresh" {});
+    let mut poster = market.consumer(&["--format", "json", "--post", "BID=0.07"]);
+    let ack = loop {
+        let said = poster.says();
+        if said["event"] == "ack" {
+            break said;
+        }
+    };
+    assert!(ack["nak"].is_null(), "{ack}");
+    while !is_posted(&other.says()) {}
+}
+
+#[test]
 fn every_transport_brings_the_image_and_every_update_in_order() {
     let mut market = Market::open("slow = \"cut\"\nslow_bytes = \"64MiB\"", &["--until-end-of-session"]);
     let mut watch = watch(&market);

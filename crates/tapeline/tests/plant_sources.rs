@@ -231,6 +231,20 @@ fn the_next_provider_takes_over() {
 }
 
 #[test]
+fn a_provider_is_found_by_its_hosts_name_and_logged_out_of_at_the_end() {
+    let mut provider = Provider::start("0");
+    // It listens at one of the addresses that the name has.
+    let config = provided(&[&provider.port], "").replace("127.0.0.1", "localhost");
+    let mut plant = Plant::open(&config);
+    let mut consumer = plant.consumer(&["IBM.N"], &[]);
+    wait_for(&mut consumer, |said| is_of(said, "IBM.N", "refresh"));
+    plant.plant.ask_to_end();
+    let gone = wait_for(&mut provider.running, |said| said["event"] == "gone");
+    assert_eq!(gone["reason"], "the peer has logged out", "{gone}");
+    plant.plant.says();
+}
+
+#[test]
 fn a_post_is_acknowledged_by_its_provider() {
     let provider = Provider::start("0");
     let plant = Plant::open(&provided(&[&provider.port], "posts = \"forward\""));

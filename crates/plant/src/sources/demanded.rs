@@ -4,12 +4,13 @@ use tapeline_omm::domain::{RequestPayload, ServiceEntry};
 use tapeline_omm::role::consumer::{ItemRequest, Reissue, ServiceName, Target};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
-    DataType, Domain, GenericHeader, Header, Key, MessageView, NakCode, PostHeader, Priority, RequestHeader,
-    StateCode, StreamState, flags,
+    Domain, GenericHeader, Header, MessageView, NakCode, PostHeader, Priority, RequestHeader, StateCode,
+    StreamState, flags,
 };
 use tapeline_omm::{Refused as Unwritten, State};
 
 use super::passing::{About, Passed, closed, suspect};
+use super::posts::{Part, Post};
 use super::private::{Opened, Private};
 use super::services::{Service, UNKNOWN};
 use super::{Link, LinkId, Outlets, Posts, Role, Sources};
@@ -61,8 +62,10 @@ impl Sources {
                     self.close_at(opened.link, opened.handle);
                 }
             }
-            Demand::Post { ticket, service, item, message } => {
-                return self.post((service, ticket, item.as_ref()), &message, outlets, to, time);
+            Demand::Post { ticket, service, item, message, more } => {
+                let parts = std::iter::once(&message).chain(&more).map(|message| Part::read(message));
+                let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(()) };
+                return self.post((service, ticket, item.as_ref()), &parts, outlets, to, time);
             }
             Demand::Generic { item, message } => {
                 let number = to.items().find(item.service, &item.name);
@@ -254,39 +257,31 @@ impl Sources {
     fn post<P: Publish>(
         &mut self,
         (service, ticket, item): (u16, Option<Ticket>, Option<&ItemName>),
-        message: &[u8],
+        parts: &[Part<'_>],
         outlets: &mut impl Outlets,
         to: &mut Sequencer<P>,
         time: &impl Time,
     ) -> Result<(), Refused> {
-        let Ok(view) = MessageView::parse(message) else { return Ok(()) };
-        let Ok(Header::Post(header)) = view.header() else { return Ok(()) };
-        let Some(place) = self.desk.service(service) else {
-            let text = "There is no such service";
-            self.desk.refuse_post(ticket, &header, NakCode::SOURCE_UNKNOWN, text);
-            return Ok(());
-        };
-        if item.is_some_and(|item| names_another(&view, item)) {
-            let text = "The message in the post is of another item than the post";
-            self.desk.refuse_post(ticket, &header, NakCode::INVALID_CONTENT, text);
-            return Ok(());
-        }
-        match self.desk.services.get(place).map(Service::posts).unwrap_or_default() {
-            Posts::Refuse => {
-                let text = "This service takes no posts";
-                self.desk.refuse_post(ticket, &header, NakCode::DENIED_BY_SRC, text);
-            }
-            Posts::Reflect => {
-                let post = Post { place, ticket, item, header: &header, view: &view };
-                return self.reflect(&post, to, time);
-            }
-            Posts::Forward => {
-                let post = Post { place, ticket, item, header: &header, view: &view };
-                let number = item.and_then(|item| to.items().find(service, &item.name));
-                if let Err((code, text)) = self.forward(&post, number, outlets) {
-                    self.desk.refuse_post(ticket, &header, code, text);
+        let Some(last) = parts.last() else { return Ok(()) };
+        let outcome = match self.desk.service(service) {
+            None => Err((NakCode::SOURCE_UNKNOWN, "There is no such service")),
+            Some(place) => {
+                let post = Post { place, service, ticket, item, parts };
+                match self.desk.services.get(place).map(Service::posts).unwrap_or_default() {
+                    Posts::Refuse => Err((NakCode::DENIED_BY_SRC, "This service takes no posts")),
+                    taken => match (post.check(), taken) {
+                        (Err(text), _) => Err((NakCode::INVALID_CONTENT, text)),
+                        (Ok(()), Posts::Reflect) => self.reflect(&post, to, time)?,
+                        (Ok(()), _) => {
+                            let number = item.and_then(|item| to.items().find(service, &item.name));
+                            self.forward(&post, number, outlets)
+                        }
+                    },
                 }
             }
+        };
+        if let Err((code, text)) = outcome {
+            self.desk.refuse_post(ticket, &last.header, code, text);
         }
         Ok(())
     }
@@ -298,11 +293,9 @@ impl Sources {
         number: Option<ItemId>,
         outlets: &mut impl Outlets,
     ) -> Result<(), (NakCode, &'static str)> {
-        let Post { place, ticket, item, header, view } = *post;
+        let Post { place, ticket, item, parts, .. } = *post;
+        let Some(last) = parts.last() else { return Ok(()) };
         let down = (NakCode::SOURCE_DOWN, "No source of this service is up");
-        if header.part.is_some() || !header.flags.has(flags::post::POST_COMPLETE) {
-            return Err((NakCode::INVALID_CONTENT, "Posts in several parts are not taken"));
-        }
         if ticket.is_some() && self.desk.awaited.len() >= self.desk.settings.max_posts {
             return Err((NakCode::NO_RESOURCES, "Too many posts wait for their receipt"));
         }
@@ -315,45 +308,41 @@ impl Sources {
         });
         let link = self.links.get_mut(&id).ok_or(down)?;
         let theirs = theirs.ok_or(down)?;
-        let mut sent = PostHeader { key: header.key, ..*header };
-        sent.key = match (header.key, item) {
-            // The item that the client may post to, whatever the key of a post on its stream says.
-            (key, Some(item)) => {
-                let name = Some(item.name.as_bytes());
-                Some(Key { service_id: Some(theirs), name, ..key.unwrap_or_default() })
-            }
-            (Some(key), None) => Some(Key { service_id: key.service_id.map(|_| theirs), ..key }),
-            (None, None) => None,
-        };
-        if let Some(item) = item {
-            sent.domain = item.domain;
-        }
         let due = super::posts::due(self.desk.now, self.desk.settings.post_timeout_ms);
-        let added = ticket.map(|ticket| self.desk.awaited.add(ticket, id, header, due));
-        sent.post_id = added.or(header.post_id);
-        if ticket.is_some() {
-            sent.flags |= flags::post::ACK;
-        } else {
-            sent.flags.0 &= !flags::post::ACK.0;
-        }
-        let payload = posted(view, theirs);
-        let write = |room: &mut [u8]| copy(&payload, room);
+        let added = ticket.map(|ticket| self.desk.awaited.add(ticket, id, &last.header, due));
         let mut outcome = Ok(Sent::NotOpen);
-        match &mut link.role {
-            Role::Provider(consumer) => {
-                let target = handle.filter(|handle| consumer.has_image(*handle));
-                let target = target.map_or(Target::Login, Target::Item);
-                outlets.with(id, &mut |out: &mut dyn Outbox| {
-                    outcome = consumer.post(out, target, &sent, &payload);
-                });
+        for part in parts {
+            let mut sent = part.sent(item, theirs);
+            // All parts of a post have one id; what is acknowledged is the whole.
+            sent.post_id = added.or(part.header.post_id);
+            sent.flags.0 &= !flags::post::ACK.0;
+            if ticket.is_some() && part.is_last() {
+                sent.flags |= flags::post::ACK;
             }
-            Role::Publisher(acceptor) => {
-                let domain = sent.domain;
-                let stream = number.and_then(|number| link.state.publishing.stream(domain, number));
-                sent.stream_id = stream.or(acceptor.login_stream()).ok_or(down)?;
-                outlets.with(id, &mut |out: &mut dyn Outbox| {
-                    outcome = acceptor.post(out, &sent, &mut |room| write(room));
-                });
+            let payload = part.posted(theirs);
+            match &mut link.role {
+                Role::Provider(consumer) => {
+                    let target = handle.filter(|handle| consumer.has_image(*handle));
+                    let target = target.map_or(Target::Login, Target::Item);
+                    outlets.with(id, &mut |out: &mut dyn Outbox| {
+                        outcome = consumer.post(out, target, &sent, &payload);
+                    });
+                }
+                Role::Publisher(acceptor) => {
+                    let domain = sent.domain;
+                    let stream = number.and_then(|number| link.state.publishing.stream(domain, number));
+                    let Some(stream) = stream.or(acceptor.login_stream()) else {
+                        outcome = Ok(Sent::NotOpen);
+                        break;
+                    };
+                    sent.stream_id = stream;
+                    outlets.with(id, &mut |out: &mut dyn Outbox| {
+                        outcome = acceptor.post(out, &sent, &mut |room| copy(&payload, room));
+                    });
+                }
+            }
+            if outcome != Ok(Sent::Queued) {
+                break;
             }
         }
         let refusal = match outcome {
@@ -371,36 +360,6 @@ impl Sources {
         }
         Err(refusal)
     }
-}
-
-/// A post of a client's.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Post<'a> {
-    /// Of its service.
-    pub(super) place: usize,
-    pub(super) ticket: Option<Ticket>,
-    pub(super) item: Option<&'a ItemName>,
-    pub(super) header: &'a PostHeader<'a>,
-    pub(super) view: &'a MessageView<'a>,
-}
-
-/// Whether the message in a post has a name, and not that of the item which the post is for.
-fn names_another(post: &MessageView<'_>, item: &ItemName) -> bool {
-    post.container() == DataType::MSG
-        && MessageView::parse(post.payload())
-            .and_then(|inner| inner.key())
-            .is_ok_and(|key| key.and_then(|key| key.name).is_some_and(|name| name != item.name.as_bytes()))
-}
-
-/// What a post holds, in which the message of an item names the source's number of the service.
-fn posted(view: &MessageView<'_>, theirs: u16) -> Box<[u8]> {
-    if view.container() == DataType::MSG
-        && let Ok(inner) = MessageView::parse(view.payload())
-        && let Ok(header) = inner.header()
-    {
-        return Passed::new(header, &inner).of_service(theirs).bytes();
-    }
-    view.payload().into()
 }
 
 fn copy(payload: &[u8], room: &mut [u8]) -> Result<usize, Unwritten> {

@@ -38,6 +38,13 @@ pub enum Note {
         /// Why.
         why: String,
     },
+    /// No connection to a provider could be had, or none that the plant could log in on. Said once until it can.
+    NotReached {
+        /// Who.
+        source: String,
+        /// Why.
+        why: String,
+    },
     /// The connection of somebody is over.
     Gone {
         /// Who.
@@ -86,6 +93,9 @@ impl fmt::Display for Note {
         match self {
             Self::LoggedIn { source } => write!(f, "{source} login"),
             Self::Denied { source, why } => write!(f, "{source} denied: {why}"),
+            Self::NotReached { source, why } => {
+                write!(f, "{source} cannot be reached: {why}; it is tried again and again")
+            }
             Self::Gone { source, why } => write!(f, "{source} gone: {why}"),
             Self::Serves { service, source: Some(source) } => {
                 write!(f, "service {service} is served by {source}")

@@ -5,13 +5,13 @@ use std::collections::{HashMap, VecDeque};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::post::{Nak, ack as receipt_of};
 use tapeline_omm::rwf::{
-    AckHeader, DataType, Domain, Header, MessageView, NakCode, PostHeader, UpdateHeader, UpdateType, flags,
+    AckHeader, DataType, Domain, Header, Key, MessageView, NakCode, PostHeader, UpdateHeader, UpdateType,
+    flags,
 };
 
-use super::demanded::Post;
 use super::passing::{About, Passed, is_suspect};
 use super::{Desk, LinkId, Sources};
-use crate::demand::{Answer, Ticket};
+use crate::demand::{Answer, ItemName, Ticket};
 use crate::publish::Refused;
 use crate::{ItemId, Publish, Sequencer, Time};
 
@@ -145,6 +145,121 @@ impl Desk {
     }
 }
 
+/// A post of a client's: a message, or the parts of one, in their order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Post<'a> {
+    /// Of its service.
+    pub(super) place: usize,
+    /// The number of that.
+    pub(super) service: u16,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) item: Option<&'a ItemName>,
+    pub(super) parts: &'a [Part<'a>],
+}
+
+/// One message of a post.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) header: PostHeader<'a>,
+    view: MessageView<'a>,
+}
+
+impl<'a> Part<'a> {
+    /// What is no post is none.
+    pub(super) fn read(message: &'a [u8]) -> Option<Self> {
+        let view = MessageView::parse(message).ok()?;
+        let Ok(Header::Post(header)) = view.header() else { return None };
+        Some(Self { header, view })
+    }
+
+    /// Whether the post is complete with it.
+    pub(super) fn is_last(&self) -> bool {
+        self.header.flags.has(flags::post::POST_COMPLETE)
+    }
+
+    /// Its header as a source is sent it, of this item, whatever the key of a post on a stream says.
+    pub(super) fn sent(&self, item: Option<&'a ItemName>, theirs: u16) -> PostHeader<'a> {
+        let mut sent = self.header;
+        if let Some(item) = item {
+            let name = Some(item.name.as_bytes());
+            sent.key = Some(Key { service_id: Some(theirs), name, ..sent.key.unwrap_or_default() });
+            sent.domain = item.domain;
+        } else {
+            sent.key = sent.key.map(|key| Key { service_id: key.service_id.map(|_| theirs), ..key });
+        }
+        sent
+    }
+
+    /// What it holds, in which the message of an item names the source's number of the service.
+    pub(super) fn posted(&self, theirs: u16) -> Box<[u8]> {
+        match self.inner() {
+            Some(Ok((inner, header))) => Passed::new(header, &inner).of_service(theirs).bytes(),
+            _ => self.view.payload().into(),
+        }
+    }
+
+    /// The message in it, if that is what it holds.
+    fn inner(&self) -> Option<Result<(MessageView<'a>, Header<'a>), tapeline_omm::Malformed>> {
+        let is_message = self.view.container() == DataType::MSG;
+        is_message.then(|| {
+            MessageView::parse(self.view.payload()).and_then(|message| Ok((message, message.header()?)))
+        })
+    }
+
+    /// The message that it says of its item; of other data an update is made.
+    fn reflected(&self, domain: Domain) -> Result<Passed<'a>, &'static str> {
+        let passed = match self.inner() {
+            Some(Ok((message, header))) => Passed::new(header, &message),
+            Some(Err(_)) => return Err(UNREADABLE),
+            None if self.header.container == DataType::NO_DATA => return Err("The post holds nothing"),
+            None => {
+                let update = UpdateHeader::new(domain, 0, UpdateType::UNSPECIFIED, self.header.container);
+                Passed { header: update.into(), payload: self.view.payload(), header_len: 16 }
+            }
+        };
+        Ok(passed.posted_by(self.header.post_user_info))
+    }
+}
+
+const UNREADABLE: &str = "The message in the post cannot be read";
+
+impl Post<'_> {
+    /// What is wrong with it, if anything: who posts was let through for this item, and a message inside must be of no other.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        let last = self.parts.len().saturating_sub(1);
+        if self.parts.iter().enumerate().any(|(number, part)| part.is_last() != (number == last)) {
+            return Err("Parts of the post are missing");
+        }
+        if self.parts.windows(2).any(|pair| pair[0].header.domain != pair[1].header.domain) {
+            return Err("Parts of the post are of different domains");
+        }
+        self.parts.iter().try_for_each(|part| self.check_inner(part))
+    }
+
+    fn check_inner(&self, part: &Part<'_>) -> Result<(), &'static str> {
+        let (message, header) = match part.inner() {
+            None => return Ok(()),
+            Some(Err(_)) => return Err(UNREADABLE),
+            Some(Ok(inner)) => inner,
+        };
+        if !matches!(header, Header::Refresh(_) | Header::Update(_) | Header::Status(_)) {
+            return Err("The message in the post is no refresh, update or status");
+        }
+        if message.domain() != self.item.map_or(part.header.domain, |item| item.domain) {
+            return Err("The message in the post is of another domain than the post");
+        }
+        let key = message.key().map_err(|_| UNREADABLE)?.unwrap_or_default();
+        if key.service_id.is_some_and(|service| service != self.service) {
+            return Err("The message in the post is of another service than the post");
+        }
+        let item = self.item.map(|item| item.name.as_bytes());
+        if key.name.is_some_and(|name| Some(name) != item) {
+            return Err("The message in the post is of another item than the post");
+        }
+        Ok(())
+    }
+}
+
 impl Sources {
     /// Makes of a post what it says of its item.
     pub(super) fn reflect<P: Publish>(
@@ -152,73 +267,46 @@ impl Sources {
         post: &Post<'_>,
         to: &mut Sequencer<P>,
         time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Post { place: service, ticket, item, header, view } = *post;
+    ) -> Result<Result<(), (NakCode, &'static str)>, Refused> {
         let desk = &mut self.desk;
-        let Some(name) = item else {
-            desk.refuse_post(ticket, header, NakCode::SYMBOL_UNKNOWN, "The post names no item");
-            return Ok(());
+        let (Some(name), Some(last)) = (post.item, post.parts.last()) else {
+            return Ok(Err((NakCode::SYMBOL_UNKNOWN, "The post names no item")));
         };
-        if header.part.is_some() || !header.flags.has(flags::post::POST_COMPLETE) {
-            let text = "Posts in several parts are not taken";
-            desk.refuse_post(ticket, header, NakCode::INVALID_CONTENT, text);
-            return Ok(());
+        let messages: Result<Vec<_>, _> = post.parts.iter().map(|part| part.reflected(name.domain)).collect();
+        let messages = match messages {
+            Ok(messages) => messages,
+            Err(text) => return Ok(Err((NakCode::INVALID_CONTENT, text))),
+        };
+        let Some(known) = desk.services.get(post.place) else { return Ok(Ok(())) };
+        let is_of_feeds = known.is_of_feeds();
+        if is_of_feeds && !messages.iter().all(|passed| matches!(passed.header, Header::Update(_))) {
+            let text = "Images and states of this item are its feed's: updates alone can be posted";
+            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
         }
-        let passed = match reflected(header, name.domain, view.payload()) {
-            Ok(passed) => passed.posted_by(header.post_user_info),
-            Err(text) => {
-                desk.refuse_post(ticket, header, NakCode::INVALID_CONTENT, text);
-                return Ok(());
-            }
-        };
-        let Some(known) = desk.services.get(service) else { return Ok(()) };
         let mut number = to.items().find(known.id(), &name.name).unwrap_or_default();
-        if number == ItemId(0) && matches!(passed.header, Header::Refresh(_)) {
-            number = desk.number(service, (name.domain, name.name.as_bytes()), to, time)?;
+        let begins = messages.first().is_some_and(|passed| matches!(passed.header, Header::Refresh(_)));
+        if number == ItemId(0) && begins {
+            number = desk.number(post.place, (name.domain, name.name.as_bytes()), to, time)?;
         }
         if let Some(wanted) = desk.requests.number(name) {
             desk.has_number(wanted, number);
         }
         if number == ItemId(0) {
             let text = "There is no such item, and the post brings no image of it";
-            desk.refuse_post(ticket, header, NakCode::SYMBOL_UNKNOWN, text);
-            return Ok(());
+            return Ok(Err((NakCode::SYMBOL_UNKNOWN, text)));
         }
-        let is_suspect = is_suspect(&passed.header, false);
-        let about = About { service, item: number, name: &name.name, is_suspect };
-        if !desk.pass(&about, &passed, to, time)? {
-            desk.refuse_post(ticket, header, NakCode::NO_RESOURCES, "The post is too long for the plant");
-            return Ok(());
+        for passed in &messages {
+            let is_suspect = is_suspect(&passed.header, false);
+            let about = About { service: post.place, item: number, name: &name.name, is_suspect };
+            if !desk.pass(&about, passed, to, time)? {
+                return Ok(Err((NakCode::NO_RESOURCES, "The post is too long for the plant")));
+            }
         }
         desk.counters.posts += 1;
-        if let Some(ticket) = ticket {
-            let header = PostHeader { stream_id: 0, ..*header };
+        if let Some(ticket) = post.ticket {
+            let header = PostHeader { stream_id: 0, ..last.header };
             desk.receipt(ticket, receipt_of(&header, None));
         }
-        Ok(())
+        Ok(Ok(()))
     }
-}
-
-/// The message that a post holds; of other data an update is made.
-fn reflected<'a>(
-    header: &PostHeader<'a>,
-    domain: Domain,
-    payload: &'a [u8],
-) -> Result<Passed<'a>, &'static str> {
-    if header.container != DataType::MSG {
-        if header.container == DataType::NO_DATA {
-            return Err("The post holds nothing");
-        }
-        let update = UpdateHeader::new(domain, 0, UpdateType::UNSPECIFIED, header.container);
-        return Ok(Passed { header: update.into(), payload, header_len: 16 });
-    }
-    let read = MessageView::parse(payload).and_then(|message| Ok((message, message.header()?)));
-    let Ok((message, header)) = read else { return Err("The message in the post cannot be read") };
-    if !matches!(header, Header::Refresh(_) | Header::Update(_) | Header::Status(_)) {
-        return Err("The message in the post is no refresh, update or status");
-    }
-    if message.domain() != domain {
-        return Err("The message in the post is of another domain than its item");
-    }
-    Ok(Passed::new(header, &message))
 }

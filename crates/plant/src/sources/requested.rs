@@ -187,6 +187,7 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
             }
             Event::Ready => {
                 self.link.has_news = true;
+                self.link.is_known_lost = false;
                 self.desk.note(Note::LoggedIn { source: self.link.name.clone() });
             }
             Event::Directory(_) => self.link.has_news = true,

@@ -37,7 +37,7 @@ pub(super) struct Member {
 impl Service {
     pub(super) fn new(settings: &ServiceSettings, all: &Settings) -> Self {
         let members = match &settings.sources {
-            Sourcing::Publishers { .. } => Vec::new(),
+            Sourcing::Publishers { .. } | Sourcing::Feeds => Vec::new(),
             Sourcing::Providers { of, .. } => of
                 .iter()
                 .filter(|number| **number < all.providers.len())
@@ -68,7 +68,12 @@ impl Service {
     }
 
     pub(super) const fn is_up(&self) -> bool {
-        self.active.is_some()
+        self.active.is_some() || self.is_of_feeds()
+    }
+
+    /// Whether it is that of the plant's own feeds.
+    pub(super) const fn is_of_feeds(&self) -> bool {
+        matches!(self.settings.sources, Sourcing::Feeds)
     }
 
     pub(super) const fn posts(&self) -> Posts {
@@ -83,7 +88,7 @@ impl Service {
     pub(super) const fn policy(&self) -> Option<Policy> {
         match self.settings.sources {
             Sourcing::Providers { policy, .. } => Some(policy),
-            Sourcing::Publishers { .. } => None,
+            Sourcing::Publishers { .. } | Sourcing::Feeds => None,
         }
     }
 
@@ -96,7 +101,7 @@ impl Service {
         match &self.settings.sources {
             Sourcing::Publishers { users: Some(users) } => users.iter().any(|known| known == user),
             Sourcing::Publishers { users: None } => true,
-            Sourcing::Providers { .. } => false,
+            Sourcing::Providers { .. } | Sourcing::Feeds => false,
         }
     }
 }

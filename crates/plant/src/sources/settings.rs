@@ -68,7 +68,7 @@ pub struct ServiceSettings {
     pub id: u16,
     /// What it is called, here and where it comes from.
     pub name: String,
-    /// The number that its ticks have in the place of a channel's.
+    /// The number that its ticks have in the place of a channel's; [`POSTED`](crate::tick::POSTED) for the feeds'.
     pub channel: u16,
     /// Who has its items.
     pub sources: Sourcing,
@@ -85,6 +85,9 @@ pub enum Sourcing {
         /// Who of those who may publish at all may publish it; `None` for all.
         users: Option<Vec<String>>,
     },
+    /// The plant's own feeds, of which nothing comes here but posts that are [reflected](Posts::Reflect): updates of items
+    /// that the feeds have. Nothing is said of the service here.
+    Feeds,
     /// Interactive providers, which are asked for an item when somebody wants it.
     Providers {
         /// Their places in [`Settings::providers`].
@@ -106,7 +109,7 @@ pub enum Policy {
     Warm,
 }
 
-/// What becomes of posts.
+/// What becomes of posts to a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Posts {
     /// They are refused.

@@ -2,6 +2,7 @@
 
 use tapeline_omm::domain::ServicePart;
 use tapeline_omm::domain::directory::ServiceState;
+use tapeline_omm::rwf::{Domain, MessageClass, MessageView};
 use tapeline_plant::demand::Demand;
 use tapeline_plant::sources::{LinkId, Policy, Posts};
 
@@ -33,6 +34,36 @@ fn the_next_one_takes_over() {
     world.kill(P1);
     assert_eq!(world.heard(P0), ["open IBM"]);
     assert_eq!(world.ticks().len(), 2);
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_named_once_until_it_comes() {
+    let mut world = World::new(provided(1, Policy::First, Posts::Refuse));
+    world.pass_time(30);
+    let notes = |world: &mut World| -> Vec<String> {
+        std::iter::from_fn(|| world.sources.next_note()).map(|note| note.to_string()).collect()
+    };
+    assert_eq!(notes(&mut world), ["P0 cannot be reached: refused; it is tried again and again"]);
+    world.arrive(0);
+    assert_eq!(notes(&mut world), ["P0 login", "service FEED is served by P0"]);
+    world.kill(P0);
+    world.pass_time(30);
+    let said = notes(&mut world);
+    assert_eq!(said.iter().filter(|note| note.contains("cannot be reached")).count(), 1, "{said:?}");
+}
+
+#[test]
+fn the_plant_logs_out_when_it_ends() {
+    let mut world = World::new(provided(2, Policy::First, Posts::Refuse));
+    world.arrive(0);
+    world.demand(open("IBM"));
+    world.ticks();
+    let said = world.end(P0);
+    let [close] = &said[..] else { panic!("{said:?}") };
+    let message = MessageView::parse(close).unwrap();
+    assert_eq!((message.class(), message.domain()), (MessageClass::CLOSE, Domain::LOGIN));
+    // What becomes of the items is said by the ring's end.
+    assert_eq!(world.ticks(), [""; 0]);
 }
 
 #[test]

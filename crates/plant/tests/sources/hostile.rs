@@ -56,7 +56,13 @@ fn demands(number: u8, name: &str) -> Demand {
         6 => Demand::ClosePrivate { ticket },
         _ => {
             let message = post(Some(name), &fields(7), DataType::FIELD_LIST);
-            Demand::Post { ticket: Some(ticket), service: SERVICE, item: Some(item), message }
+            Demand::Post {
+                ticket: Some(ticket),
+                service: SERVICE,
+                item: Some(item),
+                message,
+                more: Vec::new(),
+            }
         }
     }
 }

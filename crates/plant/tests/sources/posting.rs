@@ -1,9 +1,13 @@
 //! Posts.
 
 use tapeline_omm::role::ni_provider::Publish as Say;
-use tapeline_omm::rwf::{AckHeader, DataType, Domain, Key, RequestHeader, UpdateHeader, flags};
-use tapeline_plant::demand::{Demand, Ticket};
-use tapeline_plant::sources::{LinkId, Policy, Posts};
+use tapeline_omm::rwf::{
+    AckHeader, DataType, Domain, Flags, Header, Key, MessageView, PostHeader, RequestHeader, UpdateHeader,
+    flags,
+};
+use tapeline_plant::demand::{Demand, ItemName, Ticket};
+use tapeline_plant::sources::{LinkId, Policy, Posts, ServiceSettings, Settings, Sourcing};
+use tapeline_plant::tick::{POSTED, Tick};
 
 use super::world::{
     NAME, SERVICE, World, bytes, copy, fields, item, open, post, provided, published, refresh, service,
@@ -13,7 +17,36 @@ use super::world::{
 const P0: LinkId = LinkId(0);
 
 fn posting(name: Option<&str>, message: Box<[u8]>) -> Demand {
-    Demand::Post { ticket: Some(Ticket(3)), service: SERVICE, item: name.map(item), message }
+    Demand::Post {
+        ticket: Some(Ticket(3)),
+        service: SERVICE,
+        item: name.map(item),
+        message,
+        more: Vec::new(),
+    }
+}
+
+/// A post in so many parts.
+fn in_parts(parts: Vec<Box<[u8]>>) -> Demand {
+    let mut parts = parts.into_iter();
+    let message = parts.next().unwrap();
+    Demand::Post {
+        ticket: Some(Ticket(3)),
+        service: SERVICE,
+        item: Some(item("IBM")),
+        message,
+        more: parts.collect(),
+    }
+}
+
+fn part(number: u16, is_last: bool, payload: &[u8], container: DataType) -> Box<[u8]> {
+    let whole = post(None, payload, container);
+    let Header::Post(header) = MessageView::parse(&whole).unwrap().header().unwrap() else {
+        panic!("no post")
+    };
+    let complete = if is_last { flags::post::POST_COMPLETE } else { Flags::NONE };
+    let header = PostHeader { flags: flags::post::ACK | complete, part: Some(number), ..header };
+    bytes(|room| header.encode_with(room, |room| copy(payload, room)))
 }
 
 fn price() -> Box<[u8]> {
@@ -133,6 +166,119 @@ fn a_post_is_for_the_item_that_it_was_let_through_for() {
 }
 
 #[test]
+fn a_message_in_a_post_is_of_the_item_that_the_post_is_for() {
+    let message = |domain, service, name: Option<&'static [u8]>| {
+        let key = Key { service_id: service, name, ..Key::default() };
+        let header = UpdateHeader { key: Some(key), domain, ..update() };
+        bytes(|room| header.encode_with(room, |room| copy(&fields(1), room)))
+    };
+    let request = RequestHeader::new(Domain::MARKET_PRICE, 0, Key::item(SERVICE, b"IBM"));
+    let request = bytes(|room| request.encode(room));
+    for posts in [Posts::Forward, Posts::Reflect] {
+        let mut world = World::new(provided(1, Policy::First, posts));
+        world.arrive(0);
+        world.demand(open("IBM"));
+        world.ticks();
+        for (name, inner, says) in [
+            (Some("IBM"), message(Domain::MARKET_BY_ORDER, None, None), "of another domain"),
+            (
+                Some("IBM"),
+                message(Domain::MARKET_PRICE, Some(SERVICE + 1), Some(b"IBM")),
+                "of another service",
+            ),
+            (Some("IBM"), message(Domain::MARKET_PRICE, None, Some(b"OTHER")), "of another item"),
+            (None, message(Domain::MARKET_PRICE, None, Some(b"IBM")), "of another item"),
+            (Some("IBM"), request.clone(), "no refresh, update or status"),
+            (Some("IBM"), b"\x00".as_slice().into(), "cannot be read"),
+        ] {
+            world.demand(posting(name, post(None, &inner, DataType::MSG)));
+            let answered = world.answered();
+            assert!(
+                answered[0].contains("INVALID_CONTENT") && answered[0].contains(says),
+                "{answered:?}, not {says}"
+            );
+            assert_eq!(world.desk(P0).posted, None);
+        }
+        world.demand(posting(
+            Some("IBM"),
+            post(None, &message(Domain::MARKET_PRICE, Some(SERVICE), Some(b"IBM")), DataType::MSG),
+        ));
+        assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+        assert_eq!(world.sources.counters().posts, 1);
+    }
+}
+
+#[test]
+fn a_post_in_parts_goes_on_whole_and_has_one_receipt() {
+    let mut world = World::new(provided(1, Policy::First, Posts::Forward));
+    world.arrive(0);
+    world.demand(open("IBM"));
+    world.heard(P0);
+    let plain = |number, is_last| part(number, is_last, &fields(1), DataType::FIELD_LIST);
+    world.demand(in_parts(vec![plain(0, false), plain(1, false), plain(2, true)]));
+    assert_eq!(
+        world.heard(P0),
+        [
+            "POST on item by 42 part 0 of 1",
+            "POST on item by 42 part 1 of 1",
+            "POST on item by 42 part 2 of 1"
+        ]
+    );
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+    for parts in [vec![plain(0, false), plain(1, false)], vec![plain(0, true), plain(1, true)]] {
+        world.demand(in_parts(parts));
+        let answered = world.answered();
+        assert!(answered[0].contains("Parts of the post are missing"), "{answered:?}");
+    }
+    assert_eq!(world.heard(P0), [""; 0]);
+    // An image in parts is one, and one part that cannot be taken keeps the others back.
+    let mut world = World::new(published(Posts::Reflect));
+    world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
+    world.ticks();
+    let inner = bytes(|room| update().encode_with(room, |room| copy(&fields(301), room)));
+    let inner = |number, is_last| part(number, is_last, &inner, DataType::MSG);
+    world.demand(in_parts(vec![inner(0, false), plain(1, true)]));
+    assert_eq!(world.ticks(), ["IBM UPDATE 3.01 by 42", "IBM UPDATE 0.01 by 42"]);
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+    world.demand(in_parts(vec![inner(0, false), part(1, true, b"\x00", DataType::MSG)]));
+    assert_eq!(world.ticks(), [""; 0]);
+    assert!(world.answered()[0].contains("INVALID_CONTENT"));
+}
+
+#[test]
+fn updates_of_the_feeds_items_are_reflected_and_nothing_else() {
+    let mut world = World::new(Settings {
+        services: vec![ServiceSettings {
+            id: 1,
+            name: "FEEDS".into(),
+            channel: POSTED,
+            sources: Sourcing::Feeds,
+            posts: Posts::Reflect,
+        }],
+        ..published(Posts::Refuse)
+    });
+    let number = world.sequencer.item("AAPL").unwrap();
+    let to_feeds = |name: &str, message| {
+        let item = ItemName { service: 1, ..item(name) };
+        Demand::Post { ticket: Some(Ticket(3)), service: 1, item: Some(item), message, more: Vec::new() }
+    };
+    world.demand(to_feeds("AAPL", price()));
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+    let frames = &world.sequencer.publisher().frames;
+    let tick = Tick::parse(frames.last().unwrap()).unwrap();
+    assert_eq!((tick.header.service, tick.header.channel, tick.header.item), (1, POSTED, number));
+    assert_eq!(tick.name, "AAPL");
+    let before = frames.len();
+    world.demand(to_feeds("MSFT", price()));
+    assert!(world.answered()[0].contains("SYMBOL_UNKNOWN"));
+    let image = bytes(|room| refresh().encode_with(room, |room| copy(&fields(9), room)));
+    world.demand(to_feeds("AAPL", post(None, &image, DataType::MSG)));
+    assert!(world.answered()[0].contains("DENIED_BY_SRC"));
+    assert_eq!(world.sequencer.publisher().frames.len(), before);
+    assert_eq!(world.sources.services().count(), 0);
+}
+
+#[test]
 fn a_post_is_reflected_to_all() {
     let mut world = World::new(published(Posts::Reflect));
     let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
@@ -175,7 +321,8 @@ fn what_cannot_be_taken_is_refused_with_a_reason() {
         assert!(answered[0].contains(says), "{answered:?}, not {says}");
     }
     assert_eq!(world.sources.counters().posts, 0);
-    let other = Demand::Post { ticket: Some(Ticket(1)), service: 9, item: None, message: price() };
+    let other =
+        Demand::Post { ticket: Some(Ticket(1)), service: 9, item: None, message: price(), more: Vec::new() };
     world.demand(other);
     assert!(world.answered()[0].contains("SOURCE_UNKNOWN"));
     assert_eq!(Domain::MARKET_PRICE, item("IBM").domain);

@@ -203,7 +203,13 @@ fn the_end_of_an_item_that_has_a_number_is_on_the_ring() {
     world.demand(open("SLOW"));
     let image = bytes(|room| refresh().encode_with(room, |room| copy(&fields(9), room)));
     let message = post(None, &image, DataType::MSG);
-    world.demand(Demand::Post { ticket: None, service: SERVICE, item: Some(item("SLOW")), message });
+    world.demand(Demand::Post {
+        ticket: None,
+        service: SERVICE,
+        item: Some(item("SLOW")),
+        message,
+        more: Vec::new(),
+    });
     assert_eq!(world.ticks(), ["FEED up", "SLOW REFRESH OPEN OK 0.09 by 42"]);
     let state =
         State { stream: StreamState::CLOSED, data: DataState::SUSPECT, text: b"gone", ..State::OPEN_OK };

@@ -242,7 +242,7 @@ fn parts(config: &Config) -> Vec<Part> {
 }
 
 fn of_plant(config: &Config) -> String {
-    let services = config.sources.as_ref().map_or(0, |sources| sources.settings.services.len());
+    let services = config.sources.as_ref().map_or(0, |sources| sources.for_clients.len());
     format!("{} feeds, {services} services of providers", config.feeds.len())
 }
 
@@ -253,6 +253,7 @@ fn of_service(
     providers: &[ProviderSettings],
 ) -> Part {
     let of = match &service.sources {
+        Sourcing::Feeds => "the feeds'".to_owned(),
         Sourcing::Publishers { users: None } => "published by who connects".to_owned(),
         Sourcing::Publishers { users: Some(users) } => format!("published by {}", users.join(", ")),
         Sourcing::Providers { of, policy } => {
@@ -343,6 +344,10 @@ fn memory(config: &Config) -> Vec<Memory> {
     }
     if let Some(keeper) = &config.keeper {
         parts.push(Memory { what: "images for late hubs", bytes: keeper.bytes as u64 });
+    }
+    if let Some(sources) = &config.sources {
+        let bytes = sources.standby_bound() as u64;
+        parts.push(Memory { what: "images of sources that stand by (standby_size)", bytes });
     }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));

@@ -24,6 +24,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use tapeline_feed::Protocol;
 use tapeline_feed::symbols::Symbols;
+use tapeline_hub::Posts;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_plant::{ConsolidationSettings, MidnightBefore, PublishPolicy};
@@ -193,6 +194,7 @@ struct RawPlant {
     cpu: Option<Spanned<usize>>,
     max_items: Option<Spanned<usize>>,
     images: Option<Spanned<String>>,
+    standby_size: Option<Spanned<String>>,
     #[serde(default)]
     shared_items: bool,
 }
@@ -403,6 +405,11 @@ impl Source<'_> {
             channel: count as u16 + 1,
             max_items,
             dictionary: hub.as_ref().map(|hub| hub.settings.dictionary.clone()),
+            posts: hub.as_ref().map_or(Posts::Refuse, |hub| hub.settings.posts),
+            standby: plant.standby_size.as_ref().and_then(|size| {
+                let bytes = self.sound(self.size(Some(size), 0))?;
+                Some((bytes, size.span()))
+            }),
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
         if let Some(hub) = &mut hub {

@@ -418,6 +418,9 @@ impl Running {
     fn close(mut self) -> anyhow::Result<()> {
         self.write_note();
         drop(self.inlets);
+        if let Some(sources) = self.sources {
+            sources.end();
+        }
         self.sequencer.into_publisher().close().context("cannot end the plant's ring")
     }
 }

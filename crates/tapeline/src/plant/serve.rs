@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use tapeline_hub::Posts;
 
 use super::config;
 use super::counting::telling;
@@ -37,7 +38,7 @@ impl ServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut config = config::read(&self.config)?;
-        let Some(hub) = config.hub.take() else {
+        let Some(mut hub) = config.hub.take() else {
             let what = format!("{} has no [hub]", self.config.display());
             return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
         };
@@ -52,6 +53,9 @@ impl ServeArgs {
                 "warning: service {service} is of interactive providers, which only the plant's own hub can ask"
             );
         }
+        // The plant's sources are another process's: there is no way to them from here.
+        hub.settings.posts = Posts::Refuse;
+        hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
         let (hub, _) = RunningHub::start(hub, None, telling().0)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
             Format::Json => {

@@ -1,8 +1,11 @@
 //! The plant's sources that speak OMM, in the plant's own thread: their connections, and what is demanded of them.
 
+mod hosts;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
@@ -17,7 +20,9 @@ use tapeline_plant::sources::{LinkId, Note, Nowhere, Outlets, Sources, Wish};
 use tapeline_plant::{Refused, RingPublish, Sequencer};
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Waker};
 
-use super::config::sources::{Host, SourcesConfig};
+use hosts::{Found, Hosts};
+
+use super::config::sources::SourcesConfig;
 use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
 use crate::failure;
@@ -52,7 +57,7 @@ pub(super) struct Demanding {
     /// What is wanted. After a send, [wake](Waker::wake) the plant.
     pub(super) demands: Entry<Demand>,
     pub(super) answers: Exit<Answer>,
-    pub(super) waker: Waker,
+    pub(super) waker: Arc<Waker>,
 }
 
 /// What the sources did.
@@ -83,7 +88,7 @@ pub(crate) struct SourcesReport {
 pub(super) struct RunningSources {
     sources: Sources,
     lines: Lines,
-    hosts: Vec<Vec<Host>>,
+    hosts: Hosts,
     demands: Exit<Demand>,
     /// Somebody serves clients, or may yet.
     has_clients: bool,
@@ -101,7 +106,7 @@ struct Lines {
     reactor: Reactor,
     links: HashMap<ConnectionId, LinkId>,
     lines: BTreeMap<LinkId, Line>,
-    dictionary: std::sync::Arc<Dictionary>,
+    dictionary: Arc<Dictionary>,
 }
 
 struct Line {
@@ -144,7 +149,8 @@ impl RunningSources {
         }
         let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);
         let (answers, from_plant) = queue(QUEUE, QUEUE_BYTES);
-        let waker = reactor.waker()?;
+        let waker = Arc::new(reactor.waker()?);
+        let hosts = Hosts::new(hosts, waker.clone())?;
         let dictionary = settings.dictionary.clone();
         let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
         let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
@@ -174,6 +180,10 @@ impl RunningSources {
         }
         self.looked = now;
         let mut has_come = self.take(now, clock, to)?;
+        while let Some(found) = self.hosts.next() {
+            has_come = true;
+            self.connect(found, now, clock, to)?;
+        }
         // Before what is there is taken: nothing comes behind it then.
         let (is_over, mut taken) = (self.demands.is_over(), 0);
         for demand in self.demands.try_iter().take(DEMANDS) {
@@ -314,26 +324,49 @@ impl RunningSources {
     ) -> Result<(), Refused> {
         while let Some(wish) = self.sources.next_wish() {
             match wish {
-                Wish::Disconnect { link } => self.lines.disconnect(link),
+                Wish::Disconnect { link } => {
+                    self.hosts.forget(link);
+                    self.lines.disconnect(link);
+                }
                 Wish::Connect { link, attempt } => {
-                    let hosts = self.hosts.get(link.0 as usize).map_or(&[][..], Vec::as_slice);
-                    let Some(host) = hosts.get(attempt as usize % hosts.len().max(1)) else { continue };
-                    let Lines { reactor, links, lines, .. } = &mut self.lines;
-                    match reactor.connect_to_any(&host.addresses, &host.transport, now) {
-                        Ok(connection) => {
-                            let (room, services) = (Room::default(), None);
-                            links.insert(connection, link);
-                            lines.insert(link, Line { connection, room, services, is_open: false });
-                        }
-                        Err(cause) => {
-                            let why = format!("{}: {cause}", host.server);
-                            self.sources.closed(now, link, &why, to, clock)?;
-                        }
+                    if let Some(found) = self.hosts.look_up(link, attempt) {
+                        self.connect(found, now, clock, to)?;
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Begins to connect to a provider, at whichever of its addresses it can be reached.
+    fn connect(
+        &mut self,
+        Found { link, host, addresses }: Found,
+        now: Nanos,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<(), Refused> {
+        let Lines { reactor, links, lines, .. } = &mut self.lines;
+        let connection = addresses.and_then(|addresses| {
+            let connecting = reactor.connect_to_any(&addresses, &host.transport, now);
+            connecting.map_err(|cause| format!("{}: {cause}", host.server))
+        });
+        match connection {
+            Ok(connection) => {
+                let (room, services) = (Room::default(), None);
+                links.insert(connection, link);
+                lines.insert(link, Line { connection, room, services, is_open: false });
+                Ok(())
+            }
+            Err(why) => self.sources.closed(now, link, &why, to, clock),
+        }
+    }
+
+    /// Logs out of the providers: the plant ends.
+    pub(super) fn end(mut self) {
+        self.sources.end(&mut self.lines);
+        let Lines { reactor, lines, .. } = &mut self.lines;
+        lines.values().for_each(|line| reactor.close(line.connection));
     }
 
     /// Passes answers on as long as there is room: whether there were any.

@@ -1,6 +1,7 @@
 //! `[[service]]`, `[[provider]]`, `[publishers]`: the plant's sources that speak OMM.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use serde::Deserialize;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
+use tapeline_plant::tick;
 use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls};
 use toml::Spanned;
 
 use super::Source;
 use crate::arguments;
-use crate::omm::resolve;
 
 /// A plant's sources.
 #[derive(Debug)]
@@ -40,10 +41,8 @@ pub(crate) struct Door {
 /// A host of an interactive provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
-    /// As the configuration has it.
+    /// As the configuration has it: a name is looked up whenever the plant connects.
     pub(crate) server: String,
-    /// Looked up when the plant began: the plant's thread does not wait for names.
-    pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) transport: Arc<rssl::Settings>,
 }
 
@@ -114,6 +113,42 @@ pub(super) struct Beside<'a> {
     pub(super) channel: u16,
     pub(super) max_items: usize,
     pub(super) dictionary: Option<Arc<Dictionary>>,
+    /// What becomes of posts to the feeds' service.
+    pub(super) posts: Posts,
+    /// Bytes of images at most of each source that stands by, if that is said.
+    pub(super) standby: Option<(usize, Range<usize>)>,
+}
+
+impl Beside<'_> {
+    /// The feeds' service, where posts to it are reflected.
+    fn posted(&self) -> Option<ServiceSettings> {
+        let (id, name) = self.feeds.filter(|_| self.posts == Posts::Reflect)?;
+        Some(ServiceSettings {
+            id,
+            name: name.to_owned(),
+            channel: tick::POSTED,
+            sources: Sourcing::Feeds,
+            posts: Posts::Reflect,
+        })
+    }
+}
+
+impl SourcesConfig {
+    /// What sources that stand by may take at most, bytes: of their images by the cache's own account, and what the allocator
+    /// adds.
+    pub(crate) fn standby_bound(&self) -> usize {
+        let mut warm: Vec<usize> = Vec::new();
+        for service in &self.settings.services {
+            if let Sourcing::Providers { of, policy: Policy::Warm } = &service.sources {
+                warm.extend(of);
+            }
+        }
+        warm.sort_unstable();
+        warm.dedup();
+        let publishers = self.door.as_ref().map_or(0, |door| door.max_connections);
+        let each = self.settings.standby_bytes.saturating_add(self.settings.standby_bytes / 4);
+        each.saturating_mul(warm.len().saturating_add(publishers))
+    }
 }
 
 impl Source<'_> {
@@ -133,7 +168,16 @@ impl Source<'_> {
             if raw.publishers.is_some() {
                 return Err(self.wrong(end(), "[publishers] is given, and no service", hint));
             }
-            return Ok(None);
+            if let Some((_, at)) = &beside.standby {
+                let what = "standby_size is given, and no service of providers";
+                return Err(self.wrong(at.clone(), what, hint));
+            }
+            return Ok(beside.posted().map(|feeds| SourcesConfig {
+                for_clients: Vec::new(),
+                settings: Settings { services: vec![feeds], ..Settings::default() },
+                door: None,
+                hosts: Vec::new(),
+            }));
         }
         if raw.services.len() > MOST || raw.providers.len() > MOST {
             let what = format!(
@@ -197,6 +241,7 @@ impl Source<'_> {
         // Some are missing where something is wrong with them, and then nothing runs.
         let pairs = raw.services.iter().zip(&services);
         let for_clients = pairs.map(|(raw, service)| self.for_clients(raw, service)).collect();
+        services.extend(beside.posted());
         Ok(Some(SourcesConfig {
             for_clients,
             settings: Settings {
@@ -209,6 +254,7 @@ impl Source<'_> {
                 users: raw.publishers.as_ref().and_then(|publishers| publishers.users.clone()),
                 dictionary: beside.dictionary.clone().unwrap_or(usual.dictionary.clone()),
                 max_items: beside.max_items,
+                standby_bytes: beside.standby.as_ref().map_or(usual.standby_bytes, |(bytes, _)| *bytes),
                 ..usual
             },
             door,
@@ -382,11 +428,12 @@ impl Source<'_> {
             .iter()
             .map(|server| {
                 let name = server.get_ref();
-                let addresses = resolve(name).map_err(|error| {
-                    self.wrong(server.span(), error, "HOST:PORT, such as \"localhost:14002\"")
-                })?;
+                if !is_server(name) {
+                    let what = format!("\"{name}\" is no server; a host and a port are expected");
+                    return Err(self.wrong(server.span(), what, "\"localhost:14002\" or \"[::1]:14002\""));
+                }
                 let transport = Arc::new(rssl::Settings { host: name.clone(), ..transport.clone() });
-                Ok(Host { server: name.clone(), addresses, transport })
+                Ok(Host { server: name.clone(), transport })
             })
             .collect()
     }
@@ -417,6 +464,14 @@ impl Source<'_> {
         let what = format!("the service's name has {len} bytes; 1 to 255 are expected");
         Err(self.wrong(name.span(), what, "the name by which its source and its clients know it"))
     }
+}
+
+/// Whether this is a host and a port. Whether there is such a host is seen when the plant connects.
+fn is_server(text: &str) -> bool {
+    let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', '/', '@', ' ']);
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port != 0);
+    text.parse::<SocketAddr>().is_ok_and(|address| address.port() != 0)
+        || text.rsplit_once(':').is_some_and(|(host, port)| is_name(host) && is_port(port))
 }
 
 #[cfg(test)]
@@ -461,6 +516,43 @@ mod tests {
     }
 
     #[test]
+    fn posts_to_feeds_are_reflected_where_that_is_said() {
+        let feed = "[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n[[feed.line]]\n\
+                    address = \"239.1.1.1:26477\"\ninterface = \"127.0.0.1\"\n";
+        let posted = |text: &str| {
+            checked(&format!("{text}{feed}")).unwrap().sources.map(|sources| sources.settings.services)
+        };
+        assert!(posted("[hub]\n").is_none());
+        let [feeds] = &posted("[hub]\nposts = \"reflect\"\nservice_id = 5\n").unwrap()[..] else {
+            panic!("one service")
+        };
+        assert_eq!((feeds.id, &feeds.sources, feeds.posts), (5, &Sourcing::Feeds, Posts::Reflect));
+        let both =
+            posted("[hub]\nposts = \"reflect\"\n[publishers]\n[[service]]\nname = \"X\"\nid = 3\n").unwrap();
+        let [x, feeds] = &both[..] else { panic!("two services") };
+        assert_eq!(x.id, 3);
+        assert_ne!(x.channel, feeds.channel);
+        let forward = format!("[hub]\nposts = \"forward\"\n{feed}");
+        assert!(checked(&forward).unwrap_err().contains("feeds are no provider"));
+    }
+
+    #[test]
+    fn memory_of_sources_that_stand_by_is_bounded() {
+        let with = |plant: &str, rest: &str| {
+            let text = format!("[plant]\nring = \"r\"\n{plant}{rest}");
+            parse("plant.toml", &text).map(|config| config.sources.unwrap())
+        };
+        let warm =
+            format!("[[service]]\nname = \"X\"\nid = 3\nproviders = [\"a\"]\nsources = \"warm\"\n{PROVIDER}");
+        let usual = with("", &warm).unwrap();
+        assert_eq!((usual.settings.standby_bytes, usual.standby_bound()), (256 << 20, 320 << 20));
+        assert_eq!(with("standby_size = \"4KiB\"\n", &warm).unwrap().standby_bound(), 5 << 10);
+        let feed = "[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\nfile = \"f\"\n";
+        let error = with("standby_size = \"4KiB\"\n", feed).unwrap_err().to_string();
+        assert!(error.starts_with("plant.toml:3:16: standby_size is given"), "{error}");
+    }
+
+    #[test]
     fn what_does_not_go_together_is_said() {
         let published = "[publishers]\n[[service]]\nname = \"X\"\nid = 3\n";
         for (text, says) in [
@@ -480,8 +572,14 @@ mod tests {
             (format!("{published}providers = [\"a\"]\n{PROVIDER}ca = \"x\"\n"), "ca is given without tls"),
             (format!("{published}providers = [\"a\"]\n{PROVIDER}"), "all services are of interactive"),
             (format!("{published}provider = [\"a\"]\n"), "did you mean `providers`?"),
+            (format!("{published}providers = [\"a\"]\n{}", PROVIDER.replace(":14002", "")), "is no server"),
             (format!("{published}cache = false\n"), "cache is false, and nobody could be asked"),
-            (format!("{published}providers = [\"a\"]\nunknown = \"closed\"\n{PROVIDER}"), "unknown is given"),
+            (
+                format!(
+                    "[[service]]\nname = \"X\"\nid = 3\nproviders = [\"a\"]\nunknown = \"closed\"\n{PROVIDER}"
+                ),
+                "unknown is given",
+            ),
             (format!("{published}unknown = \"open\"\n"), "\"wait\" or \"closed\" is expected"),
         ] {
             let said = checked(&text).unwrap_err();
