@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tapeline_hub::{
-    Access, End as Ending, Hub, Note, Outlets, Posts, Service, SessionCounters, SessionId, Settings, Unknown,
+    Access, End as Ending, Hub, Note, Outlets, Service, SessionCounters, SessionId, Settings, Unknown,
 };
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
 use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView};
-use tapeline_plant::sources;
 use tapeline_plant::tick::Tick;
 
 use crate::client::MOST_OPEN;
@@ -68,11 +67,7 @@ fn services(plan: &Plan) -> Vec<Service> {
     there
         .map(|service| Service {
             on_demand: service == ASKED,
-            posts: match plan.posts {
-                sources::Posts::Refuse => Posts::Refuse,
-                sources::Posts::Forward => Posts::Forward,
-                sources::Posts::Reflect => Posts::Reflect,
-            },
+            posts: plan.posts,
             // Who publishes unasked cannot be asked for an image.
             is_cached: plan.is_cached || service != ASKED,
             request_timeout_ms: 1_000,
