@@ -130,16 +130,18 @@ fn images_and_views_take_what_is_stated() {
 #[test]
 fn what_streams_took_that_are_closed_does_not_add_up() {
     const CLIENTS: usize = 400;
-    let (taken, bound) = taken(settings(), CLIENTS, |exchange, clients| {
+    // Each has its directory's beside them.
+    let settings = Settings { max_streams: CLIENTS + 1_000, ..settings() };
+    let (taken, bound) = taken(settings, CLIENTS, |exchange, clients| {
         exchange.refresh("AAPL", &quote(1, 100));
         for client in clients.iter_mut() {
-            for stream in 5..505 {
+            for stream in 5..504 {
                 exchange.say(client, &item(stream, "AAPL"));
                 exchange.read(client, 100);
                 client.received.clear();
             }
             exchange.pass(10);
-            for stream in 5..504 {
+            for stream in 5..503 {
                 exchange.say(client, &close(stream));
             }
             exchange.read(client, 1_000);
