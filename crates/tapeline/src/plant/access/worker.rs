@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::time::Duration;
 
 use anyhow::Context;
 use tapeline_hub::access::CheckNumber;
@@ -34,6 +35,8 @@ pub(crate) struct Worker {
 
 /// How much the thread stands back behind those that carry data, as `nice` counts it.
 const NICE: i32 = 10;
+/// For the last job, when there is to be no other.
+const LAST_JOB: Duration = Duration::from_secs(1);
 
 /// Reads the rules again, and says what came of it.
 fn read(file: &Path) -> Option<AccessConfig> {
@@ -92,6 +95,12 @@ impl Worker {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => anyhow::bail!("the thread that checks passwords has ended"),
         }
+    }
+
+    /// Ends it: what it is at, if that comes within a moment.
+    pub(crate) fn end(self) -> Option<Done> {
+        drop(self.jobs);
+        if self.is_busy { self.done.recv_timeout(LAST_JOB).ok() } else { None }
     }
 
     /// Whether it has something to do already.

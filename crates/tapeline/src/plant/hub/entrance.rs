@@ -79,7 +79,10 @@ impl Entrance {
         while let Some(note) = hub.next_note() {
             self.audit.note(now, &note);
         }
-        self.guard = None;
+        // Whoever has read on standard error what came of the rules finds it in the audit, too.
+        if let Some(Done::ReadAgain(read)) = self.guard.take().and_then(|guard| guard.worker.end()) {
+            self.audit.read_again(now, read.is_some());
+        }
         self.audit.end();
     }
 }
