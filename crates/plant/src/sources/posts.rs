@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::post::{Nak, ack as receipt_of};
 use tapeline_omm::rwf::{
-    AckHeader, DataType, Domain, Header, Key, MessageView, NakCode, PostHeader, UpdateHeader, UpdateType,
-    flags,
+    AckHeader, DataType, Domain, FieldList, Header, Key, MessageView, NakCode, PostHeader, UpdateHeader,
+    UpdateType, flags,
 };
 
 use super::passing::{About, Passed, is_suspect};
@@ -221,6 +221,14 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Whether an update holds fields, all of which can be read.
+fn is_list_of_fields(passed: &Passed<'_>) -> bool {
+    let Header::Update(update) = &passed.header else { return false };
+    update.container == DataType::FIELD_LIST
+        && FieldList::parse(passed.payload)
+            .is_ok_and(|list| list.set_data().is_none() && list.iter().all(|field| field.is_ok()))
+}
+
 const UNREADABLE: &str = "The message in the post cannot be read";
 
 impl Post<'_> {
@@ -282,6 +290,16 @@ impl Sources {
         if is_of_feeds && !messages.iter().all(|passed| matches!(passed.header, Header::Update(_))) {
             let text = "Images and states of this item are its feed's: updates alone can be posted";
             return Ok(Err((NakCode::DENIED_BY_SRC, text)));
+        }
+        // A feed sends no image again: what could not be folded into one would spoil it for everybody until its next session,
+        // and an item of a domain that no feed has would be there for good.
+        if is_of_feeds && name.domain != Domain::MARKET_PRICE {
+            let text = "Of the feeds' items market prices alone can be posted";
+            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
+        }
+        if is_of_feeds && !messages.iter().all(is_list_of_fields) {
+            let text = "What is posted to this item has to be fields, and can be read to its end";
+            return Ok(Err((NakCode::INVALID_CONTENT, text)));
         }
         let mut number = to.items().find(known.id(), &name.name).unwrap_or_default();
         let begins = messages.first().is_some_and(|passed| matches!(passed.header, Header::Refresh(_)));

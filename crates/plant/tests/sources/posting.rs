@@ -274,6 +274,18 @@ fn updates_of_the_feeds_items_are_reflected_and_nothing_else() {
     let image = bytes(|room| refresh().encode_with(room, |room| copy(&fields(9), room)));
     world.demand(to_feeds("AAPL", post(None, &image, DataType::MSG)));
     assert!(world.answered()[0].contains("DENIED_BY_SRC"));
+    // What would break the image, or make one of a domain that the feed does not have.
+    let [cut, other_data] = [&fields(300)[..3], b"anything"];
+    for (payload, container) in [(cut, DataType::FIELD_LIST), (other_data, DataType::OPAQUE)] {
+        world.demand(to_feeds("AAPL", post(None, payload, container)));
+        let answered = world.answered();
+        assert!(answered[0].contains("INVALID_CONTENT"), "{answered:?}");
+    }
+    let orders = ItemName { service: 1, domain: Domain::MARKET_BY_ORDER, ..item("AAPL") };
+    let message = price();
+    let ticket = Some(Ticket(3));
+    world.demand(Demand::Post { ticket, service: 1, item: Some(orders), message, more: Vec::new() });
+    assert!(world.answered()[0].contains("DENIED_BY_SRC"));
     assert_eq!(world.sequencer.publisher().frames.len(), before);
     assert_eq!(world.sources.services().count(), 0);
 }

@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_omm::{Dictionary, Refused};
 use tapeline_plant::ItemId;
 use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits};
-use tapeline_plant::tick::{self, Tick};
+use tapeline_plant::tick::{self, POSTED, Tick};
 
 /// Room for an image at first, and for the longest: the longest message that clients of the hub can be sent.
 const FIRST: usize = 4 << 10;
@@ -68,7 +68,12 @@ impl Images {
         let mut known = self.of_item[number].iter().copied();
         let known = known.find(|at| self.place(*at).is_some_and(|place| place.domain == domain));
         if let Some(place) = known.and_then(|at| self.places.get_mut(at)?.as_mut()) {
-            place.last = tick.header;
+            let mut last = tick.header;
+            if last.channel == POSTED {
+                // A client's: the item stays its feed's, and goes with that.
+                last.channel = place.last.channel;
+            }
+            place.last = last;
             return;
         }
         let at = self.free.pop().unwrap_or_else(|| {

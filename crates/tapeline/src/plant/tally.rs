@@ -8,7 +8,7 @@ use serde::Serialize;
 use tapeline_feed::line::Sink;
 use tapeline_feed::moldudp64::Session;
 use tapeline_omm::rwf::{Domain, MessageView};
-use tapeline_plant::tick::{Flags, Kind};
+use tapeline_plant::tick::{Flags, Kind, POSTED};
 
 use super::follow::{End, Follow, FollowArgs};
 use super::measure::Joined;
@@ -128,6 +128,10 @@ impl TallyArgs {
             |tick, _| {
                 let (sequences, tally) = &mut *seen.borrow_mut();
                 sequences.tick(tick.header.seq.0);
+                if tick.header.channel == POSTED {
+                    // A client's, which is in no feed's books.
+                    return Ok(());
+                }
                 match self.feed {
                     Some(feed) if feed != tick.header.channel => return Ok(()),
                     None if tick.header.channel != 0 => {

@@ -14,7 +14,7 @@ use tapeline_omm::domain::directory;
 use tapeline_omm::rwf::{self, DataType, Domain, Header, MessageView, NamedValue, Value};
 use tapeline_omm::{Dictionary, FieldList};
 use tapeline_plant::State;
-use tapeline_plant::tick::{Flags, Kind, Tick};
+use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
 
 use super::follow::{Follow, FollowArgs};
 use crate::near::unknown;
@@ -369,7 +369,9 @@ impl Board {
     fn apply(&mut self, tick: &Tick<'_>, received: Nanos) -> anyhow::Result<()> {
         self.ticks += 1;
         let header = &tick.header;
-        self.feeds.insert(header.channel, (header.state, header.flags.contains(Flags::SUSPECT)));
+        if header.channel != POSTED {
+            self.feeds.insert(header.channel, (header.state, header.flags.contains(Flags::SUSPECT)));
+        }
         if let Some(text) = status_text(tick)? {
             self.last_status = Some(text);
         }
