@@ -100,7 +100,7 @@ impl Hub {
             account.found_no_room(now);
             if self.market.rest.has_room(message.len() + LONGEST_KEY) {
                 sent = provider.pass_on(now, backlog.for_all(), stream, message);
-                self.market.rest.count(account, backlog);
+                self.market.rest.count(now, account, backlog);
             }
             if matches!(account.slow, SlowPolicy::Block { .. }) && !account.holds {
                 account.holds = self.market.hold(id, provider, true);

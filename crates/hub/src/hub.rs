@@ -337,7 +337,7 @@ impl Hub {
             // Who could not take an image now holds nobody up who can.
             self.market.rest.leave(id, account);
         }
-        self.market.rest.count(account, backlog);
+        self.market.rest.count(now, account, backlog);
         let kept = account.parts.bytes();
         if kept > 0 {
             account.parts.drop_late(now);
@@ -380,6 +380,10 @@ impl Hub {
             account.end(End::Malformed(max_malformed));
         } else if account.stuck.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000) {
             account.end(End::Stuck(stuck_ms));
+        } else if self.market.rest.is_wanted()
+            && account.rests.is_some_and(|since| now.0.saturating_sub(since.0) >= stuck_ms * 1_000_000)
+        {
+            account.end(End::Slow(TooMuch::Rest(stuck_ms)));
         }
         if account.over.is_some() {
             self.over.push_back(id);

@@ -148,6 +148,8 @@ pub enum TooMuch {
     Age(u64),
     /// So many streams may be open, and it does not take the word that more are refused.
     Streams(usize),
+    /// What is kept for it of images and of private streams may wait for so many milliseconds while others wait for its room.
+    Rest(u64),
 }
 
 impl fmt::Display for TooMuch {
@@ -159,6 +161,12 @@ impl fmt::Display for TooMuch {
                 write!(
                     f,
                     "{count} streams are open on all connections, and more that it asked for wait to be refused"
+                )
+            }
+            Self::Rest(ms) => {
+                write!(
+                    f,
+                    "images have waited for it for more than {ms} ms, and other clients wait for their room"
                 )
             }
             Self::Age(ms) => write!(f, "updates have waited for it for more than {ms} ms"),

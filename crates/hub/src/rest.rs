@@ -2,8 +2,12 @@
 //!
 //! An image that has several messages is made at one moment, so what finds no room of it has to be kept. One cap is for all
 //! sessions: while it is reached, who wants such an image stands in line, and has it made when it is its turn, as the item is then.
+//! While somebody stands in line, nobody keeps room for longer than a client may be stuck: a client that reads a few bytes now
+//! and then would otherwise hold up all the others for ever.
 
 use std::collections::VecDeque;
+
+use tapeline_measure::Nanos;
 
 use crate::SessionId;
 use crate::backlog::Backlog;
@@ -57,9 +61,15 @@ impl Rest {
         self.line.front().copied().filter(|_| self.has_room(self.image))
     }
 
+    /// Whether somebody stands in line.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.line.is_empty()
+    }
+
     /// Counts what waits for a session now.
-    pub(crate) fn count(&mut self, account: &mut Account, backlog: &Backlog) {
+    pub(crate) fn count(&mut self, now: Nanos, account: &mut Account, backlog: &Backlog) {
         let waits = backlog.rest();
+        account.rests = if waits == 0 { None } else { account.rests.or(Some(now)) };
         self.held = self.held + waits - std::mem::replace(&mut account.rest, waits);
     }
 

@@ -69,7 +69,7 @@ impl Hub {
                         let has_room = market.rest.has_room(LONGEST_STATUS);
                         let room = if has_room { backlog.for_all() } else { &mut *backlog };
                         sent = provider.status(now, room, open.stream, header).unwrap_or(Sent::TooLong);
-                        market.rest.count(account, backlog);
+                        market.rest.count(now, account, backlog);
                     }
                     match slow {
                         _ if sent.is_queued() => account.counters.statuses += 1,

@@ -59,6 +59,8 @@ pub(crate) struct Account {
     pub(crate) streams: usize,
     /// What waits for it and no policy leaves out, as counted among all, bytes.
     pub(crate) rest: usize,
+    /// Since when there has been some of that.
+    pub(crate) rests: Option<Nanos>,
     /// It waits until an image in parts may be made for it.
     pub(crate) is_in_line: bool,
 }

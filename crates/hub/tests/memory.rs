@@ -4,7 +4,7 @@
 mod exchange;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, item_view, message, quote};
-use tapeline_hub::{MemoryBound, Service, Settings, SlowPolicy, Unknown};
+use tapeline_hub::{End, MemoryBound, Note, Service, Settings, SlowPolicy, TooMuch, Unknown};
 use tapeline_omm::State;
 use tapeline_omm::role::provider;
 use tapeline_omm::rwf::{
@@ -242,6 +242,49 @@ fn images_that_wait_take_what_is_stated_and_nobody_goes_without() {
     assert_bound("images that wait", taken, stated, 20);
     // It is the images that are bounded here, and not what is allowed beside them.
     assert!(CLIENTS * (56 << 10) > stated, "{stated}");
+}
+
+/// Clients that read a little now and then, and never all, keep the room of what waits; whoever stands in line has it all the same.
+#[test]
+fn who_reads_a_little_now_and_then_keeps_no_room_from_others_for_long() {
+    let stuck_ms = 60_000;
+    let slow = SlowPolicy::Conflate;
+    let mut exchange = Exchange::new(Settings { slow, stuck_ms, ..books(256 << 10) });
+    let mut clients: Vec<Client> = (0..5).map(|_| exchange.client(PART)).collect();
+    exchange.up(BOOKS, true);
+    for client in &mut clients {
+        exchange.read(client, 100);
+    }
+    let [trickling @ .., good] = clients.as_mut_slice() else { unreachable!() };
+    exchange.say(good, &item_of(BOOKS, 6, "BOOK"));
+    exchange.say(good, &close(6));
+    while exchange.hub.next_demand().is_some() {}
+    for client in trickling.iter() {
+        exchange.say(client, &item_of(BOOKS, 5, "BOOK"));
+    }
+    book(&mut exchange, 1);
+    exchange.say(good, &item_of(BOOKS, 5, "BOOK"));
+    let (mut entries, mut value) = (0, 0);
+    let mut took = 0;
+    for second in 0..120 {
+        if second % 40 == 39 {
+            took += trickling.iter_mut().map(|client| exchange.read(client, 1)).sum::<usize>();
+        }
+        exchange.read(good, 1);
+        take(good, &mut entries, &mut value);
+        exchange.pass(1_000);
+        while exchange.over().is_some() {}
+    }
+    assert!(took > 0 && entries == ENTRIES, "{took} messages were taken, and {entries} entries came");
+    let ends: Vec<End> = exchange
+        .notes()
+        .into_iter()
+        .filter_map(|note| if let Note::Gone { end, .. } = note { Some(end) } else { None })
+        .collect();
+    assert!(
+        !ends.is_empty() && ends.iter().all(|end| *end == End::Slow(TooMuch::Rest(stuck_ms))),
+        "{ends:?}"
+    );
 }
 
 /// What a client of such a test takes beside that, and the test's own plant.
