@@ -5,7 +5,7 @@
 //! cargo bench -p tapeline --bench hub -- [--rtsdk FOLDER] [--to PAGE] [--turns N] [--only WHAT] [--seconds S]
 //! ```
 //!
-//! `--only` is `memory`, `images`, `latency`, `neighbour`, `rate`, `alone`, `clients` or `feed`; all of them take four minutes.
+//! `--only` is `memory`, `images`, `latency`, `neighbour`, `rate`, `alone`, `clients` or `feed`.
 //!
 //! But for `feed`, where plant and hub are one process of the binary and the feed is a simulated exchange's, the hub is the binary's own (`tapeline plant serve`) in a process of its own, on the last core; a publisher of synthetic ticks
 //! and the clients, each a thread of this process, are on the core before it: the plant itself would take more than half a core

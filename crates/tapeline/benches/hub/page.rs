@@ -149,14 +149,19 @@ fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
             (None, true) => "from a file of datagrams, as fast as it goes".to_owned(),
             (None, false) => "the same, the plant alone".to_owned(),
         };
-        let why = if verdict.word() == "PASS" { String::new() } else { format!(": {why}") };
+        // Alone, nothing is there that could lose any of it.
+        let verdict = match (is_served, verdict.word()) {
+            (false, _) => "–".to_owned(),
+            (true, "PASS") => verdict.to_string(),
+            (true, word) => format!("{word}: {why}"),
+        };
         let [plant, hub, client, sender] = cpu_ns.map(|ns| match ns {
             0.0 => "–".to_owned(),
             _ => format!("{ns:.0}"),
         });
         writeln!(
             page,
-            "| {what} | {verdict}{why} | {} | {} | {plant} | {hub} | {client} | {sender} |",
+            "| {what} | {verdict} | {} | {} | {plant} | {hub} | {client} | {sender} |",
             thousands(*messages_per_s as u64),
             thousands(*ticks_per_s as u64),
         )?;
