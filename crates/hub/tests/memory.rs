@@ -256,18 +256,16 @@ fn who_reads_a_little_now_and_then_keeps_no_room_from_others_for_long() {
         exchange.read(client, 100);
     }
     let [trickling @ .., good] = clients.as_mut_slice() else { unreachable!() };
-    exchange.say(good, &item_of(BOOKS, 6, "BOOK"));
-    exchange.say(good, &close(6));
-    while exchange.hub.next_demand().is_some() {}
     for client in trickling.iter() {
         exchange.say(client, &item_of(BOOKS, 5, "BOOK"));
     }
+    while exchange.hub.next_demand().is_some() {}
     book(&mut exchange, 1);
     exchange.say(good, &item_of(BOOKS, 5, "BOOK"));
     let (mut entries, mut value) = (0, 0);
     let mut took = 0;
     for second in 0..120 {
-        if second % 40 == 39 {
+        if second % 15 == 14 {
             took += trickling.iter_mut().map(|client| exchange.read(client, 1)).sum::<usize>();
         }
         exchange.read(good, 1);
