@@ -122,7 +122,13 @@ impl Services {
             if let ServicePart::Info(info) = part {
                 let Info { dictionaries_provided, dictionaries_used, .. } = dictionaries();
                 let name = Some(service.name.clone());
-                *info = Info { name, dictionaries_provided, dictionaries_used, ..info.clone() };
+                // Those of the hub: LSEG's consumers ask a service for dictionaries only where it says that it has them.
+                let mut capabilities = info.capabilities.clone().unwrap_or_default();
+                if !capabilities.contains(&Domain::DICTIONARY) {
+                    capabilities.insert(0, Domain::DICTIONARY);
+                }
+                let capabilities = Some(capabilities);
+                *info = Info { name, capabilities, dictionaries_provided, dictionaries_used, ..info.clone() };
             }
         }
         Some(change)

@@ -321,9 +321,13 @@ fn a_service_is_what_its_provider_says_under_the_name_that_it_has_here() {
     );
     let mut info = service(&exchange).info().unwrap().clone();
     (info.name, info.vendor) = (Some("ELSE".to_owned()), Some("Maker".to_owned()));
+    // Dictionaries are the hub's, whatever the provider has: clients look here for who gives them out.
+    info.capabilities = Some(vec![Domain::MARKET_PRICE]);
     exchange.service(ASKED, vec![ServicePart::Info(info), ServicePart::State(ServiceState::UP)]);
     let now = service(&exchange);
     assert_eq!((now.name(), now.info().unwrap().vendor.as_deref()), (Some("IDN"), Some("Maker")));
+    let capabilities = now.info().unwrap().capabilities.clone().unwrap();
+    assert_eq!(capabilities, [Domain::DICTIONARY, Domain::MARKET_PRICE]);
     assert!(now.state().unwrap().is_up());
     // It may say nothing of another service.
     let other = ServiceEntry::change(UNASKED, ServicePart::State(ServiceState::UP));
