@@ -65,6 +65,7 @@ fn every_tool_over_every_transport() {
         tools::providers::column(),
         tools::ni_providers::column(),
         tools::opaque::column(),
+        tools::through::column(),
     ];
     meet(&place, 4, "make interop-rtsdk DOC=1", columns, Vec::new);
 }

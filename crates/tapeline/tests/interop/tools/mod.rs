@@ -8,6 +8,7 @@ mod ema_config;
 pub(crate) mod ni_providers;
 pub(crate) mod opaque;
 pub(crate) mod providers;
+pub(crate) mod through;
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
