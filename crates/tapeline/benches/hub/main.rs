@@ -196,8 +196,11 @@ fn main() -> anyhow::Result<()> {
         if wanted(Part::Neighbour) {
             bench.neighbour()?;
         }
-        if wanted(Part::Alone) {
-            bench.alone()?;
+        // Where the tap finds no time beside the publisher the hub cuts it: then the page is without this part, and the rest stands.
+        if wanted(Part::Alone)
+            && let Err(why) = bench.alone()
+        {
+            say(&format!("left out: {why:#}"));
         }
     }
     if wanted(Part::Rate) {
