@@ -191,8 +191,10 @@ fn latency(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "\nHub by relay, medians (aim: 1.5): {}. Hub by EMA C++'s pair, means (aim: below 1): {}.\n",
+        "\nHub by relay, medians (aim: 1.5): {}. Hub's median by the mean of EMA C++'s pair (aim: below 1): {}; \
+         means by each other: {}.\n",
         spread(&ratios(latency_hub_us, latency_relay_us), 2),
+        spread(&ratios(latency_hub_us, latency_ema_mean_us), 2),
         spread(&ratios(latency_hub_mean_us, latency_ema_mean_us), 2)
     )
 }

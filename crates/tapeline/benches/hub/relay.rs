@@ -12,8 +12,8 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Bell, Name, Poll, Start, Subscriber};
 use tapeline_wire::rssl::{Event, Reactor, Sent, Settings};
 
-/// As the hub has them.
-const BATCH: usize = 64;
+/// As the hub has them, where bursts are short.
+const BATCH: usize = 32;
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 const OUTPUT_BUFFERS: u32 = 200;
 

@@ -36,8 +36,12 @@ use super::ticks::{self, Next};
 use crate::failure::{self, Hinted};
 use crate::stop::Stop;
 
-/// Ticks that are taken before the sockets are looked at again: some tens of microseconds' worth, where so many are there.
-const BATCH: usize = 256;
+/// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
+/// a burst while the hub is at the next ones.
+const BATCH: usize = 32;
+/// After so many full batches in a row, more of them: then it is the number that counts.
+const FULL_BATCHES: usize = 8;
+const LARGE_BATCH: usize = 256;
 /// Answers of sources that are taken before ticks are looked at again.
 const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
@@ -311,11 +315,14 @@ impl Program {
 
     /// Serves until the ring ends.
     fn run(&mut self) -> anyhow::Result<()> {
+        let mut full = 0;
         loop {
             let now = self.clock.now();
             self.telling.sent(now);
             self.telling.turn(now, &self.hub, &mut self.doors);
-            let (taken, is_over) = self.take_ticks(now)?;
+            let most = if full < FULL_BATCHES { BATCH } else { LARGE_BATCH };
+            let (taken, is_over) = self.take_ticks(now, most)?;
+            full = if taken == most { full + 1 } else { 0 };
             let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
             self.hub.turn(now, &mut self.doors);
             self.ask_sources();
@@ -377,9 +384,9 @@ impl Program {
     }
 
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
-    fn take_ticks(&mut self, now: Nanos) -> anyhow::Result<(usize, bool)> {
+    fn take_ticks(&mut self, now: Nanos, most: usize) -> anyhow::Result<(usize, bool)> {
         let mut prepared = 0;
-        for taken in 0..BATCH {
+        for taken in 0..most {
             if prepared == 0 {
                 let ahead = self.place.subscriber.ahead().map_while(|frame| Tick::parse(frame).ok());
                 prepared = self.hub.expect(ahead);
@@ -409,7 +416,7 @@ impl Program {
                 Next::Lost(lost) => return Err(lost.of("its own hub")),
             }
         }
-        Ok((BATCH, false))
+        Ok((most, false))
     }
 
     /// Tells the clients that it is over, and gives them the time to take what they are owed.
