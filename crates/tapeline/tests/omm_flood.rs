@@ -22,8 +22,12 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
 mod stage;
 
-/// Messages that a peer has sent when the program is asked to end.
-const MANY: u64 = 200_000;
+/// Messages that a peer has sent when the program is asked to end: more than the buffers between them hold, so that the
+/// program has read some.
+const MANY: u64 = 4_000_000;
+
+/// Messages that it sends before it looks up.
+const BATCH: u64 = 10_000;
 
 /// Whom a program meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +115,9 @@ impl Flood {
                     }
                 }
                 if let Some(mut sender) = open.and_then(|id| reactor.sender(id)) {
-                    while sender.send(&message) == Sent::Queued {
-                        sent += 1;
-                    }
+                    // In batches: a program that reads as fast as this sends never lets it fill up.
+                    let batch = (0..BATCH).take_while(|_| sender.send(&message) == Sent::Queued);
+                    sent += batch.count() as u64;
                     sender.flush();
                 }
                 if sent >= MANY {
