@@ -25,9 +25,10 @@ pub(crate) struct Feeds {
     channels: Vec<Option<Channel>>,
 }
 
-/// The bytes of a channel's group.
+/// The bytes of a channel's group. Not its number as it is: two zero bytes are how ETA writes that there is no group, which is what
+/// texts of JSON come to, since they have no word for it.
 pub(crate) const fn group(channel: u16) -> [u8; 2] {
-    channel.to_be_bytes()
+    channel.wrapping_add(1).to_be_bytes()
 }
 
 impl Feeds {

@@ -223,6 +223,7 @@ fn a_channel_in_doubt_is_a_group_in_doubt_and_a_suspect_image() {
     assert_eq!(client.on(0x4000_0000).len(), before + 1);
     assert_eq!(client.on(6)[0].state.unwrap().1, DataState::SUSPECT);
     assert_eq!(client.on(5)[0].group, client.on(6)[0].group);
+    assert_ne!(client.on(5)[0].group.as_deref(), Some(&[0, 0][..]), "as items without a group have it");
     exchange.status(0, DataState::OK, tick::Flags::STATE);
     exchange.say(&client, &item(7, "AAPL"));
     exchange.read_all(&mut client);
