@@ -15,7 +15,7 @@ use tapeline_omm::rwf::{DataState, MessageClass, MessageView, StreamState};
 
 use crate::chance::Chance;
 use crate::end::{Came, End};
-use crate::network::{LinkId, Network};
+use crate::network::{LinkId, Network, Side};
 use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
 use crate::rights::user;
@@ -35,8 +35,19 @@ enum Heard {
     Disconnect,
     Ended,
     Malformed(String),
-    Message { closure: u64, bytes: Vec<u8>, is_final: bool },
-    State { closure: u64, stream: StreamState, data: DataState, is_final: bool },
+    /// The directory has changed.
+    Directory,
+    Message {
+        closure: u64,
+        bytes: Vec<u8>,
+        is_final: bool,
+    },
+    State {
+        closure: u64,
+        stream: StreamState,
+        data: DataState,
+        is_final: bool,
+    },
 }
 
 /// Keeps what it is told, in its order; it is looked at as soon as the consumer is done.
@@ -53,6 +64,7 @@ impl Application for Ear {
             Event::Connect { .. } => Heard::Connect,
             Event::Disconnect => Heard::Disconnect,
             Event::Ended { .. } => Heard::Ended,
+            Event::Directory(message) if message.class() == MessageClass::UPDATE => Heard::Directory,
             Event::Malformed(fault) => Heard::Malformed(fault.to_string()),
             Event::Message { closure, is_final, .. } => {
                 Heard::Message { closure, bytes: self.message.clone(), is_final }
@@ -79,6 +91,8 @@ pub(crate) struct Wants {
 pub(crate) struct Client {
     pub(crate) number: usize,
     pub(crate) manner: Manner,
+    /// It speaks JSON on a WebSocket.
+    is_json: bool,
     consumer: Consumer,
     ear: Ear,
     pub(crate) end: Option<End>,
@@ -95,10 +109,14 @@ pub(crate) struct Client {
     chance: Chance,
     /// It does nothing until then.
     pub(crate) asleep_until: u64,
+    /// A feed's state was told, of a group of items; which they are JSON does not say.
+    is_in_doubt: bool,
     /// It changes nothing more.
     pub(crate) is_settled: bool,
     /// Images and updates that it was sent, and checked.
     pub(crate) checked: u64,
+    /// Of them, those that came as JSON.
+    pub(crate) texts: u64,
 }
 
 /// What a client can see of the world.
@@ -135,10 +153,11 @@ fn consumer(number: usize, chance: &mut Chance) -> Consumer {
 }
 
 impl Client {
-    pub(crate) fn new(number: usize, manner: Manner, mut chance: Chance) -> Self {
+    pub(crate) fn new(number: usize, manner: Manner, is_json: bool, mut chance: Chance) -> Self {
         Self {
             number,
             manner,
+            is_json,
             consumer: consumer(number, &mut chance),
             ear: Ear::default(),
             end: None,
@@ -150,23 +169,27 @@ impl Client {
             again: Vec::new(),
             chance,
             asleep_until: 0,
+            is_in_doubt: false,
             is_settled: false,
             checked: 0,
+            texts: 0,
         }
     }
 
     /// It dies, and another one takes its place that knows nothing.
     pub(crate) fn restart(&mut self) {
-        let heir = Self::new(self.number, self.manner, self.chance.clone());
+        let heir = Self::new(self.number, self.manner, self.is_json, self.chance.clone());
         // Its numbers go on: what comes for the one before is none of its business.
         let mut talk = std::mem::take(&mut self.talk);
         talk.begin_again();
-        *self = Self { checked: self.checked, is_settled: self.is_settled, talk, ..heir };
+        let (checked, texts) = (self.checked, self.texts);
+        *self = Self { checked, texts, is_settled: self.is_settled, talk, ..heir };
     }
 
     /// It has a connection, whose handshake is to come.
     pub(crate) fn connected(&mut self, link: LinkId, life: usize, record: &Record, now: u64) {
-        self.end = Some(End::client(link, now));
+        let end = if self.is_json { End::json_client } else { End::client };
+        self.end = Some(end(link, now));
         self.life = life;
         self.forget_images(record);
     }
@@ -220,9 +243,12 @@ impl Client {
                     sight.trace.say(sight.now, Who::Client(self.number), "connected", 0, String::new);
                     self.consumer.connected(Nanos(sight.now), &mut end.out(sight.now, sight.network));
                 }
-                Came::Message(bytes) => {
-                    let print = fnv(&bytes);
-                    if !sight.network.note_received(end.link, crate::network::Side::Client, print) {
+                Came::Garbled(why) => {
+                    return Err((Invariant::Text, format!("client {}: {why}", self.number)));
+                }
+                Came::Message(bytes, print) => {
+                    let is_next = |print| sight.network.note_received(end.link, Side::Client, print);
+                    if !print.is_none_or(is_next) {
                         let what = format!("client {} got what the hub did not send next", self.number);
                         return Err((Invariant::Transport, what));
                     }
@@ -244,7 +270,7 @@ impl Client {
     fn lose(&mut self, why: &str, sight: &mut Sight<'_>) -> Result<(), Wrong> {
         let Some(end) = self.end.take() else { return Ok(()) };
         sight.trace.say(sight.now, Who::Client(self.number), "loses", 0, || why.to_owned());
-        sight.network.close(end.link, crate::network::Side::Client);
+        sight.network.close(end.link, Side::Client);
         self.forget_images(sight.record);
         self.consumer.disconnected(Nanos(sight.now), &mut self.ear);
         self.hear(sight, &mut Wants::default())
@@ -266,11 +292,12 @@ impl Client {
                 Heard::Disconnect => {
                     if let Some(end) = self.end.take() {
                         sight.trace.say(sight.now, Who::Client(self.number), "hangs up", 0, String::new);
-                        sight.network.close(end.link, crate::network::Side::Client);
+                        sight.network.close(end.link, Side::Client);
                         self.forget_images(sight.record);
                     }
                 }
                 Heard::Ended => wants.rebirth = true,
+                Heard::Directory => self.is_in_doubt = self.is_json,
                 Heard::Malformed(fault) => {
                     let what = format!("client {} got what is no message: {fault}", self.number);
                     return Err((Invariant::Transport, what));
@@ -287,6 +314,7 @@ impl Client {
                     let judged = watch.message(&bytes, sight.record, sight.jumps);
                     judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
                     self.checked += 1;
+                    self.texts += u64::from(self.is_json);
                     if is_final {
                         self.finish(closure, &bytes, sight.now);
                     }
@@ -328,6 +356,9 @@ impl Client {
             if sight.names.contains(&name) || !self.is_settled {
                 self.open(&name, true, 0, sight);
             }
+        }
+        if std::mem::take(&mut self.is_in_doubt) {
+            self.ask_anew();
         }
         if self.is_settled {
             self.wake_all();
@@ -397,6 +428,14 @@ impl Client {
                     self.consumer.reissue(handle, &Reissue { wants_image: true, ..Reissue::default() });
                 }
             }
+        }
+    }
+
+    /// Each image says how it is.
+    fn ask_anew(&mut self) {
+        for watch in self.watches.values_mut().filter(|watch| watch.is_streaming && !watch.is_paused) {
+            watch.reissued(watch.view);
+            self.consumer.reissue(watch.handle, &Reissue { wants_image: true, ..Reissue::default() });
         }
     }
 

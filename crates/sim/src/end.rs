@@ -1,11 +1,14 @@
-//! One end of a connection: RSSL's own framing and handshake over the simulated network, and what a role sends through it.
+//! One end of a connection: RSSL's own framing and handshake over the simulated network, or a WebSocket's with JSON in it, and
+//! what a role sends through it.
 
 use std::sync::{Arc, OnceLock};
 
 use tapeline_measure::Nanos;
 use tapeline_omm::role::Outbox;
-use tapeline_wire::rssl::{self, Event, Sent, Session, Version};
+use tapeline_omm::rwf::MessageView;
+use tapeline_wire::rssl::{self, ConnectionType, Event, Sent, Session, SubProtocol, Version};
 
+use crate::json;
 use crate::network::{LinkId, Network, Read, Side};
 use crate::trace::fnv;
 
@@ -24,8 +27,12 @@ pub(crate) struct End {
     input: Vec<u8>,
     /// Where the next message is written.
     room: Vec<u8>,
-    /// A message for which the session had no room.
+    /// A message, or its text, for which the session had no room.
     waiting: Option<Vec<u8>>,
+    /// Messages go as texts of JSON.
+    is_json: bool,
+    /// Why a message could not be said in JSON.
+    unsaid: Option<String>,
     was_full: bool,
     /// Bytes that can wait in the session.
     capacity: usize,
@@ -36,16 +43,21 @@ pub(crate) struct End {
 pub(crate) enum Came {
     /// Messages can go both ways.
     Connected,
-    /// A message.
-    Message(Vec<u8>),
+    /// A message, and the [print](Network::note_sent) of what it came in: one text may hold several.
+    Message(Vec<u8>, Option<u64>),
+    /// A message that JSON has no words for, or a text that cannot be read.
+    Garbled(String),
     /// It is over, for this reason.
     Over(String),
 }
 
-/// Settings with output buffers for so many frames.
-fn settings(buffers: u32) -> Arc<rssl::Settings> {
-    static NARROW: OnceLock<Arc<rssl::Settings>> = OnceLock::new();
-    static WIDE: OnceLock<Arc<rssl::Settings>> = OnceLock::new();
+/// Settings with output buffers for so many frames; a client's for what its connection is.
+fn settings(buffers: u32, connection_type: ConnectionType) -> Arc<rssl::Settings> {
+    static MADE: [OnceLock<Arc<rssl::Settings>>; 3] = [const { OnceLock::new() }; 3];
+    let place = match connection_type {
+        ConnectionType::WebSocket => 2,
+        ConnectionType::Socket => usize::from(buffers == WIDE_BUFFERS),
+    };
     let make = || {
         Arc::new(rssl::Settings {
             max_fragment_size: FRAGMENT,
@@ -56,10 +68,12 @@ fn settings(buffers: u32) -> Arc<rssl::Settings> {
             connection_min_ping_timeout: 1,
             initialization_timeout_ms: 1_000,
             component_version: "sim".to_owned(),
+            connection_type,
+            ws_protocols: vec![SubProtocol::TrJson2],
             ..rssl::Settings::default()
         })
     };
-    if buffers == NARROW_BUFFERS { NARROW.get_or_init(make).clone() } else { WIDE.get_or_init(make).clone() }
+    MADE[place].get_or_init(make).clone()
 }
 
 /// Output buffers of who is to feel that there is no room, and of who is not.
@@ -68,12 +82,22 @@ pub(crate) const WIDE_BUFFERS: u32 = 256;
 
 impl End {
     pub(crate) fn client(link: LinkId, now: u64) -> Self {
-        let session = Session::client(settings(WIDE_BUFFERS), Version::V14, Nanos(now));
+        Self::client_of(link, ConnectionType::Socket, now)
+    }
+
+    /// A client's that speaks JSON on a WebSocket.
+    pub(crate) fn json_client(link: LinkId, now: u64) -> Self {
+        Self::client_of(link, ConnectionType::WebSocket, now)
+    }
+
+    fn client_of(link: LinkId, connection: ConnectionType, now: u64) -> Self {
+        let session = Session::client(settings(WIDE_BUFFERS, connection), Version::V14, Nanos(now));
         Self::new(link, Side::Client, session, WIDE_BUFFERS)
     }
 
     pub(crate) fn server(link: LinkId, buffers: u32, now: u64) -> Self {
-        Self::new(link, Side::Server, Session::server(settings(buffers), Nanos(now)), buffers)
+        let settings = settings(buffers, ConnectionType::Socket);
+        Self::new(link, Side::Server, Session::server(settings, Nanos(now)), buffers)
     }
 
     fn new(link: LinkId, side: Side, session: Session, buffers: u32) -> Self {
@@ -84,6 +108,8 @@ impl End {
             input: Vec::new(),
             room: Vec::new(),
             waiting: None,
+            is_json: false,
+            unsaid: None,
             was_full: false,
             capacity: buffers as usize * (usize::from(FRAGMENT) + 17),
         }
@@ -91,6 +117,9 @@ impl End {
 
     /// Reads at most so many bytes: what came with them, in its order.
     pub(crate) fn receive(&mut self, now: u64, network: &mut Network, most: usize) -> Vec<Came> {
+        if let Some(why) = self.unsaid.take() {
+            return vec![Came::Garbled(why)];
+        }
         let over = |why: &str| vec![Came::Over(why.to_owned())];
         match network.read(now, self.link, self.side, most) {
             Read::Nothing => return Vec::new(),
@@ -100,20 +129,28 @@ impl End {
         }
         let mut all = Vec::new();
         loop {
-            let (consumed, came) = match self.session.take(&mut self.input, Nanos(now)) {
+            let consumed = match self.session.take(&mut self.input, Nanos(now)) {
                 Ok((0, None)) => return all,
-                Ok((consumed, Some(Event::Connected(_)))) => (consumed, Some(Came::Connected)),
-                Ok((consumed, Some(Event::Message(message)))) => {
-                    (consumed, Some(Came::Message(message.to_vec())))
+                Ok((consumed, Some(Event::Connected(agreed)))) => {
+                    self.is_json = agreed.is_json();
+                    all.push(Came::Connected);
+                    consumed
                 }
-                Ok((consumed, _)) => (consumed, None),
+                Ok((consumed, Some(Event::Message(bytes)))) => {
+                    if self.is_json {
+                        said(bytes, &mut all);
+                    } else {
+                        all.push(Came::Message(bytes.to_vec(), Some(fnv(bytes))));
+                    }
+                    consumed
+                }
+                Ok((consumed, _)) => consumed,
                 Err(reason) => {
                     all.push(Came::Over(reason.to_string()));
                     return all;
                 }
             };
             self.input.drain(..consumed);
-            all.extend(came);
         }
     }
 
@@ -171,6 +208,19 @@ impl End {
     }
 }
 
+/// What a text says.
+fn said(text: &[u8], all: &mut Vec<Came>) {
+    match json::messages(text) {
+        Ok(messages) => {
+            let prints = std::iter::once(Some(fnv(text))).chain(std::iter::repeat(None));
+            all.extend(
+                messages.into_iter().zip(prints).map(|(message, print)| Came::Message(message, print)),
+            );
+        }
+        Err(why) => all.push(Came::Garbled(format!("{why}: {}", String::from_utf8_lossy(text)))),
+    }
+}
+
 /// An [`Outbox`] on an end. A session tells only when it is given a message that there is no room; so one message may wait
 /// here, and nothing more is taken until that is out.
 #[derive(Debug)]
@@ -221,7 +271,15 @@ impl Outbox for Out<'_> {
     }
 
     fn commit(&mut self, len: usize) {
-        let message = self.end.room[..len].to_vec();
+        let message = &self.end.room[..len];
+        let message = match self.end.is_json.then(|| json::text(message, self.end.side)) {
+            None => message.to_vec(),
+            Some(Ok(text)) => text,
+            Some(Err(why)) => {
+                self.end.unsaid = Some(format!("{why}: {:?}", MessageView::parse(message)));
+                return;
+            }
+        };
         self.network.note_sent(self.end.link, self.end.side, fnv(&message));
         self.end.waiting = Some(message);
         self.settle();

@@ -120,6 +120,8 @@ pub(crate) struct Plan {
     pub(crate) slow_age_ms: u64,
     pub(crate) waits_for_unknown: bool,
     pub(crate) clients: Vec<Manner>,
+    /// Of each, whether it speaks JSON on a WebSocket.
+    pub(crate) json: Vec<bool>,
     /// How many sources each of the services of providers has.
     pub(crate) sources: [usize; PROVIDED.len()],
     /// What several interactive ones are for.
@@ -177,6 +179,7 @@ impl Plan {
             slow,
             slow_age_ms: if chance.one_in(3) { chance.within(50, 1_000) } else { 0 },
             waits_for_unknown: chance.one_in(2),
+            json: Vec::new(),
             clients,
             sources: [chance.below(3) as usize, chance.below(3) as usize],
             policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
@@ -192,6 +195,7 @@ impl Plan {
         let faults = chance.below(16);
         plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
         plan.faults.sort_by_key(|(at, _)| *at);
+        plan.json = plan.clients.iter().map(|_| chance.one_in(3)).collect();
         plan
     }
 

@@ -216,9 +216,11 @@ impl Plant {
             let Some(end) = links.get_mut(&id) else { return Ok(()) };
             match came {
                 Came::Connected => sources.connected(at, id, &mut end.out(now, network)),
-                Came::Message(message) => {
+                Came::Message(message, _) => {
                     sources.message(at, id, &message, &mut end.out(now, network), sequencer, clock)?;
                 }
+                // Sources speak RWF alone.
+                Came::Garbled(_) => {}
                 Came::Over(why) => {
                     network.close(end.link, end.side());
                     links.remove(&id);

@@ -187,10 +187,10 @@ impl Source {
                 let mut out = end.out(now, network);
                 match (came, &mut self.role) {
                     (Came::Connected, Role::Publisher(role)) => role.connected(Nanos(now), &mut out),
-                    (Came::Message(message), Role::Publisher(role)) => {
+                    (Came::Message(message, _), Role::Publisher(role)) => {
                         role.message(Nanos(now), &message, &mut out, &mut self.desk);
                     }
-                    (Came::Message(message), Role::Provider(Some(role))) => {
+                    (Came::Message(message, _), Role::Provider(Some(role))) => {
                         is_over |= role.message(Nanos(now), &message, &mut out, &mut self.desk).is_err();
                     }
                     (Came::Over(_), _) => is_over = true,

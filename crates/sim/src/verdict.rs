@@ -16,6 +16,8 @@ pub enum Invariant {
     State,
     /// What one end sends, the other one receives: all of it or, where the connection broke, the beginning of it.
     Transport,
+    /// Whatever is said can be said in JSON, and read back.
+    Text,
     /// Queues and images keep their limits.
     Limits,
     /// Sessions end for a reason, and no client that behaves is made to go.

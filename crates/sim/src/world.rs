@@ -109,6 +109,8 @@ pub struct Totals {
     pub receipts: u64,
     /// Messages on streams that are one client's alone.
     pub own: u64,
+    /// Of the messages that were checked, those that came as JSON.
+    pub texts: u64,
 }
 
 impl Totals {
@@ -122,6 +124,7 @@ impl Totals {
         self.numbers_again += other.numbers_again;
         self.receipts += other.receipts;
         self.own += other.own;
+        self.texts += other.texts;
     }
 }
 
@@ -184,7 +187,7 @@ impl World {
         let names: Vec<String> = names.chain(provided).collect();
         let rules = plan.rules.map(|_| 0);
         let client = |(number, manner): (usize, &Manner)| {
-            Client::new(number, *manner, Chance::of(seed, 1_000 + number as u64))
+            Client::new(number, *manner, plan.json[number], Chance::of(seed, 1_000 + number as u64))
         };
         let clients = plan.clients.iter().enumerate().map(client).collect();
         let hostile = (0..plan.hostile).map(|number| Hostile::new(Chance::of(seed, 2_000 + number as u64)));
@@ -658,6 +661,7 @@ impl World {
             numbers_again: self.records.iter().map(Record::ended).sum(),
             receipts: self.clients.iter().map(|client| client.talk.receipts).sum(),
             own: self.clients.iter().map(|client| client.talk.heard).sum(),
+            texts: self.clients.iter().map(|client| client.texts).sum(),
             checked: self.clients.iter().map(|client| client.checked).sum(),
             ..self.totals
         }

@@ -1,0 +1,75 @@
+//! Messages as texts of simplified JSON, and back: what stands between a role and a connection that speaks `tr_json2`.
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
+use tapeline_omm::rwf::MessageView;
+
+use crate::network::Side;
+use crate::plan::{PROVIDED, SERVICE, SERVICE_NAME, provided_id};
+
+/// The services as both ends know them from the plant's directory.
+#[derive(Debug)]
+struct Names;
+
+impl Services for Names {
+    fn id(&self, name: &str) -> Option<u16> {
+        ids().find(|id| self.name(*id) == Some(name))
+    }
+
+    fn name(&self, id: u16) -> Option<&str> {
+        let provided = PROVIDED.into_iter().zip(0..).find(|(_, service)| provided_id(*service) == id);
+        if id == SERVICE { Some(SERVICE_NAME) } else { provided.map(|(name, _)| name) }
+    }
+}
+
+fn ids() -> impl Iterator<Item = u16> {
+    (0..PROVIDED.len()).map(provided_id).chain([SERVICE])
+}
+
+fn converter() -> Converter<'static> {
+    Converter::new(Dictionary::builtin(), &Names)
+}
+
+/// The text of a message; a server's is an array.
+///
+/// # Errors
+/// Why it cannot be said.
+pub(crate) fn text(message: &[u8], by: Side) -> Result<Vec<u8>, String> {
+    let message = MessageView::parse(message).map_err(|fault| fault.to_string())?;
+    let mut text = Vec::new();
+    let written = match by {
+        Side::Client => converter().write(&message, &mut text),
+        Side::Server => {
+            let mut pack = Pack::new(&mut text);
+            let written = pack.message(&converter(), &message);
+            pack.finish();
+            written
+        }
+    };
+    match written {
+        Ok(0) => Ok(text),
+        Ok(left_out) => Err(format!("the dictionary lacks {left_out} of its fields")),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// The messages of a text.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn messages(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let text = str::from_utf8(text).map_err(|fault| fault.to_string())?;
+    let (mut room, mut messages) = (Vec::new(), Vec::new());
+    for incoming in Packed::parse(text).map_err(|fault| fault.to_string())? {
+        match incoming.kind() {
+            Kind::Message => {
+                let message = converter().read(&incoming, &mut room).map_err(|fault| fault.to_string())?;
+                messages.push(message.to_vec());
+            }
+            // Those that stand alone the session keeps to itself.
+            Kind::Ping | Kind::Pong => {}
+            Kind::Error => return Err(incoming.error_text().unwrap_or_default().into_owned()),
+        }
+    }
+    Ok(messages)
+}
