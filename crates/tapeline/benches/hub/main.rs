@@ -7,12 +7,13 @@
 //!
 //! `--only` is `memory`, `images`, `latency`, `neighbour`, `rate`, `alone`, `clients` or `feed`.
 //!
-//! But for `feed`, where plant and hub are one process of the binary and the feed is a simulated exchange's, the hub is the binary's own (`tapeline plant serve`) in a process of its own, on the last core; a publisher of synthetic ticks
-//! and the clients, each a thread of this process, are on the core before it: the plant itself would take more than half a core
-//! at the highest of these rates.
+//! But for `feed`, where plant and hub are one process of the binary and an exchange's datagrams go in, the hub is the binary's own
+//! (`tapeline plant serve`) in a process of its own, on the last core; a publisher of synthetic ticks and the clients, each a thread
+//! of this process, are on the core before it: the plant itself would take more than half a core at the highest of these rates.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
 mod clients;
+mod day;
 mod feed;
 mod messages;
 mod page;
@@ -112,7 +113,9 @@ struct Figures {
     witness_median_us: Vec<[f64; 2]>,
     witness_p99_us: Vec<[f64; 2]>,
     alone: Vec<Alone>,
-    carried: Vec<Carried>,
+    /// A feed, the whole way: the simulated exchange's, and quotes alone.
+    simulated: Vec<Carried>,
+    quotes: Vec<Carried>,
     clients: Option<Rate>,
     /// Bytes: with the images alone, and with a client that has all of them open.
     memory: Option<[u64; 2]>,
@@ -196,11 +199,8 @@ fn main() -> anyhow::Result<()> {
         if wanted(Part::Neighbour) {
             bench.neighbour()?;
         }
-        // Where the tap finds no time beside the publisher the hub cuts it: then the page is without this part, and the rest stands.
-        if wanted(Part::Alone)
-            && let Err(why) = bench.alone()
-        {
-            say(&format!("left out: {why:#}"));
+        if wanted(Part::Alone) {
+            bench.alone()?;
         }
     }
     if wanted(Part::Rate) {
@@ -365,10 +365,20 @@ impl Bench {
         Ok(())
     }
 
-    /// Publishes while the clients read on a thread of their own, until they have all of it.
-    fn run(&self, market: &mut Market, mut clients: Clients, rate: u64) -> anyhow::Result<Ran> {
+    /// Publishes at a rate while the clients read.
+    fn run(&self, market: &mut Market, clients: Clients, rate: u64) -> anyhow::Result<Ran> {
+        self.beside(clients, |_| market.updates(rate, self.seconds, &self.messages))
+    }
+
+    /// Publishes while the clients read on a thread of their own, until they have all of it. `publish` is told how many updates they
+    /// have.
+    fn beside(
+        &self,
+        mut clients: Clients,
+        publish: impl FnOnce(&AtomicU64) -> anyhow::Result<Published>,
+    ) -> anyhow::Result<Ran> {
         clients.tally.begin();
-        let sent = AtomicU64::new(u64::MAX);
+        let (sent, come) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
                 if let Some(near) = self.near {
@@ -379,13 +389,14 @@ impl Bench {
                 while clients.tally.updates < sent.load(Ordering::Relaxed) && turns_left > 0 {
                     let before = clients.tally.updates;
                     clients.turn(TURN)?;
+                    come.store(clients.tally.updates, Ordering::Relaxed);
                     let is_over = sent.load(Ordering::Relaxed) < u64::MAX && clients.tally.updates == before;
                     turns_left = if is_over { turns_left - 1 } else { LAST_TURNS };
                 }
                 anyhow::Ok((clients, since(before)))
             });
             let before = spent::of_this_thread();
-            let published = market.updates(rate, self.seconds, &self.messages);
+            let published = publish(&come);
             let used_ns = since(before);
             let count = published.as_ref().map_or(0, |published| published.updates);
             sent.store(count, Ordering::Relaxed);

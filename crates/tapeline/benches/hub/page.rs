@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use tapeline_measure::figures::thousands;
 
 use crate::feed::Carried;
+use crate::publisher::AHEAD;
 use crate::stages::Alone;
 use crate::{CLIENTS, Figures, ITEMS, ITEMS_EACH, Rate, USUAL_RATE};
 
@@ -116,14 +117,17 @@ fn alone(page: &mut String, figures: &Figures) -> fmt::Result {
     let all = |figure: fn(&Alone) -> f64| figures.alone.iter().map(figure).collect::<Vec<_>>();
     writeln!(
         page,
-        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, without anything to wait for. The hub has its core \
-         to itself, its ring is always full, and its client reads and throws away. The client has its core to itself, and its socket is \
-         always full.\n\n| | million updates/s | its cores | |\n|---|---:|---:|---|\n\
-         | the hub | {} | {} | the ring was full for {} of the time |\n| Tapeline's consumer | {} | {} | |\n",
+        "## Each stage alone\n\nThe same updates of {} items, to one client over TCP, as fast as they get through. The hub has a core to \
+         itself; publisher and client share the other one, where the publisher stops while {} updates are under way, so that it holds \
+         up nobody: who has less than a core there waits for the hub. The client has a core to itself, and a socket that is always full: \
+         what the hub has sent once is sent to it over and over, from the other core.\n\n\
+         | | million updates/s | its cores | publisher and client |\n|---|---:|---:|---:|\n\
+         | the hub | {} | {} | {} |\n| Tapeline's consumer | {} | {} | – |\n",
         thousands(ITEMS as u64),
+        thousands(AHEAD),
         spread(&all(|alone| alone.hub_per_s / 1e6), 2),
         spread(&all(|alone| alone.hub_cores), 2),
-        spread(&all(|alone| alone.ring_full), 2),
+        spread(&all(|alone| alone.beside_cores), 2),
         spread(&all(|alone| alone.client_per_s / 1e6), 2),
         spread(&all(|alone| alone.client_cores), 2),
     )
@@ -131,39 +135,48 @@ fn alone(page: &mut String, figures: &Figures) -> fmt::Result {
 
 /// The whole way.
 fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
-    if figures.carried.is_empty() {
+    if figures.quotes.is_empty() {
         return Ok(());
     }
     writeln!(
         page,
-        "## A feed, the whole way\n\nThe simulated exchange's datagrams (ITCH, 500 stocks) into the binary's own plant, with the hub in it, \
-         to one client over TCP that has all stocks open. The plant's thread and the client are on one core, the hub's thread on the \
-         other; who sends datagrams is wherever there is time. A tick is what the plant publishes, and the client gets each of them: not \
-         every message of the feed changes a published field.\n\n\
-         | what | verdict | messages/s | ticks/s | processor time a tick, ns: plant | hub | client | who sends |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|"
+        "## A feed, the whole way\n\nDatagrams (ITCH in MoldUDP64, 500 stocks, up to 1,400 bytes) into the binary's own plant, with the \
+         hub in it, to one client over TCP that has all stocks open. A tick is what the plant publishes, and the client gets each of them. \
+         The plant's thread and the client are on one core, the hub's thread on the other; over UDP (loopback) the sender is there too. It \
+         sends what was encoded before, 1,000 times a second what is due. Each rate lasts until 6,000,000 messages are sent, three seconds at \
+         most, and the rates rise until one is too much. Behind is how long after the last datagram the client has the last update; the plant's time has in it what it waits \
+         for room on the ring.\n"
     )?;
-    for Carried { asked, is_served, verdict, why, messages_per_s, ticks_per_s, cpu_ns } in &figures.carried {
-        let what = match (asked, is_served) {
-            (Some(rate), _) => format!("over UDP, {} messages/s asked", thousands(*rate)),
-            (None, true) => "from a file of datagrams, as fast as it goes".to_owned(),
-            (None, false) => "the same, the plant alone".to_owned(),
+    writeln!(page, "The simulated exchange, of whose messages four in ten change a published field:\n")?;
+    carried(page, &figures.simulated)?;
+    writeln!(
+        page,
+        "Quotes alone: each message replaces the only bid or the only ask of a stock by one at another price, and is a tick. The floor is the \
+         same datagrams from the same sender to a socket whose reader counts them; its processor time is in the plant's column.\n"
+    )?;
+    carried(page, &figures.quotes)
+}
+
+fn carried(page: &mut String, rows: &[Carried]) -> fmt::Result {
+    writeln!(
+        page,
+        "| what | verdict | messages/s | ticks/s | behind, ms | processor time a tick, ns: plant | hub | client | who sends |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|"
+    )?;
+    let or_dash = |there: bool, figure: String| if there { figure } else { "–".to_owned() };
+    for Carried { what, verdict, messages_per_s, ticks_per_s, behind_ms, cpu_ns } in rows {
+        let verdict = match verdict {
+            Some((verdict, why)) if verdict.word() != "PASS" => format!("{verdict}: {why}"),
+            Some((verdict, _)) => verdict.to_string(),
+            None => "–".to_owned(),
         };
-        // Alone, nothing is there that could lose any of it.
-        let verdict = match (is_served, verdict.word()) {
-            (false, _) => "–".to_owned(),
-            (true, "PASS") => verdict.to_string(),
-            (true, word) => format!("{word}: {why}"),
-        };
-        let [plant, hub, client, sender] = cpu_ns.map(|ns| match ns {
-            0.0 => "–".to_owned(),
-            _ => format!("{ns:.0}"),
-        });
+        let [plant, hub, client, sender] = cpu_ns.map(|ns| or_dash(ns > 0.0, format!("{ns:.0}")));
         writeln!(
             page,
-            "| {what} | {verdict} | {} | {} | {plant} | {hub} | {client} | {sender} |",
+            "| {what} | {verdict} | {} | {} | {} | {plant} | {hub} | {client} | {sender} |",
             thousands(*messages_per_s as u64),
             thousands(*ticks_per_s as u64),
+            or_dash(behind_ms.is_some(), format!("{:.1}", behind_ms.unwrap_or(0.0))),
         )?;
     }
     writeln!(page)

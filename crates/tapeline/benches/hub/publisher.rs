@@ -1,5 +1,6 @@
 //! A plant's ring with synthetic ticks: what one core cannot make of a feed, at any rate.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tapeline_measure::{Clock, Lateness, Pacer, Trend, Waiting, monotonic_ns};
@@ -13,6 +14,9 @@ use crate::messages::Messages;
 const SLICES: u64 = 1_000;
 /// Ticks after which sleepers are woken within a burst: as many as some datagrams bring a plant.
 const WAKE_EVERY: u64 = 64;
+/// Ticks under way at most where there is no rate: some milliseconds of the hub's work, so that it has always something to do, and
+/// less than the ring holds.
+pub(crate) const AHEAD: u64 = 20_000;
 
 /// The plant, as far as its readers can tell.
 pub(crate) struct Market {
@@ -29,7 +33,7 @@ pub(crate) struct Published {
     pub(crate) seconds: f64,
     /// How far behind its schedule the publisher was.
     pub(crate) lateness: Trend,
-    /// The share of the time in which the ring was full.
+    /// The share of the time in which the ring was full, or enough was under way.
     pub(crate) held_back: f64,
 }
 
@@ -90,22 +94,31 @@ impl Market {
         Ok(Published { updates: sent, seconds, lateness: lateness.trend(), held_back })
     }
 
-    /// Updates of all items in turn, as fast as the ring takes them, for so long.
-    pub(crate) fn flat_out(&mut self, time: Duration, messages: &Messages) -> anyhow::Result<Published> {
-        let (begun, stalled) = (self.clock.now(), self.sequencer.publisher().stalled_ns());
-        let (mut sent, limit_ns) = (0, time.as_nanos() as i64);
-        while self.clock.now().since(begun) < limit_ns {
-            let until = sent + WAKE_EVERY;
-            self.burst(&mut sent, until, monotonic_ns(), messages)?;
+    /// Updates of all items in turn for so long, as fast as they get through: never more than [`AHEAD`] of those that have come,
+    /// so that who reads them finds time beside this thread, on the same core.
+    pub(crate) fn flat_out(
+        &mut self,
+        time: Duration,
+        messages: &Messages,
+        come: &AtomicU64,
+    ) -> anyhow::Result<Published> {
+        let begun = self.clock.now();
+        let (mut sent, mut waited_ns, mut now) = (0, 0, begun);
+        while now.since(begun) < time.as_nanos() as i64 {
+            if sent < come.load(Ordering::Relaxed) + AHEAD {
+                let until = sent + WAKE_EVERY;
+                self.burst(&mut sent, until, monotonic_ns(), messages)?;
+                now = self.clock.now();
+            } else {
+                std::thread::sleep(Duration::from_micros(100));
+                let woken = self.clock.now();
+                waited_ns += woken.since(now);
+                now = woken;
+            }
         }
-        let seconds = self.clock.now().since(begun) as f64 / 1e9;
-        let stalled = self.sequencer.publisher().stalled_ns() - stalled;
-        Ok(Published {
-            updates: sent,
-            seconds,
-            lateness: Trend::default(),
-            held_back: stalled as f64 / 1e9 / seconds,
-        })
+        let seconds = now.since(begun) as f64 / 1e9;
+        let held_back = waited_ns as f64 / 1e9 / seconds;
+        Ok(Published { updates: sent, seconds, lateness: Trend::default(), held_back })
     }
 
     /// Updates until so many are sent, all due then.

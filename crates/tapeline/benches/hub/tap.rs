@@ -1,7 +1,7 @@
-//! Between the hub and one client: what each of the two does alone, while the other waits.
+//! Between the hub and one client: what the client does alone, while the hub waits.
 //!
-//! It passes on what both say until the client has its images. Then it keeps what the hub sends to itself, as fast as that comes:
-//! that is a client that costs nothing. And at last it sends the client what it kept, over and over: a hub that costs nothing.
+//! It passes on what both say until the client has its images. Then it keeps what the hub sends to itself. And at last it sends
+//! the client what it kept, over and over: a hub that costs nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use tapeline_measure::pin;
 
 /// How long a direction is waited for before it is the other one's turn.
 const TURN: Duration = Duration::from_millis(1);
-/// Bytes that are read at a time, and bytes that are kept: some hundred thousand updates, more than the processor's caches hold.
+/// Bytes that are read at a time, and bytes that are kept at most: some hundred thousand updates, more than the caches hold.
 const PIECE: usize = 256 << 10;
 const KEPT: usize = 16 << 20;
 
@@ -33,7 +33,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// For one client of this hub. Its thread is on `near` while it takes the client's place, on `far` while it takes the hub's.
+    /// For one client of this hub. Its thread is on `near` until it takes the hub's place, then on `far`.
     pub(crate) fn begin(hub: SocketAddr, near: Option<usize>, far: Option<usize>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
