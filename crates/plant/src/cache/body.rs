@@ -65,6 +65,13 @@ impl Body {
         }
     }
 
+    /// Applies the payload of an update or a refresh that is just another value of each of its fields; whether it is.
+    #[inline]
+    pub(super) fn overwrite(&mut self, bytes: &[u8], ripples: bool, shapes: &mut Shapes) -> bool {
+        let Self::Record(record) = self else { return false };
+        record.overwrite(bytes, ripples, shapes)
+    }
+
     /// Applies the payload of a refresh or an update.
     ///
     /// # Errors
@@ -79,11 +86,6 @@ impl Body {
     ) -> Result<(), Refused> {
         match container {
             DataType::FIELD_LIST => {
-                if let Self::Record(record) = self
-                    && record.overwrite(bytes, ripples, tools.shapes)
-                {
-                    return Ok(());
-                }
                 let list = FieldList::parse_with(bytes, &SetDefinitions::NONE)?;
                 if list.set_data().is_some() {
                     return Err(Refused::Undefined);

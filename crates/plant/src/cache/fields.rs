@@ -13,6 +13,8 @@ pub(super) const UNSAID_ROOM: usize = 255;
 const NONE: u32 = u32::MAX;
 /// The longest value whose length takes one byte.
 pub(super) const MOST_SHORT: usize = 0xFD;
+/// Bytes in front of a short value: the field's id, the length.
+pub(super) const SHORT_HEAD: u16 = 3;
 
 /// A list's fields as a slice of entries: the part of the list behind its head.
 ///

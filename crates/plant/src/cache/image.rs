@@ -183,7 +183,8 @@ impl<'c> Image<'c> {
         header
     }
 
-    /// Writes the data of an image that [is a whole](Self::is_whole), or what is wanted of it; returns its length.
+    /// Writes the data of an image that [is a whole](Self::is_whole), or what is wanted of it; returns its length. What is in `out`
+    /// behind it may be written over.
     ///
     /// # Errors
     ///

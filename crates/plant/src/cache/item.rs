@@ -155,6 +155,13 @@ impl Item {
         self.sequence = header.sequence.or(self.sequence);
     }
 
+    /// Takes over what an update says beside its data, and where it stands.
+    #[inline]
+    pub(super) fn note_update(&mut self, seq: Seq, sequence: Option<u32>) {
+        self.seq = seq;
+        self.sequence = sequence.or(self.sequence);
+    }
+
     /// Takes over what a status says.
     pub(super) fn note_status(&mut self, header: &StatusHeader<'_>) {
         if let Some(state) = &header.state {

@@ -11,16 +11,20 @@ use std::hint::black_box;
 use tapeline_omm::rwf::Info;
 use tapeline_omm::{Dictionary, Fid, FieldList, Refused as NoRoom};
 
-use super::fields::{self, MOST_BYTES, MOST_SHORT, Merging, Stored, stored, walk};
+use super::fields::{self, MOST_BYTES, MOST_SHORT, Merging, SHORT_HEAD, Stored, stored, walk};
 use super::limits::Refused;
-use super::shape::{Found, Shape, ShapeId, Shapes};
+use super::shape::{Found, Put, Shape, ShapeId, Shapes};
 
 /// Bytes that the processor fetches at a time.
 const LINE: usize = 64;
 /// Bytes of a slot's entry in the index.
 const INDEX: usize = 2;
-/// Bytes in front of a short value: the field's id, the length.
-const SHORT_HEAD: usize = 3;
+/// Bytes in front of the entries of a list that has nothing but standard data: the flags, the count.
+const LIST_HEAD: u32 = 3;
+/// A piece that is copied at once.
+const CHUNK: usize = 64;
+/// Bits that say where gaps are, which is as many as a record has room for beside the rest.
+const GAPS: usize = u32::BITS as usize;
 /// Fields of an update that is applied in place; thirteen are usual. With more, which nothing but a refresh has, all is merged anew: moving
 /// what is behind for each of them would cost the square of their number.
 const MOST_IN_PLACE: usize = 32;
@@ -46,8 +50,8 @@ pub(super) struct Record {
     block: Vec<u8>,
     shape: ShapeId,
     slots: u16,
-    /// Some entry is shorter than its place.
-    has_gaps: bool,
+    /// Which entries may be shorter than their places: bit `n` is of the slots `n`, `n + 32`, `n + 64` and so on.
+    gaps: u32,
     /// What the last list that said so was written with.
     info: Option<Info>,
 }
@@ -72,7 +76,7 @@ impl Record {
     pub(super) fn new(shapes: &mut Shapes, words: Words<'_>) -> Self {
         let shape =
             shapes.take(&[], words.map(|(number, _)| number), words.map(|(_, dictionary)| dictionary));
-        Self { block: Vec::new(), shape, slots: 0, has_gaps: false, info: None }
+        Self { block: Vec::new(), shape, slots: 0, gaps: 0, info: None }
     }
 
     /// Gives its shape back.
@@ -91,31 +95,33 @@ impl Record {
         (0..self.len()).map_while(|slot| stored(self.places(), self.place(slot)?.0))
     }
 
-    /// Writes the entries to the front of `room` as the wire has them, one behind the other: their length.
+    /// Writes the entries to the front of `room` as the wire has them, one behind the other: their length. What is in `room`
+    /// behind them may be written over.
     ///
     /// # Errors
     ///
     /// There is no room.
     pub(super) fn write(&self, room: &mut [u8]) -> Result<usize, NoRoom> {
-        let places = self.places();
+        let (index, places) = self.block.split_at_checked(self.index_len()).unwrap_or_default();
         let (mut from, mut len) = (0, 0);
-        let mut copy = |from: usize, to: usize| {
-            let piece = places.get(from..to).unwrap_or_default();
-            room.get_mut(len..len + piece.len()).ok_or(NoRoom::Full)?.copy_from_slice(piece);
-            len += piece.len();
-            Ok::<(), NoRoom>(())
-        };
-        if self.has_gaps {
-            for slot in 0..self.len() {
-                let Some((at, end)) = self.place(slot) else { break };
-                let used = stored(places, at).map_or(end, |entry| at + entry.bytes.len());
-                if used < end {
-                    copy(from, used)?;
-                    from = end;
+        if self.gaps != 0 {
+            for first in (0..self.len()).step_by(GAPS) {
+                let mut gaps = self.gaps;
+                while gaps != 0 {
+                    let slot = first + gaps.trailing_zeros() as usize;
+                    gaps &= gaps - 1;
+                    // The last ones that have a bit are no slots any more.
+                    let Some((at, end)) = place(index, slot) else { break };
+                    let (at, end) = (usize::from(at), usize::from(end));
+                    let used = at + entry_len(places, at);
+                    if used < end {
+                        copy_piece(places, (from, used), room, &mut len)?;
+                        from = end;
+                    }
                 }
             }
         }
-        copy(from, places.len())?;
+        copy_piece(places, (from, places.len()), room, &mut len)?;
         Ok(len)
     }
 
@@ -150,8 +156,8 @@ impl Record {
     /// Where the place of an entry begins and ends.
     #[inline]
     fn place(&self, slot: usize) -> Option<(usize, usize)> {
-        let [at, end, ..] = self.block.as_chunks::<INDEX>().0.get(slot..)? else { return None };
-        Some((usize::from(u16::from_le_bytes(*at)), usize::from(u16::from_le_bytes(*end))))
+        let (at, end) = place(self.block.get(..self.index_len())?, slot)?;
+        Some((usize::from(at), usize::from(end)))
     }
 
     /// Merges a list of a refresh or an update that is not [just another value of each field](Self::overwrite).
@@ -213,42 +219,21 @@ impl Record {
     }
 
     /// Applies what nearly every update is: standard data alone, short values of fields that the image has, each with enough room in
-    /// its place, none of which ripples or changes a part of a text. `false`: it is something else, or has a fault; where it has none,
-    /// values in front of what is something else may be in place already, which does no harm: they come again with all the others.
-    /// Costs little more than decoding the values (bench `cache`).
-    #[inline(never)]
-    pub(super) fn overwrite(&mut self, bytes: &[u8], ripples: bool, shapes: &Shapes) -> bool {
-        let [STANDARD_DATA, high, low, entries @ ..] = bytes else { return false };
-        let count = u16::from_be_bytes([*high, *low]);
-        // First whether all of it can be read: a fault changes nothing.
-        let (true, Some(shape)) = (are_short(entries, count), shapes.shape(self.shape)) else { return false };
+    /// its place, none of which ripples or changes a part of a text. `false`: it is something else, or has a fault, and nothing is
+    /// changed. Costs no more than half as much again as decoding the values (bench `cache`).
+    #[inline]
+    pub(super) fn overwrite(&mut self, bytes: &[u8], ripples: bool, shapes: &mut Shapes) -> bool {
         let index_len = self.index_len();
-        let Self { block, has_gaps, .. } = self;
-        let mut next = bytes.len() - entries.len();
-        for _ in 0..count {
-            let entry = bytes.get(next..).and_then(|entry| entry.first_chunk());
-            let Some([high, low, len]) = entry else { return false };
-            let (at, len) = (next + SHORT_HEAD, usize::from(*len));
-            next = at + len;
-            let Some(found) = shape.find(Fid(i16::from_be_bytes([*high, *low]))) else { return false };
-            let place = block.get(found.slot() * INDEX..).and_then(|place| place.first_chunk());
-            let Some([begin, begin_high, end, end_high]) = place else { return false };
-            let begin = index_len + usize::from(u16::from_le_bytes([*begin, *begin_high]));
-            let end = index_len + usize::from(u16::from_le_bytes([*end, *end_high]));
-            let new_end = begin + SHORT_HEAD + len;
-            if new_end > end
-                || found.is_special()
-                    && !shape.takes_as_it_is(found, bytes.get(at..next).unwrap_or_default(), ripples)
-            {
-                return false;
-            }
-            if let Some(old_len) = block.get_mut(begin + 2) {
-                *old_len = len as u8;
-            }
-            put((block, new_end), (bytes, next), len);
-            *has_gaps |= new_end < end;
+        let Some((index, places)) = self.block.split_at_mut_checked(index_len) else { return false };
+        let Some(shape) = shapes.shape_mut(self.shape) else { return false };
+        let mut puts = shape.take_puts();
+        let gaps = look_up(bytes, &mut puts, index, shape, ripples);
+        if let Some(gaps) = gaps {
+            self.gaps |= gaps;
+            put(bytes, &puts, places);
         }
-        true
+        shape.keep_puts(puts);
+        gaps.is_some()
     }
 
     fn note_info(&mut self, list: &FieldList<'_>) {
@@ -274,7 +259,7 @@ impl Record {
             let data = bytes.get(usize::from(change.at)..).unwrap_or_default();
             let data = data.get(..usize::from(change.len)).unwrap_or_default();
             if change.is_partial {
-                self.set_text(change.found, data, shape, dictionary, &mut scratch.text);
+                self.set_text(change.found, data, dictionary, &mut scratch.text);
             } else {
                 self.set(change.found.slot(), data);
             }
@@ -283,17 +268,9 @@ impl Record {
 
     /// A partial update of a text.
     #[cold]
-    fn set_text(
-        &mut self,
-        found: Found,
-        data: &[u8],
-        shape: &Shape,
-        dictionary: Option<&Dictionary>,
-        room: &mut Vec<u8>,
-    ) {
+    fn set_text(&mut self, found: Found, data: &[u8], dictionary: Option<&Dictionary>, room: &mut Vec<u8>) {
         let old = self.value(found.slot());
-        let fid = shape.fid(found);
-        if let Some(most) = fid.and_then(|fid| fields::partial_room(dictionary, fid, old, data)) {
+        if let Some(most) = fields::partial_room(dictionary, found.fid(), old, data) {
             let len = fields::apply_partial(room, most, old, data).len();
             self.set(found.slot(), room.get(..len).unwrap_or_default());
         }
@@ -325,7 +302,7 @@ impl Record {
                 *place = u16::from_le_bytes(*place).wrapping_add(more as u16).to_le_bytes();
             }
         }
-        self.has_gaps |= new_end < end;
+        self.gaps |= u32::from(new_end < end) << (slot % GAPS);
         if let Some(place) = self.block.get_mut(index_len + at + 2..index_len + data_at) {
             place.copy_from_slice(head.get(..head_len).unwrap_or_default());
         }
@@ -395,48 +372,124 @@ impl Record {
         // At most 65,535.
         self.block.extend_from_slice(&(scratch.entries.len() as u16).to_le_bytes());
         self.block.extend_from_slice(&scratch.entries);
-        self.has_gaps = false;
+        self.gaps = 0;
         Ok(())
     }
 }
 
-/// Whether so many entries are there, none with a long value.
-#[inline]
-fn are_short(mut entries: &[u8], count: u16) -> bool {
-    for _ in 0..count {
-        let [_, _, len, rest @ ..] = entries else { return false };
-        let (true, Some(rest)) = (usize::from(*len) <= MOST_SHORT, rest.get(usize::from(*len)..)) else {
-            return false;
-        };
-        entries = rest;
+/// Looks the fields of an update up, and whether each is just another value that has room in its place: the bits of those that leave
+/// gaps. `None` if that does not hold for all, or there is a fault. Apart from [`put`], so that each loop has the processor's registers
+/// to itself.
+#[inline(never)]
+fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples: bool) -> Option<u32> {
+    let [STANDARD_DATA, high, low, ..] = bytes else { return None };
+    let (mut at, mut gaps) = (LIST_HEAD, 0);
+    // More than there are in the image are something else.
+    for put in puts.get_mut(..usize::from(u16::from_be_bytes([*high, *low])))? {
+        let [high, low, len] = chunk(bytes, at)?;
+        let fid = Fid(i16::from_be_bytes([*high, *low]));
+        if usize::from(*len) > MOST_SHORT || put.found.fid() != fid && !put.find(fid, shape) {
+            return None;
+        }
+        let (begin, end) = place(index, put.found.slot())?;
+        put.to = begin;
+        put.len = *len;
+        let data_at = at + u32::from(SHORT_HEAD);
+        // No further than the end of the bytes, which is looked at behind the loop.
+        at = data_at + u32::from(*len);
+        let (used, end) = (u32::from(begin) + u32::from(put.entry_len()), u32::from(end));
+        if used > end || put.is_special() && !put.takes_as_it_is(bytes, data_at, ripples) {
+            return None;
+        }
+        gaps |= u32::from(used < end) << (put.found.slot() % GAPS);
     }
-    true
+    (at as usize <= bytes.len()).then_some(gaps)
 }
 
-/// The last so many bytes of eight, the first of which is the lowest.
-const LAST: [u64; 9] = {
-    let mut last = [!0; 9];
-    let mut len = 0;
-    while len < 8 {
-        last[len] = !(!0 >> (8 * len));
-        len += 1;
+/// Puts the entries of an update where they were [looked up](look_up).
+#[inline(never)]
+fn put(bytes: &[u8], puts: &[Put], places: &mut [u8]) {
+    let [_, high, low, rest @ ..] = bytes else { return };
+    let (mut rest, count) = (rest, usize::from(u16::from_be_bytes([*high, *low])));
+    for put in puts.get(..count).unwrap_or_default() {
+        let (to, len) = (usize::from(put.to), usize::from(put.entry_len()));
+        let Some((entry, behind)) = rest.split_at_checked(len) else { return };
+        if let Some(place) = places.get_mut(to..to + len) {
+            overwrite_entry(place, entry);
+        }
+        rest = behind;
     }
-    last
-};
+}
 
-/// Puts the `len` bytes that end there in `from` in place of those that end there in `to`. Those of eight at most, which nearly all
-/// are, go without a call, and without a branch that depends on how many they are: there are always as many in front of their end.
+/// The length of the entry that begins at `at`.
 #[inline]
-fn put((to, to_end): (&mut [u8], usize), (from, from_end): (&[u8], usize), len: usize) {
-    let (Some(to), Some(from)) = (to.get_mut(..to_end), from.get(..from_end)) else { return };
-    if let (Some(old), Some(new), Some(last)) =
-        (to.last_chunk_mut::<8>(), from.last_chunk::<8>(), LAST.get(len))
+fn entry_len(entries: &[u8], at: usize) -> usize {
+    match entries.get(at + 2) {
+        Some(len) if usize::from(*len) <= MOST_SHORT => usize::from(SHORT_HEAD + u16::from(*len)),
+        _ => stored(entries, at).map_or(0, |entry| entry.bytes.len()),
+    }
+}
+
+/// Puts one entry in place of another that is as long. Those of four to sixteen bytes, which nearly all are, go without a call.
+#[inline]
+fn overwrite_entry(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        4..=8 => put_ends::<4>(to, from),
+        9..=16 => put_ends::<8>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// The first bytes and the last ones, which overlap in those that are less than both.
+#[inline]
+fn put_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk()) {
+        *to = *from;
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk()) {
+        *to = *from;
+    }
+}
+
+/// The bytes from `at` on. A u32 can be added to without being too much.
+#[inline]
+fn chunk<const N: usize>(bytes: &[u8], at: u32) -> Option<&[u8; N]> {
+    bytes.get(at as usize..at as usize + N)?.try_into().ok()
+}
+
+/// Where the place of a slot begins and ends.
+#[inline]
+fn place(index: &[u8], slot: usize) -> Option<(u16, u16)> {
+    let both = u32::from_le_bytes(*chunk(index, (slot * INDEX) as u32)?);
+    Some((both as u16, (both >> 16) as u16))
+}
+
+/// Appends a piece to the first `len` bytes of `room`. There are many short ones between gaps: they go as a whole chunk, the rest of
+/// which what comes behind is written over.
+#[inline]
+fn copy_piece(
+    places: &[u8],
+    (from, to): (usize, usize),
+    room: &mut [u8],
+    len: &mut usize,
+) -> Result<(), NoRoom> {
+    let (places, room) = (places.get(from..).unwrap_or_default(), room.get_mut(*len..).unwrap_or_default());
+    let piece = to - from;
+    *len += piece;
+    if piece <= CHUNK
+        && let (Some(room), Some(chunk)) = (room.first_chunk_mut::<CHUNK>(), places.first_chunk())
     {
-        *old = (u64::from_le_bytes(*old) & !last | u64::from_le_bytes(*new) & last).to_le_bytes();
-        return;
+        *room = *chunk;
+    } else if let (Some(room), Some(piece)) = (room.get_mut(..piece), places.get(..piece)) {
+        copy_long(room, piece);
+    } else {
+        return Err(NoRoom::Full);
     }
-    let (old_at, new_at) = (to_end.saturating_sub(len), from_end.saturating_sub(len));
-    if let (Some(old), Some(new)) = (to.get_mut(old_at..), from.get(new_at..)) {
-        old.copy_from_slice(new);
-    }
+    Ok(())
+}
+
+/// Kept apart, so that the short ones have the processor's registers to themselves.
+#[inline(never)]
+fn copy_long(room: &mut [u8], piece: &[u8]) {
+    room.copy_from_slice(piece);
 }

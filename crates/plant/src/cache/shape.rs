@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use tapeline_omm::rwf::DataType;
 use tapeline_omm::{Dictionary, Fid};
 
-use super::fields::may_be_partial;
+use super::fields::{SHORT_HEAD, may_be_partial};
 
 /// No slot.
 const NONE: u16 = u16::MAX;
@@ -36,10 +36,68 @@ impl Found {
         (self.0 >> 1 & 0x7FFF) as usize
     }
 
+    /// Which field.
+    #[inline]
+    pub(super) const fn fid(self) -> Fid {
+        Fid((self.0 >> 16) as i16)
+    }
+
     /// Whether an update of it may be more than another value in its place.
     #[inline]
     pub(super) const fn is_special(self) -> bool {
         self.0 & SPECIAL != 0
+    }
+}
+
+/// An entry of an update, whose value takes the place of the one that is there. The next update of the shape mostly has the same
+/// fields in the same order, and finds them where they were found last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    pub(super) found: Found,
+    /// Where its place begins among the entries of the image.
+    pub(super) to: u16,
+    /// Bytes of its value.
+    pub(super) len: u8,
+    /// Whether it is an RMTES string, whether it ripples.
+    special: u8,
+}
+
+/// Bits of [`Put::special`].
+const IS_TEXT: u8 = 1;
+const RIPPLES: u8 = 2;
+
+impl Put {
+    /// Looks another field up than there was in this place of the last update; whether it is there.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find(&mut self, fid: Fid, shape: &Shape) -> bool {
+        shape.find(fid).map(|found| *self = Self::new(found, shape)).is_some()
+    }
+
+    fn new(found: Found, shape: &Shape) -> Self {
+        let ripples = shape.slots.get(found.slot()).is_some_and(|slot| slot.ripples_to != NONE);
+        let special = (u8::from(found.is_special()) * IS_TEXT) | (u8::from(ripples) * RIPPLES);
+        Self { found, to: 0, len: 0, special }
+    }
+
+    /// Bytes of the entry: the value, and in front of it the id and the length, which are there already or may be written once more.
+    #[inline]
+    pub(super) const fn entry_len(&self) -> u16 {
+        SHORT_HEAD + self.len as u16
+    }
+
+    /// Whether a value may do more than take the place of the old one.
+    #[inline]
+    pub(super) const fn is_special(&self) -> bool {
+        self.special != 0
+    }
+
+    /// Whether the value that begins at `at` does no more: it neither ripples nor may change a part of a text.
+    #[inline(never)]
+    pub(super) fn takes_as_it_is(&self, bytes: &[u8], at: u32, ripples: bool) -> bool {
+        let data = bytes.get(at as usize..).and_then(|data| data.get(..usize::from(self.len)));
+        let is_rippling = ripples && self.special & RIPPLES != 0;
+        !is_rippling && !data.is_some_and(may_be_partial)
     }
 }
 
@@ -50,12 +108,14 @@ struct Slot {
     ripples_to: u16,
 }
 
-/// One order of fields. It never changes: an image that gets another field gets another shape.
+/// One order of fields. The order never changes: an image that gets another field gets another shape.
 #[derive(Debug)]
 pub(super) struct Shape {
     slots: Box<[Slot]>,
     /// Open addressing, at most half full: field id, slot (15 bits), special (1 bit).
     table: Box<[u32]>,
+    /// What the last update was made of; as many as there are slots.
+    puts: Box<[Put]>,
     /// Bits by which a hash is shifted to become a place.
     shift: u32,
     dictionary: Option<u16>,
@@ -71,6 +131,7 @@ impl Shape {
         let mut shape = Self {
             slots: fids.iter().map(|fid| Slot { fid: *fid, ripples_to: NONE }).collect(),
             table: vec![EMPTY; places].into_boxed_slice(),
+            puts: Box::default(),
             shift,
             dictionary: number,
             ripples: false,
@@ -94,6 +155,8 @@ impl Shape {
                 }
             }
         }
+        shape.puts =
+            fids.iter().filter_map(|fid| shape.find(*fid)).map(|found| Put::new(found, &shape)).collect();
         shape
     }
 
@@ -134,17 +197,16 @@ impl Shape {
         }
     }
 
-    /// The field of a place.
-    pub(super) fn fid(&self, found: Found) -> Option<Fid> {
-        self.slots.get(found.slot()).map(|slot| slot.fid)
+    /// Lends out what the last update was made of, to be [kept](Self::keep_puts) for the next one.
+    #[inline]
+    pub(super) fn take_puts(&mut self) -> Box<[Put]> {
+        std::mem::take(&mut self.puts)
     }
 
-    /// Whether a value of this field takes the place of the old one and does nothing else: it neither ripples nor may change a part
-    /// of a text.
+    /// See [`take_puts`](Self::take_puts).
     #[inline]
-    pub(super) fn takes_as_it_is(&self, found: Found, data: &[u8], ripples: bool) -> bool {
-        let is_rippling = ripples && self.slots.get(found.slot()).is_some_and(|slot| slot.ripples_to != NONE);
-        !is_rippling && !may_be_partial(data)
+    pub(super) fn keep_puts(&mut self, puts: Box<[Put]>) {
+        self.puts = puts;
     }
 
     /// Whether any field ripples to another of the same order.
@@ -167,7 +229,8 @@ impl Shape {
 
     /// Bytes of memory.
     fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.slots) + size_of_val(&*self.table)
+        let tables = size_of_val(&*self.slots) + size_of_val(&*self.table) + size_of_val(&*self.puts);
+        size_of::<Self>() + tables
     }
 }
 
@@ -239,6 +302,12 @@ impl Shapes {
     #[inline]
     pub(super) fn shape(&self, ShapeId(id): ShapeId) -> Option<&Shape> {
         self.shapes.get(id as usize)?.as_ref()
+    }
+
+    /// A shape in use, to be worked with.
+    #[inline]
+    pub(super) fn shape_mut(&mut self, ShapeId(id): ShapeId) -> Option<&mut Shape> {
+        self.shapes.get_mut(id as usize)?.as_mut()
     }
 
     /// Shapes in use.

@@ -267,6 +267,31 @@ fn values_of_any_length_take_the_place_of_others() {
     }
 }
 
+/// Fields in any order, each value shorter or longer than the one before it, all over a long list: nothing is left between them,
+/// and the image asks for no more room than it takes.
+#[test]
+fn values_of_changing_lengths_leave_nothing_between_them() {
+    let mut cache = cache();
+    let mut model: Model = (100..200).map(|fid| (fid, vec![0; 9])).collect();
+    let first: Fields = model.clone().into_iter().collect();
+    apply(&mut cache, 1, &refresh(CLEAR | COMPLETE, DataType::FIELD_LIST, &list(&first)));
+    for step in 1..60_usize {
+        let fields: Fields = (0..13)
+            .map(|n| (100 + ((n * step * 7 + step) % 100) as i16, vec![step as u8; (n + step) % 20]))
+            .collect();
+        apply(&mut cache, 1 + step as u64, &update(Flags::NONE, DataType::FIELD_LIST, &list(&fields)));
+        model.extend(fields);
+        assert_eq!(fields_of(&payload(&cache)), model, "at {step}");
+        let image = cache.image(&ITEM).unwrap();
+        let mut room = [0xEE; 4_096];
+        let len = image.write(&View::All, &mut room).unwrap();
+        let mut exact = vec![0; len];
+        assert_eq!(image.write(&View::All, &mut exact), Ok(len));
+        assert_eq!(exact, room[..len], "at {step}");
+        image.write(&View::All, &mut exact[1..]).unwrap_err();
+    }
+}
+
 /// Partial text is applied in the entries of a map too; values ripple in a payload's own list alone.
 #[test]
 fn text_is_folded_where_it_stands() {
