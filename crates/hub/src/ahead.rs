@@ -10,6 +10,7 @@ use tapeline_omm::rwf::Domain;
 use tapeline_plant::tick::Tick;
 
 use crate::hub::Hub;
+use crate::interest::Item;
 
 /// Ticks that are looked at together at most: what they need is still in the first cache when they are taken, and their loads are
 /// more than a core has under way at once.
@@ -38,12 +39,14 @@ impl Hub {
             black_box(market.interest.get(*place).map(|item| (item.number, item.streams.len())));
         }
         let items = || expected.iter().filter_map(|place| market.interest.get(*place));
+        // Images of the feeds' items are fetched when they are folded into.
+        let is_folded = |item: &&Item| !item.is_of_feeds();
         for item in items() {
-            market.images.cache().expect(item.slot);
             black_box(item.streams.first().map(|open| open.standing));
         }
+        items().filter(is_folded).for_each(|item| market.images.cache().expect(item.slot));
+        items().filter(is_folded).for_each(|item| market.images.cache().expect_image(item.slot));
         for item in items() {
-            market.images.cache().expect_image(item.slot);
             for open in item.streams.iter().take(STREAMS) {
                 if let Some(Some(session)) = sessions.get(open.session.index()) {
                     session.provider.expect(open.stream);

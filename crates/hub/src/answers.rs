@@ -45,6 +45,7 @@ impl Hub {
     /// A source has answered.
     pub fn answer(&mut self, now: Nanos, answer: Answer, outlets: &mut impl Outlets) {
         self.counters.answers += 1;
+        self.fold_all(now, outlets);
         let is_taken = match answer {
             Answer::Status { item, message } => self.status_answer(now, &item, &message, outlets),
             Answer::Private { ticket, message } => self.private_answer(now, ticket, &message, outlets),

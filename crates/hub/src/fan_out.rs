@@ -1,7 +1,8 @@
 //! A tick, sent to all who have its item open.
 //!
-//! Costs a look at the item by its number, a fold into its image, and for each stream a copy of the message into the
-//! client's connection, with the stream's id patched. A client that has no room costs a look at a flag.
+//! Costs a look at the item by its number, and for each stream a copy of the message into the client's connection, with the
+//! stream's id patched. A client that has no room costs a look at a flag. The fold into the image comes later where it can: see
+//! [`crate::unfolded`].
 
 use tapeline_measure::Nanos;
 use tapeline_omm::Qos;
@@ -36,6 +37,10 @@ impl Hub {
             self.missed(now, missing, outlets);
         }
         self.next_seq = seq.saturating_add(1);
+        if tick.header.kind != Kind::Update || tick.header.flags.contains(tick::Flags::LAST) {
+            // What follows looks at images, or takes an item away.
+            self.fold_all(now, outlets);
+        }
         let is_of_feeds = self.market.services.is_of_feeds(tick.header.service);
         if is_of_feeds && !self.market.is_up {
             self.market.is_up = true;
@@ -140,6 +145,7 @@ impl Hub {
     fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
         const TEXT: &str = "The hub has missed some of the plant's messages";
         self.counters.missing = self.counters.missing.saturating_add(missing);
+        self.fold_all(now, outlets);
         // A number that has gone to another item meanwhile would bring that one's updates to those who have this one.
         self.market.interest.forget_numbers();
         let groups = self.market.feeds.doubt_all(TEXT);
@@ -149,9 +155,14 @@ impl Hub {
     }
 
     fn update(&mut self, now: Nanos, place: Place, tick: &Tick<'_>, outlets: &mut impl Outlets) {
+        if !self.market.unfolded.has_room(tick.body.len()) {
+            self.fold_all(now, outlets);
+        }
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
-        if item.is_kept && market.images.apply(item, tick.header.seq, tick.body).is_malformed {
+        if item.is_kept && item.is_of_feeds() {
+            market.unfolded.push(place, tick.header.seq, tick.body);
+        } else if item.is_kept && market.images.apply(item, tick.header.seq, tick.body).is_malformed {
             return self.unreadable(now, place, outlets);
         }
         for open in &mut item.streams {

@@ -91,6 +91,7 @@ impl Hub {
     pub fn close(&mut self, session: SessionId, end: End) {
         let Some(place) = self.sessions.get_mut(session.index()) else { return };
         let Some(mut gone) = place.take() else { return };
+        self.market.fold();
         for stream in self.market.interest.streams_of(session) {
             self.market.close(session, stream);
         }
@@ -148,6 +149,7 @@ impl Hub {
         }
         self.next_turn = Nanos(now.0.saturating_add(TURN_NS));
         self.now = now;
+        self.fold_all(now, outlets);
         self.tell_of_late(now, outlets);
         for number in 0..self.sessions.len() {
             let session = SessionId(number as u32);
@@ -170,6 +172,7 @@ impl Hub {
     /// The plant has ended, or the hub is to stop: tells all clients that the services are down. What they are owed is sent
     /// as before, as long as the caller gives it the chance.
     pub fn stop(&mut self, why: &str, outlets: &mut impl Outlets) {
+        self.fold_all(self.now, outlets);
         self.market.is_up = false;
         let down = self.market.services.end(why);
         self.announce(self.now, Seq(self.next_seq), &down, outlets);
@@ -231,6 +234,7 @@ impl Hub {
 
     /// A session is over: its client gets nothing more but the reason.
     fn tell_why(&mut self, id: SessionId) {
+        self.market.fold();
         for stream in self.market.interest.streams_of(id) {
             self.market.close(id, stream);
         }
@@ -309,6 +313,7 @@ impl Hub {
     /// A session has its turn: a message of its, what is due, what it is owed.
     fn step(&mut self, now: Nanos, id: SessionId, message: Option<&[u8]>, out: &mut dyn Outbox) {
         self.now = now;
+        self.market.fold();
         let Some(Some(session)) = self.sessions.get_mut(id.index()) else { return };
         let Session { provider, backlog, account } = session;
         if account.over.is_some() {

@@ -1,9 +1,9 @@
 //! The hub: one plant, every client. Each gets the image of an item and then every update, in the plant's order, and nobody's
 //! slowness or death costs the others anything.
 //!
-//! The hub is one more reader of the plant's ring. Everything that a client sees comes off that ring: the hub folds each
-//! tick into its own [cache](tapeline_plant::cache), so that the image of an item at N and the updates from N+1 on fit
-//! without a lock, and sends the same bytes to all who have the item open.
+//! The hub is one more reader of the plant's ring. Everything that a client sees comes off that ring: the hub sends the
+//! bytes of each tick to all who have its item open, and folds it into its own [cache](tapeline_plant::cache), so that the
+//! image of an item at N and the updates from N+1 on fit without a lock.
 //!
 //! Beside the plant's feeds there may be services of OMM providers. What they publish comes off the ring as well; what clients
 //! want of them goes out as data ([`Hub::next_demand`]), and what they say to one client alone comes in by
@@ -43,6 +43,7 @@ mod services;
 mod session;
 mod settings;
 mod statuses;
+mod unfolded;
 mod upstream;
 mod views;
 

@@ -18,6 +18,7 @@ use crate::private::Private;
 use crate::rest::Rest;
 use crate::services::Services;
 use crate::settings::Service;
+use crate::unfolded::Unfolded;
 use crate::upstream::Telling;
 use crate::views::Views;
 use crate::{SessionId, Settings};
@@ -29,6 +30,7 @@ pub(crate) struct Market {
     pub(crate) services: Services,
     pub(crate) interest: Interest,
     pub(crate) images: Images,
+    pub(crate) unfolded: Unfolded,
     pub(crate) views: Views,
     pub(crate) feeds: Feeds,
     pub(crate) gate: Gate,
@@ -51,6 +53,7 @@ impl Market {
         Self {
             interest: Interest::new(settings.max_items),
             images: Images::new(&settings, services.iter().map(|service| service.id)),
+            unfolded: Unfolded::new(),
             views: Views::new(settings.max_views),
             feeds: Feeds::default(),
             gate: Gate::new(settings.access.clone(), settings.max_checks),
@@ -210,6 +213,7 @@ impl Market {
 
     /// The next thing that the sources are to be told.
     pub(crate) fn next_demand(&mut self) -> Option<Demand> {
+        self.fold();
         loop {
             let place = match self.demands.pop()? {
                 Waiting::Message(demand) => return Some(demand),

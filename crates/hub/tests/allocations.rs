@@ -22,6 +22,7 @@ fn a_tick_to_any_number_of_clients_allocates_nothing() {
                 floor.expect(update);
                 floor.update(update);
             }
+            floor.fold();
             floor.connections.sent
         };
         let before = all();

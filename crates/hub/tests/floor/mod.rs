@@ -24,6 +24,8 @@ const PROVIDED: u16 = 7;
 const GROUP: &[u8] = b"\x00\x07";
 /// Streams that are used in turn.
 const VARIED: usize = 1_024;
+/// Updates after which the hub folds them.
+const TOGETHER: usize = 16;
 /// As a price record has them, and as many as an update changes.
 const FIELDS: i16 = 70;
 const CHANGED: i16 = 13;
@@ -230,6 +232,16 @@ impl Floor {
     pub(crate) fn update(&mut self, number: usize) {
         let count = self.sequencer.publisher().0.len() - self.first;
         self.take(self.first + number % count);
+        if self.hub.unfolded() >= TOGETHER {
+            self.fold();
+        }
+    }
+
+    /// What was sent is folded into the images.
+    pub(crate) fn fold(&mut self) {
+        while self.hub.unfolded() > 0 {
+            self.hub.fold(NOW, &mut self.connections);
+        }
     }
 
     /// The hub prepares for an update and those behind it: for how many.

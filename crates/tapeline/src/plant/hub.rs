@@ -42,6 +42,8 @@ const BATCH: usize = 32;
 /// After so many full batches in a row, more of them: then it is the number that counts.
 const FULL_BATCHES: usize = 8;
 const LARGE_BATCH: usize = 256;
+/// Updates that clients have been sent and that are in no image yet: while there are no more, the next ticks go first.
+const MOST_UNFOLDED: usize = 128;
 /// Answers of sources that are taken before ticks are looked at again.
 const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
@@ -324,6 +326,7 @@ impl Program {
             let (taken, is_over) = self.take_ticks(now, most)?;
             full = if taken == most { full + 1 } else { 0 };
             let is_busy = self.doors.serve(&mut self.hub, now)? | self.hear_sources(now);
+            self.fold(now);
             self.hub.turn(now, &mut self.doors);
             self.ask_sources();
             self.doors.close_those_over(&mut self.hub, now);
@@ -348,6 +351,15 @@ impl Program {
                 self.place.subscriber.wait_or(self.sentry.bell(), sleep);
                 self.sentry.answer();
             }
+        }
+    }
+
+    /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
+    fn fold(&mut self, now: Nanos) {
+        let Self { hub, doors, place, .. } = self;
+        let has_ticks = || place.subscriber.ahead().next().is_some();
+        while hub.unfolded() > MOST_UNFOLDED || hub.unfolded() > 0 && !has_ticks() {
+            hub.fold(now, doors);
         }
     }
 
