@@ -63,7 +63,7 @@ impl Bench {
     fn client_alone(&mut self, hub: Alone) -> anyhow::Result<Alone> {
         say("a client alone");
         let (mut market, served) = self.begin(ITEMS, Slow::Cut)?;
-        let tap = Tap::begin(served.address, self.near, self.far)?;
+        let tap = Tap::begin(served.address, self.far)?;
         let mut clients = Clients::new(u64::MAX)?;
         clients.connect(tap.address, item_names(0..ITEMS), true)?;
         clients.until("the last image", |clients| clients.tally.images >= ITEMS as u64)?;

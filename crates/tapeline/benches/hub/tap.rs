@@ -33,8 +33,8 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// For one client of this hub. Its thread is on `near` until it takes the hub's place, then on `far`.
-    pub(crate) fn begin(hub: SocketAddr, near: Option<usize>, far: Option<usize>) -> anyhow::Result<Self> {
+    /// For one client of this hub. Its thread is where the caller's is until it takes the hub's place, then on `far`.
+    pub(crate) fn begin(hub: SocketAddr, far: Option<usize>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let doing = Arc::new(AtomicU8::new(PASSING));
@@ -46,7 +46,7 @@ impl Tap {
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(TURN))?;
             }
-            Pipe { client, hub, piece: vec![0; PIECE], doing: told }.run(near, far)
+            Pipe { client, hub, piece: vec![0; PIECE], doing: told }.run(far)
         })?;
         Ok(Self { address, doing, thread })
     }
@@ -76,31 +76,33 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn run(mut self, near: Option<usize>, far: Option<usize>) -> anyhow::Result<()> {
-        let is = |doing: &AtomicU8, what| doing.load(Ordering::Relaxed) == what;
-        while is(&self.doing, PASSING) {
-            if let Some(count) = read(&mut self.client, &mut self.piece)? {
+    fn run(mut self, far: Option<usize>) -> anyhow::Result<()> {
+        let doing = Arc::clone(&self.doing);
+        let is = |what| doing.load(Ordering::Relaxed) == what;
+        let mut kept = Vec::with_capacity(KEPT);
+        while is(PASSING) || is(KEEPING) {
+            if is(PASSING)
+                && let Some(count) = read(&mut self.client, &mut self.piece)?
+            {
                 self.hub.write_all(&self.piece[..count])?;
             }
             while let Some(count) = read(&mut self.hub, &mut self.piece)? {
-                self.client.write_all(&self.piece[..count])?;
-            }
-        }
-        near.map_or(Ok(()), pin)?;
-        let mut kept = Vec::with_capacity(KEPT);
-        while is(&self.doing, KEEPING) {
-            if let Some(count) = read(&mut self.hub, &mut self.piece)? {
-                let room = KEPT - kept.len();
-                kept.extend_from_slice(&self.piece[..count.min(room)]);
+                // Asked behind the read: whatever the hub sends after the word goes no further, also where it never pauses.
+                if is(PASSING) {
+                    self.client.write_all(&self.piece[..count])?;
+                } else {
+                    let room = KEPT - kept.len();
+                    kept.extend_from_slice(&self.piece[..count.min(room)]);
+                }
             }
         }
         far.map_or(Ok(()), pin)?;
         let whole = whole_frames(&kept);
-        anyhow::ensure!(!whole.is_empty() || !is(&self.doing, REPEATING), "the hub has sent nothing to keep");
+        anyhow::ensure!(!whole.is_empty() || !is(REPEATING), "the hub has sent nothing to keep");
         // What is too much for the client waits here, and looks now and then whether it is over.
         self.client.set_write_timeout(Some(Duration::from_millis(100)))?;
         let mut rest = whole;
-        while is(&self.doing, REPEATING) {
+        while is(REPEATING) {
             match self.client.write(&rest[..rest.len().min(PIECE)]) {
                 Ok(count) => rest = &rest[count..],
                 Err(fault) if matches!(fault.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
