@@ -112,13 +112,13 @@ impl Images {
         let Self { cache, most, room } = self;
         // Whatever was applied to it came by its slot.
         let image = cache.image_at(item.slot)?;
-        let view = fids.map_or(View::All, View::Fields);
         if image.is_whole() {
+            let view = fids.map_or(View::All, View::Fields);
             let header = labelled(image.whole(), &image, label);
             return Some(send(&header, &mut |room| image.write(&view, room)));
         }
-        let answer = Answer { view, ..Answer::to(0) };
-        let mut parts = image.parts(answer);
+        // Entries are whole in each view, as they are in updates.
+        let mut parts = image.parts(Answer::to(0));
         if room.len() > KEPT || room.is_empty() {
             *room = vec![0; PART];
         }

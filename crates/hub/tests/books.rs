@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use exchange::{Client, Exchange, SERVICE, request};
+use exchange::{Client, Exchange, SERVICE, item_view_in, request};
 use tapeline_feed::itch::Side;
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::itch::framing::Frames;
@@ -159,7 +159,9 @@ fn follow(slow: SlowPolicy, messages: impl Iterator<Item = Vec<u8>>, name: &str,
         if at % 1_000 == 500 {
             // Room for all, and for a part of an image alone.
             let client = exchange.client(if at % 2_000 == 500 { 8 * ROOM } else { 8_192 });
-            exchange.say(&client, &orders_of(5, name));
+            // A view of prices has nothing to choose from among orders: they are whole, in images as in updates.
+            let viewed = item_view_in(Domain::MARKET_BY_ORDER, SERVICE, 5, name, &[fid::BID.0]);
+            exchange.say(&client, &if at % 3_000 == 500 { viewed } else { orders_of(5, name) });
             clients.push(client);
         }
         for (client, turn) in clients.iter_mut().zip(0..) {

@@ -439,9 +439,14 @@ pub(crate) fn item_view(id: i32, name: &str, fids: &[i16]) -> Vec<u8> {
 
 /// The same of another service.
 pub(crate) fn item_view_of(service: u16, id: i32, name: &str, fids: &[i16]) -> Vec<u8> {
+    item_view_in(Domain::MARKET_PRICE, service, id, name, fids)
+}
+
+/// The same in another domain.
+pub(crate) fn item_view_in(domain: Domain, service: u16, id: i32, name: &str, fids: &[i16]) -> Vec<u8> {
     message(|room| {
         let key = Key::item(service, name.as_bytes());
-        let mut header = RequestHeader::new(Domain::MARKET_PRICE, id, key);
+        let mut header = RequestHeader::new(domain, id, key);
         header.flags = flags::request::STREAMING;
         let view = View::Fids(tapeline_omm::domain::List::Given(fids));
         let payload = RequestPayload { view: Some(view), ..RequestPayload::default() };
