@@ -2,6 +2,7 @@
 //! items, changes its mind, and holds everything that it is sent against the record.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
@@ -11,12 +12,12 @@ use tapeline_omm::role::consumer::{
     Application, Backoff, Consumer, Event, Handle, ItemRequest, Reissue, ServiceName, Settings,
 };
 use tapeline_omm::role::{Outbox, Queue};
-use tapeline_omm::rwf::{DataState, MessageClass, MessageView, StreamState};
+use tapeline_omm::rwf::{DataState, Domain, MessageClass, MessageView, StreamState};
 
 use crate::chance::Chance;
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network, Side};
-use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, label, of_label, provided_id};
+use crate::plan::{MS, Manner, NOVELTIES, SECOND, UNASKED, domain_of, label, of_label, provided_id};
 use crate::record::{Record, VIEWS};
 use crate::rights::user;
 use crate::source::novelty;
@@ -39,7 +40,7 @@ enum Heard {
     Directory,
     Message {
         closure: u64,
-        bytes: Vec<u8>,
+        bytes: Rc<Vec<u8>>,
         is_final: bool,
     },
     State {
@@ -54,7 +55,7 @@ enum Heard {
 #[derive(Debug, Default)]
 struct Ear {
     /// The message that is being taken.
-    message: Vec<u8>,
+    message: Rc<Vec<u8>>,
     heard: Vec<Heard>,
 }
 
@@ -67,7 +68,7 @@ impl Application for Ear {
             Event::Directory(message) if message.class() == MessageClass::UPDATE => Heard::Directory,
             Event::Malformed(fault) => Heard::Malformed(fault.to_string()),
             Event::Message { closure, is_final, .. } => {
-                Heard::Message { closure, bytes: self.message.clone(), is_final }
+                Heard::Message { closure, bytes: Rc::clone(&self.message), is_final }
             }
             Event::State { closure, state, is_final, .. } => {
                 Heard::State { closure, stream: state.stream, data: state.data, is_final }
@@ -117,6 +118,8 @@ pub(crate) struct Client {
     pub(crate) checked: u64,
     /// Of them, those that came as JSON.
     pub(crate) texts: u64,
+    /// And those of orders.
+    pub(crate) orders: u64,
 }
 
 /// What a client can see of the world.
@@ -173,6 +176,7 @@ impl Client {
             is_settled: false,
             checked: 0,
             texts: 0,
+            orders: 0,
         }
     }
 
@@ -182,8 +186,8 @@ impl Client {
         // Its numbers go on: what comes for the one before is none of its business.
         let mut talk = std::mem::take(&mut self.talk);
         talk.begin_again();
-        let (checked, texts) = (self.checked, self.texts);
-        *self = Self { checked, texts, is_settled: self.is_settled, talk, ..heir };
+        let (checked, texts, orders) = (self.checked, self.texts, self.orders);
+        *self = Self { checked, texts, orders, is_settled: self.is_settled, talk, ..heir };
     }
 
     /// It has a connection, whose handshake is to come.
@@ -255,7 +259,8 @@ impl Client {
                     trace_message(self.number, &bytes, sight);
                     let judged = self.talk.receipt(&bytes);
                     judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
-                    self.ear.message.clone_from(&bytes);
+                    let bytes = Rc::new(bytes);
+                    self.ear.message = Rc::clone(&bytes);
                     let mut out = end.out(sight.now, sight.network);
                     self.consumer.message(Nanos(sight.now), &bytes, &mut out, &mut self.ear);
                     self.hear(sight, wants)?;
@@ -315,6 +320,7 @@ impl Client {
                     judged.map_err(|(broken, what)| (broken, format!("client {}: {what}", self.number)))?;
                     self.checked += 1;
                     self.texts += u64::from(self.is_json);
+                    self.orders += u64::from(domain_of(&watch.name) == Domain::MARKET_BY_ORDER);
                     if is_final {
                         self.finish(closure, &bytes, sight.now);
                     }
@@ -367,7 +373,8 @@ impl Client {
         if self.chance.one_in(15)
             && let Some(end) = self.end.as_mut().filter(|end| end.is_open())
         {
-            let watched = self.watches.values().filter(|watch| watch.is_streaming);
+            let of_prices = |watch: &&Watch| domain_of(&watch.name) == Domain::MARKET_PRICE;
+            let watched = self.watches.values().filter(|watch| watch.is_streaming).filter(of_prices);
             let items: Vec<_> = watched.map(|watch| (watch.name.clone(), watch.handle)).collect();
             let mut out = end.out(now, sight.network);
             self.talk.speak(&mut self.consumer, &mut out, &mut self.chance, (&items, sight.names));
@@ -491,6 +498,7 @@ impl Client {
         let fids = fids(view);
         let (service, item) = of_label(name);
         let request = ItemRequest {
+            domain: domain_of(name),
             is_streaming,
             view: (view > 0).then_some(View::Fids(List::Given(&fids))),
             closure: self.next,
@@ -500,8 +508,9 @@ impl Client {
         if let Ok(handle) = self.consumer.open(&request) {
             let (who, number) = (Who::Client(self.number), self.next);
             sight.trace.say(sight.now, who, "opens", number, || format!("{name}, view {view}"));
-            self.watches
-                .insert(self.next, Watch::new(name, handle, is_streaming, view, sight.record.said(name)));
+            let mut watch = Watch::new(name, handle, is_streaming, view, sight.record.said(name));
+            watch.is_text = self.is_json;
+            self.watches.insert(self.next, watch);
             self.next += 1;
         }
     }
@@ -511,15 +520,18 @@ impl Client {
         names.sort_unstable();
         names.dedup();
         names.retain(|name| !is_novelty(name) && self.may_open(name, true, 0, sight.now));
-        // All of one service.
-        let service = of_label(names.first().map_or("", String::as_str)).0.to_owned();
-        names.retain(|name| of_label(name).0 == service);
+        // All of one service and domain.
+        let first = names.first().cloned().unwrap_or_default();
+        let (service, domain) = (of_label(&first).0, domain_of(&first));
+        names.retain(|name| (of_label(name).0, domain_of(name)) == (service, domain));
         let bytes: Vec<&[u8]> = names.iter().map(|name| of_label(name).1.as_bytes()).collect();
         let request =
-            ItemRequest { closure: self.next, ..ItemRequest::new(ServiceName::Name(&service), b"") };
+            ItemRequest { closure: self.next, domain, ..ItemRequest::new(ServiceName::Name(service), b"") };
         let Ok(handles) = self.consumer.open_batch(&request, &bytes) else { return };
         for (name, handle) in names.iter().zip(handles) {
-            self.watches.insert(self.next, Watch::new(name, handle, true, 0, sight.record.said(name)));
+            let mut watch = Watch::new(name, handle, true, 0, sight.record.said(name));
+            watch.is_text = self.is_json;
+            self.watches.insert(self.next, watch);
             self.next += 1;
         }
         sight.trace.say(sight.now, Who::Client(self.number), "opens a batch", names.len() as u64, || {

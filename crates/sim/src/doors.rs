@@ -15,7 +15,7 @@ use crate::client::MOST_OPEN;
 use crate::desk::{DESK, Desk};
 use crate::end::{Came, End, NARROW_BUFFERS, WIDE_BUFFERS};
 use crate::network::{LinkId, Network, Side};
-use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, label, provided_id};
+use crate::plan::{ASKED, PROVIDED, Plan, SERVICE, SERVICE_NAME, called, provided_id};
 use crate::record::Record;
 use crate::rights::{Rules, access, is_denied};
 use crate::tape::Tape;
@@ -141,7 +141,8 @@ impl Counted<'_> {
             && message.class() == MessageClass::REFRESH
             && let Ok(Some(Key { service_id: Some(service), name: Some(name), .. })) = message.key()
         {
-            self.sent.names.insert(stream, label(service, &String::from_utf8_lossy(name)));
+            let name = called(service, message.domain(), &String::from_utf8_lossy(name));
+            self.sent.names.insert(stream, name);
         }
         let Some(name) = self.sent.names.get(&stream) else { return };
         if !self.sent.is_behind && is_denied(client, name, self.rules) {
@@ -162,7 +163,7 @@ impl Outbox for Counted<'_> {
     fn commit(&mut self, len: usize) {
         // Class, domain and stream are at the same place in every message.
         if let [_, _, class, domain, a, b, c, d, ..] = *self.out.claimed(len)
-            && domain == Domain::MARKET_PRICE.0
+            && [Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER].contains(&Domain(domain))
         {
             let stream = i32::from_be_bytes([a, b, c, d]);
             if matches!(MessageClass(class & 0x1F), MessageClass::REFRESH | MessageClass::UPDATE) {

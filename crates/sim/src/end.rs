@@ -127,10 +127,10 @@ impl End {
             Read::Closed => return over("the peer closed the connection"),
             Read::Broken => return over("the connection broke"),
         }
-        let mut all = Vec::new();
+        let (mut all, mut taken) = (Vec::new(), 0);
         loop {
-            let consumed = match self.session.take(&mut self.input, Nanos(now)) {
-                Ok((0, None)) => return all,
+            taken += match self.session.take(&mut self.input[taken..], Nanos(now)) {
+                Ok((0, None)) => break,
                 Ok((consumed, Some(Event::Connected(agreed)))) => {
                     self.is_json = agreed.is_json();
                     all.push(Came::Connected);
@@ -147,11 +147,12 @@ impl End {
                 Ok((consumed, _)) => consumed,
                 Err(reason) => {
                     all.push(Came::Over(reason.to_string()));
-                    return all;
+                    break;
                 }
             };
-            self.input.drain(..consumed);
         }
+        self.input.drain(..taken);
+        all
     }
 
     /// Pings, and how long the peer may be silent.

@@ -7,7 +7,7 @@ use tapeline_omm::rwf::{CloseHeader, Domain, Flags, Key, RequestHeader, flags};
 use crate::chance::Chance;
 use crate::end::{Came, End};
 use crate::network::{LinkId, Network};
-use crate::plan::SERVICE;
+use crate::plan::{SERVICE, domain_of, of_label};
 
 /// A client that says anything, on one connection after the other.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl Hostile {
 fn message(chance: &mut Chance, names: &[String]) -> Vec<u8> {
     let mut bytes = vec![0; 1_024];
     let id = chance.within(1, 40) as i32 - 2;
-    let name = names[chance.index(names.len())].as_bytes();
+    let name = &names[chance.index(names.len())];
+    let (domain, name) = (domain_of(name), of_label(name).1.as_bytes());
     let streaming = if chance.one_in(2) { flags::request::STREAMING } else { Flags::NONE };
     let request = |domain, key, bytes: &mut [u8]| {
         RequestHeader { flags: streaming, ..RequestHeader::new(domain, id, key) }.encode(bytes)
@@ -73,7 +74,7 @@ fn message(chance: &mut Chance, names: &[String]) -> Vec<u8> {
         2 => request(Domain::DICTIONARY, Key::item(SERVICE, b"RWFFld"), &mut bytes),
         3 => CloseHeader::new(Domain::MARKET_PRICE, id).encode(&mut bytes),
         4 => request(Domain(chance.word() as u8), Key::item(SERVICE, name), &mut bytes),
-        _ => request(Domain::MARKET_PRICE, Key::item(SERVICE, name), &mut bytes),
+        _ => request(domain, Key::item(SERVICE, name), &mut bytes),
     };
     bytes.truncate(len.expect("a short message has room"));
     if chance.one_in(3) {

@@ -24,6 +24,7 @@ mod desk;
 mod doors;
 mod end;
 mod hostile;
+mod image;
 mod json;
 mod network;
 mod plan;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tapeline_hub::SlowPolicy;
+use tapeline_omm::rwf::Domain;
 use tapeline_plant::sources::{Policy, Posts};
 
 use crate::chance::Chance;
@@ -35,7 +36,20 @@ pub(crate) const fn provided_id(service: usize) -> u16 {
     SERVICE + 1 + service as u16
 }
 
-/// What an item is called where services are told apart: items of the feeds by their names alone.
+/// What the orders of a feed's instruments stand under where their prices have their names.
+const ORDERS: &str = "ORDERS";
+
+/// What an item is called where services and domains are told apart: prices of the feeds by their names alone.
+pub(crate) fn called(service: u16, domain: Domain, name: &str) -> String {
+    if domain == Domain::MARKET_BY_ORDER { orders(name) } else { label(service, name) }
+}
+
+/// What the orders of a feed's instrument are called.
+pub(crate) fn orders(name: &str) -> String {
+    format!("{ORDERS}/{name}")
+}
+
+/// What an item of prices is called.
 pub(crate) fn label(service: u16, name: &str) -> String {
     let provided = usize::from(service).checked_sub(usize::from(SERVICE) + 1);
     match provided.and_then(|service| PROVIDED.get(service)) {
@@ -46,7 +60,17 @@ pub(crate) fn label(service: u16, name: &str) -> String {
 
 /// Service and name of an item that is called so.
 pub(crate) fn of_label(label: &str) -> (&str, &str) {
-    label.split_once('/').unwrap_or((SERVICE_NAME, label))
+    match label.split_once('/') {
+        Some((ORDERS, name)) => (SERVICE_NAME, name),
+        Some(parts) => parts,
+        None => (SERVICE_NAME, label),
+    }
+}
+
+/// The domain of an item that is called so.
+pub(crate) fn domain_of(label: &str) -> Domain {
+    let is_of_orders = label.split_once('/').is_some_and(|(first, _)| first == ORDERS);
+    if is_of_orders { Domain::MARKET_BY_ORDER } else { Domain::MARKET_PRICE }
 }
 
 /// So many milliseconds.
@@ -114,6 +138,8 @@ pub(crate) struct Plan {
     /// Of recovery's datagrams.
     pub(crate) server_line: Line,
     pub(crate) every_message: bool,
+    /// Whether the feeds' orders are published too, and how many there are at about the most.
+    pub(crate) orders: Option<u32>,
     pub(crate) recovers: bool,
     pub(crate) slow: SlowPolicy,
     /// For how long an update may wait; 0 for as long as the other limits allow.
@@ -175,6 +201,7 @@ impl Plan {
             lines,
             server_line,
             every_message: chance.one_in(4),
+            orders: None,
             recovers: !chance.one_in(5),
             slow,
             slow_age_ms: if chance.one_in(3) { chance.within(50, 1_000) } else { 0 },
@@ -195,7 +222,8 @@ impl Plan {
         let faults = chance.below(16);
         plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
         plan.faults.sort_by_key(|(at, _)| *at);
-        plan.json = plan.clients.iter().map(|_| chance.one_in(3)).collect();
+        plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
+        plan.json = plan.clients.iter().map(|_| chance.one_in(4)).collect();
         plan
     }
 

@@ -322,6 +322,9 @@ impl Inlet {
             },
             books: book::Settings::default(),
         });
+        if plan.orders.is_some() {
+            channel.publish_orders(100_000);
+        }
         if number > 0 {
             channel.name_items(&format!(".{number}"));
         }

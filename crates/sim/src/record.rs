@@ -1,18 +1,16 @@
 //! What the plant has said, kept for comparison: every tick of every item, and what the item was after each.
 //!
-//! This is the oracle of what clients may be sent. It folds fields by itself and shares no code with the plant's cache.
+//! This is the oracle of what clients may be sent.
 
 use std::collections::BTreeMap;
 
-use tapeline_omm::rwf::{DataState, DataType, Header, MessageClass, MessageView, UpdateType, flags};
-use tapeline_omm::{Fid, FieldList};
+use tapeline_omm::Fid;
+use tapeline_omm::rwf::{DataState, DataType, Header, MessageView, UpdateType, flags};
 use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
-use crate::plan::{SERVICE, label};
-
-/// Fields of an item: id and bytes.
-pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
+use crate::image::{Image, clears};
+use crate::plan::{SERVICE, called, label};
 
 /// The views that clients ask for; 0 is all fields.
 pub(crate) const VIEWS: [&[Fid]; 4] = {
@@ -35,6 +33,8 @@ pub(crate) struct Said {
     pub(crate) payload: Box<[u8]>,
     /// An image that takes the place of all that was known.
     clears: bool,
+    /// Of an image more is to come.
+    pub(crate) is_part: bool,
 }
 
 /// An item.
@@ -43,11 +43,11 @@ pub(crate) struct Item {
     pub(crate) channel: u16,
     pub(crate) said: Vec<Said>,
     /// What it is now.
-    pub(crate) fields: Fields,
+    pub(crate) image: Image,
     /// By view: what it was after each tick, as a hash. Those of a view are made when it is first asked for.
     hashes: [Vec<u64>; VIEWS.len()],
     /// By view: what it was after the last of its hashes.
-    folded: [Fields; VIEWS.len()],
+    folded: [Image; VIEWS.len()],
 }
 
 /// All that one plant has said, as far as its hub has read.
@@ -91,12 +91,12 @@ impl Record {
             self.numbers.remove(&header.item.0);
             self.ended += 1;
         }
-        let item = self.items.entry(name).or_default();
+        let item = self.items.entry(called(header.service, message.domain(), tick.name)).or_default();
         if header.kind == Kind::Status {
             return Ok(());
         }
         item.channel = header.channel;
-        fold(&mut item.fields, &message)?;
+        item.image.fold(&message)?;
         item.said.push(Said {
             seq: header.seq.0,
             kind: header.kind,
@@ -104,6 +104,7 @@ impl Record {
             container: message.container(),
             payload: message.payload().into(),
             clears: clears(&message),
+            is_part: header.kind == Kind::Refresh && !message.flags().has(flags::refresh::REFRESH_COMPLETE),
         });
         Ok(())
     }
@@ -156,60 +157,19 @@ impl Record {
 }
 
 impl Item {
-    /// What it was after tick `at`, in a view, as a hash.
+    /// What it was after tick `at`, in a view, as a hash. A view chooses fields: entries are whole in each.
     pub(crate) fn hash(&mut self, view: usize, at: usize) -> u64 {
         let Self { said, hashes, folded, .. } = self;
+        let view = if said.first().is_some_and(|said| said.container == DataType::MAP) { 0 } else { view };
         let (hashes, folded) = (&mut hashes[view], &mut folded[view]);
         while hashes.len() <= at {
             let tick = &said[hashes.len()];
             if tick.clears {
                 folded.clear();
             }
-            fold_payload(folded, tick.container, &tick.payload, view).expect("it could be folded before");
-            hashes.push(hash(folded));
+            folded.fold_data(tick.container, &tick.payload, view).expect("it could be folded before");
+            hashes.push(folded.hash());
         }
         hashes[at]
     }
-}
-
-/// Folds a refresh or an update into fields.
-///
-/// # Errors
-/// It cannot be read.
-pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(), String> {
-    if clears(message) {
-        fields.clear();
-    }
-    fold_payload(fields, message.container(), message.payload(), 0)
-}
-
-fn clears(message: &MessageView<'_>) -> bool {
-    message.class() == MessageClass::REFRESH && message.flags().has(flags::refresh::CLEAR_CACHE)
-}
-
-fn fold_payload(fields: &mut Fields, container: DataType, payload: &[u8], view: usize) -> Result<(), String> {
-    if container != DataType::FIELD_LIST {
-        return Ok(());
-    }
-    let list = FieldList::parse(payload).map_err(|fault| fault.to_string())?;
-    for field in list {
-        let field = field.map_err(|fault| fault.to_string())?;
-        if is_in(view, field.fid) {
-            let value = fields.entry(field.fid.0).or_default();
-            value.clear();
-            value.extend_from_slice(field.data);
-        }
-    }
-    Ok(())
-}
-
-/// A hash of fields.
-pub(crate) fn hash(fields: &Fields) -> u64 {
-    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    for (fid, value) in fields {
-        for byte in fid.to_le_bytes().iter().chain(&[value.len() as u8]).chain(value) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3);
-        }
-    }
-    hash
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tapeline_hub::Access;
 use tapeline_hub::access::{Action, Pattern, Rule};
 
-use crate::plan::of_label;
+use crate::plan::{domain_of, of_label};
 use crate::trace::fnv;
 
 /// Which rules hold: their number, or none.
@@ -46,6 +46,7 @@ pub(crate) fn access(clients: usize, items: &[String], rules: Rules) -> Arc<Acce
                 users: vec![Pattern::new(&user(client))],
                 services: vec![Pattern::new(service)],
                 items: vec![Pattern::new(name)],
+                domains: vec![domain_of(item)],
                 action: Action::Deny,
                 ..anybody.clone()
             });

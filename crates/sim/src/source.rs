@@ -16,9 +16,9 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused, State, fid};
 
 use crate::end::{Came, End};
+use crate::image::{Fields, fold};
 use crate::network::{LinkId, Network, Side};
 use crate::plan::{ITEMS, NOVELTIES, ms};
-use crate::record::{Fields, fold};
 use crate::talk::{NUMBERS, OWN_DOMAIN};
 
 /// The number that sources give the service: not the plant's.

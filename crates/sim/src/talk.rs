@@ -12,8 +12,8 @@ use tapeline_omm::{FieldListEncoder, Real, fid};
 
 use crate::chance::Chance;
 use crate::end::Out;
+use crate::image::{Fields, fold};
 use crate::plan::{ASKED, PROVIDED, UNASKED, label, provided_id};
-use crate::record::{Fields, fold};
 use crate::source::number_of;
 use crate::verdict::{Invariant, Wrong};
 

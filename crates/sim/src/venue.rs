@@ -9,8 +9,9 @@ use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat
 use tapeline_feed::simulate::{Exchange, Settings};
 use tapeline_measure::Nanos;
 
+use crate::books::Orders;
 use crate::chance::Chance;
-use crate::plan::{MIDNIGHT, MS};
+use crate::plan::{MIDNIGHT, MS, Plan};
 
 /// After so long without a message the exchange says that it is alive. A quarter of what exchanges take, as all times of a
 /// simulated feed are.
@@ -52,6 +53,10 @@ pub(crate) struct Venue {
     symbols: u16,
     chance: Chance,
     exchange: Exchange,
+    /// How many orders there are at about the most.
+    live_orders: u32,
+    /// The orders themselves, where they are published.
+    orders: Option<Orders>,
     history: History,
     server: Server,
     session: Session,
@@ -72,13 +77,17 @@ pub(crate) struct Venue {
 }
 
 impl Venue {
-    pub(crate) fn new(number: usize, seed: u64, symbols: u16, lines: [Line; 2]) -> Self {
+    pub(crate) fn new(number: usize, seed: u64, plan: &Plan) -> Self {
+        let (symbols, lines) = (plan.symbols, plan.lines[number]);
+        let live_orders = plan.orders.unwrap_or(2_000);
         let mut venue = Self {
             number,
             seed,
             symbols,
             chance: Chance::of(seed, 100 + number as u64),
-            exchange: Exchange::new(Settings { seed, symbols, live_orders: 2_000 }),
+            exchange: Exchange::new(Settings { seed, symbols, live_orders }),
+            live_orders,
+            orders: plan.orders.map(|_| Orders::default()),
             history: History::new(Limits { messages: 1 << 14, bytes: 1 << 20 }),
             server: Server::new(retransmit::Settings::default()),
             session: Session::new(""),
@@ -101,7 +110,9 @@ impl Venue {
         self.sessions += 1;
         self.session = Session::new(&format!("F{}S{:05}", self.number, self.sessions));
         let seed = self.seed.wrapping_add(self.sessions << 32);
-        self.exchange = Exchange::new(Settings { seed, symbols: self.symbols, live_orders: 2_000 });
+        let (symbols, live_orders) = (self.symbols, self.live_orders);
+        self.exchange = Exchange::new(Settings { seed, symbols, live_orders });
+        self.orders = self.orders.take().map(|_| Orders::default());
         self.history.begin(self.session);
         self.next = 1;
     }
@@ -151,6 +162,7 @@ impl Venue {
             // Six messages of 50 bytes: they fit.
             packet.push(message).expect("a packet has room for a few messages");
             self.history.push(self.next, message);
+            self.orders.iter_mut().for_each(|orders| orders.take(message));
             self.next += 1;
         }
         let count = packet.count();
@@ -182,6 +194,11 @@ impl Venue {
     /// The books as they are.
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.exchange
+    }
+
+    /// All orders, where they are published.
+    pub(crate) const fn orders(&self) -> Option<&Orders> {
+        self.orders.as_ref()
     }
 
     /// The names of its stocks.

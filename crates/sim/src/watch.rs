@@ -2,11 +2,12 @@
 
 use tapeline_omm::FieldList;
 use tapeline_omm::role::consumer::Handle;
-use tapeline_omm::rwf::{DataState, DataType, Header, MessageClass, MessageView, StreamState, flags};
+use tapeline_omm::rwf::{DataState, DataType, Header, Map, MessageClass, MessageView, StreamState, flags};
 use tapeline_plant::tick::Kind;
 
+use crate::image::Image;
 use crate::plan::{SERVICE_NAME, of_label};
-use crate::record::{Fields, Record, Said, VIEWS, fold, hash, is_in};
+use crate::record::{Record, Said, VIEWS, is_in};
 use crate::verdict::{Invariant, Wrong};
 
 /// Where a stream may stand: in which view, and behind which of the item's ticks.
@@ -23,6 +24,8 @@ pub(crate) struct Watch {
     pub(crate) handle: Handle,
     pub(crate) is_streaming: bool,
     pub(crate) is_paused: bool,
+    /// What comes was text on the way: a map of deletions alone does not say there what its entries would be.
+    pub(crate) is_text: bool,
     /// The view that was asked for last.
     pub(crate) view: usize,
     /// Views that an answer may still be in: that one, and those before it.
@@ -35,7 +38,9 @@ pub(crate) struct Watch {
     may_jump: bool,
     was_reissued: bool,
     had_view: bool,
-    fields: Fields,
+    image: Image,
+    /// Of an image that comes in several messages more is to come.
+    is_in_parts: bool,
     data: DataState,
 }
 
@@ -47,6 +52,7 @@ impl Watch {
             handle,
             is_streaming,
             is_paused: false,
+            is_text: false,
             view,
             views: vec![view],
             places: Vec::new(),
@@ -54,7 +60,8 @@ impl Watch {
             may_jump: true,
             was_reissued: false,
             had_view: view > 0,
-            fields: Fields::new(),
+            image: Image::default(),
+            is_in_parts: false,
             data: DataState::SUSPECT,
         }
     }
@@ -83,6 +90,7 @@ impl Watch {
     pub(crate) fn lost(&mut self, floor: usize) {
         self.places.clear();
         self.floor = floor;
+        self.is_in_parts = false;
         self.may_jump = true;
         self.data = DataState::SUSPECT;
         self.views = vec![self.view];
@@ -108,16 +116,24 @@ impl Watch {
             MessageClass::REFRESH => {
                 let Header::Refresh(header) = message.header().map_err(unread)? else { return Ok(()) };
                 self.data = header.state.data;
-                if self.places.is_empty() {
-                    self.fields.clear();
+                if self.places.is_empty() && !self.is_in_parts {
+                    self.image.clear();
                 }
-                fold(&mut self.fields, &message).map_err(|what| (Invariant::Image, what))?;
-                self.image(&message, record, jumps)?;
+                self.image.fold(&message).map_err(|what| (Invariant::Image, what))?;
+                self.is_in_parts = !message.flags().has(flags::refresh::REFRESH_COMPLETE);
+                if self.is_in_parts {
+                    return Ok(());
+                }
+                self.whole(&message, record, jumps)?;
                 self.check_state(record)
             }
             MessageClass::UPDATE => {
+                if self.is_in_parts {
+                    let what = format!("{}: an update between the parts of an image", self.name);
+                    return Err((Invariant::NextTick, what));
+                }
                 self.update(&message, record)?;
-                fold(&mut self.fields, &message).map_err(|what| (Invariant::NextTick, what))
+                self.image.fold(&message).map_err(|what| (Invariant::NextTick, what))
             }
             MessageClass::STATUS => {
                 if let Some(state) = message.header().map_err(unread)?.state() {
@@ -132,12 +148,12 @@ impl Watch {
     }
 
     /// An image is what the item was after a tick that the hub has read.
-    fn image(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
+    fn whole(&mut self, message: &MessageView<'_>, record: &mut Record, jumps: bool) -> Result<(), Wrong> {
         let name = self.name.clone();
         let Some(item) = record.item_mut(&name) else {
             return Err((Invariant::Image, format!("an image of {name}, which the plant never named")));
         };
-        let now = hash(&self.fields);
+        let now = self.image.hash();
         let from = self.places.iter().map(|place| place.at).min().unwrap_or(self.floor.saturating_sub(1));
         let mut places = Vec::new();
         // Asked for by the application, or by the consumer for who comes to a stream that is open.
@@ -145,8 +161,7 @@ impl Watch {
         if !self.may_jump && !jumps && !is_answer {
             // As the plant said it, in its place.
             for place in &self.places {
-                let next = next_shown(&item.said, *place).filter(|(_, said)| said.kind == Kind::Refresh);
-                if let Some(at) = next.map(|(at, _)| at)
+                if let Some(at) = next_image(&item.said, *place)
                     && item.hash(place.view, at) == now
                 {
                     places.push(Place { view: place.view, at });
@@ -155,7 +170,7 @@ impl Watch {
         } else {
             for view in 0..VIEWS.len() {
                 for at in from..item.said.len() {
-                    if self.views.contains(&view) && item.hash(view, at) == now {
+                    if self.views.contains(&view) && !item.said[at].is_part && item.hash(view, at) == now {
                         places.push(Place { view, at });
                     }
                 }
@@ -185,7 +200,7 @@ impl Watch {
         let mut places = Vec::new();
         for place in &self.places {
             if let Some((at, said)) = next_shown(said, *place)
-                && is_update_of(message, said, place.view)
+                && is_update_of(message, said, place.view, self.is_text)
             {
                 places.push(Place { at, view: place.view });
             }
@@ -232,7 +247,7 @@ impl Watch {
             return wrong("it has no image".to_owned());
         }
         let (view, last) = (self.view, item.said.len() - 1);
-        if hash(&self.fields) != item.hash(view, last) {
+        if self.image.hash() != item.hash(view, last) {
             return wrong(format!("it is not what the plant has, at {:?} of {last}", self.places));
         }
         let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);
@@ -252,6 +267,13 @@ fn next_shown(said: &[Said], place: Place) -> Option<(usize, &Said)> {
     said.iter().enumerate().skip(place.at + 1).find(|(_, said)| is_shown(said, place.view))
 }
 
+/// The last part of the image that is said behind a place, if an image is what is said there.
+fn next_image(said: &[Said], place: Place) -> Option<usize> {
+    let (first, _) = next_shown(said, place)?;
+    let mut parts = said.iter().enumerate().skip(first).take_while(|(_, said)| said.kind == Kind::Refresh);
+    parts.find(|(_, said)| !said.is_part).map(|(at, _)| at)
+}
+
 /// Whether a view has anything of a tick.
 fn is_shown(said: &Said, view: usize) -> bool {
     if view == 0 || said.kind == Kind::Refresh || said.container != DataType::FIELD_LIST {
@@ -261,13 +283,24 @@ fn is_shown(said: &Said, view: usize) -> bool {
     list.flatten().any(|field| is_in(view, field.fid))
 }
 
+/// Whether two maps do the same to whatever it is done to.
+fn are_same_maps(one: &[u8], other: &[u8]) -> bool {
+    let (Ok(one), Ok(other)) = (Map::parse(one), Map::parse(other)) else { return false };
+    let head = |map: &Map<'_>| (map.head().key_type, map.head().key_fid);
+    let summary = |map: &Map<'_>| map.head().summary.map(<[u8]>::to_vec);
+    head(&one) == head(&other) && summary(&one) == summary(&other) && one.into_iter().eq(other)
+}
+
 /// Whether an update is this tick, or what a view has of it.
-fn is_update_of(message: &MessageView<'_>, said: &Said, view: usize) -> bool {
+fn is_update_of(message: &MessageView<'_>, said: &Said, view: usize, is_text: bool) -> bool {
     if said.kind != Kind::Update
         || message.update_type() != said.update_type
         || message.container() != said.container
     {
         return false;
+    }
+    if said.container == DataType::MAP && is_text {
+        return are_same_maps(message.payload(), &said.payload);
     }
     if view == 0 || said.container != DataType::FIELD_LIST {
         return *message.payload() == *said.payload;

@@ -14,12 +14,13 @@ use crate::desk::Desk;
 use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
+use crate::image::Fields;
 use crate::network::{LinkId, Network, Path};
 use crate::plan::{
-    ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, provided_id,
+    ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, orders, provided_id,
 };
 use crate::plant::{Plant, Wanted};
-use crate::record::{Fields, Record};
+use crate::record::Record;
 use crate::rights::{Rules, access, is_denied};
 use crate::source::{Source, fields_of, place};
 use crate::tape::Clock;
@@ -111,6 +112,8 @@ pub struct Totals {
     pub own: u64,
     /// Of the messages that were checked, those that came as JSON.
     pub texts: u64,
+    /// And those of orders.
+    pub orders: u64,
 }
 
 impl Totals {
@@ -125,6 +128,7 @@ impl Totals {
         self.receipts += other.receipts;
         self.own += other.own;
         self.texts += other.texts;
+        self.orders += other.orders;
     }
 }
 
@@ -176,7 +180,7 @@ impl World {
     fn new(plan: Plan, is_read: bool) -> Self {
         let seed = plan.seed;
         let venues: Vec<Venue> = (0..plan.feeds)
-            .map(|feed| Venue::new(feed, seed.wrapping_mul(31) + feed as u64, plan.symbols, plan.lines[feed]))
+            .map(|feed| Venue::new(feed, seed.wrapping_mul(31) + feed as u64, &plan))
             .collect();
         let names = venues.iter().enumerate().flat_map(|(feed, venue)| {
             venue.names().map(move |name| if feed == 0 { name } else { format!("{name}.{feed}") })
@@ -184,7 +188,12 @@ impl World {
         let provided = (0..PROVIDED.len())
             .filter(|service| plan.sources[*service] > 0)
             .flat_map(|service| (0..ITEMS).map(move |item| label(provided_id(service), &format!("P{item}"))));
-        let names: Vec<String> = names.chain(provided).collect();
+        let names: Vec<String> = names.collect();
+        let of_orders: Vec<String> = match plan.orders {
+            Some(_) => names.iter().map(|name| orders(name)).collect(),
+            None => Vec::new(),
+        };
+        let names: Vec<String> = names.into_iter().chain(of_orders).chain(provided).collect();
         let rules = plan.rules.map(|_| 0);
         let client = |(number, manner): (usize, &Manner)| {
             Client::new(number, *manner, plan.json[number], Chance::of(seed, 1_000 + number as u64))
@@ -662,6 +671,7 @@ impl World {
             receipts: self.clients.iter().map(|client| client.talk.receipts).sum(),
             own: self.clients.iter().map(|client| client.talk.heard).sum(),
             texts: self.clients.iter().map(|client| client.texts).sum(),
+            orders: self.clients.iter().map(|client| client.orders).sum(),
             checked: self.clients.iter().map(|client| client.checked).sum(),
             ..self.totals
         }
@@ -676,7 +686,7 @@ fn check_provided(item: &str, markets: &[Vec<u64>], record: &Record) -> Result<(
     let Some(value) = place(name.as_bytes()).map(|place| values[place]) else { return Ok(()) };
     // Clients may have posted other fields.
     let are_there = |fields: &Fields| fields_of(value).iter().all(|(fid, is)| fields.get(fid) == Some(is));
-    if record.item(item).is_some_and(|item| are_there(&item.fields)) {
+    if record.item(item).is_some_and(|item| are_there(&item.image.fields)) {
         return Ok(());
     }
     Err((Invariant::Books, format!("{item}: its sources have {value}, and the plant has not")))
@@ -701,10 +711,17 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
         let name = if feed == 0 { name } else { format!("{name}.{feed}") };
         let best = venue.exchange().top(locate);
         let published = record.item(&name);
-        if !published.is_some_and(|item| crate::books::has(&item.fields, best)) {
+        if !published.is_some_and(|item| crate::books::has(&item.image.fields, best)) {
             let what =
                 format!("feed {feed}, {name}: the exchange has {best:?}, the plant does not; {counters:?}");
             return Err((Invariant::Books, what));
+        }
+        if let Some(all) = venue.orders() {
+            let name = orders(&name);
+            let wrong =
+                |what: String| (Invariant::Books, format!("feed {feed}, {name}: {what}; {counters:?}"));
+            let Some(item) = record.item(&name) else { return Err(wrong("the plant has none".to_owned())) };
+            all.check(locate, &item.image).map_err(wrong)?;
         }
     }
     Ok(())

@@ -1,0 +1,143 @@
+//! What an item is, as whoever follows its messages knows it.
+//!
+//! This folds messages by itself and shares no code with the plant's cache.
+
+use std::collections::BTreeMap;
+
+use tapeline_omm::FieldList;
+use tapeline_omm::rwf::{DataType, Map, MapAction, MessageClass, MessageView, flags};
+
+use crate::record::is_in;
+use crate::trace::{fnv, mix};
+
+/// Fields: id and bytes.
+pub(crate) type Fields = BTreeMap<i16, Vec<u8>>;
+
+/// An item: fields, and of one that is a map entries besides.
+#[derive(Debug, Default)]
+pub(crate) struct Image {
+    /// Those of a field list, or of a map's summary.
+    pub(crate) fields: Fields,
+    /// By key.
+    pub(crate) entries: BTreeMap<Box<[u8]>, Fields>,
+    /// The hashes of all fields and keys, added: a change of one costs no look at the others.
+    sum: u64,
+}
+
+impl Image {
+    /// Nothing is known.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Folds a refresh or an update.
+    ///
+    /// # Errors
+    /// It cannot be read, or changes an entry that is not there.
+    pub(crate) fn fold(&mut self, message: &MessageView<'_>) -> Result<(), String> {
+        if clears(message) {
+            self.clear();
+        }
+        self.fold_data(message.container(), message.payload(), 0)
+    }
+
+    /// Folds the data of one, as far as it is in a view; views choose fields, and entries are whole.
+    pub(crate) fn fold_data(
+        &mut self,
+        container: DataType,
+        payload: &[u8],
+        view: usize,
+    ) -> Result<(), String> {
+        match container {
+            DataType::FIELD_LIST => self.fold_fields(payload, view),
+            DataType::MAP => self.fold_map(payload),
+            _ => Ok(()),
+        }
+    }
+
+    fn fold_fields(&mut self, list: &[u8], view: usize) -> Result<(), String> {
+        let change = fold_list(&mut self.fields, list, view, 0)?;
+        self.sum = self.sum.wrapping_add(change);
+        Ok(())
+    }
+
+    fn fold_map(&mut self, payload: &[u8]) -> Result<(), String> {
+        let map = Map::parse(payload).map_err(|fault| fault.to_string())?;
+        if let Some(summary) = map.head().summary {
+            self.fold_fields(summary, 0)?;
+        }
+        for entry in map {
+            let entry = entry.map_err(|fault| fault.to_string())?;
+            let key = fnv(entry.key);
+            if entry.action == MapAction::UPDATE {
+                let unknown = || format!("an update of {:?}, which is not there", entry.key);
+                let fields = self.entries.get_mut(entry.key).ok_or_else(unknown)?;
+                self.sum = self.sum.wrapping_add(fold_list(fields, entry.data, 0, key)?);
+                continue;
+            }
+            let before = self.entries.remove(entry.key);
+            if let Some(before) = &before {
+                self.sum = before.iter().fold(self.sum.wrapping_sub(key), |sum, (fid, value)| {
+                    sum.wrapping_sub(hash(key, *fid, value))
+                });
+            }
+            if entry.action == MapAction::ADD {
+                let mut fields = Fields::new();
+                let change = fold_list(&mut fields, entry.data, 0, key)?;
+                self.sum = self.sum.wrapping_add(key).wrapping_add(change);
+                self.entries.insert(entry.key.into(), fields);
+            } else if before.is_none() {
+                return Err(format!("{:?} is deleted, which is not there", entry.key));
+            }
+        }
+        Ok(())
+    }
+
+    /// A hash of all of it.
+    pub(crate) const fn hash(&self) -> u64 {
+        self.sum
+    }
+}
+
+/// Whether a message takes the place of all that was known.
+pub(crate) fn clears(message: &MessageView<'_>) -> bool {
+    message.class() == MessageClass::REFRESH && message.flags().has(flags::refresh::CLEAR_CACHE)
+}
+
+/// Folds a refresh or an update that is a field list into fields.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn fold(fields: &mut Fields, message: &MessageView<'_>) -> Result<(), String> {
+    if clears(message) {
+        fields.clear();
+    }
+    if message.container() == DataType::FIELD_LIST {
+        fold_list(fields, message.payload(), 0, 0)?;
+    }
+    Ok(())
+}
+
+/// What it adds to the hashes of all, where those fields are of an entry with the key's hash `of`.
+fn fold_list(fields: &mut Fields, list: &[u8], view: usize, of: u64) -> Result<u64, String> {
+    let mut change = 0_u64;
+    let list = FieldList::parse(list).map_err(|fault| fault.to_string())?;
+    for field in list {
+        let field = field.map_err(|fault| fault.to_string())?;
+        if is_in(view, field.fid) {
+            let fid = field.fid.0;
+            let value = fields.entry(fid).or_insert_with(|| {
+                change = change.wrapping_add(hash(of, fid, &[]));
+                Vec::new()
+            });
+            change = change.wrapping_sub(hash(of, fid, value)).wrapping_add(hash(of, fid, field.data));
+            value.clear();
+            value.extend_from_slice(field.data);
+        }
+    }
+    Ok(change)
+}
+
+fn hash(of: u64, fid: i16, value: &[u8]) -> u64 {
+    mix(mix(of, fid as u64), fnv(value))
+}
