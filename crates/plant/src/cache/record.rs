@@ -23,8 +23,8 @@ const INDEX: usize = 2;
 const LIST_HEAD: u32 = 3;
 /// A piece that is copied at once.
 const CHUNK: usize = 64;
-/// Bits that say where gaps are, which is as many as a record has room for beside the rest.
-const GAPS: usize = u32::BITS as usize;
+/// Bits that say where gaps are.
+const GAPS: usize = u64::BITS as usize;
 /// Fields of an update that is applied in place; thirteen are usual. With more, which nothing but a refresh has, all is merged anew: moving
 /// what is behind for each of them would cost the square of their number.
 const MOST_IN_PLACE: usize = 32;
@@ -46,12 +46,12 @@ struct Change {
 /// The image of a field list.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The index, then the entries.
-    block: Vec<u8>,
+    /// The index, then the places of the entries, then what is spare.
+    block: Box<[u8]>,
+    /// Which entries may be shorter than their places: bit `n` is of the slots `n`, `n + 64`, `n + 128` and so on.
+    gaps: u64,
     shape: ShapeId,
     slots: u16,
-    /// Which entries may be shorter than their places: bit `n` is of the slots `n`, `n + 32`, `n + 64` and so on.
-    gaps: u32,
     /// What the last list that said so was written with.
     info: Option<Info>,
 }
@@ -76,7 +76,7 @@ impl Record {
     pub(super) fn new(shapes: &mut Shapes, words: Words<'_>) -> Self {
         let shape =
             shapes.take(&[], words.map(|(number, _)| number), words.map(|(_, dictionary)| dictionary));
-        Self { block: Vec::new(), shape, slots: 0, gaps: 0, info: None }
+        Self { block: Box::default(), gaps: 0, shape, slots: 0, info: None }
     }
 
     /// Gives its shape back.
@@ -84,10 +84,17 @@ impl Record {
         shapes.release(self.shape);
     }
 
-    /// The entries with the gaps between them.
+    /// The entries with the gaps between them, and what is spare.
     #[inline]
     fn places(&self) -> &[u8] {
         self.block.get(self.index_len()..).unwrap_or_default()
+    }
+
+    /// Where the last place ends.
+    #[inline]
+    fn end(&self) -> usize {
+        let end = chunk(&self.block, (self.len() * INDEX) as u32);
+        end.map_or(0, |end| usize::from(u16::from_le_bytes(*end)))
     }
 
     /// The entries in order.
@@ -121,7 +128,7 @@ impl Record {
                 }
             }
         }
-        copy_piece(places, (from, places.len()), room, &mut len)?;
+        copy_piece(places, (from, self.end()), room, &mut len)?;
         Ok(len)
     }
 
@@ -139,7 +146,7 @@ impl Record {
     /// Bytes of memory.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
-        self.block.capacity()
+        self.block.len()
     }
 
     /// Has the processor fetch it: one byte of each line.
@@ -205,7 +212,7 @@ impl Record {
             }
             // No field grows by more than its new entry has, or its room if the value is a partial update. Where that may be
             // too much, merging finds out.
-            let most = self.places().len() + bytes.len() + scratch.rippled.len() + texts;
+            let most = self.end() + bytes.len() + scratch.rippled.len() + texts;
             if is_known && most <= MOST_BYTES && list.set_data().is_none() {
                 // Of more than there is room for, none is applied here.
                 if let Some(changes) = changes.get(..count) {
@@ -291,9 +298,8 @@ impl Record {
         let new_end = data_at + data.len();
         if new_end > end {
             let more = new_end - end;
-            let len = self.block.len();
-            self.make_room(more);
-            self.block.resize(len + more, 0);
+            let len = index_len + self.end();
+            self.make_room(len + more);
             self.block.copy_within(index_len + end..len, index_len + new_end);
             // What is behind moved all by as much.
             let behind = (slot + 1) * INDEX..index_len;
@@ -302,7 +308,7 @@ impl Record {
                 *place = u16::from_le_bytes(*place).wrapping_add(more as u16).to_le_bytes();
             }
         }
-        self.gaps |= u32::from(new_end < end) << (slot % GAPS);
+        self.gaps |= u64::from(new_end < end) << (slot % GAPS);
         if let Some(place) = self.block.get_mut(index_len + at + 2..index_len + data_at) {
             place.copy_from_slice(head.get(..head_len).unwrap_or_default());
         }
@@ -311,10 +317,13 @@ impl Record {
         }
     }
 
-    /// Room for so many bytes more, and an eighth on top: a record seldom grows, and a hundred thousand stay small.
-    fn make_room(&mut self, more: usize) {
-        if self.block.capacity() - self.block.len() < more {
-            self.block.reserve_exact(more + self.block.len() / 8);
+    /// Room for so many bytes, and an eighth on top: a record seldom grows, and a hundred thousand stay small.
+    fn make_room(&mut self, len: usize) {
+        if self.block.len() < len {
+            let mut block = std::mem::take(&mut self.block).into_vec();
+            block.reserve_exact(len + len / 8 - block.len());
+            block.resize(len + len / 8, 0);
+            self.block = block.into_boxed_slice();
         }
     }
 
@@ -349,7 +358,7 @@ impl Record {
         scratch: &mut Scratch,
     ) -> Result<(), Refused> {
         let dictionary = words.map(|(_, dictionary)| dictionary);
-        scratch.old.resize(self.places().len(), 0);
+        scratch.old.resize(self.end(), 0);
         let len = self.write(&mut scratch.old).unwrap_or_default();
         scratch.old.truncate(len);
         scratch.entries.clear();
@@ -361,17 +370,20 @@ impl Record {
         self.note_info(list.0);
         // At most 21,845: each takes three bytes of 65,535.
         self.slots = scratch.fids.len() as u16;
-        let len = self.index_len() + scratch.entries.len();
-        self.block.clear();
-        if self.block.capacity() < len {
-            self.block.reserve_exact(len);
+        let index_len = self.index_len();
+        let len = index_len + scratch.entries.len();
+        if self.block.len() < len {
+            self.block = vec![0; len].into_boxed_slice();
         }
-        for entry in walk(&scratch.entries) {
-            self.block.extend_from_slice(&(entry.at as u16).to_le_bytes());
-        }
+        let (index, places) = self.block.split_at_mut(index_len);
         // At most 65,535.
-        self.block.extend_from_slice(&(scratch.entries.len() as u16).to_le_bytes());
-        self.block.extend_from_slice(&scratch.entries);
+        let begins = walk(&scratch.entries).map(|entry| entry.at).chain([scratch.entries.len()]);
+        for (place, begin) in index.as_chunks_mut::<INDEX>().0.iter_mut().zip(begins) {
+            *place = (begin as u16).to_le_bytes();
+        }
+        if let Some(places) = places.get_mut(..scratch.entries.len()) {
+            places.copy_from_slice(&scratch.entries);
+        }
         self.gaps = 0;
         Ok(())
     }
@@ -381,7 +393,7 @@ impl Record {
 /// gaps. `None` if that does not hold for all, or there is a fault. Apart from [`put`], so that each loop has the processor's registers
 /// to itself.
 #[inline(never)]
-fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples: bool) -> Option<u32> {
+fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples: bool) -> Option<u64> {
     let [STANDARD_DATA, high, low, ..] = bytes else { return None };
     let (mut at, mut gaps) = (LIST_HEAD, 0);
     // More than there are in the image are something else.
@@ -401,7 +413,7 @@ fn look_up(bytes: &[u8], puts: &mut [Put], index: &[u8], shape: &Shape, ripples:
         if used > end || put.is_special() && !put.takes_as_it_is(bytes, data_at, ripples) {
             return None;
         }
-        gaps |= u32::from(used < end) << (put.found.slot() % GAPS);
+        gaps |= u64::from(used < end) << (put.found.slot() % GAPS);
     }
     (at as usize <= bytes.len()).then_some(gaps)
 }
