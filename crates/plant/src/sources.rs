@@ -24,6 +24,7 @@ mod note;
 mod numbers;
 mod outlets;
 mod passing;
+mod posted;
 mod posts;
 mod private;
 mod published;
@@ -44,6 +45,7 @@ use crate::demand::{Answer, Demand, ItemName};
 use crate::publish::Refused;
 use crate::{Items, Publish, Sequencer, Time};
 use numbers::Numbers;
+use posted::PostedFields;
 use posts::Awaited;
 use private::Private;
 use published::Publishing;
@@ -77,6 +79,7 @@ struct Desk {
     numbers: Numbers,
     private: Private,
     awaited: Awaited,
+    posted: PostedFields,
     answers: VecDeque<Answer>,
     /// Bytes that those take.
     answer_bytes: usize,
@@ -155,6 +158,7 @@ impl Sources {
             numbers: Numbers::default(),
             private: Private::default(),
             awaited: Awaited::default(),
+            posted: PostedFields::default(),
             settings,
             services,
             answers: VecDeque::new(),

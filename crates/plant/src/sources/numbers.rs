@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tapeline_omm::rwf::{Domain, StateCode, StreamState};
+use tapeline_omm::rwf::{Domain, Header, StateCode, StreamState};
 
 use super::passing::{Passed, closed};
 use super::{Desk, Note};
@@ -31,13 +31,15 @@ struct Given {
     /// How many streams of providers and wishes of clients there are.
     users: u32,
     idle_since: u64,
+    /// Its source's last word on it was that it has permission data.
+    has_codes: bool,
 }
 
 impl Numbers {
     /// An item that is nobody's yet has got a number.
     fn add(&mut self, item: ItemId, domain: Domain) {
         self.turn += 1;
-        self.given.insert(item, Given { domain, users: 0, idle_since: self.turn });
+        self.given.insert(item, Given { domain, users: 0, idle_since: self.turn, has_codes: false });
         self.idle.insert(self.turn, item);
     }
 
@@ -58,6 +60,23 @@ impl Numbers {
             given.idle_since = self.turn;
             self.idle.insert(self.turn, item);
         }
+    }
+
+    /// Whether an item has permission data, where a message says so.
+    pub(super) fn note_codes(&mut self, item: ItemId, header: &Header<'_>) {
+        let codes = match header {
+            Header::Refresh(refresh) => Some(refresh.permission_data.unwrap_or_default()),
+            Header::Status(status) => status.permission_data,
+            _ => None,
+        };
+        if let Some((codes, given)) = codes.zip(self.given.get_mut(&item)) {
+            given.has_codes = !codes.is_empty();
+        }
+    }
+
+    /// Whether an item has permission data.
+    pub(super) fn has_codes(&self, item: ItemId) -> bool {
+        self.given.get(&item).is_some_and(|given| given.has_codes)
     }
 
     /// Takes the number back that has been nobody's for longest.

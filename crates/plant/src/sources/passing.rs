@@ -193,6 +193,7 @@ impl Desk {
         let stamps = at(self.now);
         to.tick_up_to(passed.most(), (kind, flags), &origin, stamps, time, |room| passed.write(room))?;
         *count += 1;
+        self.numbers.note_codes(about.item, &passed.header);
         Ok(())
     }
 

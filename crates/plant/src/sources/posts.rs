@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::post::{Nak, ack as receipt_of};
 use tapeline_omm::rwf::{
-    AckHeader, DataType, Domain, FieldList, Header, Key, MessageView, NakCode, PostHeader, UpdateHeader,
-    UpdateType, flags,
+    AckHeader, DataType, Domain, Header, Key, MessageView, NakCode, PostHeader, UpdateHeader, UpdateType,
+    flags,
 };
 
 use super::passing::{About, Passed, is_suspect};
@@ -221,12 +221,15 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Whether an update holds fields, all of which can be read.
-fn is_list_of_fields(passed: &Passed<'_>) -> bool {
-    let Header::Update(update) = &passed.header else { return false };
-    update.container == DataType::FIELD_LIST
-        && FieldList::parse(passed.payload)
-            .is_ok_and(|list| list.set_data().is_none() && list.iter().all(|field| field.is_ok()))
+/// Permission data in a message, of which there may be none.
+fn has_codes(header: &Header<'_>) -> bool {
+    let codes = match header {
+        Header::Refresh(refresh) => refresh.permission_data,
+        Header::Update(update) => update.permission_data,
+        Header::Status(status) => status.permission_data,
+        _ => None,
+    };
+    codes.is_some_and(|codes| !codes.is_empty())
 }
 
 const UNREADABLE: &str = "The message in the post cannot be read";
@@ -297,11 +300,22 @@ impl Sources {
             let text = "Of the feeds' items market prices alone can be posted";
             return Ok(Err((NakCode::DENIED_BY_SRC, text)));
         }
-        if is_of_feeds && !messages.iter().all(is_list_of_fields) {
-            let text = "What is posted to this item has to be fields, and can be read to its end";
-            return Ok(Err((NakCode::INVALID_CONTENT, text)));
-        }
         let mut number = to.items().find(known.id(), &name.name).unwrap_or_default();
+        if messages.iter().any(|passed| has_codes(&passed.header)) {
+            let text = "The permission data of an item is its source's: a post brings none";
+            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
+        }
+        let has_image = messages.iter().any(|passed| matches!(passed.header, Header::Refresh(_)));
+        if has_image && desk.numbers.has_codes(number) {
+            let text = "A posted image of this item would be one without its permission data: post updates";
+            return Ok(Err((NakCode::DENIED_BY_SRC, text)));
+        }
+        if is_of_feeds
+            && number != ItemId(0)
+            && let Err(refused) = desk.posted.take(number, &messages, &desk.settings.dictionary)
+        {
+            return Ok(Err((refused.code(), refused.text())));
+        }
         let begins = messages.first().is_some_and(|passed| matches!(passed.header, Header::Refresh(_)));
         if number == ItemId(0) && begins {
             number = desk.number(post.place, (name.domain, name.name.as_bytes()), to, time)?;

@@ -1,10 +1,13 @@
 //! Posts.
 
+use std::sync::Arc;
+
 use tapeline_omm::role::ni_provider::Publish as Say;
 use tapeline_omm::rwf::{
-    AckHeader, DataType, Domain, Flags, Header, Key, MessageView, PostHeader, RequestHeader, UpdateHeader,
-    flags,
+    AckHeader, DataType, Domain, Flags, Header, Key, MessageView, PostHeader, RefreshHeader, RequestHeader,
+    StatusHeader, UpdateHeader, flags,
 };
+use tapeline_omm::{Dictionary, Fid, FieldListEncoder, State};
 use tapeline_plant::demand::{Demand, ItemName, Ticket};
 use tapeline_plant::sources::{LinkId, Policy, Posts, ServiceSettings, Settings, Sourcing};
 use tapeline_plant::tick::{POSTED, Tick};
@@ -245,9 +248,10 @@ fn a_post_in_parts_goes_on_whole_and_has_one_receipt() {
     assert!(world.answered()[0].contains("INVALID_CONTENT"));
 }
 
-#[test]
-fn updates_of_the_feeds_items_are_reflected_and_nothing_else() {
-    let mut world = World::new(Settings {
+/// A plant that takes posts to its feeds' items.
+fn with_feeds(dictionary: Dictionary) -> World {
+    World::new(Settings {
+        dictionary: Arc::new(dictionary),
         services: vec![ServiceSettings {
             id: 1,
             name: "FEEDS".into(),
@@ -256,12 +260,95 @@ fn updates_of_the_feeds_items_are_reflected_and_nothing_else() {
             posts: Posts::Reflect,
         }],
         ..published(Posts::Refuse)
-    });
-    let number = world.sequencer.item("AAPL").unwrap();
-    let to_feeds = |name: &str, message| {
-        let item = ItemName { service: 1, ..item(name) };
-        Demand::Post { ticket: Some(Ticket(3)), service: 1, item: Some(item), message, more: Vec::new() }
+    })
+}
+
+fn to_feeds(name: &str, message: Box<[u8]>) -> Demand {
+    let item = ItemName { service: 1, ..item(name) };
+    Demand::Post { ticket: Some(Ticket(3)), service: 1, item: Some(item), message, more: Vec::new() }
+}
+
+#[test]
+fn an_items_permission_data_is_its_sources_whatever_is_posted() {
+    let codes = Some(&b"\x03\x01\x2c"[..]);
+    let inner = |header: Header<'_>| {
+        let data = fields(9);
+        posting(
+            Some("IBM"),
+            post(None, &bytes(|room| header.encode_with(room, |room| copy(&data, room))), DataType::MSG),
+        )
     };
+    let mut world = World::new(published(Posts::Reflect));
+    let link = world.publisher("alice", &[service(NAME, true)], &[("IBM", 100)]);
+    world.ticks();
+    let status = StatusHeader { state: Some(State::OPEN_OK), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+    for header in [
+        RefreshHeader { permission_data: codes, ..refresh() }.into(),
+        UpdateHeader { permission_data: codes, ..update() }.into(),
+        Header::from(StatusHeader { permission_data: codes, ..status }),
+    ] {
+        world.demand(inner(header));
+        let answered = world.answered();
+        assert!(
+            answered[0].contains("DENIED_BY_SRC") && answered[0].contains("permission data"),
+            "{answered:?}"
+        );
+    }
+    assert_eq!(world.ticks(), [""; 0]);
+    // An image without would take away what its source gave it, and may be posted where that gave none.
+    world.demand(inner(refresh().into()));
+    assert_eq!((world.answered(), world.ticks().len()), (vec!["ticket 3: ACK 5".to_owned()], 1));
+    world.say_of_last(
+        link,
+        &Say::Refresh(RefreshHeader { permission_data: codes, ..refresh() }),
+        &fields(101),
+    );
+    world.ticks();
+    world.demand(inner(refresh().into()));
+    let answered = world.answered();
+    assert!(answered[0].contains("DENIED_BY_SRC") && answered[0].contains("permission data"), "{answered:?}");
+    world.demand(inner(update().into()));
+    assert_eq!((world.answered(), world.ticks().len()), (vec!["ticket 3: ACK 5".to_owned()], 1));
+    world.say_of_last(link, &Say::Refresh(refresh()), &fields(101));
+    world.demand(inner(refresh().into()));
+    assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
+}
+
+#[test]
+fn posts_make_no_image_of_a_feed_longer_than_it_can_be() {
+    let line = |fid: i16| format!("F{fid} \"F {fid}\" {fid} NULL ALPHANUMERIC 20 RMTES_STRING 20\n");
+    let dictionary = Dictionary::parse(&(1..=70).map(line).collect::<String>()).unwrap();
+    let known: Vec<Fid> = (1..=70).map(Fid).collect();
+    let list = |fids: &[Fid], value: &[u8]| {
+        let mut room = vec![0; 60_000];
+        let mut list = FieldListEncoder::new(&mut room).unwrap();
+        fids.iter().for_each(|fid| list.buffer(*fid, value).unwrap());
+        let len = list.finish();
+        to_feeds("AAPL", post(None, &room[..len], DataType::FIELD_LIST))
+    };
+    let mut world = with_feeds(dictionary);
+    world.sequencer.item("AAPL").unwrap();
+    let most = 64;
+    for (demand, says) in [
+        (list(&[known[0], Fid(71)], b"a"), "INVALID_CONTENT \"The dictionary"),
+        (list(&known[..1], &[b'a'; 256]), "INVALID_CONTENT \"A field of the post is longer than 255"),
+        (list(&known[..most], b"a"), "ACK 5"),
+        (list(&known[..most], &[b'a'; 20]), "ACK 5"),
+        (list(&known[most..=most], b"a"), "NO_RESOURCES \"This item takes 64"),
+        (list(&known[most - 1..=most], b"a"), "NO_RESOURCES"),
+        (list(&known[..1], b"a"), "ACK 5"),
+    ] {
+        world.demand(demand);
+        let answered = world.answered();
+        assert!(answered[0].contains(says), "{answered:?}, not {says}");
+    }
+    assert_eq!(world.sources.counters().posts, 3);
+}
+
+#[test]
+fn updates_of_the_feeds_items_are_reflected_and_nothing_else() {
+    let mut world = with_feeds(Dictionary::builtin().clone());
+    let number = world.sequencer.item("AAPL").unwrap();
     world.demand(to_feeds("AAPL", price()));
     assert_eq!(world.answered(), ["ticket 3: ACK 5"]);
     let frames = &world.sequencer.publisher().frames;
