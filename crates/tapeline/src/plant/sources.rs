@@ -150,7 +150,7 @@ impl RunningSources {
         let (to_plant, demands) = queue(QUEUE, QUEUE_BYTES);
         let (answers, from_plant) = queue(QUEUE, QUEUE_BYTES);
         let waker = Arc::new(reactor.waker()?);
-        let hosts = Hosts::new(hosts, waker.clone())?;
+        let hosts = Hosts::new(hosts, waker.clone());
         let dictionary = settings.dictionary.clone();
         let sources = Sources::new(settings).context("a login to a provider cannot be written")?;
         let lines = Lines { reactor, links: HashMap::new(), lines: BTreeMap::new(), dictionary };
