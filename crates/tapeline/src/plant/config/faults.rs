@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::{Config, RawConfig, Source};
+use super::{Config, RawConfig, Source, quoted};
+use crate::near::nearest;
 
 /// The most faults of keys that are told: whoever has so many has another kind of file.
 const MOST: usize = 100;
@@ -36,8 +37,8 @@ impl<'a> Source<'a> {
         checked.map_err(|fault| self.faults.borrow_mut().push(fault)).ok()
     }
 
-    /// What the file says. A key that is not known, or that holds another kind of value, is told and left out; `None` where that
-    /// leaves nothing to go on with.
+    /// What the file says. A key that is not known is told and taken for the one that was meant, or left out; one that holds another
+    /// kind of value is told and left out. `None` where that leaves nothing to go on with.
     fn raw(&self) -> Option<RawConfig> {
         let mut text = self.text.to_owned();
         for _ in 0..MOST {
@@ -56,10 +57,28 @@ impl<'a> Source<'a> {
             if !is("unknown field") && !is("invalid type") {
                 return None;
             }
-            leave_out(&mut text, error.span()?.start);
+            let at = error.span()?.start;
+            match meant(&text, at, error.message()) {
+                Some(meant) => text = meant,
+                None => leave_out(&mut text, at),
+            }
         }
         None
     }
+}
+
+/// The same file with the key that was meant by the unknown one at a place, everything else where it is; `None` where no key is near,
+/// it would not find room, or it is there already.
+fn meant(text: &str, at: usize, message: &str) -> Option<String> {
+    let (unknown, known) =
+        quoted(message).split_first().map(|(unknown, known)| (*unknown, known.to_vec()))?;
+    let key = nearest(unknown, &known).filter(|_| message.starts_with("unknown field"))?;
+    let rest = text.get(at..)?.strip_prefix(unknown)?;
+    let value = rest.trim_start_matches(' ').strip_prefix('=')?.trim_start_matches(' ');
+    let room = (text.len() - value.len()).checked_sub(at)?;
+    let width = room.checked_sub(1).filter(|width| *width >= key.len())?;
+    let meant = format!("{}{key:width$}={value}", &text[..at]);
+    toml::from_str::<toml::Table>(&meant).is_ok().then_some(meant)
 }
 
 /// Takes out the line at a place, or the table that begins there, and leaves everything else where it is.
@@ -157,6 +176,7 @@ mod tests {
             &text,
             &[
                 "plant.toml:3:1: unknown key `pulish`",
+                "plant.toml:3:10: publish is \"x\"",
                 "plant.toml:4:8: invalid type: integer `5`",
                 "plant.toml:11:2: unknown key `hbu`",
                 "plant.toml:14:1: unknown key `prot`",
@@ -166,8 +186,29 @@ mod tests {
     }
 
     #[test]
+    fn behind_an_unknown_key_in_the_place_of_a_required_one_the_rest_is_looked_at() {
+        let text = format!(
+            "[plant]\nrng   =   \"a b\"\nrng_size = \"9\"\n{FEED}[hub]\nslow = \"drop\"\nslw = \"x\"\nunrelated = 1\n"
+        );
+        assert_said(
+            &text,
+            &[
+                "plant.toml:2:1: unknown key `rng`",
+                "plant.toml:2:11: ",
+                "plant.toml:3:1: unknown key `rng_size`",
+                "plant.toml:3:12: ring_size is 9 bytes",
+                "plant.toml:11:8: slow is \"drop\"",
+                "plant.toml:12:1: unknown key `slw`",
+                "plant.toml:13:1: unknown key `unrelated`",
+            ],
+        );
+        // One that nothing comes near to: what is missing then is no news.
+        assert_said(&format!("[plant]\nunrelated = 1\n{FEED}"), &["plant.toml:2:1: unknown key `unrelated`"]);
+    }
+
+    #[test]
     fn what_follows_from_another_fault_is_not_told() {
-        assert_said("[plant]\nrng = \"r\"\n", &["plant.toml:2:1: unknown key `rng`"]);
+        assert_said(&format!("[plant]\nrng = \"r\"\n{FEED}"), &["plant.toml:2:1: unknown key `rng`"]);
         let several = format!("[plant]\nring = \"r\"\nkeys = [\n  1,\n]\n{FEED}");
         assert_said(&several, &["plant.toml:3:1: unknown key `keys`"]);
         let named = format!("[plant]\nring = \"r\"\n{FEED}[nbbo]\nfeeds = [\"f\"]\n").replace("itch50", "x");
