@@ -211,6 +211,10 @@ fn what_is_no_log_is_named() {
     fails("gzip", &[0x1F, 0x8B, 8, 0, 1, 2, 3, 4, 5, 6], "cannot read");
     let missing = inspect(&folder.path().join("missing"), &[]);
     assert!(said(&missing).contains("cannot open") && missing.status.code() == Some(1));
+    let given = inspect(folder.path(), &[]);
+    let talk = said(&given);
+    assert!(talk.contains("is a folder, not a log") && talk.contains("hint: a tickerplant's logs"), "{talk}");
+    assert_eq!(given.status.code(), Some(1));
     // What another machine wrote: it is told how to read it.
     let path = folder.path().join("sparc");
     write(&path, b"\xFF\x01\0\0\0\0\0\0\0\0\0\0\0\x01\xF5a\0").unwrap();

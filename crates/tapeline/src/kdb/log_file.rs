@@ -8,6 +8,8 @@ use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 use tapeline_kdb::{Fault, LOG_HEADER, Malformed, Order, View, check_header};
 
+use crate::failure::Hinted;
+
 /// What is read at once.
 const PIECE: usize = 1 << 20;
 /// The longest message that is taken: what a damaged length announces is not waited for, or kept, without end.
@@ -49,6 +51,10 @@ impl LogFile {
     /// It cannot be read, or is no log.
     pub(super) fn open(path: &Path, order: Order) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        if path.is_dir() {
+            let hint = "a tickerplant's logs are files in it: name one, or several";
+            return Err(Hinted::new(format!("{} is a folder, not a log", path.display()), hint).into());
+        }
         let mut log = Self {
             stream: Box::new(file),
             order,

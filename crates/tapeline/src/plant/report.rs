@@ -444,7 +444,7 @@ impl PlantReport {
         if let Some(sources) = &self.sources {
             text.push_str(&format!(
                 "\nsources: {} images, {} updates and {} statuses, {} take-overs, {} posts taken and {} refused, {} messages \
-                 passed over, {} of items without a place, {} too long for the ring",
+                 passed over, {} of items without a place, {} too long for the ring, {} items ended whose place another has",
                 thousands(sources.refreshes),
                 thousands(sources.updates),
                 thousands(sources.statuses),
@@ -454,6 +454,7 @@ impl PlantReport {
                 thousands(sources.passed_over),
                 thousands(sources.no_place),
                 thousands(sources.too_long),
+                thousands(sources.ended),
             ));
         }
         if let Some(hub) = &self.hub {
