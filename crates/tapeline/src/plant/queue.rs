@@ -57,6 +57,25 @@ impl<T: Bytes> Exit<T> {
         Arc::strong_count(&self.waiting) == 1
     }
 
+    /// Takes what is there, `most` at most: how many, and whether nothing comes behind them any more.
+    ///
+    /// # Errors
+    /// As `each` says, which is then the last.
+    pub(super) fn take<E>(
+        &self,
+        most: usize,
+        mut each: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(usize, bool), E> {
+        // Before anything is taken: what was put in last is seen then.
+        let is_over = self.is_over();
+        let mut taken = 0;
+        for what in self.try_iter().take(most) {
+            taken += 1;
+            each(what)?;
+        }
+        Ok((taken, is_over && taken < most))
+    }
+
     /// What is there now.
     pub(super) fn try_iter(&self) -> impl Iterator<Item = T> {
         self.from.try_iter().inspect(|what| {
@@ -92,5 +111,34 @@ mod tests {
         let (entry, exit) = queue::<usize>(3, 100);
         drop(entry);
         assert!(exit.is_over());
+    }
+
+    /// An end that was seen before what stands in front of it would be believed too early.
+    #[test]
+    fn the_end_comes_behind_all_that_was_put_in() {
+        let (entry, exit) = queue(5, 100);
+        (1..=5).for_each(|what| entry.try_send(what).unwrap());
+        let mut came = Vec::new();
+        let mut take = |exit: &Exit<usize>, most| {
+            exit.take(most, |what| {
+                came.push(what);
+                if what == 4 { Err("no more of this") } else { Ok(()) }
+            })
+        };
+        assert_eq!(take(&exit, 2), Ok((2, false)));
+        drop(entry);
+        assert_eq!(take(&exit, 1), Ok((1, false)));
+        assert_eq!(take(&exit, 9), Err("no more of this"));
+        assert_eq!((take(&exit, 1), take(&exit, 1)), (Ok((1, false)), Ok((0, true))));
+        assert_eq!(came, [1, 2, 3, 4, 5]);
+        // Put in, and dropped, while it is looked: that end is seen with the next look.
+        let (entry, exit) = queue::<usize>(5, 100);
+        entry.try_send(1).unwrap();
+        let mut entry = Some(entry);
+        let taken = exit.take(9, |_| {
+            drop(entry.take());
+            Ok::<_, ()>(())
+        });
+        assert_eq!((taken, exit.take(9, |_| Ok::<_, ()>(()))), (Ok((1, false)), Ok((0, true))));
     }
 }

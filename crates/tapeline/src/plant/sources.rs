@@ -184,13 +184,11 @@ impl RunningSources {
             has_come = true;
             self.connect(found, now, clock, to)?;
         }
-        // Before what is there is taken: nothing comes behind it then.
-        let (is_over, mut taken) = (self.demands.is_over(), 0);
-        for demand in self.demands.try_iter().take(DEMANDS) {
-            (has_come, taken) = (true, taken + 1);
-            self.sources.demand(now, demand, &mut self.lines, to, clock)?;
-        }
-        if self.has_clients && is_over && taken < DEMANDS {
+        let Self { sources, lines, demands, .. } = self;
+        let (taken, is_over) =
+            demands.take(DEMANDS, |demand| sources.demand(now, demand, lines, to, clock))?;
+        has_come |= taken > 0;
+        if self.has_clients && is_over {
             // The hub does not come back in this process: providers need not send what nobody takes.
             self.has_clients = false;
             self.sources.nobody_demands(now, to.items());
