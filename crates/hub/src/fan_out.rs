@@ -53,7 +53,7 @@ impl Hub {
             }
             if !is_of_feeds {
                 self.service_tick(now, tick, outlets);
-            } else if let Some(group) = self.market.feeds.status(tick) {
+            } else if let Some(group) = self.market.feeds.status(tick, !self.anew.is_going_on()) {
                 self.tell(now, [ServicePart::Group(group)], outlets);
             }
             return;
@@ -93,12 +93,12 @@ impl Hub {
     }
 
     /// Takes what another reader made of ticks that this hub did not see: the state of a feed or of a service, or an item's image
-    /// as a refresh. Before the first [`tick`](Self::tick), and in any order.
+    /// as a refresh. Before the first [`tick`](Self::tick), or after [`begin_anew`](Self::begin_anew), and in any order.
     pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
-        // Which tick is the next is known from the first that comes.
-        self.next_seq = 0;
+        // It is of another moment than the ticks: which of them is the next is as before.
+        let next_seq = std::mem::take(&mut self.next_seq);
         self.tick(now, tick, outlets);
-        self.next_seq = 0;
+        self.next_seq = next_seq;
     }
 
     /// The place in the plant's sequence of the tick that is to come next; 0 before the first.
@@ -142,15 +142,14 @@ impl Hub {
 
     /// Ticks are missing: no image can be believed any more.
     #[cold]
-    fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
-        const TEXT: &str = "The hub has missed some of the plant's messages";
+    pub(crate) fn missed(&mut self, now: Nanos, missing: u64, outlets: &mut impl Outlets) {
         self.counters.missing = self.counters.missing.saturating_add(missing);
         self.fold_all(now, outlets);
         // A number that has gone to another item meanwhile would bring that one's updates to those who have this one.
         self.market.interest.forget_numbers();
-        let groups = self.market.feeds.doubt_all(TEXT);
+        let groups = self.market.feeds.doubt_all();
         self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
-        let changes = self.market.services.doubt(TEXT);
+        let changes = self.market.services.doubt(feeds::MISSED);
         self.announce(now, Seq(self.next_seq), &changes, outlets);
     }
 
@@ -242,7 +241,8 @@ impl Hub {
             // There will be no image to ask for it.
             self.take_away_denied(now, place, outlets);
         }
-        let is_asked_again = is_asked_again && !outcome.is_passed_by;
+        // And whoever has an image of before a gap is given the new one, when there is room.
+        let is_asked_again = (self.anew.has_come(place) || is_asked_again) && !outcome.is_passed_by;
         let market = &mut self.market;
         let Some(item) = market.interest.get_mut(place) else { return };
         let group = feeds::group(item.channel);

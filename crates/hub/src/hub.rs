@@ -14,6 +14,7 @@ use tapeline_plant::demand::Demand;
 
 use crate::access::{Access, Check, CheckNumber, Peer, Verdict};
 use crate::ahead::MOST_EXPECTED;
+use crate::anew::Anew;
 use crate::desk::Desk;
 use crate::fan_out::age_of_too_old;
 use crate::interest::Place;
@@ -41,6 +42,8 @@ pub struct Hub {
     pub(crate) over: VecDeque<SessionId>,
     pub(crate) notes: VecDeque<Note>,
     pub(crate) next_seq: u64,
+    /// Items whose images are of before a gap.
+    pub(crate) anew: Anew,
     next_turn: Nanos,
     now: Nanos,
     pub(crate) counters: Counters,
@@ -59,6 +62,7 @@ impl Hub {
             over: VecDeque::new(),
             notes: VecDeque::new(),
             next_seq: 0,
+            anew: Anew::default(),
             next_turn: Nanos(0),
             now: Nanos(0),
             counters: Counters::default(),

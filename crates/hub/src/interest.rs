@@ -18,7 +18,7 @@ use crate::upstream::Upstream;
 use crate::views::ViewId;
 
 /// An item in a domain, by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u32);
 
 /// How a stream stands to its item.

@@ -18,6 +18,7 @@
 
 pub mod access;
 mod ahead;
+mod anew;
 mod answers;
 mod backlog;
 mod census;

@@ -76,6 +76,8 @@ pub(crate) struct Exchange {
     pub(crate) queues: Queues,
     sequencer: Sequencer<Last>,
     pub(crate) now: Nanos,
+    /// Ticks that the hub is not given, while there is a list of them.
+    pub(crate) aside: Option<Vec<Vec<u8>>>,
 }
 
 impl Exchange {
@@ -93,6 +95,7 @@ impl Exchange {
             queues: Queues::default(),
             sequencer: Sequencer::new(SERVICE, Items::new(1000), Last::default()),
             now: Nanos(1_000_000_000),
+            aside: None,
         }
     }
 
@@ -210,6 +213,9 @@ impl Exchange {
 
     /// Any tick, to the hub.
     pub(crate) fn frame(&mut self, frame: &[u8]) {
+        if let Some(aside) = &mut self.aside {
+            return aside.push(frame.to_vec());
+        }
         self.hub.tick(self.now, &Tick::parse(frame).unwrap(), &mut self.queues);
     }
 

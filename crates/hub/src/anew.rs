@@ -1,0 +1,78 @@
+//! Beginning anew behind a gap: a hub that has missed ticks, and gets the images of all items from who keeps them.
+//!
+//! What its clients have is suspect from the gap on. Each of them is given the new image of each item that it has open, when there
+//! is room, as after updates for which there was none; and when all images have come, and the ticks behind them, the feeds' items
+//! are as good as their feeds say. An item of which no image has come is over: who has it open asks again, and is answered as anybody
+//! who comes now.
+
+use std::collections::BTreeSet;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::ServicePart;
+use tapeline_omm::rwf::{DataState, Domain, StateCode, StatusHeader, StreamState};
+use tapeline_plant::Seq;
+
+use crate::hub::Hub;
+use crate::interest::Place;
+use crate::outlets::Outlets;
+
+/// What is awaited behind a gap.
+#[derive(Debug, Default)]
+pub(crate) struct Anew {
+    is_going_on: bool,
+    /// Items whose images are of before.
+    old: BTreeSet<Place>,
+}
+
+impl Anew {
+    /// Whether images are awaited.
+    pub(crate) const fn is_going_on(&self) -> bool {
+        self.is_going_on
+    }
+
+    /// An image has come: whether it takes the place of one of before.
+    pub(crate) fn has_come(&mut self, place: Place) -> bool {
+        !self.old.is_empty() && self.old.remove(&place)
+    }
+}
+
+impl Hub {
+    /// Whether it has begun anew, and that is not at its end.
+    #[must_use]
+    pub const fn awaits_images(&self) -> bool {
+        self.anew.is_going_on()
+    }
+
+    /// Ticks in front of this one are gone, and what was in them comes as [images](Self::image); then this one and those behind it,
+    /// and [the end](Self::end_anew).
+    pub fn begin_anew(&mut self, now: Nanos, seq: Seq, outlets: &mut impl Outlets) {
+        let missing = seq.0.saturating_sub(self.next_seq);
+        self.next_seq = seq.0;
+        self.missed(now, missing, outlets);
+        let items = self.market.interest.iter().filter(|(_, item)| item.has_image);
+        self.anew = Anew { is_going_on: true, old: items.map(|(place, _)| place).collect() };
+    }
+
+    /// All images have come, and what was on the ring meanwhile; or no more of them come, and what clients have stays in doubt until
+    /// the feeds' next sessions.
+    pub fn end_anew(&mut self, now: Nanos, have_all_come: bool, outlets: &mut impl Outlets) {
+        let Anew { old, .. } = std::mem::take(&mut self.anew);
+        if !have_all_come {
+            return;
+        }
+        self.fold_all(now, outlets);
+        let state = State {
+            stream: StreamState::CLOSED_RECOVER,
+            data: DataState::SUSPECT,
+            code: StateCode::GAP_DETECTED,
+            text: b"The hub has missed messages of this item, and the plant has no image of it",
+        };
+        let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
+        for place in old {
+            self.last_word(now, place, &header, outlets);
+        }
+        let groups = self.market.feeds.make_whole();
+        self.tell(now, groups.into_iter().map(ServicePart::Group), outlets);
+    }
+}
