@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::ChildStderr;
+use std::thread::JoinHandle;
 
 use serde_json::{Map, Value, json};
 use stage::{Place, Running};
@@ -22,6 +23,8 @@ const TICKS_GONE: u64 = 1_024;
 struct Market {
     place: Place,
     plant: Running,
+    /// What the plant says to people.
+    talk: Option<ChildStderr>,
     config: String,
     server: String,
 }
@@ -35,17 +38,23 @@ impl Market {
         let mut text = std::fs::read_to_string(&config).unwrap();
         text.push_str(&format!("[hub]\nport = {port}\n{hub}\n"));
         std::fs::write(&config, text).unwrap();
-        let mut plant = Running::start(&["plant", "--config", &config, "--without-hub", "--format", "json"]);
+        let (mut plant, talk) =
+            Running::start_talking(&["plant", "--config", &config, "--without-hub", "--format", "json"]);
         let ready = plant.says();
         assert_eq!((&ready["ready"], ready.get("hub")), (&json!(place.ring), None), "{ready}");
-        Self { place, plant, config, server: format!("127.0.0.1:{port}") }
+        Self { place, plant, talk: Some(talk), config, server: format!("127.0.0.1:{port}") }
+    }
+
+    /// The exchange, at so many messages a second.
+    fn exchange_at(&self, rate: &str) -> Running {
+        let to = self.place.lines[0].to_string();
+        let fixed = ["feed", "simulate", "--to", &to, "--symbols", "3", "--format", "json"];
+        Running::start(&[&fixed[..], &["--rate", rate, "--duration", "600s"]].concat())
     }
 
     /// The exchange, whose first messages are no longer on the ring.
     fn exchange(&self) -> Running {
-        let to = self.place.lines[0].to_string();
-        let fixed = ["feed", "simulate", "--to", &to, "--symbols", "3", "--format", "json"];
-        let exchange = Running::start(&[&fixed[..], &["--rate", "2k", "--duration", "600s"]].concat());
+        let exchange = self.exchange_at("2k");
         let mut stat = Running::start(&["stat", &self.place.ring, "--every", "50ms", "--format", "json"]);
         while stat.says()["ticks"].as_u64().unwrap() <= TICKS_GONE {}
         exchange
@@ -59,6 +68,14 @@ impl Market {
         (hub, talk)
     }
 
+    /// Whoever reads the ring as it comes: what each item is in the end.
+    fn truth(&self) -> JoinHandle<Items> {
+        let ring = &self.place.ring;
+        let mut watch =
+            Running::start(&["plant", "watch", "--ring", ring, "--from", "oldest", "--format", "json"]);
+        std::thread::spawn(move || last(&mut watch, "kind"))
+    }
+
     fn consumer(&self, options: &[&str]) -> Running {
         let fixed =
             ["omm", "consumer", "--server", &self.server, "--service", "TAPELINE", "--format", "json"];
@@ -66,18 +83,26 @@ impl Market {
     }
 }
 
-/// What each item is in the end, of all that a program says from here to its own.
-fn last(running: &mut Running, kind: &str) -> BTreeMap<String, Map<String, Value>> {
-    let mut items: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    while let Some(said) = running.may_say() {
-        let (Some(kind), Some(item)) = (said[kind].as_str(), said["item"].as_str()) else { continue };
-        if matches!(kind, "refresh" | "update") {
-            let fields = items.entry(item.to_owned()).or_default();
-            if kind == "refresh" {
-                fields.clear();
-            }
-            fields.extend(said["fields"].as_object().cloned().unwrap_or_default());
+/// The fields of each item.
+type Items = BTreeMap<String, Map<String, Value>>;
+
+/// Takes what a program says of an item, under this name for what kind it is.
+fn fold(items: &mut Items, said: &Value, kind: &str) {
+    let (Some(kind), Some(item)) = (said[kind].as_str(), said["item"].as_str()) else { return };
+    if matches!(kind, "refresh" | "update") {
+        let fields = items.entry(item.to_owned()).or_default();
+        if kind == "refresh" {
+            fields.clear();
         }
+        fields.extend(said["fields"].as_object().cloned().unwrap_or_default());
+    }
+}
+
+/// What each item is in the end, of all that a program says from here to its own.
+fn last(running: &mut Running, kind: &str) -> Items {
+    let mut items = Items::new();
+    while let Some(said) = running.may_say() {
+        fold(&mut items, &said, kind);
     }
     items
 }
@@ -107,10 +132,7 @@ fn a_hub_that_comes_late_and_comes_again_has_every_image() {
     let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"0s\"\n", "images = \"64MiB\"\n");
     let mut market = Market::open(keys, "slow = \"cut\"\nslow_bytes = \"64MiB\"");
     let ring = market.place.ring.clone();
-    let mut watch =
-        Running::start(&["plant", "watch", "--ring", &ring, "--from", "oldest", "--format", "json"]);
-    // Read as it comes: the ring waits for it.
-    let truth = std::thread::spawn(move || last(&mut watch, "kind"));
+    let truth = market.truth();
     let exchange = market.exchange();
     let (mut hub, _talk) = market.serve();
     let mut consumer = market.consumer(&[]);
@@ -166,4 +188,94 @@ fn without_images_a_late_hub_says_so_and_takes_nothing_for_closed() {
     market.plant.child.wait().unwrap();
     while hub.may_say().is_some() {}
     assert_eq!(hub.child.wait().unwrap().code(), Some(1));
+}
+
+fn signal(running: &Running, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running.child), signal).unwrap();
+}
+
+/// A hub that got no processor for too long has lost ticks, and begins anew as one that comes late.
+#[test]
+fn a_hub_that_lost_its_place_has_the_images_again_and_its_clients_too() {
+    // The ring is full a second after the hub stands still, and its place is gone one later. For that long the plant takes nothing from
+    // its socket, which has room for that much.
+    let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"1s\"\n", "images = \"64MiB\"\n");
+    let mut market = Market::open(keys, "slow = \"cut\"\nslow_bytes = \"64MiB\"");
+    let truth = market.truth();
+    let (mut hub, talk) = market.serve();
+    let exchange = market.exchange_at("500");
+    let mut consumer = market.consumer(&["--until-closed"]);
+    let (mut seen, mut states) = (Items::new(), BTreeMap::new());
+    let mut hear = |consumer: &mut Running| {
+        let said = consumer.says();
+        fold(&mut seen, &said, "event");
+        if let (Some(item), Some(data)) = (said["item"].as_str(), said["state"]["data"].as_str()) {
+            states.insert(item.to_owned(), data.to_owned());
+        }
+        let all = |data: &str| states.len() == STOCKS.len() && states.values().all(|state| state == data);
+        (all("OK"), all("SUSPECT"))
+    };
+    while !hear(&mut consumer).0 {}
+    signal(&hub, rustix::process::Signal::STOP);
+    wait_for_line(market.talk.take().unwrap(), "lost their place");
+    signal(&hub, rustix::process::Signal::CONT);
+    while !hear(&mut consumer).1 {}
+    while !hear(&mut consumer).0 {}
+    wait_for_line(talk, "items again");
+    exchange.ask_to_end();
+    market.plant.ask_to_end();
+    while let Some(said) = consumer.may_say() {
+        fold(&mut seen, &said, "event");
+    }
+    let truth = truth.join().unwrap();
+    assert_eq!(seen.len(), STOCKS.len());
+    for (item, fields) in &seen {
+        assert_eq!(fields, &truth[item], "{item}");
+    }
+    let report = hub.says();
+    assert_eq!((&report["rejoined"], &report["cut"]), (&json!(1), &json!(0)), "{report}");
+    assert!(report["missing"].as_u64() > Some(0), "{report}");
+    assert!(hub.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
+    let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"0s\"\n", "images = \"64MiB\"\n");
+    let mut market = Market::open(keys, "");
+    drop(market.exchange());
+    // Who keeps the images stands still as well.
+    signal(&market.plant, rustix::process::Signal::STOP);
+    let (mut hub, _talk) = market.serve();
+    hub.ask_to_end();
+    assert_eq!(hub.says()["ticks"], json!(0));
+    assert!(hub.child.wait().unwrap().success());
+    let (mut hub, _talk) = market.serve();
+    market.plant.child.kill().unwrap();
+    market.plant.child.wait().unwrap();
+    while hub.may_say().is_some() {}
+    assert_eq!(hub.child.wait().unwrap().code(), Some(1));
+}
+
+/// Whoever keeps the images has nobody who could go on in its place.
+#[test]
+fn who_keeps_the_images_is_waited_for_where_nobody_else_is() {
+    let place = Place::new(0);
+    let day = place.folder.path().join("day.itch");
+    let day = day.to_str().unwrap();
+    let write = ["feed", "simulate", "--symbols", "3", "--messages", "300k", "--write", day];
+    assert!(stage::tapeline(&write).output().unwrap().status.success());
+    let config = place.folder.path().join("plant.toml");
+    let plant = format!(
+        "ring = \"{}\"\nring_size = \"64KiB\"\nstall_limit = \"1us\"\nimages = \"64MiB\"",
+        place.ring
+    );
+    let feed = format!("name = \"file\"\nprotocol = \"nasdaq-itch-5.0\"\nfile = \"{day}\"\npace = \"fast\"");
+    std::fs::write(&config, format!("[plant]\n{plant}\n[[feed]]\n{feed}\n")).unwrap();
+    let arguments =
+        ["plant", "--config", config.to_str().unwrap(), "--until-end-of-session", "--format", "json"];
+    let mut plant = Running::start(&arguments);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let report = plant.says();
+    assert!(report["ring_stalls"].as_u64() > Some(0), "it never had to wait: {report}");
+    assert!(plant.child.wait().unwrap().success(), "{report}");
 }

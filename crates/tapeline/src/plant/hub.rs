@@ -5,6 +5,7 @@ mod catching_up;
 pub(super) mod counting;
 mod doors;
 mod entrance;
+mod seated;
 mod sentry;
 
 use std::fmt;
@@ -18,21 +19,21 @@ use serde::{Deserialize, Serialize};
 use tapeline_hub::{Hub, SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::Seq;
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Seat, Start, Subscriber};
 use tapeline_wire::rssl::Reactor;
 
-use self::catching_up::CatchingUp;
+use self::catching_up::{CatchingUp, Turn};
 use self::counting::{HubFigures, Telling};
 use self::doors::{Doors, PARTING_NS};
 use self::entrance::Entrance;
+use self::seated::{Read, Seated};
 use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::sources::Demanding;
-use super::ticks::{self, Next};
+use super::ticks::Lost;
 use crate::failure::{self, Hinted};
 use crate::stop::Stop;
 
@@ -48,10 +49,12 @@ const MOST_UNFOLDED: usize = 128;
 const ANSWERS: usize = 256;
 /// How long to sleep at most while neither the ring nor a socket has anything: time-outs are as fine as that.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// The same where sources may answer, or a password is checked: neither rings, and the answer waits for that long.
+/// The same where sources may answer, images come, or a password is checked: none of them rings, and the answer waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
+/// What becomes of what was missed without images.
+const STAY_SUSPECT: &str = "the feeds' items stay suspect until their next session";
 /// How often the clock is compared with the kernel's.
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
@@ -196,8 +199,7 @@ impl RunningHub {
                     config.settings.unknown = Unknown::Wait;
                 }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
-                let epoch = subscriber.epoch();
-                let place = Seated { ring, subscriber, epoch, rejoined: 0 };
+                let place = Seated::new(ring, subscriber);
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 let ended = program.catch_up(late).and_then(|()| program.run());
                 if let Err(error) = &ended {
@@ -233,41 +235,6 @@ impl RunningHub {
     }
 }
 
-/// The hub's place on the ring.
-struct Seated {
-    ring: Name,
-    subscriber: Subscriber,
-    /// Which plant's ring it is: see [`Subscriber::epoch`].
-    epoch: u32,
-    /// How often it was another one.
-    rejoined: u64,
-}
-
-impl Seated {
-    /// The place was lost: another one, from the oldest tick that is still there.
-    fn rejoin(&mut self, position: u64) -> anyhow::Result<()> {
-        anstream::eprintln!(
-            "warning: the hub has read nothing for the plant's stall_limit and lost its place on the ring {} at \
-             position {position}: it goes on with what the ring still holds, and is told by the sequence what is missing",
-            self.ring
-        );
-        let subscriber = Subscriber::join_as(&self.ring, Start::Oldest, "hub");
-        let subscriber = subscriber.context("the hub cannot join again")?;
-        // Another plant numbers its ticks and items anew, and they would be taken for those of before.
-        if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
-            return Err(another_plant());
-        }
-        self.subscriber = subscriber;
-        self.rejoined += 1;
-        Ok(())
-    }
-}
-
-fn another_plant() -> anyhow::Error {
-    let hint = "start this again: it takes over what the new plant has";
-    Hinted::new("another plant goes on with the ring", hint).into()
-}
-
 /// All of it.
 struct Program {
     hub: Hub,
@@ -280,6 +247,8 @@ struct Program {
     held: Option<Demand>,
     sentry: Sentry,
     stop: Option<Stop>,
+    /// It lost its place on the ring, and what it missed comes from who keeps the images.
+    late: Option<CatchingUp>,
     spin: bool,
     housekept: Nanos,
     telling: Telling,
@@ -299,17 +268,31 @@ impl Program {
         let hub = Hub::new(config.settings);
         let sentry = Sentry::begin(&reactor)?;
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
-        let (housekept, spin, held) = (clock.now(), config.spin, None);
-        Ok(Self { hub, doors, entrance, place, clock, sources, held, sentry, stop, spin, housekept, telling })
+        let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
+        Ok(Self {
+            hub,
+            doors,
+            entrance,
+            place,
+            clock,
+            sources,
+            held,
+            sentry,
+            stop,
+            late,
+            spin,
+            housekept,
+            telling,
+        })
     }
 
     /// Takes over what was before, where this hub comes late.
     fn catch_up(&mut self, late: Option<CatchingUp>) -> anyhow::Result<()> {
-        let Some(late) = late else { return Ok(()) };
+        let Some(mut late) = late else { return Ok(()) };
         let Some(stop) = &self.stop else { return Ok(()) };
         let (place, hub, doors) = (&mut self.place, &mut self.hub, &mut self.doors);
-        let images = late.finish(&mut place.subscriber, hub, doors, (&self.clock, stop))?;
-        if images > 0 {
+        late.finish(&mut place.subscriber, hub, doors, (&self.clock, stop))?;
+        if let Some(images) = late.images() {
             anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
         }
         Ok(())
@@ -346,7 +329,7 @@ impl Program {
                 }
             }
             if taken == 0 && !is_busy && !self.spin {
-                let is_answered = self.sources.is_some() || self.entrance.is_busy();
+                let is_answered = self.sources.is_some() || self.entrance.is_busy() || self.late.is_some();
                 let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
                 self.place.subscriber.wait_or(self.sentry.bell(), sleep);
                 self.sentry.answer();
@@ -397,6 +380,9 @@ impl Program {
 
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self, now: Nanos, most: usize) -> anyhow::Result<(usize, bool)> {
+        if self.late.is_some() {
+            return Ok((self.take_images(now)?, false));
+        }
         let mut prepared = 0;
         for taken in 0..most {
             if prepared == 0 {
@@ -404,31 +390,76 @@ impl Program {
                 prepared = self.hub.expect(ahead);
             }
             prepared -= 1;
-            match ticks::next(&mut self.place.subscriber)? {
-                Next::Tick(tick) => {
-                    if tick.header.seq == Seq(1) && self.hub.counters().ticks > 0 {
-                        return Err(another_plant());
-                    }
-                    if self.place.rejoined > 0 && tick.header.seq < self.hub.next_seq() {
-                        // Taken from the place before this one: what is released lags behind what was read.
-                        continue;
-                    }
+            match self.place.next(self.hub.next_seq())? {
+                Read::Tick(tick) if !self.hub.awaits_images() => {
                     if taken == 0 {
                         self.telling.taken(&tick.header, self.clock.now());
                     }
                     self.hub.tick(now, &tick, &mut self.doors);
                 }
-                Next::Nothing => return Ok((taken, false)),
-                Next::End => return Ok((taken, true)),
-                // Which is not the end of the plant's own: it is waited for.
-                Next::Lost(lost) if self.stop.is_some() => {
-                    self.place.rejoin(lost.position)?;
-                    return Ok((taken, false));
+                Read::Again => {}
+                Read::Tick(tick) | Read::Behind(tick) => {
+                    self.hub.begin_anew(now, tick.header.seq, &mut self.doors);
+                    let late = CatchingUp::behind(&tick);
+                    self.late = Some(self.ask_for_images(late));
+                    return Ok((taken + 1, false));
                 }
-                Next::Lost(lost) => return Err(lost.of("its own hub")),
+                Read::Nothing => return Ok((taken, false)),
+                Read::End => return Ok((taken, true)),
+                Read::Lost(lost) => return self.lost(&lost).map(|()| (taken, false)),
             }
         }
         Ok((most, false))
+    }
+
+    /// Asks who keeps the plant's images, behind a gap.
+    fn ask_for_images(&self, mut late: CatchingUp) -> CatchingUp {
+        let why = match late.ask(&self.place.ring) {
+            Ok(true) => return late,
+            Ok(false) => "the plant keeps none\nhint: images = \"1GiB\" in its [plant] keeps them".to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        anstream::eprintln!("warning: {STAY_SUSPECT}: no images come: {why}");
+        late
+    }
+
+    /// The place on the ring is lost: another one. Which is not for the plant's own: it is waited for.
+    fn lost(&mut self, lost: &Lost) -> anyhow::Result<()> {
+        if self.stop.is_none() {
+            return Err(lost.of("its own hub"));
+        }
+        self.place.rejoin(lost)
+    }
+
+    /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
+    fn take_images(&mut self, now: Nanos) -> anyhow::Result<usize> {
+        let Some(late) = &mut self.late else { return Ok(0) };
+        match late.turn(now, &mut self.place.subscriber, &mut self.hub, &mut self.doors) {
+            Ok(Turn::Busy) => return Ok(1),
+            Ok(Turn::Nothing) => return Ok(0),
+            Ok(Turn::Done) => {}
+            // What waits is of before the next gap, and the images that come then have it.
+            Ok(Turn::Lost(lost)) => {
+                self.late = None;
+                self.lost(&lost)?;
+                return Ok(1);
+            }
+            Err(error) if late.is_asking() => {
+                anstream::eprintln!("warning: {STAY_SUSPECT}: {error:#}");
+                late.give_up();
+                return Ok(1);
+            }
+            Err(error) => return Err(error),
+        }
+        let images = self.late.take().and_then(|late| late.images());
+        if let Some(images) = images {
+            let images = thousands(images as u64);
+            anstream::eprintln!(
+                "the plant has given the images of {images} items again, and they are as its feeds say"
+            );
+        }
+        self.hub.end_anew(now, images.is_some(), &mut self.doors);
+        Ok(1)
     }
 
     /// Tells the clients that it is over, and gives them the time to take what they are owed.

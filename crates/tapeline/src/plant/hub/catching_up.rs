@@ -1,17 +1,18 @@
-//! A hub that comes late: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
+//! A hub that comes late, or has lost its place: what has left the ring comes from who keeps the images, and what comes meanwhile waits.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tapeline_hub::{Hub, Outlets};
-use tapeline_measure::Clock;
+use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
 use tapeline_ring::{Name, Subscriber, Wait};
 
 use super::super::keeper::{Asked, Came, put};
-use super::super::ticks::{self, Next};
+use super::super::ticks::{self, Lost, Next};
+use super::seated::another_plant;
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
@@ -22,13 +23,19 @@ const MOST_HELD: usize = 512 << 20;
 const PATIENCE_NS: i64 = 30_000_000_000;
 /// How long to sleep while nothing comes.
 const NAP: Duration = Duration::from_micros(200);
-/// Images that are read before the ring is looked at again.
+/// Images that are read before the ring is looked at again, and ticks that are given on before anything else is.
 const IMAGES: usize = 256;
+const REPLAYED: usize = 256;
 
-/// What a late hub has to begin with.
+/// What a late hub has to begin with, or one that lost its place to begin anew.
 pub(super) struct CatchingUp {
     held: Held,
     asked: Option<Asked>,
+    known: Known,
+    /// When images came last.
+    heard: Option<Nanos>,
+    /// All have.
+    has_all: bool,
 }
 
 /// Ticks that wait, in their order.
@@ -36,15 +43,41 @@ pub(super) struct CatchingUp {
 struct Held {
     /// Each with its length in front.
     frames: Vec<u8>,
+    /// Of those, what was given to the hub.
+    at: usize,
     /// The plant's first is among them, and none before it.
     is_whole: bool,
+    /// They are behind others that the hub has had.
+    is_behind: bool,
+}
+
+/// What became of a look.
+pub(super) enum Turn {
+    /// Something came.
+    Busy,
+    /// Nothing, for now.
+    Nothing,
+    /// The hub knows all that can be known.
+    Done,
+    /// The place on the ring is lost, and with it the ticks behind those that wait.
+    Lost(Lost),
+}
+
+/// What the ring had.
+enum Taken {
+    All,
+    /// And there will be no more.
+    End,
+    Lost(Lost),
 }
 
 impl CatchingUp {
     /// Looks at what the ring still holds, and asks for the rest.
     pub(super) fn begin(ring: &Name, subscriber: &mut Subscriber) -> anyhow::Result<Self> {
         let mut held = Held::default();
-        held.take(subscriber)?;
+        if let Taken::Lost(lost) = held.take(subscriber)? {
+            return Err(lost.of("this hub"));
+        }
         let is_all = held.is_whole || held.frames.is_empty();
         let asked = if is_all { None } else { Asked::of(ring)? };
         if !is_all && asked.is_none() {
@@ -53,7 +86,20 @@ impl CatchingUp {
                  gone are suspect until their next one\nhint: images = \"1GiB\" in the plant's [plant] keeps them"
             );
         }
-        Ok(Self { held, asked })
+        Ok(Self { held, asked, known: Known::default(), heard: None, has_all: false })
+    }
+
+    /// The ring no longer has what was in front of this tick. Images are to be [asked](Self::ask) for.
+    pub(super) fn behind(tick: &Tick<'_>) -> Self {
+        let mut held = Held { is_behind: true, ..Held::default() };
+        put(&mut held.frames, |out| tick.write(out));
+        Self { held, asked: None, known: Known::default(), heard: None, has_all: false }
+    }
+
+    /// Asks for images: whether anybody keeps them.
+    pub(super) fn ask(&mut self, ring: &Name) -> anyhow::Result<bool> {
+        self.asked = Asked::of(ring)?;
+        Ok(self.asked.is_some())
     }
 
     /// Whether items may be there of which nothing is known here.
@@ -61,80 +107,144 @@ impl CatchingUp {
         !self.held.is_whole && self.asked.is_none()
     }
 
-    /// Has the hub know all that is to be known: how many images came from elsewhere.
+    /// How many images came from elsewhere, if all of them did.
+    pub(super) fn images(&self) -> Option<usize> {
+        self.has_all.then_some(self.known.items.len())
+    }
+
+    /// Whether images are waited for.
+    pub(super) const fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// No more of them are.
+    pub(super) fn give_up(&mut self) {
+        self.asked = None;
+    }
+
+    /// Has the hub know all that is to be known, before it serves anybody.
     pub(super) fn finish(
-        mut self,
+        &mut self,
         subscriber: &mut Subscriber,
         hub: &mut Hub,
         outlets: &mut impl Outlets,
         (clock, stop): (&Clock, &Stop),
-    ) -> anyhow::Result<usize> {
-        let mut known = Known::default();
-        if let Some(asked) = &mut self.asked {
-            let mut heard = clock.now();
-            for turn in 0.. {
-                let has_come = match asked.next()? {
-                    Came::Tick(tick) => {
-                        known.note(&tick);
-                        hub.image(clock.now(), &tick, outlets);
-                        true
-                    }
-                    Came::Nothing => false,
-                    Came::End => break,
-                };
-                // The plant is not to wait for this.
-                if !has_come || turn % IMAGES == 0 {
-                    self.held.take(subscriber)?;
+    ) -> anyhow::Result<()> {
+        loop {
+            if stop.requested() {
+                return Ok(());
+            }
+            match self.turn(clock.now(), subscriber, hub, outlets)? {
+                Turn::Busy => {}
+                Turn::Nothing => _ = subscriber.wait(Wait::Park, NAP),
+                Turn::Done => return Ok(()),
+                Turn::Lost(lost) => return Err(lost.of("this hub")),
+            }
+        }
+    }
+
+    /// Gives the hub some of what is there.
+    ///
+    /// # Errors
+    /// There are no images to be had after all, or too much comes meanwhile.
+    pub(super) fn turn(
+        &mut self,
+        now: Nanos,
+        subscriber: &mut Subscriber,
+        hub: &mut Hub,
+        outlets: &mut impl Outlets,
+    ) -> anyhow::Result<Turn> {
+        // The plant is not to wait for this.
+        let taken = self.held.take(subscriber)?;
+        if let Taken::Lost(lost) = taken {
+            return Ok(Turn::Lost(lost));
+        }
+        if matches!(taken, Taken::End) {
+            // Who keeps images ends as well.
+            self.give_up();
+        }
+        let Some(asked) = &mut self.asked else { return self.replay(now, hub, outlets) };
+        for came in 0..IMAGES {
+            match asked.next()? {
+                Came::Tick(tick) => {
+                    self.known.note(&tick);
+                    hub.image(now, &tick, outlets);
+                    self.heard = Some(now);
                 }
-                if has_come {
-                    heard = clock.now();
-                } else if clock.now().since(heard) >= PATIENCE_NS {
-                    let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` says since when";
-                    return Err(Hinted::new("the plant does not give its images", hint).into());
-                } else if stop.requested() {
-                    return Ok(0);
-                } else {
-                    subscriber.wait(Wait::Park, NAP);
+                Came::Nothing if came > 0 => return Ok(Turn::Busy),
+                Came::Nothing => {
+                    if now.since(*self.heard.get_or_insert(now)) >= PATIENCE_NS {
+                        let hint = "another hub may be reading them, or the plant hangs: `tapeline stat` says since when";
+                        return Err(Hinted::new("the plant does not give its images", hint).into());
+                    }
+                    return Ok(Turn::Nothing);
+                }
+                Came::End => {
+                    // What is in an image was on the ring before the image was made: all of that is there with the next look.
+                    (self.asked, self.has_all) = (None, true);
+                    break;
                 }
             }
-            // What is in an image was on the ring before the image was made: all of that is here now.
-            self.held.take(subscriber)?;
         }
-        let mut frames = self.held.frames.as_slice();
-        while let Some((length, rest)) = frames.split_first_chunk() {
-            let (frame, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
-            frames = rest;
+        Ok(Turn::Busy)
+    }
+
+    /// Gives the hub ticks that wait, without those that are in images.
+    fn replay(&mut self, now: Nanos, hub: &mut Hub, outlets: &mut impl Outlets) -> anyhow::Result<Turn> {
+        for _ in 0..REPLAYED {
+            let Some(frame) = self.held.next() else { return Ok(Turn::Done) };
             let tick = Tick::parse(frame)?;
-            if known.has(&tick) {
+            if self.known.has(&tick) {
                 hub.pass(tick.header.seq);
             } else {
-                hub.tick(clock.now(), &tick, outlets);
+                hub.tick(now, &tick, outlets);
             }
         }
-        Ok(known.items.len())
+        self.held.give_back();
+        Ok(Turn::Busy)
     }
 }
 
 impl Held {
     /// Takes all that the ring has.
-    fn take(&mut self, subscriber: &mut Subscriber) -> anyhow::Result<()> {
+    fn take(&mut self, subscriber: &mut Subscriber) -> anyhow::Result<Taken> {
         loop {
             let tick = match ticks::next(subscriber)? {
                 Next::Tick(tick) => tick,
-                Next::Nothing | Next::End => return Ok(()),
-                Next::Lost(lost) => return Err(lost.of("this hub")),
+                Next::Nothing => return Ok(Taken::All),
+                Next::End => return Ok(Taken::End),
+                Next::Lost(lost) => return Ok(Taken::Lost(lost)),
             };
+            if tick.header.seq == Seq(1) && self.is_behind {
+                return Err(another_plant());
+            }
             if tick.header.seq == Seq(1) {
                 // What stands before it another plant published, whose ring this one goes on with.
                 self.frames.clear();
-                self.is_whole = true;
+                (self.at, self.is_whole) = (0, true);
             }
             put(&mut self.frames, |out| tick.write(out));
-            if self.frames.len() > MOST_HELD {
+            if self.frames.len() - self.at > MOST_HELD {
                 let hint = "start it again while less comes, or on a core of its own";
                 let what = format!("{} MiB of ticks came before the images were read", MOST_HELD >> 20);
                 return Err(Hinted::new(what, hint).into());
             }
+        }
+    }
+
+    /// The next of them.
+    fn next(&mut self) -> Option<&[u8]> {
+        let (length, rest) = self.frames.get(self.at..)?.split_first_chunk()?;
+        let frame = rest.get(..u32::from_le_bytes(*length) as usize)?;
+        self.at += 4 + frame.len();
+        Some(frame)
+    }
+
+    /// Gives the room back of those that are gone, once that is most of it.
+    fn give_back(&mut self) {
+        if self.at > self.frames.len() / 2 {
+            self.frames.drain(..self.at);
+            self.at = 0;
         }
     }
 }
@@ -176,7 +286,6 @@ fn domain(tick: &Tick<'_>) -> Domain {
 
 #[cfg(test)]
 mod tests {
-    use tapeline_measure::Nanos;
     use tapeline_omm::State;
     use tapeline_omm::rwf::StatusHeader;
     use tapeline_plant::tick::{Header, Kind};

@@ -1,0 +1,207 @@
+//! The hub's place on the ring: read tick by tick, and taken anew where it was lost.
+
+use anyhow::Context;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Start, Subscriber};
+
+use super::super::ticks::{self, Lost, Next};
+use crate::failure::Hinted;
+
+/// Where it reads.
+pub(super) struct Seated {
+    pub(super) ring: Name,
+    pub(super) subscriber: Subscriber,
+    /// Which plant's ring it is: see [`Subscriber::epoch`].
+    epoch: u32,
+    /// How often it was another one.
+    pub(super) rejoined: u64,
+}
+
+/// What stands next.
+pub(super) enum Read<'a> {
+    Tick(Tick<'a>),
+    /// It was taken from the place before this one: what is released lags behind what was read.
+    Again,
+    /// The ring no longer has what should stand before this tick, the first behind the gap.
+    Behind(Tick<'a>),
+    /// Nothing, for now.
+    Nothing,
+    /// The plant has ended, and everything was read.
+    End,
+    /// The plant went on without this reader.
+    Lost(Lost),
+}
+
+impl Seated {
+    pub(super) fn new(ring: Name, subscriber: Subscriber) -> Self {
+        let epoch = subscriber.epoch();
+        Self { ring, subscriber, epoch, rejoined: 0 }
+    }
+
+    /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
+    ///
+    /// # Errors
+    /// Another plant goes on with the ring; there is something else than ticks.
+    #[inline]
+    pub(super) fn next(&mut self, awaited: Seq) -> anyhow::Result<Read<'_>> {
+        // Before the tick: of one that comes later the next look says it.
+        let is_ours = self.subscriber.epoch() == self.epoch;
+        let tick = match ticks::next(&mut self.subscriber)? {
+            Next::Tick(tick) => tick,
+            Next::Nothing => return Ok(Read::Nothing),
+            Next::End => return Ok(Read::End),
+            Next::Lost(lost) => return Ok(Read::Lost(lost)),
+        };
+        let seq = tick.header.seq;
+        if seq < awaited {
+            // Another plant's begin with 1.
+            return if self.rejoined > 0 && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
+        }
+        let is_behind = self.rejoined > 0 && awaited > Seq(0) && seq > awaited;
+        Ok(if is_behind { Read::Behind(tick) } else { Read::Tick(tick) })
+    }
+
+    /// The place was lost: another one, from the oldest tick that is still there.
+    ///
+    /// # Errors
+    /// It is another plant's ring by now.
+    pub(super) fn rejoin(&mut self, lost: &Lost) -> anyhow::Result<()> {
+        anstream::eprintln!(
+            "warning: the hub has read nothing for the plant's stall_limit and lost its place on the ring {} at \
+             position {}: it goes on with what the ring still holds, and is told by the sequence what is missing",
+            self.ring,
+            lost.position
+        );
+        let subscriber = Subscriber::join_as(&self.ring, Start::Oldest, "hub");
+        let subscriber = subscriber.context("the hub cannot join again")?;
+        // Another plant numbers its ticks and items anew, and they would be taken for those of before.
+        if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
+            return Err(another_plant());
+        }
+        self.subscriber = subscriber;
+        self.rejoined += 1;
+        Ok(())
+    }
+}
+
+pub(super) fn another_plant() -> anyhow::Error {
+    let hint = "start this again: it takes over what the new plant has";
+    Hinted::new("another plant goes on with the ring", hint).into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::time::Duration;
+
+    use tapeline_measure::Nanos;
+    use tapeline_plant::ItemId;
+    use tapeline_plant::tick::{Flags, Header, Kind};
+    use tapeline_ring::{Options, Publisher, Refused};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_nanos(1);
+
+    fn open(name: &Name, keep: bool) -> Publisher {
+        let options = Options { capacity: 1 << 16, stall_limit: LIMIT, keep, ..Options::default() };
+        Publisher::open(name, &options).unwrap()
+    }
+
+    fn publish(publisher: &mut Publisher, seqs: std::ops::RangeInclusive<u64>) {
+        let never = Nanos(0);
+        for seq in seqs {
+            let header = Header {
+                seq: Seq(seq),
+                feed_seq: 0,
+                event: never,
+                wire: never,
+                decoded: never,
+                sequenced: never,
+                item: ItemId(1),
+                service: 1,
+                channel: 0,
+                kind: Kind::Update,
+                flags: Flags::default(),
+                source_type: 0,
+                state: tapeline_plant::State::default(),
+            };
+            let mut frame = Vec::new();
+            Tick { header, name: "A", body: &[0; 8], source: &[] }.write(&mut frame);
+            while publisher.publish(&frame) == Err(Refused::Full) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// A hub that has read a few ticks of a ring which then goes on without it: where it joins again.
+    fn lost(name: &str, keep: bool) -> (Seated, Publisher) {
+        let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
+        let mut publisher = open(&name, keep);
+        let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
+        let mut place = Seated::new(name, subscriber);
+        publish(&mut publisher, 1..=3);
+        for seq in 1..=3 {
+            assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
+        }
+        publish(&mut publisher, 4..=3_000);
+        assert!(matches!(place.next(Seq(4)).unwrap(), Read::Lost(_)));
+        (place, publisher)
+    }
+
+    fn rejoin(place: &mut Seated) -> anyhow::Result<()> {
+        let Read::Lost(lost) = place.next(Seq(4))? else { panic!("it has its place") };
+        place.rejoin(&lost)
+    }
+
+    #[test]
+    fn behind_a_gap_no_tick_is_taken_twice_and_the_first_is_known() {
+        let (mut place, publisher) = lost("seated-again", false);
+        rejoin(&mut place).unwrap();
+        let Read::Behind(first) = place.next(Seq(4)).unwrap() else { panic!("no gap") };
+        let first = first.header.seq;
+        assert!(first > Seq(4) && first < Seq(3_000), "{first:?}");
+        // Of those that come now, ten were taken from the place before.
+        let awaited = Seq(first.0 + 11);
+        for _ in 0..10 {
+            assert!(matches!(place.next(awaited).unwrap(), Read::Again));
+        }
+        assert!(matches!(place.next(awaited).unwrap(), Read::Tick(tick) if tick.header.seq == awaited));
+        publisher.close().unwrap();
+    }
+
+    #[test]
+    fn another_plants_ring_is_not_gone_on_with() {
+        let (mut place, publisher) = lost("seated-other", false);
+        let name = place.ring.clone();
+        drop(publisher);
+        let mut publisher = open(&name, false);
+        publish(&mut publisher, 1..=3_000);
+        let error = rejoin(&mut place).unwrap_err();
+        assert!(error.to_string().contains("another plant"), "{error}");
+        publisher.close().unwrap();
+    }
+
+    #[test]
+    fn nor_is_it_where_that_takes_the_ring_over_meanwhile() {
+        let (mut place, publisher) = lost("seated-meanwhile", true);
+        rejoin(&mut place).unwrap();
+        let (mut plant, mut awaited) = (Some(publisher), Seq(4));
+        let error = loop {
+            match place.next(awaited) {
+                Ok(Read::Behind(tick) | Read::Tick(tick)) => awaited = Seq(tick.header.seq.0 + 1),
+                Ok(Read::Nothing) => drop(plant.take()),
+                Ok(_) => {
+                    let mut next = open(&place.ring, false);
+                    publish(&mut next, 1..=1);
+                    plant = Some(next);
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(awaited, Seq(3_001));
+        assert!(error.to_string().contains("another plant"), "{error}");
+        plant.unwrap().close().unwrap();
+    }
+}
