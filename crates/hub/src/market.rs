@@ -213,7 +213,6 @@ impl Market {
 
     /// The next thing that the sources are to be told.
     pub(crate) fn next_demand(&mut self) -> Option<Demand> {
-        self.fold();
         loop {
             let place = match self.demands.pop()? {
                 Waiting::Message(demand) => return Some(demand),

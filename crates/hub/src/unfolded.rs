@@ -3,7 +3,8 @@
 //! Clients wait for an update; nobody waits for the image that it changes until somebody asks for one. So the hub sends what the
 //! feeds publish first, and folds it into the images when that is on its way, or before anything else looks at them: nobody ever sees
 //! an image without the updates that went out before it. Of other sources an update is folded first, as only that tells whether it can
-//! be read, and clients are to be spared what cannot; what the plant makes of its feeds it has encoded itself.
+//! be read, and clients are to be spared what cannot; what the plant makes of its feeds it has encoded itself, and a post to one of
+//! their items has been looked through by the plant before it is on the ring (`plant::sources::posts`).
 
 use tapeline_measure::Nanos;
 use tapeline_plant::{ItemId, Seq};
@@ -55,8 +56,24 @@ impl Unfolded {
 
     /// Whether there is room for one more of so many bytes.
     #[inline]
-    pub(crate) const fn has_room(&self, len: usize) -> bool {
-        self.updates.len() < MOST && (self.updates.is_empty() || self.bytes.len() + len <= MOST_BYTES)
+    pub(crate) fn has_room(&mut self, len: usize) -> bool {
+        let has_room = |this: &Self| {
+            this.updates.len() < MOST && (this.updates.is_empty() || this.bytes.len() + len <= MOST_BYTES)
+        };
+        has_room(self)
+            || self.folded > 0 && {
+                self.move_up();
+                has_room(self)
+            }
+    }
+
+    /// What is folded makes room.
+    #[cold]
+    fn move_up(&mut self) {
+        let end = self.updates.drain(..self.folded).next_back().map_or(0, |update| update.end);
+        self.updates.iter_mut().for_each(|update| update.end -= end);
+        self.bytes.drain(..end);
+        self.folded = 0;
     }
 
     /// Takes one, for which there [is room](Self::has_room).

@@ -7,6 +7,8 @@ mod exchange;
 use exchange::{Client, Exchange, bid, item, quote};
 use tapeline_hub::Settings;
 use tapeline_omm::rwf::{DataState, DataType, Domain, MessageClass, UpdateType, update_header};
+use tapeline_plant::Seq;
+use tapeline_plant::demand::{Answer, ItemName};
 use tapeline_plant::tick::{Flags, Kind};
 
 const ROOM: usize = 1 << 20;
@@ -52,6 +54,24 @@ fn what_waits_to_be_folded_is_bounded() {
     assert_eq!(client.on(3)[0].values, quote(2_999, 100));
 }
 
+/// As the hub's thread does under lasting load: a few are folded for each few that come.
+#[test]
+fn what_is_folded_makes_room_for_more() {
+    let mut exchange = Exchange::new(Settings::default());
+    exchange.refresh("AAPL", &quote(1, 100));
+    (2..102).for_each(|price| exchange.update("AAPL", &bid(price)));
+    let mut least = 100;
+    for turn in 0..200 {
+        (0..16).for_each(|step| exchange.update("AAPL", &bid(200 + 16 * turn + step)));
+        least = least.min(exchange.hub.unfolded());
+        exchange.hub.fold(exchange.now, &mut exchange.queues);
+    }
+    assert!(least >= 100, "never all at once: {least}");
+    let mut client = opened(&mut exchange, "AAPL");
+    exchange.read_all(&mut client);
+    assert_eq!(client.on(3)[0].values, quote(3_399, 100));
+}
+
 #[test]
 fn each_thing_that_is_no_update_finds_the_images_as_they_are() {
     let mut exchange = Exchange::new(Settings::default());
@@ -61,17 +81,31 @@ fn each_thing_that_is_no_update_finds_the_images_as_they_are() {
         |exchange| exchange.status(0, DataState::SUSPECT, Flags::STATE),
         |exchange| exchange.pass(1_000),
         |exchange| exchange.hub.stop("The plant has ended", &mut exchange.queues),
+        |exchange| _ = exchange.client(ROOM),
         |exchange| {
-            let client = exchange.client(ROOM);
-            exchange.leave(&client);
+            let item = ItemName { service: 7, domain: Domain::MARKET_PRICE, name: "AAPL".into() };
+            exchange.answer(Answer::Generic { item, message: Box::default() });
         },
-        |exchange| _ = exchange.demands(),
     ] {
         exchange.update("AAPL", &bid(2));
         assert_eq!(exchange.hub.unfolded(), 1);
         what(&mut exchange);
         assert_eq!(exchange.hub.unfolded(), 0);
     }
+    let client = exchange.client(ROOM);
+    exchange.update("AAPL", &bid(2));
+    exchange.leave(&client);
+    assert_eq!(exchange.hub.unfolded(), 0);
+    // As if ticks were missing in front of the next update, which then waits alone.
+    exchange.update("AAPL", &bid(2));
+    exchange.hub.pass(Seq(0));
+    exchange.update("AAPL", &bid(2));
+    assert_eq!((exchange.hub.unfolded(), exchange.hub.counters().missing > 0), (1, true));
+    exchange.pass(1_000);
+    // But not what the sources are told: that is asked in every turn.
+    exchange.update("AAPL", &bid(2));
+    assert!(exchange.demands().is_empty());
+    assert_eq!(exchange.hub.unfolded(), 1);
 }
 
 #[test]

@@ -297,6 +297,9 @@ impl HubSide {
             let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
             self.hub.tick(Nanos(now), &tick, ways);
         }
+        // A few: what is left is folded when something looks at it.
+        let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
+        self.hub.fold(Nanos(now), ways);
         for answer in desk.answers.drain(..) {
             let ways = &mut Ways { doors: &mut self.doors, network: room.network, now, rules: self.rules };
             self.hub.answer(Nanos(now), answer, ways);
