@@ -33,7 +33,7 @@ impl Image {
     /// Folds a refresh or an update.
     ///
     /// # Errors
-    /// It cannot be read, or changes an entry that is not there.
+    /// It cannot be read.
     pub(crate) fn fold(&mut self, message: &MessageView<'_>) -> Result<(), String> {
         if clears(message) {
             self.clear();
@@ -69,14 +69,14 @@ impl Image {
         for entry in map {
             let entry = entry.map_err(|fault| fault.to_string())?;
             let key = fnv(entry.key);
+            // What changes an entry that is not there changes nothing: so it is behind ticks that were lost.
             if entry.action == MapAction::UPDATE {
-                let unknown = || format!("an update of {:?}, which is not there", entry.key);
-                let fields = self.entries.get_mut(entry.key).ok_or_else(unknown)?;
-                self.sum = self.sum.wrapping_add(fold_list(fields, entry.data, 0, key)?);
+                if let Some(fields) = self.entries.get_mut(entry.key) {
+                    self.sum = self.sum.wrapping_add(fold_list(fields, entry.data, 0, key)?);
+                }
                 continue;
             }
-            let before = self.entries.remove(entry.key);
-            if let Some(before) = &before {
+            if let Some(before) = self.entries.remove(entry.key) {
                 self.sum = before.iter().fold(self.sum.wrapping_sub(key), |sum, (fid, value)| {
                     sum.wrapping_sub(hash(key, *fid, value))
                 });
@@ -86,8 +86,6 @@ impl Image {
                 let change = fold_list(&mut fields, entry.data, 0, key)?;
                 self.sum = self.sum.wrapping_add(key).wrapping_add(change);
                 self.entries.insert(entry.key.into(), fields);
-            } else if before.is_none() {
-                return Err(format!("{:?} is deleted, which is not there", entry.key));
             }
         }
         Ok(())

@@ -128,6 +128,18 @@ pub(crate) enum Fault {
     ServerDies { feed: usize, ns: u64 },
 }
 
+impl Fault {
+    /// The source that it happens to.
+    const fn source(&self) -> Option<usize> {
+        match *self {
+            Self::SourceDies { source, .. }
+            | Self::SourceBreaks { source }
+            | Self::SourceHalfOpen { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -161,6 +173,9 @@ pub(crate) struct Plan {
     pub(crate) rules: Option<u64>,
     /// Whether images of providers' items are kept.
     pub(crate) is_cached: bool,
+    /// The hub runs in a process of its own: it loses its place on the ring when it stands still for long, and cannot ask the sources
+    /// for anything.
+    pub(crate) is_apart: bool,
     pub(crate) hostile: usize,
     /// When, in ns from the beginning; in order.
     pub(crate) faults: Vec<(u64, Fault)>,
@@ -214,6 +229,7 @@ impl Plan {
             posts: [Posts::Refuse, Posts::Forward, Posts::Reflect][chance.index(3)],
             rules: chance.one_in(3).then(|| chance.below(trouble_ns)),
             is_cached: !chance.one_in(3),
+            is_apart: false,
             hostile: chance.below(3) as usize,
             faults: Vec::new(),
             trouble_ns,
@@ -222,9 +238,26 @@ impl Plan {
         let faults = chance.below(16);
         plan.faults = (0..faults).map(|_| (chance.below(trouble_ns), plan.fault(chance))).collect();
         plan.faults.sort_by_key(|(at, _)| *at);
+        plan.set_apart(chance);
         plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
         plan.json = plan.clients.iter().map(|_| chance.one_in(4)).collect();
         plan
+    }
+
+    /// In some worlds the hub has a process of its own, and stands still now and then.
+    fn set_apart(&mut self, chance: &mut Chance) {
+        self.is_apart = chance.one_in(8);
+        if self.is_apart {
+            (self.sources[ASKED], self.posts) = (0, Posts::Refuse);
+            let sources = self.sources[UNASKED];
+            // Those that were there may have been asked for.
+            self.faults.retain(|(_, fault)| fault.source().is_none_or(|source| source < sources));
+            for _ in 0..chance.within(1, 3) {
+                let stall = Fault::HubStalls { ns: chance.within(200, 600) * MS };
+                self.faults.push((chance.below(self.trouble_ns), stall));
+            }
+            self.faults.sort_by_key(|(at, _)| *at);
+        }
     }
 
     /// A world in which nothing goes wrong, for one prompt client of one feed.
@@ -241,6 +274,7 @@ impl Plan {
             sources: [0; PROVIDED.len()],
             hostile: 0,
             rules: None,
+            is_apart: false,
             faults: Vec::new(),
             trouble_ns: 2 * SECOND,
             ..Self::of(seed)

@@ -21,8 +21,10 @@ use crate::tape::{Clock, Tape};
 
 /// Datagrams that a socket's buffer holds; those beyond are lost.
 const SOCKET: usize = 512;
-/// Unread ticks at which the plant waits for the hub.
+/// Unread ticks at which the plant waits for the hub; and for one in a process of its own, and for how long.
 const RING: usize = 2_000;
+const SMALL_RING: usize = 100;
+const STALL_LIMIT_NS: u64 = 100 * MS;
 /// Datagrams taken in one turn.
 const BATCH: usize = 64;
 
@@ -76,7 +78,8 @@ impl Outlets for Ways<'_> {
 impl Plant {
     pub(crate) fn new(plan: &Plan, clock: Clock) -> Result<Self, Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
-        let mut sequencer = Sequencer::new(SERVICE, items(plan), Tape::new(RING));
+        let tape = if plan.is_apart { Tape::new(SMALL_RING, STALL_LIMIT_NS) } else { Tape::new(RING, 0) };
+        let mut sequencer = Sequencer::new(SERVICE, items(plan), tape);
         let mut sources = Sources::new(settings(plan)).expect("the logins are short");
         sources.begin(&mut sequencer, &clock)?;
         Ok(Self { inlets, sequencer, clock, sources, links: BTreeMap::new(), entering: Vec::new() })
@@ -129,7 +132,7 @@ impl Plant {
         for (inlet, feed) in inlets.iter_mut().zip(0..) {
             let mut is_all_read = false;
             for _ in 0..BATCH {
-                if !sequencer.publisher().has_room() {
+                if !sequencer.publisher().has_room(now) {
                     break;
                 }
                 let Some((line, datagram, wire)) = inlet.socket.pop_front() else {
@@ -161,7 +164,7 @@ impl Plant {
         let ids: Vec<LinkId> = self.links.keys().copied().collect();
         for id in ids {
             let Some(end) = self.links.get_mut(&id) else { continue };
-            if !self.sequencer.publisher().has_room() {
+            if !self.sequencer.publisher().has_room(now) {
                 break;
             }
             let mut came = end.receive(now, network, usize::MAX);

@@ -59,17 +59,26 @@ pub(crate) struct Record {
     ended: u64,
     /// By channel: from which tick on its data is suspect, or is not.
     suspect: Vec<Vec<(u64, bool)>>,
+    /// By channel: ticks were lost since its session began.
+    short: Vec<bool>,
+    /// How many were, in all.
+    lost: usize,
+    /// The first tick behind those that were lost last, if any were.
+    missed: Option<u64>,
     /// The last tick.
     pub(crate) seq: u64,
 }
 
 impl Record {
-    /// The plant says something more.
+    /// The plant says something more, behind so many ticks in all that its reader has lost.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn add(&mut self, tick: &Tick<'_>) -> Result<(), String> {
+    pub(crate) fn add(&mut self, tick: &Tick<'_>, lost: usize) -> Result<(), String> {
         let header = &tick.header;
+        if lost > self.lost {
+            self.miss((lost - self.lost) as u64);
+        }
         if header.seq.0 != self.seq + 1 {
             return Err(format!("tick {} comes after tick {}", header.seq.0, self.seq));
         }
@@ -109,6 +118,18 @@ impl Record {
         Ok(())
     }
 
+    /// So many ticks are lost: everything may be other than it is known.
+    fn miss(&mut self, ticks: u64) {
+        self.lost += ticks as usize;
+        self.seq += ticks;
+        let next = self.seq + 1;
+        self.missed = Some(next);
+        // What had a number may have ended meanwhile.
+        self.numbers.clear();
+        self.short = vec![true; self.suspect.len()];
+        self.suspect.iter_mut().for_each(|said| said.push((next, true)));
+    }
+
     /// A word about a channel as a whole.
     fn status(&mut self, tick: &Tick<'_>, message: &MessageView<'_>) -> Result<(), String> {
         let Header::Status(header) = message.header().map_err(|fault| fault.to_string())? else {
@@ -121,8 +142,22 @@ impl Record {
         if self.suspect.len() <= channel {
             self.suspect.resize_with(channel + 1, Vec::new);
         }
-        self.suspect[channel].push((tick.header.seq.0, tick.header.flags.contains(Flags::SUSPECT)));
+        self.short.resize(self.suspect.len(), false);
+        // A session that begins leaves nothing of the last one.
+        self.short[channel] &= !tick.header.flags.contains(Flags::RESET);
+        let is_suspect = self.short[channel] || tick.header.flags.contains(Flags::SUSPECT);
+        self.suspect[channel].push((tick.header.seq.0, is_suspect));
         Ok(())
+    }
+
+    /// The first tick behind those that were lost last, if any were.
+    pub(crate) const fn missed(&self) -> Option<u64> {
+        self.missed
+    }
+
+    /// How many were lost in all.
+    pub(crate) const fn lost(&self) -> usize {
+        self.lost
     }
 
     /// Items whose numbers are others' now.
@@ -157,6 +192,12 @@ impl Record {
 }
 
 impl Item {
+    /// Whether a whole image has come from tick `seq` on.
+    pub(crate) fn has_image_since(&self, seq: u64) -> bool {
+        let since = self.said.iter().rev().take_while(|said| said.seq >= seq);
+        since.into_iter().any(|said| said.kind == Kind::Refresh && !said.is_part)
+    }
+
     /// What it was after tick `at`, in a view, as a hash. A view chooses fields: entries are whole in each.
     pub(crate) fn hash(&mut self, view: usize, at: usize) -> u64 {
         let Self { said, hashes, folded, .. } = self;

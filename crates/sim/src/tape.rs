@@ -26,7 +26,8 @@ impl Time for Clock {
     }
 }
 
-/// A gated ring: nothing on it is lost, and the plant takes no datagram while too much of it is unread.
+/// A gated ring: the plant takes no datagram while too much of it is unread. With a stall limit a reader that has kept it full for
+/// so long loses its place, and goes on with the oldest that is still there; without one nothing is lost.
 ///
 /// The plant's own ring holds it back in the middle of a datagram's messages; here it is held back between datagrams, since
 /// there is no second thread that could make room meanwhile.
@@ -35,24 +36,44 @@ pub(crate) struct Tape {
     frames: Vec<Box<[u8]>>,
     read: usize,
     room: usize,
+    /// 0 for none.
+    stall_limit_ns: u64,
+    /// Since when it has been full.
+    full_since: Option<u64>,
+    /// The reader has no place, and does not know it yet.
+    is_evicted: bool,
+    /// Ticks that the reader has lost.
+    lost: usize,
 }
 
 impl Tape {
-    /// With room for so many unread ticks.
-    pub(crate) fn new(room: usize) -> Self {
-        Self { room, ..Self::default() }
+    /// With room for so many unread ticks, and a stall limit, or 0 for none.
+    pub(crate) fn new(room: usize, stall_limit_ns: u64) -> Self {
+        Self { room, stall_limit_ns, ..Self::default() }
     }
 
     /// Whether the plant may go on.
-    pub(crate) fn has_room(&self) -> bool {
-        self.frames.len() - self.read < self.room
+    pub(crate) fn has_room(&mut self, now: u64) -> bool {
+        if self.is_evicted || self.frames.len() - self.read < self.room {
+            self.full_since = None;
+            return true;
+        }
+        let since = *self.full_since.get_or_insert(now);
+        // Who has not begun to read is not there yet.
+        let may_be = self.stall_limit_ns > 0 && self.read > 0;
+        self.is_evicted = may_be && now >= since + self.stall_limit_ns;
+        self.is_evicted
     }
 
-    /// The next tick for the hub.
-    pub(crate) fn next(&mut self) -> Option<&[u8]> {
+    /// The next tick for the hub, and how many it has lost in all.
+    pub(crate) fn next(&mut self) -> Option<(&[u8], usize)> {
+        if std::mem::take(&mut self.is_evicted) {
+            let oldest = self.frames.len().saturating_sub(self.room).max(self.read);
+            self.lost += oldest - std::mem::replace(&mut self.read, oldest);
+        }
         let frame = self.frames.get(self.read)?;
         self.read += 1;
-        Some(frame)
+        Some((frame, self.lost))
     }
 
     /// Ticks that were published.
@@ -60,9 +81,14 @@ impl Tape {
         self.frames.len()
     }
 
-    /// Ticks that the hub has read.
-    pub(crate) fn read(&self) -> usize {
+    /// Ticks that the hub has read, or lost.
+    pub(crate) const fn read(&self) -> usize {
         self.read
+    }
+
+    /// Ticks that it has lost.
+    pub(crate) const fn lost(&self) -> usize {
+        self.lost
     }
 }
 

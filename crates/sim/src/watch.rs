@@ -240,11 +240,15 @@ impl Watch {
     /// In what it is not.
     pub(crate) fn check_current(&self, record: &mut Record) -> Result<(), Wrong> {
         let wrong = |what: String| Err((Invariant::Liveness, format!("{}: {what}", self.name)));
+        let missed = record.missed();
         let Some(item) = record.item_mut(&self.name) else {
-            return wrong("the plant does not have it".to_owned());
+            // Its image may have been lost, and nobody sends another.
+            return if missed.is_some() { Ok(()) } else { wrong("the plant does not have it".to_owned()) };
         };
         if self.places.is_empty() {
-            return wrong("it has no image".to_owned());
+            // That a service is up may be among what was lost, too.
+            let is_lost = missed.is_some_and(|missed| !self.is_of_feeds() || !item.has_image_since(missed));
+            return if is_lost { Ok(()) } else { wrong("it has no image".to_owned()) };
         }
         let (view, last) = (self.view, item.said.len() - 1);
         if self.image.hash() != item.hash(view, last) {
@@ -253,7 +257,10 @@ impl Watch {
         let (channel, is_suspect) = (item.channel, self.data == DataState::SUSPECT);
         if !self.is_of_feeds() {
             // Every source is there.
-            return if is_suspect { wrong("its data is suspect".to_owned()) } else { Ok(()) };
+            let is_stale = missed.is_some_and(|missed| !item.has_image_since(missed));
+            let what = format!("its data is {}, and stale is {is_stale}", self.data);
+            let is_so = is_suspect == is_stale || is_suspect && missed.is_some();
+            return if is_so { Ok(()) } else { wrong(what) };
         }
         if is_suspect != record.is_suspect(channel) {
             return wrong(format!("its data is {}, and its channel's is not", self.data));
