@@ -19,6 +19,7 @@ use crate::interest::{Item, Named, Open, Standing};
 use crate::market::Market;
 use crate::note::{End, Note, TooMuch};
 use crate::session::{Account, Owed, Refusal};
+use crate::statuses::is_final;
 use crate::views::{MOST_FIDS, ViewId};
 use crate::{SessionId, Unknown};
 
@@ -278,6 +279,8 @@ impl Desk<'_> {
                 // What waited in the backlog may have been the image.
                 Owed::Pending if !self.waits(stream) => Sent::NotOpen,
                 Owed::Pending => self.say(provider, out, stream, PENDING),
+                // The same, and it says how it is.
+                Owed::State(state) if !is_final(&state.view()) && !self.waits(stream) => Sent::NotOpen,
                 Owed::State(state) => self.say(provider, out, stream, state.view()),
             };
             if sent == Sent::Full {
