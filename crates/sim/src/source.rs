@@ -58,9 +58,12 @@ struct Desk {
     own: Vec<(StreamHandle, u64, bool)>,
     /// How many things had been invented when those were given numbers last.
     counted: u64,
-    /// Posts that came, by their numbers.
-    posted: BTreeSet<u64>,
-    posted_twice: Option<u64>,
+    /// Parts of posts that came, by the posts' numbers.
+    posted: BTreeSet<(u64, u16)>,
+    /// The part that is to come next of a post that is not whole.
+    unfinished: Option<(u64, u16)>,
+    /// One that came twice, or out of its order.
+    misplaced: Option<(u64, u16)>,
     /// A publisher's items.
     handles: Vec<Handle>,
     /// The item that it has invented last.
@@ -163,9 +166,9 @@ impl Source {
         self.desk.forget();
     }
 
-    /// A post that came to it more than once.
-    pub(crate) const fn posted_twice(&self) -> Option<u64> {
-        self.desk.posted_twice
+    /// A post, and the part of it that came to it more than once, or out of its order.
+    pub(crate) const fn misplaced(&self) -> Option<(u64, u16)> {
+        self.desk.misplaced
     }
 
     /// Its turn, with what the items are now, and how many were invented: whether it wants a connection.
@@ -244,16 +247,24 @@ impl Desk {
         self.told = vec![None; ITEMS];
         self.streams = vec![None; ITEMS];
         self.own.clear();
+        self.unfinished = None;
     }
 
-    /// A post: of nobody else's, and not once more.
+    /// A post, or a part of one: in its order, and not once more.
     fn take_post(&mut self, message: &MessageView<'_>) {
         let mut fields = Fields::new();
-        if fold(&mut fields, message).is_ok()
+        if let Ok(Header::Post(header)) = message.header()
+            && fold(&mut fields, message).is_ok()
             && let Some(number) = real_of(&fields, fid::ASK)
-            && !self.posted.insert(number)
         {
-            self.posted_twice = Some(number);
+            let part = (number, header.part.unwrap_or(0));
+            // The end of the one before may have found no room.
+            let is_next = part.1 == 0 || self.unfinished == Some(part);
+            if !self.posted.insert(part) || !is_next {
+                self.misplaced = Some(part);
+            }
+            let is_last = header.flags.has(flags::post::POST_COMPLETE);
+            self.unfinished = (!is_last).then_some((number, part.1 + 1));
         }
     }
 
@@ -361,7 +372,9 @@ impl ni_provider::Application for Desk {
             ni_provider::Event::Message { item, message } => {
                 if let Ok(Header::Post(header)) = message.header() {
                     self.take_post(message);
-                    let _ = role.ack(out, &post::ack(&header, None));
+                    if post::wants_ack(&header) {
+                        let _ = role.ack(out, &post::ack(&header, None));
+                    }
                 }
                 if let (Ok(Header::Generic(header)), Some(item)) = (message.header(), item) {
                     let _ = role.publish(out, item, &Publish::Generic(header), message.payload());
@@ -426,9 +439,11 @@ impl provider::Application for Desk {
                     (self.streams[item], self.told[item]) = (None, None);
                 }
             }
-            Event::Post { receipt: Some(receipt), message, .. } => {
+            Event::Post { receipt, message, .. } => {
                 self.take_post(&message);
-                let _ = role.ack(out, receipt, None);
+                if let Some(receipt) = receipt {
+                    let _ = role.ack(out, receipt, None);
+                }
             }
             Event::Generic { stream: Some(stream), header, message } => {
                 let payload = message.payload();

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tapeline_omm::domain::post;
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::consumer::{Consumer, Handle, ItemRequest, ServiceName, Target};
 use tapeline_omm::rwf::{
-    DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, PostUserInfo, flags,
+    DataType, Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, PostUserInfo,
+    flags,
 };
 use tapeline_omm::{FieldListEncoder, Real, fid};
 
@@ -76,6 +76,7 @@ impl Talk {
         chance: &mut Chance,
         (items, names): (&[(String, Handle)], &[String]),
     ) {
+        let parts = if chance.one_in(3) { 2 + chance.below(2) as u16 } else { 1 };
         match chance.below(6) {
             0 if names.iter().any(|name| is_asked(name)) && self.own.len() < MOST_OWN => {
                 self.names += 1;
@@ -107,33 +108,50 @@ impl Talk {
             }
             3 if !items.is_empty() => {
                 let (_, handle) = items[chance.index(items.len())];
-                self.post(consumer, out, Target::Item(handle), None);
+                self.post(consumer, out, Target::Item(handle), None, parts);
             }
             _ => {
                 let service = [UNASKED, ASKED][chance.index(2)];
                 let name = format!("P{}", chance.index(crate::plan::ITEMS + 1));
                 let key = Key::item(provided_id(service), name.as_bytes());
-                self.post(consumer, out, Target::Login, Some(key));
+                self.post(consumer, out, Target::Login, Some(key), parts);
             }
         }
     }
 
-    fn post(&mut self, consumer: &mut Consumer, out: &mut Out<'_>, to: Target, key: Option<Key<'_>>) {
+    /// Posts something, in so many parts.
+    fn post(
+        &mut self,
+        consumer: &mut Consumer,
+        out: &mut Out<'_>,
+        to: Target,
+        key: Option<Key<'_>>,
+        parts: u16,
+    ) {
         let id = self.client as u32 * 1_000_000 + self.posts as u32 + 1;
         let user = PostUserInfo { address: 0, user_id: self.client as u32 + 1 };
-        let header = PostHeader {
-            flags: flags::post::ACK | flags::post::POST_COMPLETE,
-            post_id: Some(id),
-            key,
-            ..PostHeader::new(Domain::MARKET_PRICE, 0, user, DataType::FIELD_LIST)
-        };
         let mut payload = [0; 64];
         let mut list = FieldListEncoder::new(&mut payload).expect("there is room");
         list.real(fid::ASK, Real::integer(id.into())).expect("there is room");
         let len = list.finish();
-        if post::wants_ack(&header) && consumer.post(out, to, &header, &payload[..len]) == Ok(Sent::Queued) {
-            self.posts += 1;
-            self.awaited.insert(id);
+        for part in 0..parts {
+            let is_last = part + 1 == parts;
+            let last = if is_last { flags::post::POST_COMPLETE } else { Flags::NONE };
+            let header = PostHeader {
+                flags: flags::post::ACK | last,
+                post_id: Some(id),
+                part: (parts > 1).then_some(part),
+                key,
+                ..PostHeader::new(Domain::MARKET_PRICE, 0, user, DataType::FIELD_LIST)
+            };
+            if consumer.post(out, to, &header, &payload[..len]) != Ok(Sent::Queued) {
+                // What is behind a part that was not said is not said either.
+                return;
+            }
+            self.posts += u64::from(part == 0);
+            if is_last {
+                self.awaited.insert(id);
+            }
         }
     }
 

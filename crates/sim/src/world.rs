@@ -303,8 +303,10 @@ impl World {
             Event::Hostile(hostile) => self.hostile(hostile),
             Event::Source(source) => {
                 self.source(source);
-                if let Some(post) = self.sources[source].posted_twice() {
-                    return Err((Invariant::Posts, format!("source {source} got post {post} twice")));
+                if let Some((post, part)) = self.sources[source].misplaced() {
+                    let what =
+                        format!("source {source} got part {part} of post {post} twice, or out of its order");
+                    return Err((Invariant::Posts, what));
                 }
             }
             Event::Market => self.market(),
