@@ -155,6 +155,11 @@ impl Record {
         self.missed
     }
 
+    /// Whether a channel's session has been read from its beginning: nothing was lost, or a session has begun since.
+    pub(crate) fn is_whole(&self, channel: u16) -> bool {
+        self.missed.is_none() || self.short.get(usize::from(channel)) == Some(&false)
+    }
+
     /// How many were lost in all.
     pub(crate) const fn lost(&self) -> usize {
         self.lost

@@ -708,7 +708,7 @@ fn check_feed(feed: usize, venue: &Venue, plant: &Plant, record: &Record) -> Res
         return Err((Invariant::Liveness, format!("feed {feed} is {}", channel.state())));
     }
     let is_damaged = channel.damaged_from().is_some();
-    if record.missed().is_some() && record.is_suspect(feed as u16) {
+    if !record.is_whole(feed as u16) {
         // The hub has not seen all of it.
         return Ok(());
     }
