@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::Running;
 use tapeline_measure::Clock;
@@ -22,9 +23,10 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
 mod stage;
 
-/// Messages that a peer has sent when the program is asked to end: more than the buffers between them hold, so that the
-/// program has read some.
+/// Messages that a peer has sent when the program is asked to end; of those that come of it without a line, more than the
+/// buffers between them hold, so that the program has read some.
 const MANY: u64 = 4_000_000;
+const MANY_LINES: u64 = 200_000;
 
 /// Messages that it sends before it looks up.
 const BATCH: u64 = 10_000;
@@ -59,6 +61,11 @@ impl Peer {
             }
             _ => encoded(|room| CloseHeader::new(Domain::MARKET_PRICE, 77).encode(room)),
         }
+    }
+
+    /// Messages that are enough.
+    const fn many(self) -> u64 {
+        if let Self::Server = self { MANY_LINES } else { MANY }
     }
 
     fn login(self) -> Vec<u8> {
@@ -120,7 +127,7 @@ impl Flood {
                     sent += batch.count() as u64;
                     sender.flush();
                 }
-                if sent >= MANY {
+                if sent >= peer.many() {
                     let _ = say.send(());
                 }
             }
@@ -152,14 +159,20 @@ fn met(peer: Peer, bytes: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Asks a program to end: its last line, and its exit status.
-fn ended(mut running: Running) -> (Value, Option<i32>) {
-    running.ask_to_end();
-    let mut last = Value::Null;
-    while let Some(said) = running.may_say() {
-        last = said;
-    }
-    (last, running.child.wait().unwrap().code())
+/// Asks a program to end when that is the moment: its last line, and its exit status. What it says is read from the beginning: it
+/// waits for who does not.
+fn ended(mut running: Running, moment: impl FnOnce()) -> (Value, Option<i32>) {
+    let pid = Pid::from_child(&running.child);
+    let reading = std::thread::spawn(move || {
+        let mut last = Value::Null;
+        while let Some(said) = running.may_say() {
+            last = said;
+        }
+        (last, running.child.wait().unwrap().code())
+    });
+    moment();
+    kill_process(pid, Signal::TERM).unwrap();
+    reading.join().unwrap()
 }
 
 #[test]
@@ -171,8 +184,7 @@ fn servers_end_when_they_are_asked_to() {
             let mut running = Running::start(&[&["omm", role, "--port", "0"], options].concat());
             let port = running.says()["port"].as_u64().unwrap();
             let flood = Flood::start(peer, Some(u16::try_from(port).unwrap()), reads);
-            flood.under_way.recv().unwrap();
-            let (said, status) = ended(running);
+            let (said, status) = ended(running, || flood.under_way.recv().unwrap());
             assert!(status == Some(0) && said["event"] == last, "{role}, {reads}: {status:?} {said}");
             // Also what was done for who is there to the end.
             assert!(role == "acceptor" || said["requests"].as_u64() > Some(0), "{reads}: {said}");
@@ -190,8 +202,7 @@ fn clients_end_when_they_are_asked_to() {
             let rate = ["--update-rate", "1000000"];
             let options = if role == "consumer" { &["--quiet"][..] } else { &rate };
             let running = Running::start(&[&["omm", role, "A", "--server", &server], options].concat());
-            flood.under_way.recv().unwrap();
-            let (said, status) = ended(running);
+            let (said, status) = ended(running, || flood.under_way.recv().unwrap());
             // The consumer's item never came, which its status says.
             let expected = i32::from(role == "consumer");
             assert!(status == Some(expected) && said["event"] == "end", "{role}, {reads}: {status:?} {said}");
@@ -207,8 +218,7 @@ fn what_cannot_be_read_is_said_once() {
         let server = flood.address.unwrap().to_string();
         let (running, mut stderr) = Running::start_talking(&["omm", role, "A", "--server", &server]);
         let talk = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
-        flood.under_way.recv().unwrap();
-        let (said, _) = ended(running);
+        let (said, _) = ended(running, || flood.under_way.recv().unwrap());
         assert!(said["malformed"].as_u64() > Some(1), "{role}: {said}");
         let talk = talk.join().unwrap();
         assert_eq!(talk.matches("cannot be read").count(), 1, "{role}: {} bytes", talk.len());
@@ -226,8 +236,8 @@ fn a_consumer_ends_amid_its_updates() {
     while updates < 10_000 {
         updates += u32::from(consumer.says()["event"] == "update");
     }
-    let (said, status) = ended(consumer);
+    let (said, status) = ended(consumer, || ());
     assert!(status == Some(0) && said["event"] == "end", "{status:?} {said}");
-    let (said, status) = ended(provider);
+    let (said, status) = ended(provider, || ());
     assert!(status == Some(0) && said["event"] == "end", "{status:?} {said}");
 }
