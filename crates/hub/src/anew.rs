@@ -21,6 +21,8 @@ use crate::outlets::Outlets;
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
     is_going_on: bool,
+    /// What is taken is an image of before, no tick.
+    pub(crate) is_image: bool,
     /// Items whose images are of before.
     old: BTreeSet<Place>,
 }
@@ -29,6 +31,11 @@ impl Anew {
     /// Whether images are awaited.
     pub(crate) const fn is_going_on(&self) -> bool {
         self.is_going_on
+    }
+
+    /// Whether what is taken says how something was behind a gap: that a session has begun is then no news.
+    pub(crate) const fn takes_image(&self) -> bool {
+        self.is_going_on && self.is_image
     }
 
     /// An image has come: whether it takes the place of one of before.
@@ -51,7 +58,7 @@ impl Hub {
         self.next_seq = seq.0;
         self.missed(now, missing, outlets);
         let items = self.market.interest.iter().filter(|(_, item)| item.has_image);
-        self.anew = Anew { is_going_on: true, old: items.map(|(place, _)| place).collect() };
+        self.anew = Anew { is_going_on: true, is_image: false, old: items.map(|(place, _)| place).collect() };
     }
 
     /// All images have come, and what was on the ring meanwhile; or no more of them come, and what clients have stays in doubt until
@@ -70,6 +77,10 @@ impl Hub {
         };
         let header = StatusHeader { state: Some(state), ..StatusHeader::new(Domain::MARKET_PRICE, 0) };
         for place in old {
+            if !self.market.interest.get(place).is_some_and(|item| item.has_image) {
+                // It is over meanwhile, and another item may have its place.
+                continue;
+            }
             self.last_word(now, place, &header, outlets);
         }
         let groups = self.market.feeds.make_whole();

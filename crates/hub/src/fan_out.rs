@@ -53,7 +53,7 @@ impl Hub {
             }
             if !is_of_feeds {
                 self.service_tick(now, tick, outlets);
-            } else if let Some(group) = self.market.feeds.status(tick, !self.anew.is_going_on()) {
+            } else if let Some(group) = self.market.feeds.status(tick, !self.anew.takes_image()) {
                 self.tell(now, [ServicePart::Group(group)], outlets);
             }
             return;
@@ -97,7 +97,9 @@ impl Hub {
     pub fn image(&mut self, now: Nanos, tick: &Tick<'_>, outlets: &mut impl Outlets) {
         // It is of another moment than the ticks: which of them is the next is as before.
         let next_seq = std::mem::take(&mut self.next_seq);
+        self.anew.is_image = true;
         self.tick(now, tick, outlets);
+        self.anew.is_image = false;
         self.next_seq = next_seq;
     }
 
@@ -232,8 +234,12 @@ impl Hub {
         }
         let permission = header.permission_data.unwrap_or_default();
         // Whoever sees the item may not any more, where its codes are others now: asked as before a first image.
-        let is_asked_again = market.gate.uses_codes && item.permission.as_deref() != Some(permission);
-        if item.permission.as_deref() != Some(permission) {
+        // A later part that says nothing of them leaves them as they are.
+        let stays =
+            header.permission_data.is_none() && header.part.unwrap_or(0) > 0 && item.permission.is_some();
+        let changes = !stays && item.permission.as_deref() != Some(permission);
+        let is_asked_again = market.gate.uses_codes && changes;
+        if changes {
             item.permission = Some(permission.into());
         }
         let begins = outcome.is_passed_by && header.part.unwrap_or(0) == 0;

@@ -114,6 +114,23 @@ fn without_all_images_everything_stays_in_doubt() {
     assert_eq!(exchange.state_of("AAPL"), DataState::OK);
 }
 
+/// It has all images behind the gap: its own.
+#[test]
+fn a_session_that_begins_behind_the_gap_is_good_whatever_came_before() {
+    let mut exchange = Exchange::new(settings());
+    exchange.refresh("AAPL", &quote(1, 100));
+    exchange.unheard(|exchange| exchange.update("AAPL", &bid(2)));
+    let rest = exchange.unheard(|exchange| {
+        exchange.status(0, DataState::OK, tick::Flags::RESET);
+        exchange.refresh("AAPL", &quote(3, 300));
+    });
+    let first = Tick::parse(&rest[0]).unwrap().header.seq;
+    exchange.hub.begin_anew(exchange.now, first, &mut exchange.queues);
+    rest.iter().for_each(|frame| exchange.frame(frame));
+    exchange.hub.end_anew(exchange.now, false, &mut exchange.queues);
+    assert_eq!(exchange.state_of("AAPL"), DataState::OK);
+}
+
 /// Images that find no room at a client wait for it, whatever becomes of slow clients: it has done nothing slowly.
 #[test]
 fn new_images_are_no_updates_that_a_client_is_cut_for() {

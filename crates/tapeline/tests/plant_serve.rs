@@ -197,13 +197,13 @@ fn signal(running: &Running, signal: rustix::process::Signal) {
 /// A hub that got no processor for too long has lost ticks, and begins anew as one that comes late.
 #[test]
 fn a_hub_that_lost_its_place_has_the_images_again_and_its_clients_too() {
-    // The ring is full a second after the hub stands still, and its place is gone one later. For that long the plant takes nothing from
-    // its socket, which has room for that much.
+    // The ring is full a while after the hub stands still, and its place is gone a second later. For that long the plant takes nothing
+    // from its socket, which has room for twice as much.
     let keys = concat!("ring_size = \"64KiB\"\nstall_limit = \"1s\"\n", "images = \"64MiB\"\n");
     let mut market = Market::open(keys, "slow = \"cut\"\nslow_bytes = \"64MiB\"");
     let truth = market.truth();
     let (mut hub, talk) = market.serve();
-    let exchange = market.exchange_at("500");
+    let exchange = market.exchange_at("200");
     let mut consumer = market.consumer(&["--until-closed"]);
     let (mut seen, mut states) = (Items::new(), BTreeMap::new());
     let mut hear = |consumer: &mut Running| {

@@ -62,7 +62,8 @@ impl Numbers {
         }
     }
 
-    /// Whether an item has permission data, where a message says so.
+    /// An item has permission data, where a message says so: from then on, as the number is that of all domains of the name, and
+    /// an image in parts has it in one of them.
     pub(super) fn note_codes(&mut self, item: ItemId, header: &Header<'_>) {
         let codes = match header {
             Header::Refresh(refresh) => Some(refresh.permission_data.unwrap_or_default()),
@@ -70,7 +71,7 @@ impl Numbers {
             _ => None,
         };
         if let Some((codes, given)) = codes.zip(self.given.get_mut(&item)) {
-            given.has_codes = !codes.is_empty();
+            given.has_codes |= !codes.is_empty();
         }
     }
 

@@ -221,15 +221,15 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Permission data in a message, of which there may be none.
+/// Permission data in a message; that it has none is what an image without any says as well, but of an item that has some
+/// nothing else may say so.
 fn has_codes(header: &Header<'_>) -> bool {
-    let codes = match header {
-        Header::Refresh(refresh) => refresh.permission_data,
-        Header::Update(update) => update.permission_data,
-        Header::Status(status) => status.permission_data,
-        _ => None,
-    };
-    codes.is_some_and(|codes| !codes.is_empty())
+    match header {
+        Header::Refresh(refresh) => refresh.permission_data.is_some_and(|codes| !codes.is_empty()),
+        Header::Update(update) => update.permission_data.is_some(),
+        Header::Status(status) => status.permission_data.is_some(),
+        _ => false,
+    }
 }
 
 const UNREADABLE: &str = "The message in the post cannot be read";

@@ -75,7 +75,7 @@ impl CatchingUp {
     /// Looks at what the ring still holds, and asks for the rest.
     pub(super) fn begin(ring: &Name, subscriber: &mut Subscriber) -> anyhow::Result<Self> {
         let mut held = Held::default();
-        if let Taken::Lost(lost) = held.take(subscriber)? {
+        if let Taken::Lost(lost) = held.take(subscriber, false)? {
             return Err(lost.of("this hub"));
         }
         let is_all = held.is_whole || held.frames.is_empty();
@@ -155,7 +155,7 @@ impl CatchingUp {
         outlets: &mut impl Outlets,
     ) -> anyhow::Result<Turn> {
         // The plant is not to wait for this.
-        let taken = self.held.take(subscriber)?;
+        let taken = self.held.take(subscriber, self.asked.is_none())?;
         if let Taken::Lost(lost) = taken {
             return Ok(Turn::Lost(lost));
         }
@@ -206,9 +206,12 @@ impl CatchingUp {
 }
 
 impl Held {
-    /// Takes all that the ring has.
-    fn take(&mut self, subscriber: &mut Subscriber) -> anyhow::Result<Taken> {
+    /// Takes all that the ring has; where that is too much, and those in front are given on, it may stay there.
+    fn take(&mut self, subscriber: &mut Subscriber, may_stay: bool) -> anyhow::Result<Taken> {
         loop {
+            if may_stay && self.frames.len() - self.at > MOST_HELD {
+                return Ok(Taken::All);
+            }
             let tick = match ticks::next(subscriber)? {
                 Next::Tick(tick) => tick,
                 Next::Nothing => return Ok(Taken::All),
