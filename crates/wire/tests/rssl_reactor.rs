@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use tapeline_wire::rssl::{
-    Compression, ConnectionType, Event, Reactor, Sent, Settings, SubProtocol, Version,
+    Compression, ConnectionType, Door, Event, Reactor, Sent, Settings, SubProtocol, Version,
 };
 use world::{NOW, SECOND, World, bytes, settings};
 
@@ -686,4 +686,68 @@ fn a_lookout_says_when_there_is_something_to_do() {
         end.wake().unwrap();
         while lookout.wait().unwrap() {}
     });
+}
+
+#[test]
+fn who_has_the_fewest_connections_gets_the_next() {
+    let mut reactors = [(); 3].map(|()| Reactor::new(10).unwrap());
+    let doors = reactors.each_mut().map(|reactor| reactor.door().unwrap());
+    let address = "127.0.0.1:0".parse().unwrap();
+    // The first two are for its connections.
+    let address = reactors[0].listen_for(&doors[..2], address, &settings(|_| ())).unwrap();
+    let mut open: [Vec<_>; 2] = [Vec::new(), Vec::new()];
+    let mut clients = Vec::new();
+    let turn = |reactors: &mut [Reactor; 3], open: &mut [Vec<_>; 2]| {
+        for (reactor, open) in reactors.iter_mut().zip(open) {
+            reactor.wait(Duration::from_millis(1)).unwrap();
+            while let Some((id, event, _)) = reactor.next(NOW) {
+                match event {
+                    Event::Connected(_) => open.push(id),
+                    Event::Closed(_) => open.retain(|other| *other != id),
+                    _ => {}
+                }
+            }
+        }
+        let client = &mut reactors[2];
+        client.wait(Duration::ZERO).unwrap();
+        while client.next(NOW).is_some() {}
+    };
+    for (count, expected) in [(1, [1, 0]), (2, [1, 1]), (3, [2, 1]), (4, [2, 2])] {
+        clients.push(reactors[2].connect(address, &settings(|_| ()), NOW).unwrap());
+        while open.iter().map(Vec::len).sum::<usize>() < count {
+            turn(&mut reactors, &mut open);
+        }
+        assert_eq!(open.each_ref().map(Vec::len), expected);
+        assert_eq!(doors.each_ref().map(Door::inside)[..2], expected);
+    }
+    // Two of the second reactor's leave.
+    let all_of_second = open[1].clone();
+    for id in all_of_second {
+        reactors[1].close(id);
+    }
+    open[1].clear();
+    for count in [3, 4] {
+        clients.push(reactors[2].connect(address, &settings(|_| ()), NOW).unwrap());
+        while open.iter().map(Vec::len).sum::<usize>() < count {
+            turn(&mut reactors, &mut open);
+        }
+    }
+    assert_eq!(open.each_ref().map(Vec::len), [2, 2]);
+    // Who is gone takes none.
+    let [first, second, mut client] = reactors;
+    drop(second);
+    let mut first = [first];
+    clients.extend([(); 2].map(|()| client.connect(address, &settings(|_| ()), NOW).unwrap()));
+    while open[0].len() < 3 {
+        first[0].wait(Duration::from_millis(1)).unwrap();
+        while let Some((id, event, _)) = first[0].next(NOW) {
+            match event {
+                Event::Connected(_) => open[0].push(id),
+                Event::Closed(_) => open[0].retain(|other| *other != id),
+                _ => {}
+            }
+        }
+        client.wait(Duration::ZERO).unwrap();
+        while client.next(NOW).is_some() {}
+    }
 }

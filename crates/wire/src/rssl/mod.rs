@@ -14,6 +14,8 @@
 //! | `transport.rs`, `tls.rs` | what carries a session's bytes: a socket, with or without TLS |
 //! | `connection.rs` | a session on that |
 //! | `reactor.rs` | many connections on one thread |
+//! | `door.rs` | connections that one reactor accepts, and others have |
+//! | `alarm.rs` | waits that end at their moment |
 //! | `lookout.rs` | another thread, that sleeps until the reactor has something to do |
 //!
 //! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
@@ -46,9 +48,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alarm;
 mod assembly;
 mod compression;
 mod connection;
+mod door;
 mod fault;
 mod frame;
 mod handshake;
@@ -64,6 +68,7 @@ mod transport;
 mod websocket;
 
 pub use connection::Sender;
+pub use door::Door;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
 pub use lookout::Lookout;

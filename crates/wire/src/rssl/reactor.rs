@@ -12,7 +12,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustix::io::Errno;
 use tapeline_measure::Nanos;
 
+use super::alarm::Alarm;
 use super::connection::{Connection, Progress, Sender};
+use super::door::{Arrivals, Door};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
 use super::lookout::Lookout;
@@ -65,6 +67,10 @@ pub struct Reactor {
     accept_error: Option<Error>,
     /// When those that wait are let in after that.
     accept_again: Option<Nanos>,
+    /// What other reactors accept for this one.
+    arrivals: Option<Arrivals>,
+    /// Made when it is first needed.
+    alarm: Option<Alarm>,
 }
 
 struct Slot {
@@ -75,6 +81,8 @@ struct Slot {
     is_ready: bool,
     is_touched: bool,
     is_refused: bool,
+    /// It came in by the door.
+    is_arrival: bool,
     /// What it holds, as counted in the reactor's.
     held: usize,
 }
@@ -90,6 +98,8 @@ struct Attempt {
 struct Listening {
     listener: Listener,
     settings: Arc<Settings>,
+    /// Whose its connections are; this reactor's if there are none.
+    doors: Vec<Door>,
     is_ready: bool,
 }
 
@@ -97,6 +107,10 @@ struct Listening {
 const LISTENERS: usize = 1 << 40;
 /// The token of whoever wakes the reactor from another thread.
 const WAKER: Token = Token(usize::MAX - 1);
+/// The token of the alarm.
+const ALARM: Token = Token(usize::MAX - 2);
+/// Shorter waits end at their moment; a poll by itself goes on until the next whole millisecond.
+const EXACT: Duration = Duration::from_millis(10);
 /// Events that one wait takes.
 const EVENTS: usize = 1024;
 /// Time between two looks at pings and time-outs: short beside a third of the shortest time-out, one second.
@@ -132,6 +146,8 @@ impl Reactor {
             next_turn: Nanos(0),
             accept_error: None,
             accept_again: None,
+            arrivals: None,
+            alarm: None,
         })
     }
 
@@ -146,6 +162,30 @@ impl Reactor {
     /// # Errors
     /// The address is taken or not this machine's; TLS without a server's certificate.
     pub fn listen(&mut self, address: SocketAddr, settings: &Arc<Settings>) -> Result<SocketAddr, Error> {
+        self.listen_for(&[], address, settings)
+    }
+
+    /// The way in for connections that another reactor accepts. To be made once, and in place of a [`waker`](Self::waker).
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn door(&mut self) -> Result<Door, Error> {
+        let (door, arrivals) = Door::new(self.waker()?);
+        self.arrivals = Some(arrivals);
+        Ok(door)
+    }
+
+    /// Listens as [`listen`](Self::listen) does, for the reactors behind these doors, this one's own among them if it is to
+    /// have some: each connection is handed to the one of which the fewest are inside, the first of several.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn listen_for(
+        &mut self,
+        doors: &[Door],
+        address: SocketAddr,
+        settings: &Arc<Settings>,
+    ) -> Result<SocketAddr, Error> {
         if let Some(tls) = &settings.tls {
             tls.accept()?;
         }
@@ -154,7 +194,7 @@ impl Reactor {
         let token = Token(LISTENERS + self.listeners.len());
         self.register(&listener, token, Interest::READABLE)?;
         let settings = Arc::new(Settings::clone(settings).sound());
-        self.listeners.push(Listening { listener, settings, is_ready: true });
+        self.listeners.push(Listening { listener, settings, doors: doors.to_vec(), is_ready: true });
         Ok(local)
     }
 
@@ -210,6 +250,7 @@ impl Reactor {
             && self.over.is_none()
             && !self.listeners.iter().any(|listening| listening.is_ready);
         let timeout = if idle { timeout.min(Duration::from_nanos(TURN_NS)) } else { Duration::ZERO };
+        self.set_alarm(timeout)?;
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Ok(()) => {}
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -217,7 +258,7 @@ impl Reactor {
         }
         for event in &self.events {
             let token = event.token();
-            if token == WAKER {
+            if token == WAKER || token == ALARM {
                 continue;
             }
             if let Some(listening) =
@@ -341,6 +382,7 @@ impl Reactor {
                 self.turn(now);
             }
             self.accept(now);
+            self.welcome(now);
             // Who becomes ready from here on has to wait for the next round.
             self.round = self.ready.len();
         }
@@ -453,7 +495,10 @@ impl Reactor {
                 match listening.listener.accept_socket() {
                     Ok(Some(socket)) => {
                         let settings = listening.settings.clone();
-                        self.accepted(socket, &settings, now);
+                        match listening.doors.iter().min_by_key(|door| door.inside()) {
+                            Some(door) => door.give(socket, &settings),
+                            None => _ = self.accepted(socket, &settings, now),
+                        }
                     }
                     Ok(None) => listening.is_ready = false,
                     Err(cause) => {
@@ -466,8 +511,39 @@ impl Reactor {
         }
     }
 
-    /// A client. Where the machine refuses it something, it finds itself alone again.
-    fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) {
+    /// Takes what other reactors accepted for this one.
+    fn welcome(&mut self, now: Nanos) {
+        while let Some((socket, settings)) = self.arrivals.as_ref().and_then(Arrivals::next) {
+            match self.accepted(socket, &settings, now) {
+                Some(slot) => self.slots[slot as usize].is_arrival = true,
+                None => self.has_left(),
+            }
+        }
+    }
+
+    /// One that came in by the door is over.
+    fn has_left(&self) {
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.leave();
+        }
+    }
+
+    /// Has a short wait end at its moment.
+    fn set_alarm(&mut self, timeout: Duration) -> Result<(), Error> {
+        if timeout >= EXACT || timeout.subsec_nanos().is_multiple_of(1_000_000) {
+            return Ok(());
+        }
+        let failed = |cause: Errno| error::reactor("set an alarm for", cause.into());
+        if self.alarm.is_none() {
+            let alarm = Alarm::new().map_err(failed)?;
+            self.register(&alarm, ALARM, Interest::READABLE)?;
+            self.alarm = Some(alarm);
+        }
+        self.alarm.as_ref().map_or(Ok(()), |alarm| alarm.set(timeout)).map_err(failed)
+    }
+
+    /// A client. Where the machine refuses it something, it finds itself alone again: `None`.
+    fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
         let is_refused = self.len() - self.refused >= self.limit;
         self.refusals += u64::from(is_refused);
         let session = if !is_refused {
@@ -475,7 +551,7 @@ impl Reactor {
         } else if self.refused < REFUSED_AT_ONCE {
             Session::refusal(settings.clone(), "Too many connections.", now)
         } else {
-            return;
+            return None;
         };
         let transport = match &settings.tls {
             Some(tls) => tls.accept().map(|connection| Transport::encrypted(socket, connection)),
@@ -487,8 +563,12 @@ impl Reactor {
                 self.slots[slot as usize].is_refused = is_refused;
                 self.refused += usize::from(is_refused);
                 self.wake(slot);
+                Some(slot)
             }
-            Err(cause) => self.accept_error = Some(cause),
+            Err(cause) => {
+                self.accept_error = Some(cause);
+                None
+            }
         }
     }
 
@@ -501,6 +581,7 @@ impl Reactor {
                 is_ready: false,
                 is_touched: false,
                 is_refused: false,
+                is_arrival: false,
                 held: 0,
             });
             self.slots.len() as u32 - 1
@@ -525,7 +606,11 @@ impl Reactor {
         entry.attempt = None;
         self.held -= std::mem::take(&mut entry.held);
         self.refused -= usize::from(std::mem::take(&mut entry.is_refused));
+        let is_arrival = std::mem::take(&mut entry.is_arrival);
         self.free.push(slot);
+        if is_arrival {
+            self.has_left();
+        }
     }
 
     fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
