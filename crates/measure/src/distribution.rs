@@ -1,10 +1,14 @@
 //! Distributions in the file formats of the HdrHistogram family.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime};
 
+use data_encoding::BASE64;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
+};
 
 use crate::error::Error;
 use crate::nanos::Nanos;
@@ -44,6 +48,51 @@ pub fn write_hlog(
         )?;
     }
     Ok(())
+}
+
+/// Bytes of one histogram at most, inflated; the largest that a [`Recorder`] makes has some hundred thousand.
+const LARGEST: u64 = 1 << 22;
+/// Distributions of one log: of each hop of a run.
+const MOST_NAMES: usize = 64;
+/// Cookie and length before the deflated bytes of a histogram.
+const DEFLATED_HEADER: usize = 8;
+
+/// Reads an interval log that [`write_hlog`] wrote: a recorder for each name, in the order of the file. Several intervals of one name
+/// are added up. The counts of negative and clamped samples are not in such a file.
+///
+/// # Errors
+/// [`Error::NotARecorder`], with the line's number, for anything else. Takes no more memory than 64 recorders.
+pub fn read_hlog(text: &[u8]) -> Result<Vec<(String, Recorder)>, Error> {
+    let mut all: Vec<(String, Recorder)> = Vec::new();
+    for (number, entry) in (1..).zip(IntervalLogIterator::new(text)) {
+        let wrong =
+            |reason: &str| Error::NotARecorder { reason: format!("entry {number} of the log: {reason}") };
+        let interval = match entry {
+            Ok(LogEntry::Interval(interval)) => interval,
+            Ok(_) => continue,
+            Err(error) => return Err(wrong(&format!("{error:?}"))),
+        };
+        let name = interval.tag().map_or(String::new(), |tag| tag.as_str().to_owned());
+        let bytes = BASE64
+            .decode(interval.encoded_histogram().as_bytes())
+            .map_err(|error| wrong(&format!("it is no base64: {error}")))?;
+        let deflated = bytes.get(DEFLATED_HEADER..).ok_or_else(|| wrong("it is cut short"))?;
+        let mut inflated = Vec::new();
+        ZlibDecoder::new(deflated)
+            .take(LARGEST)
+            .read_to_end(&mut inflated)
+            .map_err(|error| wrong(&format!("it cannot be inflated: {error}")))?;
+        let recorder = Recorder::of_v2(&inflated).map_err(|error| wrong(&error.to_string()))?;
+        if let Some((_, whole)) = all.iter_mut().find(|(known, _)| *known == name) {
+            whole.merge(&recorder);
+            continue;
+        }
+        if all.len() == MOST_NAMES {
+            return Err(wrong("there are more names than any run has"));
+        }
+        all.push((name, recorder));
+    }
+    Ok(all)
 }
 
 /// Writes a percentile distribution in the classic text form (`.hgrm`) that HdrHistogram's plotters read, values in
@@ -118,6 +167,29 @@ mod tests {
         assert_eq!(one.duration(), Duration::from_secs(15));
         assert!((one.max() - 1_000.0).abs() < 1.0);
         assert_eq!(two.tag().unwrap().as_str(), "a__b");
+
+        let read = read_hlog(&bytes).unwrap();
+        let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["wire→decoded", "a__b"]);
+        assert_eq!((read[0].1.samples(), read[0].1.max_ns(), read[1].1.samples()), (1_000, Some(1_000), 0));
+        assert_eq!(read[0].1.value_at(0.5), Some(500));
+        assert_eq!(read[0].1.count_between(101, 200), 100);
+        // Again behind itself, without the first line: added up.
+        let twice =
+            [&bytes[..], &bytes[bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1..]].concat();
+        assert_eq!(read_hlog(&twice).unwrap()[0].1.samples(), 2_000);
+    }
+
+    #[test]
+    fn a_log_that_is_damaged_is_refused() {
+        let mut bytes = Vec::new();
+        write_hlog(&mut bytes, Nanos(0), Duration::from_secs(1), &[("a", &sample())]).unwrap();
+        for cut in 60..bytes.len() {
+            let _ = read_hlog(&bytes[..cut]);
+        }
+        let at = bytes.len() - 20;
+        bytes[at] = b'!';
+        assert!(read_hlog(&bytes).unwrap_err().to_string().contains("no base64"));
     }
 
     #[test]

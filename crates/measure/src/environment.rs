@@ -1,13 +1,11 @@
 //! Where a result was measured.
 
-use std::fs;
-use std::path::Path;
-
 use serde::Serialize;
 
 use crate::affinity::cores;
 use crate::clock::Clock;
 use crate::figures;
+use crate::system_files::SystemFiles;
 use crate::tsc::{self, TickSource, tick_source};
 
 /// The machine, its settings and the build, as far as they change results. What could not be read is `None`, or an
@@ -90,23 +88,25 @@ impl Environment {
     /// Reads `/proc` and `/sys`; some milliseconds, so not within a measurement.
     #[must_use]
     pub fn read(clock: &Clock) -> Self {
-        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let files = SystemFiles::of_this_machine();
+        let info = files.text("proc/cpuinfo").unwrap_or_default();
+        let memory = files.text("proc/meminfo").unwrap_or_default();
         let kernel = rustix::system::uname();
         let kernel =
             [kernel.sysname(), kernel.release(), kernel.version()].map(std::ffi::CStr::to_string_lossy);
-        let online = line("/sys/devices/system/cpu/online").map_or(0, |list| count_of(&list));
+        let named = |cores: Vec<usize>| (!cores.is_empty()).then(|| figures::list(&cores));
+        let said = |line: String| (!line.is_empty()).then_some(line);
         Self {
             cpu: value_of(&info, "model name", ':').map(str::to_owned),
-            cores_online: if online > 0 { online } else { cores().len() },
+            cores_online: files.online().map_or(0, |online| online.len()).max(cores().len()),
             cores_usable: cores(),
-            governors: governors(),
-            isolated_cores: line("/sys/devices/system/cpu/isolated"),
-            tickless_cores: line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)"),
-            hyper_threads: line("/sys/devices/system/cpu/smt/active").map(|active| active == "1"),
+            governors: governors(&files),
+            isolated_cores: files.isolated().ok().and_then(named),
+            tickless_cores: files.tickless().ok().and_then(named),
+            hyper_threads: files.hyper_threads().ok(),
             kernel: kernel.join(" "),
             hypervisor: tsc::hypervisor(),
-            clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clock_source: files.clock_source().ok().and_then(said),
             tick_source: match tick_source() {
                 TickSource::Counter => "time-stamp counter",
                 TickSource::System => "system clock",
@@ -114,10 +114,10 @@ impl Environment {
             invariant_counter: tsc::invariant(),
             ticks_khz: clock.calibration().ticks_khz(),
             clock_error_ns: clock.error_ns(),
-            huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled").and_then(|text| chosen(&text)),
+            huge_pages: files.huge_pages().ok(),
             memory_bytes: kibibytes(&memory, "MemTotal"),
             memory_available_bytes: kibibytes(&memory, "MemAvailable"),
-            system: fs::read_to_string("/etc/os-release").ok().and_then(|text| {
+            system: files.text("etc/os-release").ok().and_then(|text| {
                 value_of(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches('"').to_owned())
             }),
             build: Build::of_this_program(),
@@ -161,13 +161,6 @@ impl Environment {
     }
 }
 
-/// The first line of a small file; `None` where it is absent or empty.
-fn line(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let line = text.lines().next()?.trim();
-    (!line.is_empty()).then(|| line.to_owned())
-}
-
 /// The value on the first line `key <separator> value`.
 fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -180,26 +173,10 @@ fn kibibytes(meminfo: &str, key: &str) -> Option<u64> {
     value_of(meminfo, key, ':')?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The word in brackets: `always [madvise] never`.
-fn chosen(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(word, _)| word.to_owned())
-}
-
-/// How many cores a list in the kernel's notation (`0-3,6`) names.
-fn count_of(list: &str) -> usize {
-    let count = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    };
-    list.split(',').filter_map(count).fold(0, usize::saturating_add)
-}
-
-fn governors() -> Vec<String> {
+fn governors(files: &SystemFiles) -> Vec<String> {
     let mut found: Vec<String> = cores()
         .iter()
-        .filter_map(|core| line(format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor")))
+        .filter_map(|&core| files.governor(core).ok().filter(|governor| !governor.is_empty()))
         .collect();
     found.sort();
     found.dedup();
@@ -212,11 +189,6 @@ mod tests {
 
     #[test]
     fn reads_the_kernel_s_notations() {
-        assert_eq!(count_of("0-3,6"), 5);
-        assert_eq!(count_of("0"), 1);
-        assert_eq!(count_of("3-1,x,"), 0);
-        assert_eq!(chosen("always [madvise] never").as_deref(), Some("madvise"));
-        assert_eq!(chosen("always"), None);
         assert_eq!(value_of("a : b\nmodel name\t: Z 9: x\n", "model name", ':'), Some("Z 9: x"));
         assert_eq!(kibibytes("MemTotal:       16 kB\n", "MemTotal"), Some(16_384));
     }

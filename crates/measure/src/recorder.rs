@@ -124,6 +124,18 @@ impl Recorder {
         (self.samples() > 0).then_some(self.max_ns)
     }
 
+    /// The arithmetic mean in nanoseconds, to three digits; 0 without samples.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        if self.samples() == 0 { 0.0 } else { self.histogram.mean() }
+    }
+
+    /// The standard deviation in nanoseconds, to three digits; 0 without samples.
+    #[must_use]
+    pub fn deviation_ns(&self) -> f64 {
+        if self.samples() == 0 { 0.0 } else { self.histogram.stdev() }
+    }
+
     /// The latency that the share `quantile` (0 to 1) of the samples does not exceed, to three digits; `None` without
     /// samples. Says nothing about how many samples support it: see [`percentiles`](Self::percentiles).
     #[must_use]
@@ -131,6 +143,12 @@ impl Recorder {
         (self.samples() > 0).then(|| {
             self.histogram.value_at_quantile(quantile.clamp(0.0, 1.0)).clamp(self.min_ns, self.max_ns)
         })
+    }
+
+    /// Samples from one latency to another, both included, to three digits.
+    #[must_use]
+    pub fn count_between(&self, from_ns: u64, to_ns: u64) -> u64 {
+        self.histogram.count_between(from_ns, to_ns)
     }
 
     /// The percentiles that the samples support.
@@ -172,16 +190,28 @@ impl Recorder {
             *value = u64::from_le_bytes(*bytes);
         }
         let [min_ns, max_ns, negatives, most_negative, clamped] = word;
-        check_histogram_header(rest).map_err(wrong)?;
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut &*rest)
-            .map_err(|error| Error::NotARecorder { reason: error.to_string() })?;
+        let histogram = histogram_of(rest)?;
         if !histogram.is_empty() && min_ns > max_ns {
             return Err(wrong("its minimum is above its maximum"));
         }
         let most_negative_ns = 0_i64.saturating_sub_unsigned(most_negative);
         Ok(Self { histogram, min_ns, max_ns, negatives, most_negative_ns, clamped })
     }
+
+    /// Of a histogram in the V2 encoding; smallest and largest sample to three digits.
+    pub(crate) fn of_v2(bytes: &[u8]) -> Result<Self, Error> {
+        let histogram = histogram_of(bytes)?;
+        let is_empty = histogram.is_empty();
+        let (min_ns, max_ns) = if is_empty { (u64::MAX, 0) } else { (histogram.min(), histogram.max()) };
+        Ok(Self { histogram, min_ns, max_ns, ..Self::default() })
+    }
+}
+
+/// A histogram with the bounds of all recorders.
+fn histogram_of(bytes: &[u8]) -> Result<Histogram<u64>, Error> {
+    check_histogram_header(bytes).map_err(|reason| Error::NotARecorder { reason: reason.to_owned() })?;
+    let histogram = Deserializer::new().deserialize(&mut &*bytes);
+    histogram.map_err(|error| Error::NotARecorder { reason: error.to_string() })
 }
 
 const MAGIC: &[u8; 4] = b"TLR1";
@@ -220,6 +250,10 @@ mod tests {
         recorder.clear();
         assert_eq!(recorder, Recorder::new());
         assert_eq!((recorder.min_ns(), recorder.value_at(0.5)), (None, None));
+        assert_eq!((recorder.mean_ns(), recorder.deviation_ns()), (0.0, 0.0));
+        recorder.record(200);
+        recorder.record(400);
+        assert_eq!((recorder.mean_ns(), recorder.deviation_ns()), (300.0, 100.0));
     }
 
     #[test]
