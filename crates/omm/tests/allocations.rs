@@ -8,7 +8,7 @@ use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::json::{Converter, Packed};
 use tapeline_omm::role::consumer::{self, Consumer, ItemRequest, ServiceName};
 use tapeline_omm::role::provider::{self, Provider};
-use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     DataType, Domain, Key, MessageView, RefreshHeader, RequestHeader, UpdateType, flags, patch_stream_id,
     update_header,
@@ -171,6 +171,17 @@ fn a_provider_publishes_to_many_streams() {
     let count = allocations(100, |turn| {
         let len = update(&mut room, turn as i64);
         assert_eq!(provider.publish(&mut out, &streams, &room[..len]), streams.len());
+    });
+    assert_eq!((count, out.sent), (0, 101 * STREAMS as u64));
+
+    // Written where it is sent from.
+    out.sent = 0;
+    let count = allocations(100, |turn| {
+        let what = (UpdateType::QUOTE, DataType::FIELD_LIST);
+        for stream in &streams {
+            let mut write = |room: &mut [u8]| Ok(update(room, turn as i64));
+            assert_eq!(provider.write_update(&mut out, *stream, what, &mut write), Ok(Sent::Queued));
+        }
     });
     assert_eq!((count, out.sent), (0, 101 * STREAMS as u64));
 }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use tapeline_measure::Nanos;
-use tapeline_omm::State;
 use tapeline_omm::domain::directory::{self, ServiceEntry, ServicePart, ServiceState};
 use tapeline_omm::domain::{LoginRequest, OwnedState};
 use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, NotAdded, Publish, Settings};
@@ -13,6 +12,7 @@ use tapeline_omm::rwf::{
     AckHeader, DataState, DataType, Domain, Header, MessageView, RefreshHeader, StatusHeader, StreamState,
     UpdateHeader, UpdateType, flags,
 };
+use tapeline_omm::{Refused, State};
 
 use super::captured::{self, Captured};
 use super::desk::{SECOND, brief, encode, login_refresh, outline};
@@ -187,8 +187,22 @@ fn everything_is_published_again_on_the_next_connection() {
     assert_eq!(desk.sent(), ["REFRESH 0", "REFRESH -1 A", "REFRESH -2 B"]);
     desk.heard();
 
+    // An update that is written in place has no key, and else is the same.
+    let mut payload = |room: &mut [u8]| {
+        room.get_mut(..3).ok_or(Refused::Full)?.copy_from_slice(&[8, 0, 0]);
+        Ok(3)
+    };
+    let what = (UpdateType::QUOTE, DataType::FIELD_LIST);
+    let sent = desk.provider.write_update(&mut desk.out, b, what, &mut payload);
+    assert_eq!(
+        (sent, desk.out.pop()),
+        (Ok(Sent::Queued), Some([0, 9, 4, 6, 255, 255, 255, 254, 0, 4, 1, 8, 0, 0].into()))
+    );
+    assert_eq!(desk.provider.write_update(&mut Queue::new(0), b, what, &mut payload), Ok(Sent::Full));
+
     desk.provider.disconnected(desk.now, &mut desk.app);
     assert!(!desk.provider.is_published(a));
+    assert_eq!(desk.provider.write_update(&mut desk.out, a, what, &mut payload), Ok(Sent::NotOpen));
     assert_eq!(desk.provider.publish(&mut desk.out, a, &update(), &[]), Ok(Sent::NotOpen));
     let change = ServicePart::State(ServiceState { service_state: Some(0), ..ServiceState::default() });
     assert_eq!(

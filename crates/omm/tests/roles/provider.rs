@@ -322,6 +322,40 @@ fn one_update_goes_to_many_streams() {
 }
 
 #[test]
+fn an_update_that_is_written_in_place_is_the_one_that_is_passed_on() {
+    let mut desk = Desk::open(Settings::default());
+    let wants_key = flags::request::STREAMING | flags::request::MSG_KEY_IN_UPDATES;
+    for (id, flags) in [(3, flags::request::STREAMING), (4, wants_key)] {
+        desk.take(&request(Domain::MARKET_PRICE, id, flags, Key::item(1, b"A"))).unwrap();
+    }
+    let update = update();
+    let view = MessageView::parse(&update).unwrap();
+    let write = |desk: &mut Desk, out: &mut Queue, at: usize| {
+        let what = (view.update_type().unwrap(), view.container());
+        let payload = |room: &mut [u8]| {
+            let len = view.payload().len();
+            room.get_mut(..len).ok_or(Refused::Full)?.copy_from_slice(view.payload());
+            Ok(len)
+        };
+        desk.provider.write_update(out, desk.streams[at], what, &mut { payload }).unwrap()
+    };
+    let mut out = Queue::new(1 << 20);
+    assert_eq!(write(&mut desk, &mut out, 0), Sent::NotOpen, "before an image nobody can make sense of it");
+    (0..2).for_each(|at| assert_eq!(desk.refresh(at), Sent::Queued));
+    sent(&mut desk.out);
+    for at in 0..2 {
+        assert_eq!(write(&mut desk, &mut out, at), Sent::Queued);
+        assert_eq!(desk.provider.update(&mut desk.out, desk.streams[at], &update), Sent::Queued);
+        assert_eq!(out.pop(), desk.out.pop(), "{at}");
+    }
+    assert_eq!(write(&mut desk, &mut Queue::new(0), 0), Sent::Full);
+    let pause = flags::request::STREAMING | flags::request::PAUSE | flags::request::NO_REFRESH;
+    desk.take(&request(Domain::MARKET_PRICE, 3, pause, Key::item(1, b"A"))).unwrap();
+    assert_eq!(write(&mut desk, &mut out, 0), Sent::NotOpen);
+    assert!(out.is_empty());
+}
+
+#[test]
 fn snapshots_end_and_private_streams_say_so() {
     let mut desk = Desk::open(Settings::default());
     let private = flags::request::STREAMING | flags::request::PRIVATE_STREAM;

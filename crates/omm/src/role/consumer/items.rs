@@ -54,6 +54,7 @@ impl Consumer {
         told.extend(self.list.items(place).map(|(handle, item)| (handle, item.closure)));
         self.answered(place);
         self.list.remove(place);
+        self.settle_timers();
         for (handle, closure) in told.drain(..) {
             app.event(self, out, event(handle, closure));
         }
@@ -250,6 +251,7 @@ impl Consumer {
             }
         });
         if is_complete {
+            self.settle_timers();
             // What came up meanwhile is said now: more items, other fields, a pause.
             self.list.queue(place);
         } else {

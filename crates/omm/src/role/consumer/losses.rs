@@ -5,7 +5,7 @@ use tapeline_measure::Nanos;
 use super::{Application, Consumer};
 use crate::State;
 use crate::role::Outbox;
-use crate::role::watchlist::{Image, Owner, Phase, Stream};
+use crate::role::watchlist::{Image, Owner, Phase, Stream, Watchlist};
 use crate::rwf::{DataState, StateCode, StreamState};
 
 /// Something that a time was set for.
@@ -33,13 +33,13 @@ impl Consumer {
 
     pub(super) fn set_timer(&mut self, due: Nanos, timer: Timer) {
         let list = &self.list;
-        self.timers.set(due, timer, |due, timer| match timer {
-            Timer::Stream(place, turn) => {
-                list.is_current(place, turn)
-                    && list.stream(place).is_some_and(|stream| stream.due == Some(due))
-            }
-            Timer::Batch(id) => matches!(list.ids.find(id), Some(Owner::Batch(_))),
-        });
+        self.timers.set(due, timer, |due, timer| is_meant(list, due, timer));
+    }
+
+    /// A time that was set means nothing any more: an answer has come.
+    pub(super) fn settle_timers(&mut self) {
+        let list = &self.list;
+        self.timers.settle(|due, timer| is_meant(list, due, timer));
     }
 
     /// Whether a stream that is lost is asked for again. Another private stream would not be the same one, and who said that he
@@ -263,5 +263,14 @@ impl Consumer {
                 self.release_blocked(place, turn);
             }
         }
+    }
+}
+
+fn is_meant(list: &Watchlist, due: Nanos, timer: Timer) -> bool {
+    match timer {
+        Timer::Stream(place, turn) => {
+            list.is_current(place, turn) && list.stream(place).is_some_and(|stream| stream.due == Some(due))
+        }
+        Timer::Batch(id) => matches!(list.ids.find(id), Some(Owner::Batch(_))),
     }
 }

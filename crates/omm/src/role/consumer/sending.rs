@@ -322,11 +322,13 @@ impl Consumer {
             }
             all_paused &= item.is_paused;
             is_image_wanted |= item.image == Image::Wanted;
-            views.push(item.view.as_deref());
+            if features.views {
+                views.push(item.view.as_deref());
+            }
         }
         Asked {
             priority,
-            view: if features.views { union(&views) } else { None },
+            view: union(&views),
             is_paused: all_paused && features.pauses_items,
             is_image_wanted,
         }

@@ -6,8 +6,8 @@ use crate::domain::LOGIN_STREAM;
 use crate::role::watchlist::{Handle, Owner};
 use crate::role::{Outbox, Sent};
 use crate::rwf::{
-    AckHeader, DataState, Domain, GenericHeader, Header, Key, NameType, RefreshHeader, StatusHeader,
-    StreamState, UpdateHeader,
+    AckHeader, DataState, DataType, Domain, GenericHeader, Header, Key, NameType, RefreshHeader,
+    StatusHeader, StreamState, UpdateHeader, UpdateType, update_header,
 };
 
 /// An item.
@@ -145,6 +145,31 @@ impl NiProvider {
             }
         }
         Ok(sent)
+    }
+
+    /// Sends an update that is written where it is sent from: `write` writes the payload, of type `container`. It has no key:
+    /// the hub knows the stream by its image. Nothing is copied, and nothing allocated. `write` may be called again with more
+    /// room.
+    ///
+    /// [`Sent::NotOpen`] as [`NiProvider::publish`].
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, room aside.
+    #[inline]
+    pub fn write_update(
+        &self,
+        out: &mut dyn Outbox,
+        item: Handle,
+        (update_type, container): (UpdateType, DataType),
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        let open = self.item(item).filter(|open| open.is_published && self.link == Link::Ready);
+        let Some(Item { domain, id, .. }) = open else { return Ok(Sent::NotOpen) };
+        out.encode(&mut |room| {
+            let start = update_header(room, *domain, *id, update_type, container)?;
+            Ok(start + write(room.get_mut(start..).unwrap_or_default())?)
+        })
     }
 
     /// Takes an item away, with a status of CLOSED and SUSPECT and this text if it is published. [`Sent::Full`]: it is there

@@ -11,7 +11,8 @@ use crate::role::Sent;
 use crate::role::peer::is_final;
 use crate::rwf::{
     AckHeader, DataType, Domain, Flags, GenericHeader, Header, Key, MapAction, MessageClass, MessageView,
-    NakCode, PostHeader, RefreshHeader, StatusHeader, StreamState, flags,
+    NakCode, PostHeader, RefreshHeader, StatusHeader, StreamState, UpdateHeader, UpdateType, flags,
+    update_header,
 };
 use crate::{Refused, State};
 
@@ -323,6 +324,43 @@ impl Provider {
         send_as(out, open.id, message)
     }
 
+    /// Sends an update that is written where it is sent from: `write` writes the payload, of type `container`. Nothing is
+    /// copied, and nothing allocated. `write` may be called again with more room.
+    ///
+    /// [`Sent::NotOpen`] as [`Provider::update`].
+    ///
+    /// # Errors
+    ///
+    /// What `write` refuses, room aside.
+    #[inline]
+    pub fn write_update(
+        &mut self,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        (update_type, container): (UpdateType, DataType),
+        write: &mut dyn FnMut(&mut [u8]) -> Result<usize, Refused>,
+    ) -> Result<Sent, Refused> {
+        let Some(open) = self.streams.get(stream) else { return Ok(Sent::NotOpen) };
+        if !open.has_image || open.is_paused || open.refusal.is_some() || self.is_paused {
+            return Ok(Sent::NotOpen);
+        }
+        if !self.peer.settle(out) {
+            return Ok(Sent::Full);
+        }
+        if open.wants_key {
+            let header = UpdateHeader {
+                key: Some(open.key()),
+                ..UpdateHeader::new(open.domain, open.id, update_type, container)
+            };
+            return out.encode(&mut |room| header.encode_with(room, &mut *write));
+        }
+        let (domain, id) = (open.domain, open.id);
+        out.encode(&mut |room| {
+            let start = update_header(room, domain, id, update_type, container)?;
+            Ok(start + write(room.get_mut(start..).unwrap_or_default())?)
+        })
+    }
+
     /// Sends one update, encoded once, to several streams of an item, one after the other: how many are done with. If they
     /// are not all, there is no room: go on with the rest when there is. Streams that take no update now are passed over.
     pub fn publish(&mut self, out: &mut dyn Outbox, streams: &[StreamHandle], message: &[u8]) -> usize {
@@ -432,8 +470,7 @@ fn send_as(out: &mut dyn Outbox, id: i32, message: &[u8]) -> Sent {
 fn send_with_key(out: &mut dyn Outbox, stream: &Stream, message: &[u8]) -> Sent {
     let Ok(view) = MessageView::parse(message) else { return Sent::NotOpen };
     let Ok(Header::Update(header)) = view.header() else { return Sent::NotOpen };
-    let header =
-        crate::rwf::UpdateHeader { stream_id: stream.id, key: header.key.or(Some(stream.key())), ..header };
+    let header = UpdateHeader { stream_id: stream.id, key: header.key.or(Some(stream.key())), ..header };
     let payload = view.payload();
     out.encode(&mut |room| {
         header.encode_with(room, |room| {
