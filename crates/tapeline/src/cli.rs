@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Hold datagrams back under a live feed, cut them loose, and time the recovery
     Burst(crate::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
-    Omm(crate::omm::Omm),
+    Omm(Box<crate::omm::Omm>),
     /// Look into what a kdb+ tickerplant keeps
     Kdb(crate::kdb::Kdb),
     /// Measure the noise floor of this machine's cores

@@ -27,13 +27,25 @@ mod stat;
 mod stop;
 mod trading_day;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
+/// What clap ends with for a command line that cannot be understood.
+const UNKNOWN_ARGUMENTS: u8 = 2;
+
 fn main() -> ExitCode {
     part::end_with_parent();
-    let cli = cli::Cli::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let arguments = match omm::translate(&arguments, Path::new("")) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            anstream::eprintln!("{}", failure::text(&error.into()));
+            return ExitCode::from(UNKNOWN_ARGUMENTS);
+        }
+    };
+    let cli = cli::Cli::parse_from(arguments);
     match cli.command.run() {
         Ok(code) => code,
         Err(error) => failure::report(&error),

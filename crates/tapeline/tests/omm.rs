@@ -19,7 +19,7 @@ struct Provider {
 
 impl Provider {
     fn start(options: &[&str]) -> Self {
-        let fixed = ["omm", "provider", "--port", "0"];
+        let fixed = ["omm", "serve", "--port", "0"];
         let rate = if options.contains(&"--update-rate") { &[][..] } else { &["--update-rate", "2000"] };
         let mut running = Running::start(&[&fixed, rate, options].concat());
         let listening = running.says();
@@ -29,7 +29,7 @@ impl Provider {
 
     /// What a consumer of it says, and how it ends.
     fn consume(&self, options: &[&str]) -> Consumed {
-        let fixed = ["omm", "consumer", "--server", &self.server, "--user", "tester"];
+        let fixed = ["omm", "watch", "--server", &self.server, "--user", "tester"];
         Consumed::of(tapeline(&[&fixed, options].concat()).output().unwrap())
     }
 }
@@ -153,7 +153,7 @@ fn books_of_orders_of_any_size() {
 fn a_dictionary_is_downloaded() {
     let provider = Provider::start(&[]);
     let seen = provider.consume(&["A", "--snapshot", "--download-dictionary"]);
-    assert_eq!((seen.code, &seen.one("dictionary")["tables"]), (0, &5.into()), "{}", seen.talk);
+    assert_eq!((seen.code, &seen.one("dictionary")["tables"]), (0, &16.into()), "{}", seen.talk);
     assert_eq!(seen.one("refresh")["fields"]["CURRENCY"], "USD");
 }
 
@@ -184,8 +184,7 @@ fn until(running: &mut Running, event: &str) -> Value {
 #[test]
 fn an_item_comes_back_with_its_provider() {
     let mut provider = Provider::start(&[]);
-    let fixed =
-        ["omm", "consumer", "--server", &provider.server, "--user", "tester", "--updates", "1000000000"];
+    let fixed = ["omm", "watch", "--server", &provider.server, "--user", "tester", "--updates", "1000000000"];
     let mut consumer = Running::start(&[&fixed[..], &["LASTING"]].concat());
     let mut until = |event: &str| until(&mut consumer, event);
     until("refresh");
@@ -194,7 +193,7 @@ fn an_item_comes_back_with_its_provider() {
     until("disconnected");
     assert_eq!(until("state")["state"]["data"], "SUSPECT");
     let port = provider.server.strip_prefix("localhost:").unwrap();
-    let _again = Running::start(&["omm", "provider", "--port", port]);
+    let _again = Running::start(&["omm", "serve", "--port", port]);
     until("refresh");
     consumer.ask_to_end();
     assert_eq!(self::until(&mut consumer, "end")["logins"], 2);
@@ -205,7 +204,7 @@ fn an_item_comes_back_with_its_provider() {
 fn wrong_command_lines_are_explained() {
     let refused = |arguments: &[&str], expected: &[&str]| {
         let output =
-            tapeline(&[&["omm", "consumer"], arguments].concat()).stdin(Stdio::null()).output().unwrap();
+            tapeline(&[&["omm", "watch"], arguments].concat()).stdin(Stdio::null()).output().unwrap();
         let talk = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && output.stdout.is_empty(), "{talk}");
         for text in expected {
@@ -219,7 +218,7 @@ fn wrong_command_lines_are_explained() {
     refused(&["A", "--password-file", "/nonexistent"], &["cannot read /nonexistent"]);
     refused(&["A", "--dictionary", "/nonexistent"], &["cannot read /nonexistent"]);
     refused(&["A", "--ca", "x"], &["--tls"]);
-    let nowhere = ["omm", "consumer", "A", "--server", "nowhere.invalid:1", "--attempts", "1"];
+    let nowhere = ["omm", "watch", "A", "--server", "nowhere.invalid:1", "--attempts", "1"];
     let seen = Consumed::of(tapeline(&nowhere).output().unwrap());
     assert_eq!((seen.code, &seen.one("disconnected")["server"]), (1, &"nowhere.invalid:1".into()));
     assert!(seen.talk.contains("cannot find the server") && seen.talk.contains("is over"), "{}", seen.talk);
@@ -263,9 +262,9 @@ fn settings_of_ema_are_taken_from_a_file() {
     };
     write("2");
     let config = ["--config", file.to_str().unwrap()];
-    let mut provider = Running::start(&[&["omm", "provider"], &config[..]].concat());
+    let mut provider = Running::start(&[&["omm", "serve"], &config[..]].concat());
     write(&provider.says()["port"].to_string());
-    let items = ["omm", "consumer", "A", "--user", "tester", "--service", "TWO", "--snapshot"];
+    let items = ["omm", "watch", "A", "--user", "tester", "--service", "TWO", "--snapshot"];
     let seen = Consumed::of(tapeline(&[&items, &config[..]].concat()).output().unwrap());
     assert_eq!(seen.code, 0, "{}", seen.talk);
     // The second channel, after the first had nobody; the dictionary that it says, and what both ends agree on.
@@ -338,12 +337,12 @@ Service = [
     )
     .unwrap();
     let config = ["--config", file.to_str().unwrap()];
-    let mut acceptor = Running::start(&[&["omm", "acceptor"], &config[..]].concat());
+    let mut acceptor = Running::start(&[&["omm", "accept"], &config[..]].concat());
     let listening = acceptor.says();
     assert_eq!(listening["address"].as_str().unwrap().split(':').next(), Some("127.0.0.1"));
     let server = format!("localhost:{}", listening["port"]);
     let publish = |more: &[&str]| {
-        let fixed = ["omm", "ni-provider", "A", "--user", "tester", "--server", &server, "--updates", "0"];
+        let fixed = ["omm", "publish", "A", "--user", "tester", "--server", &server, "--updates", "0"];
         let output = tapeline(&[&fixed, &config[..], more].concat()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
@@ -376,7 +375,7 @@ fn settings_without_an_effect_are_named() {
     let file = folder.path().join("EmaConfig.toml");
     let text = "[[Consumer]]\nName = \"A\"\nItemCountHint = 5\nXmlTraceToStdout = 0\n";
     std::fs::write(&file, text).unwrap();
-    let fixed = ["omm", "consumer", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
+    let fixed = ["omm", "watch", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
     let output = tapeline(&[&fixed, &["--config", file.to_str().unwrap()][..]].concat()).output().unwrap();
     let talk = String::from_utf8(output.stderr).unwrap();
     let expected =
@@ -396,8 +395,7 @@ fn the_examples_of_ema_are_taken() {
     ];
     for name in names {
         let file = folder.join(name);
-        let items =
-            ["omm", "consumer", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
+        let items = ["omm", "watch", "A", "--user", "tester", "--attempts", "1", "--server", "127.0.0.1:1"];
         let config = ["--config", file.to_str().unwrap()];
         // The dictionary's files are not beside every example.
         let dictionary = folder.join("RDMFieldDictionary");
@@ -421,7 +419,8 @@ fn lists_of_items_and_messages_are_read_from_files() {
     let seen = provider.consume(&[&asked[..], &dictionary].concat());
     assert_eq!((seen.code, &seen.end()["images"]), (0, &1_000.into()), "{}", seen.talk);
     let refresh = seen.all("refresh")[0];
-    assert_eq!(refresh["fields"].as_object().unwrap().len(), 70);
+    // 70 of the file, and the four that carry times.
+    assert_eq!(refresh["fields"].as_object().unwrap().len(), 74);
     assert_eq!((&refresh["item"], &refresh["fields"]["TRDPRC_1"]), (&"RDT1".into(), &398.15.into()));
     assert_eq!(seen.all("update")[0]["fields"].as_object().unwrap().len(), 13);
 }

@@ -93,10 +93,10 @@ fn packets(passed: &[(bool, Vec<u8>)]) -> Vec<Vec<u8>> {
 
 fn passed(provider: &[&str], consumer: &[&str]) -> Pieces {
     let mut running =
-        Running::start(&[&["omm", "provider", "--port", "0", "--update-rate", "1000"], provider].concat());
+        Running::start(&[&["omm", "serve", "--port", "0", "--update-rate", "1000"], provider].concat());
     let server = running.says()["port"].as_u64().unwrap();
     let (port, relaying) = relay(server as u16);
-    let fixed = ["omm", "consumer", "--user", "tester", "--server", &format!("localhost:{port}")];
+    let fixed = ["omm", "watch", "--user", "tester", "--server", &format!("localhost:{port}")];
     let output = tapeline(&[&fixed, consumer].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     relaying.join().unwrap()

@@ -177,17 +177,17 @@ fn ended(mut running: Running, moment: impl FnOnce()) -> (Value, Option<i32>) {
 
 #[test]
 fn servers_end_when_they_are_asked_to() {
-    for (role, peer, last) in [("provider", Peer::Consumer, "end"), ("acceptor", Peer::NiProvider, "gone")] {
+    for (role, peer, last) in [("serve", Peer::Consumer, "end"), ("accept", Peer::NiProvider, "gone")] {
         for reads in [true, false] {
             let rate = ["--update-rate", "1000000"];
-            let options = if role == "provider" { &rate[..] } else { &["--quiet"] };
+            let options = if role == "serve" { &rate[..] } else { &["--quiet"] };
             let mut running = Running::start(&[&["omm", role, "--port", "0"], options].concat());
             let port = running.says()["port"].as_u64().unwrap();
             let flood = Flood::start(peer, Some(u16::try_from(port).unwrap()), reads);
             let (said, status) = ended(running, || flood.under_way.recv().unwrap());
             assert!(status == Some(0) && said["event"] == last, "{role}, {reads}: {status:?} {said}");
             // Also what was done for who is there to the end.
-            assert!(role == "acceptor" || said["requests"].as_u64() > Some(0), "{reads}: {said}");
+            assert!(role == "accept" || said["requests"].as_u64() > Some(0), "{reads}: {said}");
             flood.end();
         }
     }
@@ -195,16 +195,16 @@ fn servers_end_when_they_are_asked_to() {
 
 #[test]
 fn clients_end_when_they_are_asked_to() {
-    for role in ["consumer", "ni-provider"] {
+    for role in ["watch", "publish"] {
         for reads in [true, false] {
             let flood = Flood::start(Peer::Server, None, reads);
             let server = flood.address.unwrap().to_string();
             let rate = ["--update-rate", "1000000"];
-            let options = if role == "consumer" { &["--quiet"][..] } else { &rate };
+            let options = if role == "watch" { &["--quiet"][..] } else { &rate };
             let running = Running::start(&[&["omm", role, "A", "--server", &server], options].concat());
             let (said, status) = ended(running, || flood.under_way.recv().unwrap());
             // The consumer's item never came, which its status says.
-            let expected = i32::from(role == "consumer");
+            let expected = i32::from(role == "watch");
             assert!(status == Some(expected) && said["event"] == "end", "{role}, {reads}: {status:?} {said}");
             flood.end();
         }
@@ -213,7 +213,7 @@ fn clients_end_when_they_are_asked_to() {
 
 #[test]
 fn what_cannot_be_read_is_said_once() {
-    for role in ["consumer", "ni-provider"] {
+    for role in ["watch", "publish"] {
         let flood = Flood::start(Peer::Babbler, None, true);
         let server = flood.address.unwrap().to_string();
         let (running, mut stderr) = Running::start_talking(&["omm", role, "A", "--server", &server]);
@@ -229,9 +229,9 @@ fn what_cannot_be_read_is_said_once() {
 /// Lines without end come of it, which somebody reads.
 #[test]
 fn a_consumer_ends_amid_its_updates() {
-    let mut provider = Running::start(&["omm", "provider", "--port", "0", "--update-rate", "1000000"]);
+    let mut provider = Running::start(&["omm", "serve", "--port", "0", "--update-rate", "1000000"]);
     let server = format!("localhost:{}", provider.says()["port"]);
-    let mut consumer = Running::start(&["omm", "consumer", "A", "B", "--server", &server]);
+    let mut consumer = Running::start(&["omm", "watch", "A", "B", "--server", &server]);
     let mut updates = 0;
     while updates < 10_000 {
         updates += u32::from(consumer.says()["event"] == "update");

@@ -1,4 +1,4 @@
-//! `tapeline omm provider` and `acceptor` with peers that mean no good, or ask for much at once.
+//! `tapeline omm serve` and `acceptor` with peers that mean no good, or ask for much at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -57,7 +57,7 @@ fn talk(running: Running, mut talk: impl Read) -> Vec<String> {
 
 #[test]
 fn who_sends_what_cannot_be_read_is_cut() {
-    for server in ["provider", "acceptor"] {
+    for server in ["serve", "accept"] {
         let (mut running, stderr) = Running::start_talking(&["omm", server, "--port", "0"]);
         meet(&running.says(), |_, sender| {
             (0..150).for_each(|_| {
@@ -75,7 +75,7 @@ fn who_sends_what_cannot_be_read_is_cut() {
 
 #[test]
 fn a_login_too_long_to_be_answered_is_refused_with_one_word() {
-    let (mut running, stderr) = Running::start_talking(&["omm", "provider", "--port", "0"]);
+    let (mut running, stderr) = Running::start_talking(&["omm", "serve", "--port", "0"]);
     let mut login = LoginRequest::new(b"user");
     let position = vec![b'p'; 32_600];
     login.attributes.position = Some(&position);
@@ -101,7 +101,7 @@ fn a_login_too_long_to_be_answered_is_refused_with_one_word() {
 fn long_echoes_come_back_also_to_who_reads_late() {
     const MANY: usize = 15;
     const LONG: usize = 1 << 20;
-    let mut running = Running::start(&["omm", "provider", "--port", "0", "--sys-send-buf-size", "65536"]);
+    let mut running = Running::start(&["omm", "serve", "--port", "0", "--sys-send-buf-size", "65536"]);
     let mut echoes = Vec::new();
     meet(&running.says(), |message, sender| {
         let Some(message) = message else {

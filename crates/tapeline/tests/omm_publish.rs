@@ -1,4 +1,4 @@
-//! `tapeline omm ni-provider` and `omm acceptor` against each other, through the real binary.
+//! `tapeline omm publish` and `omm accept` against each other, through the real binary.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -8,7 +8,7 @@ use stage::{Running, tapeline};
 mod stage;
 
 fn acceptor(options: &[&str]) -> (Running, String) {
-    let mut running = Running::start(&[&["omm", "acceptor", "--port", "0"], options].concat());
+    let mut running = Running::start(&[&["omm", "accept", "--port", "0"], options].concat());
     let listening = running.says();
     assert_eq!(listening["event"], "listening", "{listening}");
     let server = format!("localhost:{}", listening["port"]);
@@ -25,7 +25,7 @@ fn until(running: &mut Running, event: &str) -> Value {
 }
 
 fn publish(server: &str, options: &[&str]) -> (i32, Vec<Value>, String) {
-    let fixed = ["omm", "ni-provider", "--server", server, "--user", "tester", "--update-rate", "10000"];
+    let fixed = ["omm", "publish", "--server", server, "--user", "tester", "--update-rate", "10000"];
     let output = tapeline(&[&fixed, options].concat()).output().unwrap();
     let events = String::from_utf8(output.stdout).unwrap();
     let events = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -67,14 +67,13 @@ fn what_is_published_is_shown() {
 #[test]
 fn all_is_published_again_to_a_hub_that_comes_back() {
     let (mut first, server) = acceptor(&["--quiet"]);
-    let mut provider =
-        Running::start(&["omm", "ni-provider", "--server", &server, "--user", "tester", "A", "B"]);
+    let mut provider = Running::start(&["omm", "publish", "--server", &server, "--user", "tester", "A", "B"]);
     until(&mut provider, "published");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     until(&mut provider, "disconnected");
     let port = server.strip_prefix("localhost:").unwrap();
-    let mut second = Running::start(&["omm", "acceptor", "--port", port, "--quiet"]);
+    let mut second = Running::start(&["omm", "accept", "--port", port, "--quiet"]);
     until(&mut provider, "published");
     provider.ask_to_end();
     let end = until(&mut provider, "end");
@@ -90,7 +89,7 @@ fn who_is_no_provider_or_not_wanted_is_kept_out() {
     assert_eq!(code, 1);
     assert!(talk.contains("This user is not let in"), "{talk}");
     assert_eq!(until(&mut acceptor, "denied")["user"], "tester");
-    let consumer = ["omm", "consumer", "--server", &server, "--user", "another", "A"];
+    let consumer = ["omm", "watch", "--server", &server, "--user", "another", "A"];
     let output = tapeline(&consumer).output().unwrap();
     let talk = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && talk.contains("Providers alone are let in here"), "{talk}");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Output;
 
@@ -91,9 +92,9 @@ fn of<'v>(events: &'v [Value], name: &str) -> Vec<&'v Value> {
 fn consumer_and_provider() {
     let folder = tempfile::tempdir().unwrap();
     for way in ways(folder.path()) {
-        let (_provider, server) = start(&way, "provider", &["--update-rate", "2000"]);
+        let (_provider, server) = start(&way, "serve", &["--update-rate", "2000"]);
         let asked = ["A", "B", "NAK", "--batch", "--post", "BID=7.5", "--generic", "hello", "--updates", "3"];
-        let (events, output) = run(&way, "consumer", &server, &asked);
+        let (events, output) = run(&way, "watch", &server, &asked);
         let talk = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{}: {talk} {events:?}", way.name);
         assert!(!talk.contains("cannot be"), "{}: {talk}", way.name);
@@ -115,7 +116,7 @@ fn consumer_and_provider() {
         assert!(of(&events, "update").iter().any(|update| update["fields"]["BID"] == 7.5), "{}", way.name);
 
         let big = ["--domain", "MarketByOrder", "BIG", "--snapshot", "--download-dictionary"];
-        let (events, output) = run(&way, "consumer", &server, &big);
+        let (events, output) = run(&way, "watch", &server, &big);
         let talk = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(of(&events, "dictionary").len(), 1, "{}: {talk}", way.name);
         let refresh = of(&events, "refresh");
@@ -128,9 +129,9 @@ fn consumer_and_provider() {
 fn ni_provider_and_acceptor() {
     let folder = tempfile::tempdir().unwrap();
     for way in ways(folder.path()) {
-        let (mut acceptor, server) = start(&way, "acceptor", &["--quiet"]);
+        let (mut acceptor, server) = start(&way, "accept", &["--quiet"]);
         let asked = ["A", "B", "--book", "BIG", "--updates", "2", "--update-rate", "2000"];
-        let (events, output) = run(&way, "ni-provider", &server, &asked);
+        let (events, output) = run(&way, "publish", &server, &asked);
         let talk = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{}: {talk} {events:?}", way.name);
         let gone = loop {
@@ -161,7 +162,7 @@ fn addresses_of_ipv6() {
     std::fs::write(&server_file, server_text).unwrap();
     let config = ["--config", server_file.to_str().unwrap()];
     for server in [&["--bind", "::1"], &["--bind", "::"], &config] {
-        let mut provider = Running::start(&[&["omm", "provider", "--port", "0"][..], server].concat());
+        let mut provider = Running::start(&[&["omm", "serve", "--port", "0"][..], server].concat());
         let listening = provider.says();
         let address = listening["address"].as_str().unwrap();
         let bound = if server[1] == "::" { "[::]:" } else { "[::1]:" };
@@ -174,7 +175,7 @@ fn addresses_of_ipv6() {
         std::fs::write(&client_file, client_text).unwrap();
         let at = format!("[::1]:{port}");
         for client in [["--server", &at], ["--config", client_file.to_str().unwrap()]] {
-            let asked = ["omm", "consumer", "A", "--snapshot", "--attempts", "1"];
+            let asked = ["omm", "watch", "A", "--snapshot", "--attempts", "1"];
             let output = tapeline(&[&asked[..], &client].concat()).output().unwrap();
             assert!(
                 output.status.success(),
@@ -185,38 +186,53 @@ fn addresses_of_ipv6() {
     }
 }
 
+/// What both ends of `omm transport` counted, over this way.
+fn opaque(folder: &Path, way: &Way, server: &[&str], client: &[&str]) -> (Value, Value) {
+    let end = |end: &str, fixed: &[&str], words: &[String], more: &[&str]| {
+        let files = ["--run-folder", end, "--summary-file", "summary.out", "--stats-file", "stats"];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = tapeline(&[&["omm", "transport", end][..], fixed, &files, more, &words].concat());
+        command.current_dir(folder).stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut partner = end("server", &["--port", "0", "--end-with-clients"], &way.server, server);
+    let mut said = String::new();
+    let mut output = BufReader::new(partner.stdout.take().unwrap());
+    output.read_line(&mut said).unwrap();
+    let port = said.trim().rsplit_once(':').unwrap().1;
+    let address = format!("localhost:{port}");
+    let fixed = ["--server", &address, "--run-time", "500ms"];
+    end("client", &fixed, &way.client, client).wait_with_output().unwrap();
+    output.read_to_string(&mut said).unwrap();
+    partner.wait().unwrap();
+    let counts = |end: &str| {
+        let record = std::fs::read(folder.join(end).join("run.json")).unwrap();
+        serde_json::from_slice::<Value>(&record).unwrap()["counts"].take()
+    };
+    (counts("server"), counts("client"))
+}
+
 #[test]
 fn opaque_messages() {
     let folder = tempfile::tempdir().unwrap();
     for way in ways(folder.path()) {
         let name = way.name;
-        let server = ["omm", "transport", "server", "--port", "0"];
-        let client = ["omm", "transport", "client", "--run-time", "500ms", "--server"];
-
-        let (_partner, address) = listen(&way, &server, &["--msg-rate", "3k", "--latency-msg-rate", "500"]);
-        let asked = ["--msg-rate", "20k", "--pack", "7"];
-        let (events, output) = call(&way, &[&client[..], &[&address]].concat(), &asked);
-        let end = events.last().unwrap();
-        assert!(output.status.success(), "{name}: {end}");
-        let counts = ["sent", "received"].map(|count| end[count].as_u64() > Some(0));
-        assert!(counts == [true; 2] && end["latency"]["samples"].as_u64() > Some(0), "{name}: {end}");
+        let counts = |server: &[&str], client: &[&str]| opaque(folder.path(), &way, server, client);
+        let partner = ["--msg-rate", "3k", "--latency-msg-rate", "500"];
+        let (_, client) =
+            counts(&partner, &["--msg-rate", "20k", "--latency-msg-rate", "500", "--pack", "7"]);
+        assert!(
+            client["sent"].as_u64() > Some(0) && client["received"].as_u64() > Some(0),
+            "{name}: {client}"
+        );
 
         // With back pressure, to one that has nothing to say: that the client closes takes nothing from it.
-        let (mut partner, address) = listen(&way, &server, &["--receive-only"]);
-        let asked = ["--msg-rate", "0", "--msg-size", "20000"];
-        let (events, _) = call(&way, &[&client[..], &[&address]].concat(), &asked);
-        let end = events.last().unwrap();
-        let gone = loop {
-            let said = partner.says();
-            if said["event"] == "disconnected" {
-                break said;
-            }
-        };
-        assert_eq!(gone["received"], end["sent"], "{name}: {gone}");
-        let faults = [&gone["lost"], &gone["out_of_order"], &gone["malformed"]];
-        assert_eq!(faults, [&Value::from(0); 3], "{name}: {gone}");
-        assert!(end["sent"].as_u64() > Some(0), "{name}: {end}");
-        assert!(end["held_back_share"].is_number(), "{name}: {end}");
+        let (server, client) =
+            counts(&["--msg-rate", "0"], &["--unpaced", "--msg-size", "20000", "--output-bufs", "50"]);
+        assert_eq!(server["received"], client["sent"], "{name}: {server}");
+        let faults = [&server["lost"], &server["out_of_order"], &server["malformed"]];
+        assert_eq!(faults, [&Value::from(0); 3], "{name}: {server}");
+        assert!(client["sent"].as_u64() > Some(0), "{name}: {client}");
     }
 }
 
@@ -225,12 +241,12 @@ fn who_is_not_trusted_is_not_spoken_to() {
     let folder = tempfile::tempdir().unwrap();
     let mut ways = ways(folder.path());
     let mut tls = ways.remove(9);
-    let (_provider, server) = start(&tls, "provider", &[]);
+    let (_provider, server) = start(&tls, "serve", &[]);
     // Another authority, with the same names.
     let other = tempfile::tempdir().unwrap();
     certificates(other.path());
     tls.client[2] = other.path().join("ca.pem").to_str().unwrap().to_owned();
-    let (events, output) = run(&tls, "consumer", &server, &["A", "--snapshot"]);
+    let (events, output) = run(&tls, "watch", &server, &["A", "--snapshot"]);
     assert!(!output.status.success());
     let reason = of(&events, "disconnected")[0]["reason"].as_str().unwrap();
     assert!(reason.contains("TLS"), "{reason}");

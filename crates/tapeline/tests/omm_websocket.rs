@@ -1,4 +1,4 @@
-//! `tapeline omm provider` and clients of the WebSocket API that know nothing of Tapeline: what the public samples of that
+//! `tapeline omm serve` and clients of the WebSocket API that know nothing of Tapeline: what the public samples of that
 //! API send (market price, batch and view, posting, ping), over somebody else's WebSocket, and what they wait for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
@@ -85,7 +85,7 @@ impl Client {
 }
 
 fn provider(more: &[&str]) -> (Running, u64) {
-    let mut running = Running::start(&[&["omm", "provider", "--port", "0"], more].concat());
+    let mut running = Running::start(&[&["omm", "serve", "--port", "0"], more].concat());
     let port = running.says()["port"].as_u64().unwrap();
     (running, port)
 }
@@ -234,7 +234,7 @@ fn what_cannot_be_read_is_answered_and_nothing_else_is_lost() {
 
 #[test]
 fn who_sends_nothing_but_that_is_cut() {
-    for server in ["provider", "acceptor"] {
+    for server in ["serve", "accept"] {
         let mut running = Running::start(&["omm", server, "--port", "0"]);
         let port = running.says()["port"].as_u64().unwrap();
         let mut client = Client::connect(port, "tr_json2");

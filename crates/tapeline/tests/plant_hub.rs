@@ -41,7 +41,7 @@ impl Market {
 
     /// A consumer of all stocks that has asked for them: each is waited for.
     fn consumer(&self, options: &[&str]) -> Running {
-        let fixed = ["omm", "consumer", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
+        let fixed = ["omm", "watch", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
         Running::start(&[&fixed, &STOCKS[..], options].concat())
     }
 

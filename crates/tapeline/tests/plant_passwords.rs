@@ -53,7 +53,7 @@ fn who_has_the_password_is_let_in_over_tls_and_who_has_not_is_told_so() {
             let file = folder.join("password");
             std::fs::write(&file, password).unwrap();
             let fixed =
-                ["omm", "consumer", "--server", &server, "--service", "TAPELINE", "TAPE", "--tls", "--ca"];
+                ["omm", "watch", "--server", &server, "--service", "TAPELINE", "TAPE", "--tls", "--ca"];
             let of_user =
                 [ca.to_str().unwrap(), "--user", "alice", "--password-file", file.to_str().unwrap()];
             let options = [&fixed[..], &of_user, &["--attempts", "1", "--format", "json"], way].concat();

@@ -77,8 +77,7 @@ impl Market {
     }
 
     fn consumer(&self, options: &[&str]) -> Running {
-        let fixed =
-            ["omm", "consumer", "--server", &self.server, "--service", "TAPELINE", "--format", "json"];
+        let fixed = ["omm", "watch", "--server", &self.server, "--service", "TAPELINE", "--format", "json"];
         Running::start(&[&fixed, &STOCKS[..], options].concat())
     }
 }

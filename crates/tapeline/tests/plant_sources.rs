@@ -35,13 +35,13 @@ impl Plant {
     /// A consumer of the plant's hub.
     fn consumer(&self, items: &[&str], options: &[&str]) -> Running {
         let server = self.ready["hub"].as_str().unwrap();
-        let fixed = ["omm", "consumer", "--server", server, "--service", "FEED", "--format", "json"];
+        let fixed = ["omm", "watch", "--server", server, "--service", "FEED", "--format", "json"];
         Running::start(&[&fixed, items, options].concat())
     }
 
     fn publisher(&self, items: &[&str], options: &[&str]) -> Running {
         let server = self.ready["publishers"].as_str().unwrap();
-        let fixed = ["omm", "ni-provider", "--server", server, "--service", "FEED", "--format", "json"];
+        let fixed = ["omm", "publish", "--server", server, "--service", "FEED", "--format", "json"];
         Running::start(&[&fixed, items, options].concat())
     }
 }
@@ -54,7 +54,7 @@ struct Provider {
 
 impl Provider {
     fn start(port: &str) -> Self {
-        let fixed = ["omm", "provider", "--port", port, "--service", "FEED", "--update-rate", "200"];
+        let fixed = ["omm", "serve", "--port", port, "--service", "FEED", "--update-rate", "200"];
         let mut running = Running::start(&[&fixed[..], &["--format", "json"]].concat());
         let port = running.says()["port"].to_string();
         Self { running, port }
@@ -105,8 +105,7 @@ fn providers_and_their_services_are_seen_from_outside() {
     let mut consumer = plant.consumer(&["IBM.N"], &["--quiet"]);
     wait_for(&mut consumer, |said| said["event"] == "ready");
     let server = plant.ready["publishers"].as_str().unwrap();
-    let publish =
-        ["omm", "ni-provider", "--server", server, "--service", "OWN", "--format", "json", "A", "B"];
+    let publish = ["omm", "publish", "--server", server, "--service", "OWN", "--format", "json", "A", "B"];
     let publisher = Running::start(&publish);
     let is = |seen: &Value, at: usize, state: &str, part: &str| {
         let source = &seen["sources"][at];

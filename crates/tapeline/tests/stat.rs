@@ -51,7 +51,7 @@ fn a_plant_is_seen_from_outside_with_its_sessions_and_latency() {
     assert_eq!((&at_once["pid"], &at_once["hub"]["address"]), (&json!(plant.child.id()), &json!(server)));
 
     let fixed =
-        ["omm", "consumer", "--server", server, "--service", "TAPELINE", "TAPE", "SENA", "--user", "trader"];
+        ["omm", "watch", "--server", server, "--service", "TAPELINE", "TAPE", "SENA", "--user", "trader"];
     let mut consumers =
         [&[][..], &["--websocket", "json"]].map(|way: &[&str]| Running::start(&[&fixed[..], way].concat()));
     let file = place.folder.path().join("day.itch");

@@ -12,7 +12,7 @@ use super::floor::Floor;
 use super::plan::{At, Plan, Pool, roomy};
 use super::round::Outcome;
 use crate::output;
-use crate::plot::{Curve, Curves};
+use crate::plot::{Curve, Curves, Scale};
 use crate::run_folder::RunFolder;
 
 /// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
@@ -418,6 +418,7 @@ impl Report {
                 name: format!("{}: {drain}", pool.pool.name()),
                 points: points.collect(),
                 colour: number,
+                dashed: false,
             })
         };
         let held = match self.plan.at {
@@ -432,6 +433,9 @@ impl Report {
             ),
             x_title: "milliseconds since the release".to_owned(),
             y_title: "backlog, datagrams".to_owned(),
+            across: Scale::Linear,
+            up: Scale::Linear,
+            reference: None,
             curves: self.pools.iter().enumerate().filter_map(curve).collect(),
         }
     }

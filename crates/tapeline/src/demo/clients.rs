@@ -75,7 +75,7 @@ impl Clients {
             let server = hub.to_string();
             let fixed = [
                 "omm",
-                "consumer",
+                "watch",
                 "--server",
                 &server,
                 "--service",

@@ -35,6 +35,27 @@ impl DictionaryArgs {
         }
     }
 
+    /// These files; if none is named, those of their usual names in the working directory, if they are there.
+    pub(crate) fn or_usual(self) -> Self {
+        let there = |name: &str| Some(PathBuf::from(name)).filter(|path| path.is_file());
+        match there("RDMFieldDictionary") {
+            Some(fields) if self.dictionary.is_none() => {
+                Self { dictionary: Some(fields), enums: there("enumtype.def") }
+            }
+            _ => self,
+        }
+    }
+
+    /// What is loaded, for people.
+    pub(crate) fn shown(&self) -> String {
+        let file = |path: &Path| path.display().to_string();
+        match (&self.dictionary, &self.enums) {
+            (None, _) => "(built in)".to_owned(),
+            (Some(fields), None) => file(fields),
+            (Some(fields), Some(enums)) => format!("{}, {}", file(fields), file(enums)),
+        }
+    }
+
     /// The dictionary of the files, or Tapeline's own.
     ///
     /// # Errors

@@ -38,11 +38,6 @@ impl Lines {
         Self { is_json, out: BufWriter::new(std::io::stdout()), failed: None }
     }
 
-    /// Whether lines are for programs.
-    pub(crate) fn is_json(&self) -> bool {
-        self.is_json
-    }
-
     /// A connection is open: with whom, where this side called, and what was agreed on.
     pub(crate) fn connected(&mut self, server: &str, agreed: &Negotiated) {
         let mut members: Vec<(&str, Json)> = Vec::new();

@@ -71,6 +71,11 @@ impl LoginArgs {
 }
 
 impl Credentials {
+    /// Who logs in.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// The login request.
     pub(crate) fn request(&self) -> LoginRequest<'_> {
         let request = LoginRequest::new(self.user.as_bytes());

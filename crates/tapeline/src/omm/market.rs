@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tapeline_omm::rwf::{DataType, MapAction, MapEncoder, MapHead, UpdateType};
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Refused, Time, fid};
 
-use super::message_file::MessageFile;
+use super::perf::messages::DomainMessages;
 
 /// An item whose book has more than a megabyte.
 pub(crate) const BIG: &[u8] = b"BIG";
@@ -39,7 +39,7 @@ pub(crate) struct Moment<'a> {
     /// Nanoseconds since 1970.
     pub(crate) now_ns: u64,
     /// What is said of quoted items instead.
-    pub(crate) messages: Option<&'a MessageFile>,
+    pub(crate) messages: Option<&'a DomainMessages>,
 }
 
 /// A field list of which only the fields of a view are written.
@@ -91,7 +91,7 @@ impl Moment<'_> {
     pub(crate) fn prices(&self, view: Option<&[i16]>, room: &mut [u8]) -> Result<usize, Refused> {
         let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
         if let Some(messages) = self.messages {
-            fields.copy(messages.refresh())?;
+            fields.copy(messages.refresh.encoded())?;
             return Ok(fields.list.finish());
         }
         self.trade(&mut fields)?;
@@ -122,7 +122,7 @@ impl Moment<'_> {
     ) -> Result<(usize, bool), Refused> {
         let mut fields = Viewed { list: FieldListEncoder::new(room)?, view };
         if let Some(messages) = self.messages {
-            fields.copy(messages.update(self.turn))?;
+            fields.copy(messages.update(self.turn).encoded())?;
         } else if self.update_type() == UpdateType::TRADE {
             self.trade(&mut fields)?;
         } else {

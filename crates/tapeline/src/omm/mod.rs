@@ -5,43 +5,44 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `consumer.rs`, `consumer/` | `tapeline omm consumer` |
-//! | `provider.rs`, `provider/` | `tapeline omm provider`: connections, and what they ask of the market |
-//! | `ni_provider.rs` | `tapeline omm ni-provider` |
-//! | `acceptor.rs` | `tapeline omm acceptor`: what NI providers publish to |
-//! | `opaque/` | `tapeline omm transport` |
+//! | `watch.rs`, `watch/` | `tapeline omm watch` |
+//! | `serve.rs`, `serve/` | `tapeline omm serve`: connections, and what they ask of the market |
+//! | `publish.rs` | `tapeline omm publish` |
+//! | `accept.rs` | `tapeline omm accept`: what NI providers publish to |
+//! | `perf/` | `tapeline omm consumer`, `provider`, `ni-provider` and `transport`: the performance tools |
 //! | `serving.rs` | what provider and acceptor do alike with their connections |
 //! | `decode.rs` | `tapeline omm decode` |
 //! | `config/` | `EmaConfig.xml` and the same in TOML |
 //! | `items.rs` | names of items from the command line and from files |
 //! | `market.rs` | items that a provider serves: their images, changes and books |
-//! | `message_file.rs` | the same from a file of LSEG's performance tools |
 //! | `values.rs` | values of fields as people write them |
 //! | `out.rs`, `out/json.rs` | what a role sends, into a connection, and what comes; JSON there and RWF here |
 //! | `transport.rs` | where and how to connect: options, and the settings that they become |
 //! | `login.rs` | who logs in, and with which password |
 //! | `dictionaries.rs` | the dictionary from files |
+//! | `xml.rs` | files of elements, read with their lines |
 //! | `lines.rs`, `shown.rs` | what is printed: events as lines, messages as JSON |
 
-mod acceptor;
+mod accept;
 mod config;
-mod consumer;
 mod decode;
 pub(crate) mod dictionaries;
 mod items;
 mod lines;
 mod login;
 mod market;
-mod message_file;
-mod ni_provider;
-mod opaque;
 pub(crate) mod out;
-mod provider;
+mod perf;
+mod publish;
+mod serve;
 mod serving;
 mod shown;
 mod transport;
 mod values;
+mod watch;
+mod xml;
 
+pub(crate) use self::perf::guide::translate;
 pub(crate) use self::transport::resolve;
 
 use std::process::ExitCode;
@@ -60,28 +61,43 @@ pub(crate) struct Omm {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Open many items of a provider, and measure what comes
+    ///
+    /// Logs in on a connection for each thread, asks for the items in bursts until each has its image, and measures from then on.
+    /// Options are also taken as LSEG's guide to its performance tools spells them: -itemCount 100000.
+    Consumer(Box<perf::options::ConsumerArgs>),
     /// Open items of a provider and show what comes
     ///
     /// Logs in, learns which services there are, asks for the items and prints fields as they change. Whatever is lost (the
     /// provider, the service, an item) is asked for again until it is back.
-    Consumer(consumer::ConsumerArgs),
+    Watch(watch::WatchArgs),
     /// Serve items to consumers, with simulated prices
     ///
     /// Every name is an item. In MarketPrice it has a quote and trades, in MarketByOrder a book of orders. Four names are special: BIG
     /// has a book of more than a megabyte, posts to NAK are refused, UNKNOWN is not there, and GONE is closed after its first update.
-    Provider(provider::ProviderArgs),
+    Serve(serve::ServeArgs),
     /// Publish items to a hub, unasked
     ///
     /// Connects, logs in as a provider, publishes its service, then an image of every item and its updates. What is lost is
     /// published again on the next connection.
-    NiProvider(ni_provider::NiProviderArgs),
+    Publish(publish::PublishArgs),
     /// Take what non-interactive providers publish, and show it
-    Acceptor(acceptor::AcceptorArgs),
+    Accept(accept::AcceptArgs),
+    /// Serve many items to consumers, at a rate, as LSEG's IProvPerf does
+    ///
+    /// Every name is an item. Each connection gets the updates of its open items, one after the other, in bursts on a fixed grid of
+    /// time; some of them carry the time at which they were sent.
+    Provider(Box<perf::options::ProviderArgs>),
+    /// Publish many items to a hub, at a rate, as LSEG's NIProvPerf does
+    ///
+    /// Each thread connects, publishes the service and its share of the items: images first, and updates of those that have theirs,
+    /// in bursts on a fixed grid of time.
+    NiProvider(Box<perf::options::NiProviderArgs>),
     /// Send messages without a meaning over RSSL, and time them
     ///
     /// Both ends send, each at its own rate, and check what comes: none lost, all in order, how long it took. The messages are
     /// those of LSEG's TransportPerf. Latency is from one clock: both ends on one machine.
-    Transport(opaque::Transport),
+    Transport(Box<perf::options::TransportPerfArgs>),
     /// Show messages of bytes: hexadecimal text, or files of them
     Decode(decode::DecodeArgs),
 }
@@ -90,9 +106,12 @@ impl Omm {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Consumer(command) => command.run(),
+            Command::Watch(command) => command.run(),
+            Command::Serve(command) => command.run(),
+            Command::Publish(command) => command.run(),
+            Command::Accept(command) => command.run(),
             Command::Provider(command) => command.run(),
             Command::NiProvider(command) => command.run(),
-            Command::Acceptor(command) => command.run(),
             Command::Transport(command) => command.run(),
             Command::Decode(command) => command.run(),
         }

@@ -28,6 +28,9 @@ pub(crate) struct Room {
     /// So many bytes of a message wait for room: of the text, where there is one.
     waiting: Option<usize>,
     json: Option<Box<Json>>,
+    /// Messages in a frame at most, and those in the one that is being filled.
+    pack: u32,
+    packed: u32,
     /// Messages in JSON that could not be read; those in RWF are for the role to count.
     unreadable: u64,
     /// Messages that the peer could not read.
@@ -69,6 +72,11 @@ impl Room {
         if let Some(json) = &mut self.json {
             json.share(texts);
         }
+    }
+
+    /// Up to so many messages share a frame from now on, of those that are sent before the connection is flushed. 0 or 1: none do.
+    pub(crate) fn set_pack(&mut self, most: u32) {
+        self.pack = most;
     }
 
     /// The dictionary is this one from now on.
@@ -156,7 +164,8 @@ impl Out<'_, '_> {
             Some(json) => json.text(),
             None => self.room.bytes.get(..len).unwrap_or_default(),
         };
-        match self.sender.send(bytes) {
+        let is_packed = self.room.pack > 1;
+        match if is_packed { self.sender.pack(bytes) } else { self.sender.send(bytes) } {
             rssl::Sent::Full => return false,
             // As RWF it was short enough.
             rssl::Sent::Unfit => {
@@ -167,6 +176,13 @@ impl Out<'_, '_> {
             _ => {}
         }
         self.room.waiting = None;
+        if is_packed {
+            self.room.packed += 1;
+            if self.room.packed >= self.room.pack {
+                self.room.packed = 0;
+                self.sender.seal();
+            }
+        }
         true
     }
 }
@@ -182,6 +198,7 @@ impl Outbox for Out<'_, '_> {
         }
         self.in_place = false;
         if self.room.json.is_none()
+            && self.room.pack <= 1
             && let Some(room) = self.sender.claim(len)
         {
             self.in_place = true;

@@ -27,11 +27,26 @@ pub(crate) enum CompressionArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WebSocketArg {
     /// rssl.rwf: RSSL as on TCP
+    #[value(alias = "rssl.rwf")]
     Rwf,
     /// tr_json2: simplified JSON
+    #[value(alias = "tr_json2")]
     Json,
     /// rssl.json.v2: the same, under the name that EMA gives it
+    #[value(alias = "rssl.json.v2")]
     JsonV2,
+}
+
+impl WebSocketArg {
+    /// Those of several, in their order; `None` if there are none.
+    fn protocols(several: &[Self]) -> Option<Vec<SubProtocol>> {
+        let protocol = |argument: &Self| match argument {
+            Self::Rwf => SubProtocol::Rwf,
+            Self::Json => SubProtocol::TrJson2,
+            Self::JsonV2 => SubProtocol::RsslJsonV2,
+        };
+        (!several.is_empty()).then(|| several.iter().map(protocol).collect())
+    }
 }
 
 /// Settings of one end of a connection, under the names that EMA gives them.
@@ -39,29 +54,32 @@ pub(crate) enum WebSocketArg {
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportArgs {
     /// Compression: a client asks for it; a server that has one takes the client's choice
-    #[arg(long, value_enum, default_value_t, value_name = "TYPE")]
-    compression: CompressionArg,
+    #[arg(long, alias = "compression-type", value_enum, default_value_t, value_name = "TYPE")]
+    pub(crate) compression: CompressionArg,
+    /// How hard zlib tries, 0 to 9: of a client only where its server does not say [default: 6]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub(crate) compression_level: Option<u8>,
     /// Largest payload of a frame in bytes; longer messages go in fragments
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_000))]
-    max_fragment_size: Option<u16>,
+    pub(crate) max_fragment_size: Option<u16>,
     /// How many frames can wait to be sent
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
-    guaranteed_output_buffers: Option<u32>,
+    #[arg(long, alias = "output-bufs", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub(crate) guaranteed_output_buffers: Option<u32>,
     /// How many received frames can wait to be taken
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    num_input_buffers: Option<u32>,
+    pub(crate) num_input_buffers: Option<u32>,
     /// Flush as soon as more bytes than this wait
     #[arg(long, value_name = "BYTES")]
-    high_water_mark: Option<u32>,
+    pub(crate) high_water_mark: Option<u32>,
     /// SO_SNDBUF in bytes; 0 leaves it to the system
-    #[arg(long, value_name = "BYTES")]
-    sys_send_buf_size: Option<u32>,
+    #[arg(long, alias = "send-buf-size", value_name = "BYTES")]
+    pub(crate) sys_send_buf_size: Option<u32>,
     /// SO_RCVBUF in bytes; 0 leaves it to the system
-    #[arg(long, value_name = "BYTES")]
-    sys_recv_buf_size: Option<u32>,
+    #[arg(long, alias = "recv-buf-size", value_name = "BYTES")]
+    pub(crate) sys_recv_buf_size: Option<u32>,
     /// TCP_NODELAY: send what is flushed at once [default: true]
     #[arg(long, value_name = "BOOL")]
-    tcp_nodelay: Option<bool>,
+    pub(crate) tcp_nodelay: Option<bool>,
     /// Close a connection on which nothing was heard for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=255))]
     connection_ping_timeout: Option<u8>,
@@ -85,6 +103,7 @@ impl TransportArgs {
         set(&mut settings.sys_recv_buf_size, self.sys_recv_buf_size);
         settings.max_fragment_size = self.max_fragment_size.unwrap_or(settings.max_fragment_size);
         settings.tcp_nodelay = self.tcp_nodelay.unwrap_or(settings.tcp_nodelay);
+        settings.compression_level = self.compression_level.unwrap_or(settings.compression_level);
         settings.connection_ping_timeout =
             self.connection_ping_timeout.unwrap_or(settings.connection_ping_timeout);
     }
@@ -128,18 +147,18 @@ impl ConfigArgs {
 pub(crate) struct ClientArgs {
     /// Host and port of the server; localhost:14002 if not said, for what NI providers publish localhost:14003
     #[arg(long, value_name = "HOST:PORT")]
-    server: Option<String>,
+    pub(crate) server: Option<String>,
     /// Speak TLS, and check the server's certificate
     #[arg(long)]
-    tls: bool,
+    pub(crate) tls: bool,
     /// Certificates to trust, as PEM, in place of the system's
     #[arg(long, value_name = "FILE", requires = "tls")]
-    ca: Option<PathBuf>,
-    /// Begin with a WebSocket, and say inside it what follows
-    #[arg(long, value_enum, value_name = "PROTOCOL")]
-    websocket: Option<WebSocketArg>,
+    pub(crate) ca: Option<PathBuf>,
+    /// Begin with a WebSocket, and say inside it what follows; of several the first that the server has
+    #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
+    pub(crate) websocket: Vec<WebSocketArg>,
     #[command(flatten)]
-    transport: TransportArgs,
+    pub(crate) transport: TransportArgs,
 }
 
 /// A server and how to speak to it.
@@ -176,18 +195,9 @@ impl ClientArgs {
                 None => Tls::client_of_system()?,
             });
         }
-        if self.websocket.is_some() {
+        if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
             settings.connection_type = ConnectionType::WebSocket;
-        }
-        if settings.connection_type == ConnectionType::WebSocket {
-            let protocol = self.websocket.map(|websocket| match websocket {
-                WebSocketArg::Rwf => SubProtocol::Rwf,
-                WebSocketArg::Json => SubProtocol::TrJson2,
-                WebSocketArg::JsonV2 => SubProtocol::RsslJsonV2,
-            });
-            if let Some(protocol) = protocol {
-                settings.ws_protocols = vec![protocol];
-            }
+            settings.ws_protocols = protocols;
         }
         Ok(Endpoint { server: host.server, settings: Arc::new(settings) })
     }
@@ -198,19 +208,22 @@ impl ClientArgs {
 pub(crate) struct ServerArgs {
     /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
     #[arg(long)]
-    port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// Address to listen at: 127.0.0.1, which this machine's processes alone can reach, unless another one is given, such as
     /// 0.0.0.0 for IPv4 or :: for both families
     #[arg(long, value_name = "ADDRESS")]
-    bind: Option<IpAddr>,
+    pub(crate) bind: Option<IpAddr>,
+    /// What can be said inside WebSockets, the best first; everything if not said
+    #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
+    pub(crate) websocket: Vec<WebSocketArg>,
     /// Speak TLS with this certificate and those that vouch for it, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
     /// The certificate's private key, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
-    transport: TransportArgs,
+    pub(crate) transport: TransportArgs,
 }
 
 impl ServerArgs {
@@ -238,6 +251,7 @@ impl ServerArgs {
         });
         let mut settings = host.settings;
         self.transport.apply(&mut settings);
+        settings.ws_protocols = WebSocketArg::protocols(&self.websocket).unwrap_or(settings.ws_protocols);
         let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
         if let Some((cert, key)) = files {
             let tls = Tls::server(&read(&cert)?, &read(&key)?);

@@ -33,6 +33,10 @@ impl Axis {
                 let step = step(most);
                 Self { scale, least: 0.0, most: (most / step).ceil() * step }
             }
+            Scale::Nines => {
+                let most = drawn.filter(|share| *share < 1.0).map(nines).fold(1.0, f64::max);
+                Self { scale, least: 0.0, most: most.min(MOST_NINES) }
+            }
             Scale::Logarithmic => {
                 let above: Vec<f64> = drawn.filter(|value| *value > 0.0).collect();
                 let least = above.iter().copied().fold(f64::INFINITY, f64::min);
@@ -53,7 +57,8 @@ impl Axis {
             Scale::Logarithmic if value > 0.0 => {
                 (value / self.least).log10() / (self.most / self.least).log10()
             }
-            Scale::Logarithmic => return None,
+            Scale::Nines if (0.0..1.0).contains(&value) => nines(value) / self.most,
+            Scale::Logarithmic | Scale::Nines => return None,
         };
         (-1e-9..=1.0 + 1e-9).contains(&share).then_some(share)
     }
@@ -66,6 +71,14 @@ impl Axis {
                 (0..=steps)
                     .map(|number| f64::from(number) * step)
                     .map(|value| Tick { value, label: Some(short(value)) })
+                    .collect()
+            }
+            Scale::Nines => {
+                let shares = (0..=self.most as i32).map(|count| 1.0 - 10f64.powi(-count));
+                [0.5]
+                    .into_iter()
+                    .chain(shares)
+                    .map(|value| Tick { value, label: Some(percent(value)) })
                     .collect()
             }
             Scale::Logarithmic => {
@@ -82,6 +95,20 @@ impl Axis {
             }
         }
     }
+}
+
+/// More than any run has samples for.
+const MOST_NINES: f64 = 9.0;
+
+/// How many nines a share has: 0 is none, 0.9 one, 0.99 two.
+fn nines(share: f64) -> f64 {
+    -(1.0 - share).log10()
+}
+
+/// `50 %`, `99.9 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.7}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// The distance of a linear axis's ticks: 1, 2 or 5 times a power of ten.
@@ -151,6 +178,15 @@ mod tests {
         assert_eq!(labels(&wide), ["100", "1000", "10 k", "100 k", "1 M", "10 M"]);
         let one = Axis::over(Scale::Logarithmic, &[1.0]);
         assert!(one.share(1.0).is_some_and(f64::is_finite));
+    }
+
+    #[test]
+    fn each_nine_has_as_much_room() {
+        let axis = Axis::over(Scale::Nines, &[0.0, 0.5, 0.9999]);
+        assert_eq!(labels(&axis), ["50 %", "0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+        let near = |share: f64, at: f64| (axis.share(share).unwrap() - at).abs() < 1e-6;
+        assert!(near(0.0, 0.0) && near(0.9, 0.25) && near(0.99, 0.5) && near(0.9999, 1.0));
+        assert_eq!((axis.share(1.0), axis.share(-0.1), axis.share(0.999_999)), (None, None, None));
     }
 
     #[test]

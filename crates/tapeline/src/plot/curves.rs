@@ -8,27 +8,33 @@ use super::{COLOURS, LEFT, LEGEND_COLUMNS, LEGEND_LINE, PLOT_HEIGHT, RIGHT, Scal
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) name: String,
-    /// Horizontal and vertical, both from zero on.
+    /// Horizontal and vertical.
     pub(crate) points: Vec<(f64, f64)>,
     pub(crate) colour: usize,
+    pub(crate) dashed: bool,
 }
 
-/// Curves with both axes linear and from zero.
+/// Curves over a numeric axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Curves {
     pub(crate) title: String,
     /// With its unit.
     pub(crate) x_title: String,
     pub(crate) y_title: String,
+    pub(crate) across: Scale,
+    pub(crate) up: Scale,
     pub(crate) curves: Vec<Curve>,
+    /// A line over the whole width, and what it is: the noise of the machine, for instance.
+    pub(crate) reference: Option<(f64, String)>,
 }
 
 impl Curves {
     /// The plot as a file of its own, which can also stand in a page.
     pub(crate) fn svg(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
-        let across = Axis::over(Scale::Linear, &points().map(|(x, _)| *x).collect::<Vec<_>>());
-        let up = Axis::over(Scale::Linear, &points().map(|(_, y)| *y).collect::<Vec<_>>());
+        let across = Axis::over(self.across, &points().map(|(x, _)| *x).collect::<Vec<_>>());
+        let reference = self.reference.iter().map(|(y, _)| *y);
+        let up = Axis::over(self.up, &points().map(|(_, y)| *y).chain(reference).collect::<Vec<_>>());
         let x_at = |x: f64| across.share(x).map(|share| LEFT + (WIDTH - LEFT - RIGHT) * share);
         let y_at = |y: f64| up.share(y).map(|share| TOP + PLOT_HEIGHT * (1.0 - share));
         let bottom = TOP + PLOT_HEIGHT;
@@ -38,9 +44,11 @@ impl Curves {
         let mut svg = Svg::new(WIDTH, height, &self.title);
         svg.text((WIDTH / 2.0, 24.0), "middle", "title", &self.title);
         for tick in up.ticks() {
-            let (Some(y), Some(label)) = (y_at(tick.value), &tick.label) else { continue };
-            svg.line((LEFT, y), (WIDTH - RIGHT, y), "grid");
-            svg.text((LEFT - 8.0, y + 4.0), "end", "label", label);
+            let Some(y) = y_at(tick.value) else { continue };
+            svg.line((LEFT, y), (WIDTH - RIGHT, y), if tick.label.is_some() { "grid" } else { "fine" });
+            if let Some(label) = &tick.label {
+                svg.text((LEFT - 8.0, y + 4.0), "end", "label", label);
+            }
         }
         for tick in across.ticks() {
             let (Some(x), Some(label)) = (x_at(tick.value), &tick.label) else { continue };
@@ -49,23 +57,29 @@ impl Curves {
         }
         svg.line((LEFT, TOP), (LEFT, bottom), "axis");
         svg.line((LEFT, bottom), (WIDTH - RIGHT, bottom), "axis");
+        if let Some((value, what)) = &self.reference
+            && let Some(y) = y_at(*value)
+        {
+            svg.line((LEFT, y), (WIDTH - RIGHT, y), "reference");
+            svg.text((WIDTH - RIGHT - 4.0, y - 5.0), "end", "label", what);
+        }
         svg.vertical_text((18.0, TOP + PLOT_HEIGHT / 2.0), &self.y_title);
         svg.text((LEFT.midpoint(WIDTH - RIGHT), bottom + 42.0), "middle", "axis-title", &self.x_title);
         for (number, curve) in self.curves.iter().enumerate() {
             let colour = COLOURS[curve.colour % COLOURS.len()];
             let placed = curve.points.iter().filter_map(|(x, y)| Some((x_at(*x)?, y_at(*y)?)));
-            svg.path(&placed.collect::<Vec<_>>(), colour, false);
+            svg.path(&placed.collect::<Vec<_>>(), colour, curve.dashed);
             if let Some((x, y)) = curve.points.last() {
                 let said = format!("{}: {} at {}", curve.name, axis::short(*y), axis::short(*x));
                 if let (Some(x), Some(y)) = (x_at(*x), y_at(*y)) {
-                    svg.mark((x, y), curve.colour, colour, false, &said);
+                    svg.mark((x, y), curve.colour, colour, curve.dashed, &said);
                 }
             }
             let (row, column) = (number / LEGEND_COLUMNS, number % LEGEND_COLUMNS);
             let x = LEFT + column as f64 * (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS as f64;
             let y = bottom + X_AXIS + row as f64 * LEGEND_LINE + 8.0;
-            svg.path(&[(x, y), (x + 34.0, y)], colour, false);
-            svg.mark((x + 17.0, y), curve.colour, colour, false, &curve.name);
+            svg.path(&[(x, y), (x + 34.0, y)], colour, curve.dashed);
+            svg.mark((x + 17.0, y), curve.colour, colour, curve.dashed, &curve.name);
             svg.text((x + 42.0, y + 4.0), "start", "legend", &curve.name);
         }
         svg.finish()
@@ -82,11 +96,15 @@ mod tests {
             name: name.to_owned(),
             points: vec![(0.0, 50_000.0), (end / 2.0, 20_000.0), (end, 0.0)],
             colour,
+            dashed: colour == 1,
         };
         let curves = Curves {
             title: "Backlog <after> a burst".to_owned(),
             x_title: "milliseconds".to_owned(),
             y_title: "datagrams".to_owned(),
+            across: Scale::Linear,
+            up: Scale::Linear,
+            reference: Some((10_000.0, "so much always".to_owned())),
             curves: vec![curve("one", 30.0, 0), curve("other", 80.0, 1)],
         };
         let svg = curves.svg();
@@ -98,6 +116,7 @@ mod tests {
             ">80<",
             ">50 k<",
             "other: 0 at 80",
+            "so much always",
         ] {
             assert!(svg.contains(said), "{said}\n{svg}");
         }

@@ -12,13 +12,15 @@ use self::axis::Axis;
 pub(crate) use self::curves::{Curve, Curves};
 use self::svg::Svg;
 
-/// How the vertical axis runs.
+/// How an axis runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// From zero.
     Linear,
     /// Equal distances are equal ratios. Values that are not above zero are left out.
     Logarithmic,
+    /// Of shares from 0 to below 1: each nine, 90 %, 99 %, 99.9 %, takes as much room as the one before. 1 is left out.
+    Nines,
 }
 
 /// A value and how far its measurements lie apart.

@@ -14,7 +14,7 @@ use tapeline_measure::{Nanos, Recorder, Window, write_hgrm, write_hlog};
 use crate::failure::Hinted;
 use crate::output;
 
-pub(crate) use record::{Client, Hop, Process, Run, Throughput};
+pub(crate) use record::{Client, Hop, Phase, Process, Run, Second, Throughput};
 
 /// Names tried before giving up; two runs must begin in the same second for one to be taken.
 const TRIES: u32 = 64;
@@ -72,8 +72,13 @@ impl RunFolder {
     /// Writes `run.json`, and `summary.txt` from the same record with where the folder is: exactly what the caller then
     /// prints, without styles.
     pub(crate) fn write_run(&self, run: &Run) -> anyhow::Result<()> {
-        self.write("run.json", |out| writeln!(out, "{}", output::json(run).map_err(io::Error::other)?))?;
+        self.write_record(run)?;
         self.write_summary(&run.summary(Some(&self.path)))
+    }
+
+    /// Writes `run.json` alone.
+    pub(crate) fn write_record(&self, run: &Run) -> anyhow::Result<()> {
+        self.write("run.json", |out| writeln!(out, "{}", output::json(run).map_err(io::Error::other)?))
     }
 
     /// Writes `summary.txt`: what was printed. Styles are left out.

@@ -40,6 +40,15 @@ pub(crate) struct Run {
     /// Whom the messages went to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) clients: Vec<Client>,
+    /// Parts of the run that are measured apart: start-up and steady state.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) phases: Vec<Phase>,
+    /// Messages by kind, where there are several.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub(crate) counts: serde_json::Value,
+    /// How it went on, by second.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) timeline: Vec<Second>,
     /// The noise of the cores used, measured on its own.
     pub(crate) jitter: Vec<Jitter>,
     /// The floor that this puts under the 99th percentile, in nanoseconds.
@@ -87,6 +96,36 @@ pub(crate) struct Hop {
     pub(crate) percentiles: Percentiles,
     /// The bound on the error of the two clocks involved, in nanoseconds.
     pub(crate) clock_error_ns: u64,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Phase {
+    /// `start-up`, for instance.
+    pub(crate) name: String,
+    /// How long it was, in seconds.
+    pub(crate) seconds: f64,
+    /// Messages in it.
+    pub(crate) messages: u64,
+    /// Messages a second.
+    pub(crate) messages_per_second: f64,
+    /// From the start of encoding to decoded.
+    pub(crate) service: Percentiles,
+    /// From when messages were due.
+    pub(crate) response: Percentiles,
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Second {
+    /// When it ended, in seconds of the run.
+    pub(crate) second: u64,
+    /// Messages in it.
+    pub(crate) messages: u64,
+    /// Cores kept busy, in per cent of one.
+    pub(crate) cpu_percent: f64,
+    /// Resident memory in its end.
+    pub(crate) memory_bytes: u64,
 }
 
 /// One of those whom the messages went to.
@@ -143,6 +182,9 @@ impl Run {
             lost: evidence.lost,
             hops: Vec::new(),
             clients: Vec::new(),
+            phases: Vec::new(),
+            counts: serde_json::Value::Null,
+            timeline: Vec::new(),
             jitter,
             jitter_floor_p99_ns: evidence.floor_p99_ns,
             processes: Vec::new(),

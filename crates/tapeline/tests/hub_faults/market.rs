@@ -131,7 +131,7 @@ impl Market {
         let ring = &place.ring;
         let watch = ["plant", "watch", "--ring", ring, "--from", "oldest", "--format", "json"];
         let published = Process::start(&watch);
-        let consumer = ["omm", "consumer", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
+        let consumer = ["omm", "watch", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
         let witness = ["--user", "witness"];
         let mut witness = Process::start(&[&consumer, &witness[..], &STOCKS, client].concat());
         // The feed is heard of, and has no message yet: the service is up, and the items are waited for.
@@ -168,7 +168,7 @@ impl Market {
 
     /// Another client of the same kind as the witness.
     pub(crate) fn consumer(&self, options: &[&str]) -> Process {
-        let fixed = ["omm", "consumer", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
+        let fixed = ["omm", "watch", "--server", &self.server, "--service", "TAPELINE", "--attempts", "1"];
         Process::start(&[&fixed, &STOCKS[..], options].concat())
     }
 

@@ -13,7 +13,7 @@ const FEED: u16 = 7;
 /// An interactive provider at this port, 0 for a free one: which.
 fn provider(port: &str, rate: &str) -> (Process, String) {
     let options = ["--service", "FEED", "--update-rate", rate, "--format", "json"];
-    let mut provider = Process::start(&[&["omm", "provider", "--port", port], &options[..]].concat());
+    let mut provider = Process::start(&[&["omm", "serve", "--port", port], &options[..]].concat());
     let port = provider.says()["port"].to_string();
     (provider, port)
 }
@@ -41,7 +41,7 @@ fn a_provider_that_is_killed_is_asked_again_when_it_is_back() {
     let (first, port) = provider("0", "200");
     let (report, _) = day(Market::open(&served(&port), &[]), |market| {
         let server = market.server.clone();
-        let fixed = ["omm", "consumer", "IBM.N", "--server", &server, "--service", "FEED"];
+        let fixed = ["omm", "watch", "IBM.N", "--server", &server, "--service", "FEED"];
         let mut client = Process::start(&[&fixed[..], &["--attempts", "1", "--format", "json"]].concat());
         wait_for(&mut client, |said| said["event"] == "refresh");
         wait_for(&mut client, |said| said["event"] == "update");

@@ -87,7 +87,7 @@ fn a_hub_elsewhere_that_gets_no_processor_loses_its_place_and_its_clients_hear_o
     let serve = ["plant", "serve", "--config", config.to_str().unwrap(), "--format", "json"];
     let mut elsewhere = Process::start(&serve);
     let server = elsewhere.says()["hub"].as_str().unwrap().replace("127.0.0.1", "localhost");
-    let fixed = ["omm", "consumer", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
+    let fixed = ["omm", "watch", "--server", &server, "--service", "TAPELINE", "--attempts", "1"];
     let mut client = Process::start(&[&fixed[..], &STOCKS].concat());
     let (report, _) = day(market, |market| {
         while client.says()["event"] != "update" {}

@@ -1,4 +1,4 @@
-//! `tapeline omm consumer` at LSEG's providers.
+//! `tapeline omm watch` at LSEG's providers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,8 @@ fn ask(place: &Place, way: Way) -> Result<Vec<(&'static str, Outcome)>, String> 
     seen.push(("login", told.outcome(has_login && has_service && told.well)));
 
     let told = run(&["ONE", "--updates", "1", "--download-dictionary"]);
-    let is_ours = told.any("dictionary", |event| event["fields"].as_u64() > Some(20) && event["tables"] == 5);
+    let is_ours =
+        told.any("dictionary", |event| event["fields"].as_u64() > Some(20) && event["tables"] == 16);
     seen.push(("dictionary", told.outcome(is_ours && told.well)));
 
     let list = place.item_file(port);
@@ -170,7 +171,7 @@ fn reconnect(place: &Place, way: Way, port: u16, mut provider: Program) -> Outco
 }
 
 fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
-    let mut command = place.tapeline_client("consumer", way, port);
+    let mut command = place.tapeline_client("watch", way, port);
     // Should what it waits for never come.
     command.args(arguments).args(["--user", "interop", "--for", "60s"]);
     place.start(command, "consumer.log")
@@ -178,7 +179,7 @@ fn start(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
 
 /// One that takes commands.
 fn start_told(place: &Place, way: Way, port: u16, arguments: &[&str]) -> Program {
-    let mut command = place.tapeline_client("consumer", way, port);
+    let mut command = place.tapeline_client("watch", way, port);
     command.args(arguments).args(["--commands", "--for", "60s"]);
     place.start_told(command, "consumer.log")
 }

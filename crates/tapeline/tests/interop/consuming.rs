@@ -61,7 +61,7 @@ pub(crate) fn control() -> Column {
     }
 }
 
-/// LSEG's consumers at `tapeline omm provider`.
+/// LSEG's consumers at `tapeline omm serve`.
 pub(crate) fn tapeline_provider() -> Column {
     Column {
         title: "EMA and ETA consumers, Tapeline provider",
@@ -72,7 +72,7 @@ pub(crate) fn tapeline_provider() -> Column {
             let mut seen = Vec::new();
             let port = free_port();
             let tapeline = || {
-                let mut command = place.tapeline_server("provider", way, port);
+                let mut command = place.tapeline_server("serve", way, port);
                 command.args(["--update-rate", UPDATE_RATE]);
                 let mut provider = place.start(command, "provider.log");
                 provider.wait_for("listening").map(|_| provider)

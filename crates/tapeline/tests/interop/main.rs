@@ -15,6 +15,7 @@ mod consuming;
 mod hub;
 mod local_server;
 mod page;
+mod perf;
 mod program;
 mod publishing;
 #[path = "../remains/mod.rs"]
@@ -50,6 +51,7 @@ fn every_pair_over_every_transport() {
     let controls = || vec![consuming::control(), publishing::control()];
     meet(&place, 2, "make interop DOC=1", columns, controls);
     local_server::follow(&place).unwrap_or_else(|why| panic!("docs/local-real-time-server.md: {why}"));
+    println!("{}", perf::agree(&place).unwrap_or_else(|why| panic!("performance tools: {why}")));
     println!("docs/local-real-time-server.md, docs/zeromq.md: done as they say");
 }
 

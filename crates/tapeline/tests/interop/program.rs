@@ -181,6 +181,15 @@ impl Program {
         }
     }
 
+    /// Waits for a line of text that begins so; what was said last if the program ends before.
+    pub(crate) fn wait_for_line(&mut self, start: &str) -> Result<(), String> {
+        while !self.last.starts_with(start) {
+            let line = self.lines.recv_timeout(SILENCE);
+            self.last = line.map_err(|_| format!("ended without '{start}': {}", self.last.trim_end()))?;
+        }
+        Ok(())
+    }
+
     /// Waits for an event of this name; what was said last if the program ends before.
     pub(crate) fn wait_for(&mut self, name: &str) -> Result<Value, String> {
         loop {

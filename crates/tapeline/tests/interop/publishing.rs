@@ -40,7 +40,7 @@ pub(crate) fn control() -> Column {
     }
 }
 
-/// EMA's non-interactive provider at `tapeline omm acceptor`.
+/// EMA's non-interactive provider at `tapeline omm accept`.
 pub(crate) fn tapeline_acceptor() -> Column {
     Column {
         title: "EMA non-interactive provider, Tapeline acceptor",
@@ -53,13 +53,13 @@ pub(crate) fn tapeline_acceptor() -> Column {
 }
 
 fn acceptor(place: &Place, way: Way, port: u16) -> Result<Program, String> {
-    let mut command = place.tapeline_server("acceptor", way, port);
+    let mut command = place.tapeline_server("accept", way, port);
     command.args(["--deny", DENIED, "--quiet"]);
     let mut acceptor = place.start(command, "acceptor.log");
     acceptor.wait_for("listening").map(|_| acceptor)
 }
 
-/// `tapeline omm ni-provider` at ETA's transport and codec.
+/// `tapeline omm publish` at ETA's transport and codec.
 pub(crate) fn tapeline_ni_provider() -> Column {
     Column {
         title: "Tapeline non-interactive provider, ETA acceptor",
@@ -123,7 +123,7 @@ fn tapeline_publishes(place: &Place, way: Way) -> Result<Seen, String> {
     let list = place.item_file(port);
     let updates = place.updates.to_string();
     let publisher = |more: &[&str]| {
-        let mut command = place.tapeline_client("ni-provider", way, port);
+        let mut command = place.tapeline_client("publish", way, port);
         command.args(["--item-file", &list, "--book", "BOOK", "--book", "BIG", "--update-rate", "10000"]);
         command.args(more);
         place.start(command, "ni-provider.log")

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tapeline_omm::json;
+use tapeline_omm::role::consumer;
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol};
 
 use super::schema::{GLOBAL, Group, Kind, Setting};
@@ -40,6 +41,28 @@ pub(crate) struct Chosen {
     pub(crate) post_timeout: Option<Duration>,
     pub(crate) most_posts: Option<usize>,
     pub(crate) obeys_open_window: Option<bool>,
+}
+
+impl Chosen {
+    /// A consumer's settings: the usual ones, where the file says nothing.
+    pub(crate) fn consumer(&self) -> consumer::Settings {
+        let usual = consumer::Settings::default();
+        let most = self.reconnect_max.unwrap_or(usual.reconnect.most);
+        let first = self.reconnect_min.unwrap_or(usual.reconnect.first);
+        consumer::Settings {
+            downloads_dictionary: self.downloads_dictionary,
+            reconnect_attempts: self.reconnect_attempts,
+            reconnect: consumer::Backoff { first, most: most.max(first) },
+            request_timeout: self.request_timeout.unwrap_or(usual.request_timeout),
+            login_timeout: self.login_timeout.unwrap_or(usual.login_timeout),
+            directory_timeout: self.directory_timeout.unwrap_or(usual.directory_timeout),
+            dictionary_timeout: self.dictionary_timeout.unwrap_or(usual.dictionary_timeout),
+            post_timeout: self.post_timeout.unwrap_or(usual.post_timeout),
+            most_posts: self.most_posts.unwrap_or(usual.most_posts),
+            obeys_open_window: self.obeys_open_window.unwrap_or(usual.obeys_open_window),
+            ..usual
+        }
+    }
 }
 
 /// One connection's worth of settings.

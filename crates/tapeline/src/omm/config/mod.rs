@@ -19,9 +19,8 @@ mod xml;
 
 use std::path::Path;
 
-use anyhow::Context;
-
 use crate::failure::Hinted;
+use crate::omm::xml::text as file_text;
 
 pub(crate) use chosen::{Chosen, Host};
 pub(crate) use schema::Group;
@@ -43,13 +42,8 @@ impl Config {
     /// # Errors
     /// What is wrong first, with its line, and a hint.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let file = path.display().to_string();
-        let size = std::fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
-        if size > MOST_BYTES {
-            anyhow::bail!("{file} has {size} bytes; a configuration has {MOST_BYTES} at most");
-        }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-        Ok(Self::parse(file, &text)?)
+        let text = file_text(path, MOST_BYTES, "a configuration")?;
+        Ok(Self::parse(path.display().to_string(), &text)?)
     }
 
     /// The text of a file of this name.
@@ -81,12 +75,6 @@ fn parse(text: &str) -> Result<Node, Fault> {
     };
     check::check(&root)?;
     Ok(root)
-}
-
-impl Fault {
-    fn in_file(self, file: &str) -> Hinted {
-        Hinted::new(format!("{file}:{}: {}", self.line, self.what), self.hint)
-    }
 }
 
 #[cfg(test)]
@@ -198,7 +186,9 @@ Port = 14002
     fn broken_files_say_where() {
         assert_eq!(refusal("<EmaConfig>\n<ConsumerGroup>\n").0, 2);
         assert_eq!(refusal("<EmaConfig>\n</ConsumerGroup>\n").0, 2);
-        assert!(refusal("<!DOCTYPE x [<!ENTITY a \"b\">]><EmaConfig/>").1.contains("no document type"));
+        assert!(
+            refusal("<!DOCTYPE x [<!ENTITY a \"b\">]><EmaConfig/>").1.contains("there is a document type")
+        );
         assert_eq!(refusal("\n\n[Consumer\n").0, 3);
         let deep = "<A>".repeat(50);
         assert!(refusal(&deep).1.contains("deeper"));

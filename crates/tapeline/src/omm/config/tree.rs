@@ -1,5 +1,7 @@
 //! What a configuration file becomes: names with values or with more names below, each with its line.
 
+pub(super) use crate::omm::xml::Fault;
+
 /// A setting, or a block of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
@@ -49,18 +51,4 @@ impl Node {
 /// A code's own name.
 pub(super) fn bare(code: &str) -> &str {
     code.rsplit_once("::").map_or(code, |(_, name)| name)
-}
-
-/// What is wrong with a file, and where.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) line: usize,
-    pub(super) what: String,
-    pub(super) hint: String,
-}
-
-impl Fault {
-    pub(super) fn new(line: usize, what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { line, what: what.into(), hint: hint.into() }
-    }
 }

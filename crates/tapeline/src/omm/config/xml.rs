@@ -1,68 +1,49 @@
 //! `EmaConfig.xml`: elements that have a value or hold others.
 
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::{Reader, XmlVersion};
+use quick_xml::XmlVersion;
+use quick_xml::events::BytesStart;
 
 use super::tree::{Fault, MOST_DEEP, MOST_NODES, Node};
+use crate::omm::xml::{Tag, Tags};
 
 /// The settings of a file, below its root element.
 pub(super) fn parse(text: &str) -> Result<Node, Fault> {
-    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    let mut lines = Lines { text: text.trim_start_matches('\u{feff}').as_bytes(), at: 0, line: 1 };
+    let mut tags = Tags::new(text);
     let mut open: Vec<Node> = Vec::new();
     let mut root = None;
     let mut nodes = 0;
-    loop {
-        // Blanks in front are part of what comes before.
-        let line = lines.at(reader.buffer_position());
-        let event = reader.read_event().map_err(|fault| {
-            let line = lines.at(reader.error_position());
-            Fault::new(line, format!("this is no XML: {fault}"), "")
-        })?;
-        match event {
-            Event::Start(start) => {
+    while let Some(tag) = tags.next()? {
+        let line = tags.line();
+        let done = match tag {
+            Tag::Open(start) => {
                 open.push(element(&start, line)?);
-                nodes += 1;
-                if open.len() > MOST_DEEP {
-                    let what = format!("elements are deeper than {MOST_DEEP} within each other");
-                    return Err(Fault::new(line, what, ""));
-                }
+                None
             }
-            Event::Empty(start) => {
-                let node = element(&start, line)?;
-                nodes += 1;
-                match open.last_mut() {
-                    Some(parent) => parent.children.push(node),
-                    None => root = Some(node),
-                }
-            }
-            Event::End(_) => {
-                // The reader sees to it that it is the last one's.
-                let Some(node) = open.pop() else { continue };
-                match open.last_mut() {
-                    Some(parent) => parent.children.push(node),
-                    None if root.is_some() => {
-                        return Err(Fault::new(line, "there is a second root element", ""));
-                    }
-                    None => root = Some(node),
-                }
-            }
-            Event::DocType(_) => {
-                return Err(Fault::new(line, "a configuration has no document type", "leave it out"));
-            }
-            Event::Text(text) if text.trim().is_empty() => {}
-            Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) => {
+            Tag::Empty(start) => Some(element(&start, line)?),
+            Tag::Close => open.pop(),
+            Tag::Text => {
                 let hint = "write <Name value=\"…\"/>";
                 return Err(Fault::new(line, "settings have values, and no text between elements", hint));
             }
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            Event::Eof => break,
+        };
+        nodes += 1;
+        if open.len() > MOST_DEEP {
+            let what = format!("elements are deeper than {MOST_DEEP} within each other");
+            return Err(Fault::new(line, what, ""));
         }
         if nodes > MOST_NODES {
             return Err(Fault::new(line, format!("there are more than {MOST_NODES} settings"), ""));
         }
+        match (done, open.last_mut()) {
+            (Some(node), Some(parent)) => parent.children.push(node),
+            (Some(_), None) if root.is_some() => {
+                return Err(Fault::new(line, "there is a second root element", ""));
+            }
+            (Some(node), None) => root = Some(node),
+            (None, _) => {}
+        }
     }
-    let last = lines.at(text.len() as u64);
+    let last = tags.line();
     if let Some(node) = open.last() {
         let what = format!("the element {} is not closed", node.name);
         return Err(Fault::new(node.line, what, ""));
@@ -96,22 +77,4 @@ fn element(start: &BytesStart<'_>, line: usize) -> Result<Node, Fault> {
         node.value = Some(value.trim().to_owned());
     }
     Ok(node)
-}
-
-/// Lines of positions that only grow.
-struct Lines<'a> {
-    text: &'a [u8],
-    at: usize,
-    line: usize,
-}
-
-impl Lines<'_> {
-    /// The line of what follows this position, behind blanks.
-    fn at(&mut self, position: u64) -> usize {
-        let position = usize::try_from(position).unwrap_or(usize::MAX).min(self.text.len());
-        let passed = self.text.get(self.at..position).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
-        self.at = self.at.max(position);
-        self.line
-    }
 }

@@ -1,4 +1,4 @@
-//! ConsPerf and EmaCppConsPerf at `tapeline omm provider`.
+//! ConsPerf and EmaCppConsPerf at `tapeline omm serve`.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(crate) fn column() -> Column {
 
 fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let port = free_port();
-    let mut command = place.tapeline_server("provider", way, port);
+    let mut command = place.tapeline_server("serve", way, port);
     command.args(["--update-rate", "1000"]);
     if way.is_json() {
         // Fields go by name there: what the tool posts has to be known.

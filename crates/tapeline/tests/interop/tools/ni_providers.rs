@@ -1,4 +1,4 @@
-//! NIProvPerf and EmaCppNIProvPerf at `tapeline omm acceptor`.
+//! NIProvPerf and EmaCppNIProvPerf at `tapeline omm accept`.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn explained(scenario: &'static str, way: Way) -> Option<&'static str> {
 
 fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let port = free_port();
-    let mut command = place.tapeline_server("acceptor", way, port);
+    let mut command = place.tapeline_server("accept", way, port);
     command.arg("--quiet");
     let mut acceptor = place.start(command, "acceptor.log");
     acceptor.wait_for("listening")?;

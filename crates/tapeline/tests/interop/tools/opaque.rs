@@ -1,7 +1,10 @@
 //! TransportPerf and `tapeline omm transport`, each as the other's client and server.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use serde_json::Value;
 
 use crate::column::{Column, Outcome, Scenario};
 use crate::program::{Place, free_port};
@@ -52,43 +55,58 @@ fn loads<'a>(mut tool: Tool<'a>, name: &str, way: Way, ours: &mut Command) -> To
 fn as_client(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let port = free_port();
     let mut command = place.tapeline_server("transport server", way, port);
+    command.args(["--end-with-clients", "--run-time", "60"]);
+    let folder = files(place, port, &mut command);
     let tool = Tool::ending(place, "TransportPerf", name, way).to(port);
     let tool = loads(tool, name, way, &mut command).with(&["-appType", "client", "-runTime", "3"]);
     let mut server = place.start(command, "transport.log");
-    server.wait_for("listening")?;
+    server.wait_for_line("listening at ")?;
     let told = tool.run();
-    let gone = server.wait_for("disconnected")?;
+    server.ended_well();
+    let record = record(&folder)?;
     let (sent, received) = (told.count("Msgs Sent"), told.count("Msgs Received"));
     // It ends in the middle of what it sends and receives.
-    let passed = gone["received"].as_u64() > Some(sent / 2)
+    let passed = record["counts"]["received"].as_u64() > Some(sent / 2)
         && sent > 1000
         && received > 1000
-        && clean(&gone)
+        && clean(&record)
         && !told.says("out-of-order");
-    Ok(Outcome::of(passed, format!("{} / {gone}", told.summary())))
+    Ok(Outcome::of(passed, format!("{} / {}", told.summary(), record["counts"])))
 }
 
 fn as_server(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let port = free_port();
     let mut command = place.tapeline_client("transport client", way, port);
-    command.args(["--run-time", "3s"]);
+    command.args(["--run-time", "4s"]);
+    let folder = files(place, port, &mut command);
     let tool = Tool::ending(place, "TransportPerf", name, way).at(port);
     let tool = loads(tool, name, way, &mut command).with(&["-appType", "server", "-runTime", "7"]);
     let mut client = place.start(command, "transport.log");
     let told = tool.run();
-    let gone = client.wait_for("disconnected")?;
-    let end = client.wait_for("end")?;
-    let (sent, received) = (gone["sent"].as_u64().unwrap_or(0), told.count("Msgs Received"));
-    let passed = client.ended_well()
-        && clean(&gone)
-        && end["latency"]["samples"].as_u64() > Some(0)
-        && received > sent / 2
-        && sent > 1000
-        && !told.says("out-of-order");
-    Ok(Outcome::of(passed, format!("{} / {end}", told.summary())))
+    client.ended_well();
+    let record = record(&folder)?;
+    let (sent, received) = (record["counts"]["sent"].as_u64().unwrap_or(0), told.count("Msgs Received"));
+    let hops = record["hops"].as_array().is_some_and(|hops| hops.iter().any(|hop| hop["name"] == "service"));
+    let passed = clean(&record) && hops && received > sent / 2 && sent > 1000 && !told.says("out-of-order");
+    Ok(Outcome::of(passed, format!("{} / {}", told.summary(), record["counts"])))
 }
 
-fn clean(gone: &serde_json::Value) -> bool {
-    gone["received"].as_u64() > Some(1000)
-        && ["lost", "out_of_order", "malformed"].iter().all(|count| gone[*count] == 0)
+/// Where our end's files go: the folder of its record.
+fn files(place: &Place, port: u16, ours: &mut Command) -> PathBuf {
+    let folder = place.logs().join(format!("transport-{port}"));
+    ours.arg("--run-folder").arg(&folder);
+    ours.arg("--summary-file").arg(place.logs().join("transport-summary.out"));
+    ours.arg("--stats-file").arg(place.logs().join("transport-stats"));
+    folder
+}
+
+fn record(folder: &Path) -> Result<Value, String> {
+    let text = std::fs::read(folder.join("run.json")).map_err(|error| format!("no run.json: {error}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("run.json: {error}"))
+}
+
+fn clean(record: &Value) -> bool {
+    let counts = &record["counts"];
+    counts["received"].as_u64() > Some(1000)
+        && ["lost", "out_of_order", "malformed"].iter().all(|count| counts[*count] == 0)
 }

@@ -1,4 +1,4 @@
-//! `tapeline omm consumer` at ProvPerf and EmaCppIProvPerf.
+//! `tapeline omm watch` at ProvPerf and EmaCppIProvPerf.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Outcome {
     let list = place.item_file(port);
     let updates = place.updates.to_string();
     let downloads = name.ends_with("dictionary");
-    let mut command = place.tapeline_client("consumer", way, port);
+    let mut command = place.tapeline_client("watch", way, port);
     if downloads {
         command.arg("--download-dictionary");
     } else {

@@ -86,7 +86,7 @@ fn one(place: &Place, way: Way, name: &'static str) -> Result<Outcome, String> {
     let _plant = plant.map_or_else(begin, Ok)?;
 
     // The tools' time counts from their start, and a provider has its own until it is there.
-    let mut command = place.tapeline_client("consumer", way, port);
+    let mut command = place.tapeline_client("watch", way, port);
     command.args(["--service", name_of_service, FIRST]).args(place.tool_dictionary());
     let mut scout = place.start(command, "consumer.log");
     while scout.wait_for("refresh")?["item"] != FIRST {}

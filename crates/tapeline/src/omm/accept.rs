@@ -1,0 +1,300 @@
+//! `tapeline omm accept`: what non-interactive providers publish to.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value as Json;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item, Settings};
+use tapeline_omm::rwf::{Container, DataState, MessageView, StateCode, StreamState};
+use tapeline_omm::{Dictionary, FieldList, State};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Sender};
+
+use super::MOST_MALFORMED;
+use super::config::Group;
+use super::dictionaries::DictionaryArgs;
+use super::lines::{LineFormat, Lines};
+use super::out::{JsonSettings, Room, Side};
+use super::serving::{Clients, Serve};
+use super::transport::{ConfigArgs, ServerArgs};
+use crate::stop::Stop;
+
+/// Take what non-interactive providers publish, and show it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm accept                                 at localhost:14003, where EMA's NI providers look for a hub\n  \
+    tapeline omm accept --port 0 --quiet                a free port; only who comes and goes, with what was published")]
+pub(crate) struct AcceptArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// A user who is not let in
+    #[arg(long, value_name = "NAME")]
+    deny: Option<String>,
+    /// Connections at most; more are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    max_connections: usize,
+    /// Items that one connection can publish
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    max_items: u32,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+    /// Print no messages of items, only who comes and goes, and what it published in all
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Where EMA's NI providers look for a hub.
+const USUAL_PORT: u16 = 14_003;
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+impl AcceptArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        // EMA has no such program: the connections are those of a provider that consumers connect to.
+        let chosen = self.config.load(Group::IProvider)?;
+        let mut hub = Hub {
+            settings: Settings { most_items: self.max_items, ..Settings::default() },
+            json: chosen.json,
+            dictionary: self.dictionary.load()?,
+            deny: self.deny.clone(),
+            lines: Lines::new(self.format),
+            is_quiet: self.quiet,
+        };
+        let mut reactor = self.server.open(chosen.hosts, USUAL_PORT, self.max_connections, &mut hub.lines)?;
+        let mut publishers = Clients::new();
+        while !stop.requested() {
+            hub.lines.flush()?;
+            reactor.wait(TURN)?;
+            let now = clock.now();
+            publishers.serve(&mut hub, &mut reactor, now);
+            publishers.tick(&mut hub, &mut reactor, now);
+        }
+        publishers.leave(&mut hub);
+        hub.lines.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What all connections share.
+struct Hub {
+    settings: Settings,
+    json: JsonSettings,
+    dictionary: Arc<Dictionary>,
+    deny: Option<String>,
+    lines: Lines,
+    is_quiet: bool,
+}
+
+/// A connection of a provider.
+struct Publisher {
+    acceptor: Acceptor,
+    room: Room,
+    user: String,
+    tally: Tally,
+}
+
+/// What a provider published, counted.
+#[derive(Debug, Default)]
+struct Tally {
+    refreshes: u64,
+    updates: u64,
+    statuses: u64,
+    /// Entries of maps.
+    orders: u64,
+    fields: u64,
+    /// Bytes of the largest payload.
+    largest: usize,
+    /// Payloads that could not be read to their end.
+    unreadable: u64,
+}
+
+impl Serve for Hub {
+    type Client = Publisher;
+
+    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Publisher {
+        Publisher {
+            acceptor: Acceptor::new(self.settings.clone(), now),
+            room: Room::new(Side::Server, agreed, &self.dictionary, self.json),
+            user: String::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn gone(&mut self, _id: ConnectionId, publisher: Publisher, reason: &str) {
+        let Publisher { acceptor, room, user, tally } = publisher;
+        let malformed = acceptor.counters().malformed + room.unreadable() + tally.unreadable;
+        let members: [(&str, Json); 11] = [
+            ("user", user.into()),
+            ("services", acceptor.directory().services().len().into()),
+            ("items", acceptor.items().len().into()),
+            ("refreshes", tally.refreshes.into()),
+            ("updates", tally.updates.into()),
+            ("statuses", tally.statuses.into()),
+            ("orders", tally.orders.into()),
+            ("fields", tally.fields.into()),
+            ("malformed", malformed.into()),
+            ("largest", tally.largest.into()),
+            ("reason", reason.into()),
+        ];
+        self.lines.event("gone", &members);
+    }
+
+    fn step(
+        &mut self,
+        publisher: &mut Publisher,
+        _id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), String> {
+        let Publisher { acceptor, room, user, tally } = publisher;
+        let mut taking = Taking { hub: self, user, tally, has_news: false };
+        let done = match message {
+            Some(received) => {
+                room.take(received, sender, |message, out| acceptor.message(now, message, out, &mut taking))
+            }
+            None => acceptor.tick(now, &mut room.on(sender), &mut taking).map(|_| ()),
+        };
+        if taking.has_news {
+            room.set_services(acceptor.directory());
+        }
+        done.map_err(|over| over.to_string())?;
+        if acceptor.counters().malformed + room.unreadable() >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        Ok(())
+    }
+}
+
+/// A provider, while something of its is looked at.
+struct Taking<'a> {
+    hub: &'a mut Hub,
+    user: &'a mut String,
+    tally: &'a mut Tally,
+    /// The directory is another one.
+    has_news: bool,
+}
+
+impl Application for Taking<'_> {
+    fn event(&mut self, acceptor: &mut Acceptor, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::Login { request, is_reissue } => {
+                *self.user = String::from_utf8_lossy(request.user).into_owned();
+                let is_denied = self.hub.deny.as_ref().is_some_and(|denied| denied == self.user);
+                let text: Option<&[u8]> = if is_denied {
+                    Some(b"This user is not let in")
+                } else if request.attributes.role != Some(ROLE_PROVIDER) {
+                    Some(b"Providers alone are let in here: the login's role is another")
+                } else {
+                    None
+                };
+                if let Some(text) = text {
+                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+                    let state = State { stream, data, code: StateCode::NOT_ENTITLED, text };
+                    let _ = acceptor.login_status(out, state);
+                    self.hub.lines.event("denied", &[("user", self.user.as_str().into())]);
+                    return;
+                }
+                let features = LoginFeatures {
+                    application_id: request.attributes.application_id,
+                    application_name: Some(b"tapeline"),
+                    position: request.attributes.position,
+                    single_open: Some(1),
+                    support_provider_dictionary_download: Some(1),
+                    ..LoginFeatures::default()
+                };
+                if let Err(refused) = acceptor.accept_login(out, &request, features) {
+                    anstream::eprintln!("note: an answer to {} cannot be written: {refused}", self.user);
+                    // Who it is has no room beside what this side says.
+                    let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+                    let text = b"The login is too long to be answered";
+                    let code = StateCode::USAGE_ERROR;
+                    let _ = acceptor.login_status(out, State { stream, data, code, text });
+                    return;
+                }
+                if !is_reissue {
+                    self.hub.lines.event("login", &[("user", self.user.as_str().into())]);
+                }
+            }
+            Event::Service(service) => {
+                self.has_news = true;
+                let name = service.name().unwrap_or_default();
+                let members = [("service", service.id.into()), ("name", name.into())];
+                self.hub.lines.event("directory", &members);
+            }
+            Event::Image { item, message, .. } => {
+                self.tally.refreshes += 1;
+                self.take(&item, &message);
+            }
+            Event::Update { item, message, .. } => {
+                self.tally.updates += 1;
+                self.take(&item, &message);
+            }
+            Event::Status { item, message, .. } => {
+                self.tally.statuses += 1;
+                self.take(&item, &message);
+            }
+            Event::Dictionary(request) => {
+                let _ = acceptor.dictionary(out, request.stream_id, &self.hub.dictionary);
+            }
+            Event::Generic { message, .. } => self.hub.lines.message("", &message, &self.hub.dictionary),
+            // One line for each connection: a peer can send as many as it likes.
+            Event::Malformed(fault) if acceptor.counters().malformed == 1 => {
+                anstream::eprintln!("note: a message of {} cannot be read: {fault}", self.user);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Taking<'_> {
+    fn take(&mut self, item: &Item<'_>, message: &MessageView<'_>) {
+        self.tally.largest = self.tally.largest.max(message.payload().len());
+        match message.open() {
+            Ok(Container::FieldList(list)) => self.count(&list),
+            Ok(Container::Map(map)) => {
+                for entry in map.iter() {
+                    let Ok(entry) = entry else {
+                        self.tally.unreadable += 1;
+                        break;
+                    };
+                    self.tally.orders += 1;
+                    let sets = map.sets().unwrap_or(tapeline_omm::rwf::SetDefinitions::NONE);
+                    if !entry.data.is_empty() {
+                        match map.open(entry.data, &sets) {
+                            Ok(Container::FieldList(list)) => self.count(&list),
+                            Ok(_) => {}
+                            Err(_) => self.tally.unreadable += 1,
+                        }
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(_) => self.tally.unreadable += 1,
+        }
+        if !self.hub.is_quiet {
+            let name = String::from_utf8_lossy(item.name);
+            self.hub.lines.message(&name, message, &self.hub.dictionary);
+        }
+    }
+
+    fn count(&mut self, list: &FieldList<'_>) {
+        for field in list.iter() {
+            match field {
+                Ok(_) => self.tally.fields += 1,
+                Err(_) => self.tally.unreadable += 1,
+            }
+        }
+    }
+}

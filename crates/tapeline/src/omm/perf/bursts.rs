@@ -1,0 +1,163 @@
+//! Which messages of a rate are due on a connection, slice by slice.
+
+use tapeline_measure::Nanos;
+
+use super::options::StampRate;
+use super::slices::{Lots, Share, Slices};
+
+/// The bursts of one kind of message on one connection. A connection that takes nothing for a while goes on where it stopped:
+/// no slice is left out, and each message keeps the time at which it was due.
+#[derive(Clone, Debug)]
+pub(super) struct Bursts {
+    share: Share,
+    lots: Lots,
+    /// All of them carry a time.
+    stamps_all: bool,
+    is_any: bool,
+    /// The slice whose burst is next.
+    next: u64,
+    /// When the burst was due that is being sent, and what is left of it.
+    due: Nanos,
+    left: u64,
+    /// How many are left behind the one of them that carries a time.
+    behind_stamp: Option<u64>,
+}
+
+/// A message that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// When its slice began.
+    pub(super) at: Nanos,
+    /// Whether it carries a time.
+    pub(super) is_stamped: bool,
+}
+
+impl Bursts {
+    /// `rate` messages a second, `stamps` of them with a time, in `tick_rate` slices a second, the first of them number
+    /// `begun`.
+    pub(super) fn new(rate: u64, stamps: StampRate, tick_rate: u64, begun: u64, seed: u64) -> Self {
+        let stamped = match stamps {
+            StampRate::PerSecond(stamped) => stamped,
+            StampRate::All => 0,
+        };
+        Self {
+            share: Share::new(rate, tick_rate),
+            lots: Lots::new(stamped, tick_rate, seed),
+            stamps_all: stamps == StampRate::All,
+            is_any: rate > 0,
+            next: begun,
+            due: Nanos(0),
+            left: 0,
+            behind_stamp: None,
+        }
+    }
+
+    /// Whether there is anything to send, ever.
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    /// The next message of the slices before number `begun`; none if they are out.
+    #[inline]
+    pub(super) fn next(&mut self, slices: &Slices, begun: u64) -> Option<Due> {
+        while self.left == 0 {
+            if self.next >= begun {
+                return None;
+            }
+            self.left = self.share.burst(self.next);
+            self.behind_stamp = self.lots.draw(self.left);
+            self.due = slices.due_of(self.next);
+            self.next += 1;
+        }
+        let is_stamped = self.stamps_all || self.behind_stamp == Some(self.left - 1);
+        Some(Due { at: self.due, is_stamped })
+    }
+
+    /// The message that came last is out.
+    #[inline]
+    pub(super) fn sent(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// There is nobody to send the slices before number `begun` to.
+    pub(super) fn skip(&mut self, begun: u64) {
+        (self.next, self.left) = (begun, 0);
+    }
+
+    /// Whether something of the slices before number `begun` is not out.
+    pub(super) fn is_behind(&self, begun: u64) -> bool {
+        self.is_any && (self.left > 0 || self.next < begun)
+    }
+}
+
+/// How far sending is on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// All that was due is out.
+    Done,
+    /// There is more: it is the turn of others first, and of what has come.
+    More,
+    /// The connection takes nothing more for now.
+    Held,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many there are in each slice from `next` on, and how many of them carry a time.
+    fn counts(bursts: &mut Bursts, slices: &Slices, numbers: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+        let mut count = |number: u64| {
+            let (mut all, mut stamped) = (0, 0);
+            while let Some(due) = bursts.next(slices, number + 1) {
+                assert_eq!(due.at, slices.due_of(number));
+                (all, stamped) = (all + 1, stamped + u64::from(due.is_stamped));
+                bursts.sent();
+            }
+            (all, stamped)
+        };
+        numbers.map(&mut count).collect()
+    }
+
+    #[test]
+    fn each_second_has_its_rate_and_its_stamps() {
+        let slices = Slices::new(100, Nanos(1_000));
+        for (rate, stamps, expected) in [
+            (1_000, StampRate::PerSecond(7), 7),
+            (150, StampRate::PerSecond(100), 100),
+            (150, StampRate::All, 150),
+            (150, StampRate::PerSecond(0), 0),
+            (0, StampRate::All, 0),
+        ] {
+            let mut bursts = Bursts::new(rate, stamps, 100, 0, 3);
+            for second in 0..3 {
+                let counts = counts(&mut bursts, &slices, second * 100..(second + 1) * 100);
+                let sums =
+                    counts.iter().fold((0, 0), |sums, (all, stamped)| (sums.0 + all, sums.1 + stamped));
+                assert_eq!(sums, (rate, expected), "{rate} {stamps:?} {second}");
+                let even = rate / 100;
+                assert!(counts.iter().all(|(all, _)| (even..=even + 1).contains(all)), "{counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_held_back_comes_later_with_the_time_at_which_it_was_due() {
+        let slices = Slices::new(10, Nanos(0));
+        let mut bursts = Bursts::new(30, StampRate::PerSecond(0), 10, 4, 3);
+        let mut due = |begun: u64, most: usize| {
+            let mut due = Vec::new();
+            while due.len() < most {
+                let Some(message) = bursts.next(&slices, begun) else { break };
+                due.push(message.at.0 / 100_000_000);
+                bursts.sent();
+            }
+            (due, bursts.is_behind(begun))
+        };
+        assert_eq!(due(4, 9), (vec![], false));
+        assert_eq!(due(5, 1), (vec![4], true));
+        assert_eq!(due(8, 100), (vec![4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7], false));
+        bursts.skip(100);
+        assert!(!bursts.is_behind(100) && bursts.is_behind(101));
+    }
+}

@@ -1,0 +1,253 @@
+//! Payloads: every value of them is read by the type that the dictionary gives, as the public tools do, and the times in them
+//! are found.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use tapeline_omm::rwf::{DataType, Map, SetDefinitions};
+use tapeline_omm::{Dictionary, Fid, Field, FieldList, Malformed, Value};
+
+use super::super::stamp;
+
+/// Times that a payload has, as they travel; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Found {
+    pub(in super::super) update: u64,
+    pub(in super::super) post: u64,
+    pub(in super::super) generic: u64,
+    pub(in super::super) due: u64,
+}
+
+impl Found {
+    /// A value of the type UINT: it may be one of the times.
+    #[inline]
+    fn look_at(&mut self, fid: Fid, value: u64) {
+        // All four are next to each other.
+        if fid.0.wrapping_sub(stamp::UPDATE.0) as u16 > 3 {
+            return;
+        }
+        match fid {
+            stamp::UPDATE => self.update = value,
+            stamp::POST => self.post = value,
+            stamp::GENERIC => self.generic = value,
+            _ => self.due = value,
+        }
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.update | self.post | self.generic != 0
+    }
+}
+
+/// Reads payloads.
+#[derive(Debug)]
+pub(in super::super) struct Decoder {
+    dictionary: Arc<Dictionary>,
+    /// The first field that the dictionary does not have.
+    unknown: Option<Fid>,
+}
+
+impl Decoder {
+    pub(in super::super) fn new(dictionary: Arc<Dictionary>) -> Self {
+        Self { dictionary, unknown: None }
+    }
+
+    /// The dictionary is this one from now on.
+    pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        self.dictionary = Arc::clone(dictionary);
+    }
+
+    /// The first field that the dictionary does not have, once.
+    pub(super) fn take_unknown(&mut self) -> Option<Fid> {
+        // Kept, so that it is not found again and again.
+        self.unknown.filter(|fid| fid.0 != 0).inspect(|_| self.unknown = Some(Fid(0)))
+    }
+
+    /// Reads a payload with everything in it.
+    ///
+    /// # Errors
+    /// Where it is not as it should be: what is behind that is not looked at.
+    #[inline]
+    pub(in super::super) fn read(&mut self, container: DataType, payload: &[u8]) -> Result<Found, Malformed> {
+        let mut found = Found::default();
+        match container {
+            DataType::FIELD_LIST => self.fields(&FieldList::parse(payload)?, &mut found)?,
+            DataType::MAP => self.map(payload, &mut found)?,
+            _ => _ = black_box(payload),
+        }
+        Ok(found)
+    }
+
+    #[inline]
+    fn fields(&mut self, list: &FieldList<'_>, found: &mut Found) -> Result<(), Malformed> {
+        if list.set_definition().is_some() {
+            return self.fields_of_set(list, found);
+        }
+        for field in list.iter() {
+            let field = field?;
+            match self.dictionary.data_type(field.fid) {
+                Some(data_type) => self.value(&field, data_type, found)?,
+                None => self.unknown(&field, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A field that the dictionary does not have. Times are what they are without one.
+    #[cold]
+    fn unknown(&mut self, field: &Field<'_>, found: &mut Found) -> Result<(), Malformed> {
+        match field.fid {
+            stamp::UPDATE | stamp::POST | stamp::GENERIC | stamp::DUE => {
+                self.value(field, DataType::UINT, found)
+            }
+            fid => {
+                self.unknown = self.unknown.or(Some(fid));
+                Ok(())
+            }
+        }
+    }
+
+    /// A list whose set definition gives types, which may be others than the dictionary's.
+    fn fields_of_set(&mut self, list: &FieldList<'_>, found: &mut Found) -> Result<(), Malformed> {
+        for field in list.typed() {
+            let (field, of_set) = field?;
+            match of_set.or_else(|| self.dictionary.data_type(field.fid)) {
+                Some(data_type) => match Value::decode(data_type, field.data)? {
+                    Value::UInt(value) => found.look_at(field.fid, value),
+                    value => _ = black_box(value),
+                },
+                None => self.unknown(&field, found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Values go into a black box: a compiler that sees that nobody needs them would leave the work out.
+    #[inline]
+    fn value(&self, field: &Field<'_>, data_type: DataType, found: &mut Found) -> Result<(), Malformed> {
+        match data_type {
+            DataType::REAL => _ = black_box(field.real()?),
+            DataType::UINT => {
+                if let Some(value) = black_box(field.uint()?) {
+                    found.look_at(field.fid, value);
+                }
+            }
+            DataType::ENUM => {
+                if let Some(value) = field.enumeration()? {
+                    black_box(self.dictionary.display(field.fid, value));
+                }
+            }
+            DataType::INT => _ = black_box(field.int()?),
+            DataType::TIME => _ = black_box(field.time()?),
+            DataType::DATE => _ = black_box(field.date()?),
+            // Characters stay as they are, as in the public tools.
+            DataType::RMTES_STRING | DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::BUFFER => {
+                black_box(field.data);
+            }
+            data_type => _ = black_box(Value::decode(data_type, field.data)?),
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, payload: &[u8], found: &mut Found) -> Result<(), Malformed> {
+        let map = Map::parse(payload)?;
+        let head = map.head();
+        let is_fields = head.container == DataType::FIELD_LIST;
+        let sets =
+            if is_fields && head.set_definitions.is_some() { map.sets()? } else { SetDefinitions::NONE };
+        if let Some(summary) = head.summary.filter(|_| is_fields) {
+            self.fields(&FieldList::parse_with(summary, &sets)?, found)?;
+        }
+        for entry in map.iter() {
+            let entry = entry?;
+            black_box(entry.key_value(head.key_type)?);
+            match is_fields && !entry.data.is_empty() {
+                true => self.fields(&FieldList::parse_with(entry.data, &sets)?, found)?,
+                false => _ = black_box(entry.data),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapeline_omm::rwf::{MapAction, MapEncoder, MapEntry, MapHead};
+    use tapeline_omm::{FieldListEncoder, Real};
+
+    use super::*;
+
+    fn decoder() -> Decoder {
+        let text = "BID \"BID\" 22 NULL PRICE 17 REAL64 7\n\
+            TIM_TRK_1 \"TIME TRACKER 1\" 3902 NULL INTEGER 15 UINT64 8\n";
+        Decoder::new(Arc::new(Dictionary::parse(text).unwrap()))
+    }
+
+    fn list(times: &[(Fid, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let mut list = FieldListEncoder::new(&mut bytes).unwrap();
+        list.real(Fid(22), Real::integer(39)).unwrap();
+        for (fid, time) in times {
+            list.uint(*fid, *time).unwrap();
+        }
+        let len = list.finish();
+        bytes.truncate(len);
+        bytes
+    }
+
+    #[test]
+    fn times_are_found() {
+        let mut decoder = decoder();
+        let none = decoder.read(DataType::FIELD_LIST, &list(&[])).unwrap();
+        assert!(!none.is_any());
+        for (fid, found) in [
+            (stamp::UPDATE, Found { update: 7, due: 5, ..none }),
+            (stamp::POST, Found { post: 7, due: 5, ..none }),
+            (stamp::GENERIC, Found { generic: 7, due: 5, ..none }),
+        ] {
+            let times = list(&[(fid, 7), (stamp::DUE, 5)]);
+            assert_eq!(decoder.read(DataType::FIELD_LIST, &times), Ok(found));
+            assert!(found.is_any());
+        }
+        assert_eq!(decoder.take_unknown(), None);
+    }
+
+    #[test]
+    fn times_are_found_in_a_map() {
+        let (summary, entry) = (list(&[(stamp::UPDATE, 7), (stamp::DUE, 5)]), list(&[(stamp::POST, 9)]));
+        let head =
+            MapHead { summary: Some(&summary), ..MapHead::new(DataType::BUFFER, DataType::FIELD_LIST) };
+        let mut bytes = vec![0; 512];
+        let mut map = MapEncoder::new(&mut bytes, &head).unwrap();
+        let added = MapEntry { action: MapAction::ADD, permission_data: None, key: b"ORD1", data: &entry };
+        map.entry(&added).unwrap();
+        map.delete(b"ORD2").unwrap();
+        let len = map.finish();
+        let found = decoder().read(DataType::MAP, &bytes[..len]).unwrap();
+        assert_eq!(found, Found { update: 7, due: 5, post: 9, generic: 0 });
+    }
+
+    #[test]
+    fn a_field_that_nobody_knows_is_said_once() {
+        let mut decoder = decoder();
+        let unknown = list(&[(Fid(4_000), 1), (Fid(4_001), 1)]);
+        for expected in [Some(Fid(4_000)), None] {
+            assert!(decoder.read(DataType::FIELD_LIST, &unknown).is_ok());
+            assert_eq!(decoder.take_unknown(), expected);
+        }
+    }
+
+    #[test]
+    fn every_value_is_looked_at() {
+        // A mantissa of nine bytes, in a field that is read with all others or not at all.
+        let mut bytes = vec![8, 0, 1, 0, 22, 10, 14];
+        bytes.extend([1; 9]);
+        assert!(decoder().read(DataType::FIELD_LIST, &bytes).is_err());
+        let complete = list(&[(stamp::UPDATE, 7)]);
+        for cut in 3..complete.len() {
+            assert!(decoder().read(DataType::FIELD_LIST, &complete[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What all threads are to do: the options, with their files read and their items divided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::role::consumer::{Backoff, Settings};
+use tapeline_omm::rwf::Domain;
+
+use super::super::item_list::{self, Item};
+use super::super::messages::{DomainMessages, Messages, Payload};
+use super::super::options::ConsumerArgs;
+use super::super::source::Source;
+use super::super::stamp::Unit;
+use super::super::tally::Kind;
+use crate::failure::Hinted;
+use crate::omm::config::{Chosen, Group};
+use crate::omm::dictionaries::DictionaryArgs;
+use crate::omm::login::Credentials;
+use crate::omm::out::JsonSettings;
+use crate::omm::transport::Endpoint;
+
+/// What all threads are to do.
+pub(super) struct Plan {
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) credentials: Credentials,
+    pub(super) settings: Settings,
+    pub(super) json: JsonSettings,
+    pub(super) dictionary: Arc<Dictionary>,
+    dictionary_files: DictionaryArgs,
+    /// What is posted and sent; none if nothing is.
+    pub(super) messages: Option<Messages>,
+    pub(super) service: String,
+    pub(super) asks_by_id: bool,
+    /// Of all threads: first those that are common to all.
+    items: Vec<Item>,
+    counts: Counts,
+    pub(super) tick_rate: u64,
+    pub(super) request_rate: u64,
+    /// Posts a second, and those of them with a time.
+    pub(super) posts: Rate,
+    /// The same of generic messages.
+    pub(super) generics: Rate,
+    pub(super) is_snapshot: bool,
+    pub(super) measures_decode: bool,
+    pub(super) says_due: bool,
+    pub(super) spins: bool,
+    pub(super) unit: Unit,
+}
+
+/// How many items there are.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// Requests over all threads.
+    all: usize,
+    common: usize,
+    threads: usize,
+}
+
+/// Messages a second, and those of them that carry a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    pub(super) all: u64,
+    pub(super) stamped: u64,
+}
+
+impl Counts {
+    /// Items of a thread: equally many, and the first have what is left over.
+    fn of(self, thread: usize) -> usize {
+        self.all / self.threads + usize::from(thread < self.all % self.threads)
+    }
+
+    /// Items of a thread that no other has.
+    fn own(self, thread: usize) -> usize {
+        self.of(thread).saturating_sub(self.common)
+    }
+
+    /// Items that are in the list: the common ones, then those of the threads one after the other.
+    fn listed(self) -> usize {
+        self.common.min(self.all) + (0..self.threads).map(|thread| self.own(thread)).sum::<usize>()
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    pub(super) fn new(args: &ConsumerArgs) -> anyhow::Result<Self> {
+        let mut chosen = args.config.load(Group::Consumer)?;
+        let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
+        let dictionary = dictionary_files.load()?;
+        let threads = args.threads.threads.len().max(1);
+        let counts = Counts { all: args.item_count, common: args.common_item_count, threads };
+        let items = item_list::load(args.item_file.as_deref(), counts.listed())?;
+        let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
+        let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
+        let messages = match posts.all + generics.all {
+            0 => None,
+            _ => Some(Messages::load(args.msg_file.as_deref(), &dictionary)?),
+        };
+        if let Some(messages) = &messages {
+            for (kind, rates) in [(Kind::Post, posts), (Kind::Generic, generics)] {
+                if rates.all > 0 {
+                    check(&items, messages, kind, args)?;
+                }
+            }
+        }
+        Ok(Self {
+            settings: settings(&chosen, items.len()),
+            json: chosen.json,
+            endpoints: args.server.endpoints(chosen.hosts, "localhost:14002")?,
+            credentials: args.login.credentials()?,
+            dictionary,
+            dictionary_files,
+            messages,
+            service: args.service_name.clone(),
+            asks_by_id: args.use_service_id,
+            items,
+            counts,
+            tick_rate: args.pace.tick_rate,
+            request_rate: args.request_rate,
+            posts,
+            generics,
+            is_snapshot: args.snapshot,
+            measures_decode: args.measure_decode,
+            says_due: !args.no_due,
+            spins: args.busy_read,
+            unit: if args.times.nano_time { Unit::Nanos } else { Unit::Micros },
+        })
+    }
+
+    /// The items of a thread, in their order: those that are common to all, then its own.
+    pub(super) fn items_of(&self, thread: usize) -> impl ExactSizeIterator<Item = &Item> + Clone {
+        let common = self.counts.common.min(self.counts.of(thread));
+        let before: usize = (0..thread).map(|before| self.counts.own(before)).sum();
+        let (first, own) = (self.counts.common + before, self.counts.own(thread));
+        // As many as were asked for are there: the list was loaded with that many.
+        let place = move |number: usize| if number < common { number } else { first + number - common };
+        (0..common + own).map(move |number| &self.items[place(number)])
+    }
+
+    /// What is sent to items of this domain, in turn.
+    pub(super) fn payloads(&self, kind: Kind, domain: Domain) -> &[Payload] {
+        self.messages.as_ref().map_or(&[], |messages| payloads(messages, kind, domain))
+    }
+
+    /// Images that each thread is to have.
+    pub(super) fn images(&self) -> Vec<u64> {
+        (0..self.counts.threads).map(|thread| self.items_of(thread).len() as u64).collect()
+    }
+
+    /// The test's inputs as the guide's summary has them.
+    pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
+        let servers: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
+        args.test_inputs(self.credentials.user(), &servers.join(", "), &self.dictionary_files)
+    }
+}
+
+/// The role's settings: those of the configuration, and where it says nothing a connection each second until there is one, as
+/// the guide has it.
+fn settings(chosen: &Chosen, items: usize) -> Settings {
+    let usual = chosen.consumer();
+    let second = Duration::from_secs(1);
+    let first = chosen.reconnect_min.unwrap_or(second);
+    let most = chosen.reconnect_max.unwrap_or(first).max(first);
+    Settings { reconnect: Backoff { first, most }, most_items: usual.most_items.max(items), ..usual }
+}
+
+/// Whether an item takes messages of this kind.
+pub(super) fn takes(item: &Item, kind: Kind) -> bool {
+    match kind {
+        Kind::Post => item.takes_posts,
+        Kind::Generic => item.takes_generics,
+        Kind::Update => false,
+    }
+}
+
+fn payloads(messages: &Messages, kind: Kind, domain: Domain) -> &[Payload] {
+    let of_domain: Option<&DomainMessages> = match domain {
+        Domain::MARKET_PRICE => Some(&messages.market_price),
+        Domain::MARKET_BY_ORDER => messages.market_by_order.as_ref(),
+        _ => None,
+    };
+    of_domain.map_or(&[], |messages| match kind {
+        Kind::Post => &messages.posts,
+        Kind::Generic => &messages.generics,
+        Kind::Update => &messages.updates,
+    })
+}
+
+/// What is to be sent has somewhere to go, and contents for every domain.
+fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -> Result<(), Hinted> {
+    let (option, attribute, what) = match kind {
+        Kind::Post => ("--posting-rate", "post", "posts"),
+        _ => ("--generic-msg-rate", "generic", "generic messages"),
+    };
+    let mut taking = items.iter().filter(|item| takes(item, kind) && !item.is_snapshot).peekable();
+    if taking.peek().is_none() {
+        return Err(Hinted::new(
+            format!("{option} is given, and no item that is opened takes {what}"),
+            format!("mark streaming items of --item-file with {attribute}=\"true\""),
+        ));
+    }
+    match taking.find(|item| payloads(messages, kind, item.domain).is_empty()) {
+        None => Ok(()),
+        Some(item) => {
+            let file = match Source::of(args.msg_file.as_deref(), Messages::FILE) {
+                Source::File(path) => path.display().to_string(),
+                Source::BuiltIn => "the built-in file".to_owned(),
+            };
+            let domain = item.domain;
+            Err(Hinted::new(
+                format!(
+                    "{option} is given, item {} is of {domain}, and {file} has no {what} for that",
+                    item.name
+                ),
+                format!("give {file} {what} of {domain}, or take {attribute}=\"true\" from its items"),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which items each thread has.
+    fn divided(all: usize, common: usize, threads: usize) -> (usize, Vec<Vec<usize>>) {
+        let counts = Counts { all, common, threads };
+        let of = |thread: usize| {
+            let before: usize = (0..thread).map(|before| counts.own(before)).sum();
+            (0..common).chain(common + before..common + before + counts.own(thread)).collect()
+        };
+        (counts.listed(), (0..threads).map(of).collect())
+    }
+
+    #[test]
+    fn items_are_divided_as_the_public_tools_do() {
+        assert_eq!(divided(7, 0, 1), (7, vec![(0..7).collect()]));
+        assert_eq!(divided(7, 0, 3), (7, vec![vec![0, 1, 2], vec![3, 4], vec![5, 6]]));
+        assert_eq!(divided(7, 2, 3), (3, vec![vec![0, 1, 2], vec![0, 1], vec![0, 1]]));
+        assert_eq!(divided(10, 1, 3), (8, vec![vec![0, 1, 2, 3], vec![0, 4, 5], vec![0, 6, 7]]));
+    }
+}

@@ -1,0 +1,491 @@
+//! The guide's own spelling: `-itemCount 100000` for `--item-count 100000`, and links named as LSEG's tools are.
+//!
+//! Arguments are translated before the command line is read. Of an option that cannot mean anything here, one line says why and
+//! what to do instead.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::failure::Hinted;
+use crate::near;
+
+/// A tool, by its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tool {
+    Consumer,
+    Provider,
+    NiProvider,
+    Transport,
+}
+
+/// Sets of tools that have an option.
+const C: u8 = 1 << Tool::Consumer as u8;
+const P: u8 = 1 << Tool::Provider as u8;
+const N: u8 = 1 << Tool::NiProvider as u8;
+const T: u8 = 1 << Tool::Transport as u8;
+
+impl Tool {
+    const ALL: [Self; 4] = [Self::Consumer, Self::Provider, Self::NiProvider, Self::Transport];
+
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Provider => "provider",
+            Self::NiProvider => "ni-provider",
+            Self::Transport => "transport",
+        }
+    }
+
+    /// Names under which LSEG has the tool, that of EMA first.
+    const fn links(self) -> &'static [&'static str] {
+        match self {
+            Self::Consumer => &["EmaCppConsPerf", "ConsPerf"],
+            Self::Provider => &["EmaCppIProvPerf", "ProvPerf"],
+            Self::NiProvider => &["EmaCppNIProvPerf", "NIProvPerf"],
+            Self::Transport => &["TransportPerf"],
+        }
+    }
+
+    /// Where the hub or provider listens if nothing is said.
+    const fn usual_port(self) -> &'static str {
+        match self {
+            Self::NiProvider => "14003",
+            _ => "14002",
+        }
+    }
+
+    const fn has(self, word: &Word) -> bool {
+        word.tools & (1 << self as u8) != 0
+    }
+}
+
+/// An option of the guide, or of the public tools.
+struct Word {
+    name: &'static str,
+    tools: u8,
+    means: Means,
+}
+
+/// What an option is here.
+#[derive(Clone, Copy)]
+enum Means {
+    /// The option of this name, with the value.
+    Value(&'static str),
+    /// The option of this name, without a value.
+    Flag(&'static str),
+    /// The flag of this name for 1, nothing for 0.
+    OneOrZero(&'static str),
+    /// What Tapeline does always.
+    Always,
+    /// Which thread dispatches: 1 is what Tapeline does.
+    Dispatch,
+    Host,
+    Port,
+    ConnectionType,
+    EncryptedType,
+    Protocols,
+    /// The name of the consumer or provider in `EmaConfig.xml`.
+    ConfigName,
+    /// Cannot be: why, and what to do. `true` if it has a value.
+    Refused(bool, &'static str, &'static str),
+}
+
+const NO_TUNNEL: Means = Means::Refused(false, "there are no tunnel streams", "leave it out");
+const ONE_TLS: Means = Means::Refused(
+    false,
+    "TLS 1.2 and 1.3 are both offered, and the better one that both ends have is taken",
+    "leave it out",
+);
+const NO_TUNNEL_VALUE: Means = Means::Refused(true, "there are no tunnel streams", "leave it out");
+const NO_MULTICAST: Means =
+    Means::Refused(true, "there is no multicast to hubs", "leave it out, and connect with -h and -p");
+
+const fn word(name: &'static str, tools: u8, means: Means) -> Word {
+    Word { name, tools, means }
+}
+
+/// The options of the guide's tables 2, 3 and 4, those that the public tools have besides, and TransportPerf's.
+#[rustfmt::skip]
+const WORDS: &[Word] = &[
+    word("tickRate", C | P | N | T, Means::Value("tick-rate")),
+    word("threads", C | P | N | T, Means::Value("threads")),
+    word("mainThread", C | P | N | T, Means::Value("main-thread")),
+    word("summaryFile", C | P | N | T, Means::Value("summary-file")),
+    word("statsFile", C | P | N | T, Means::Value("stats-file")),
+    word("latencyFile", C | P | N | T, Means::Value("latency-file")),
+    word("writeStatsInterval", C | P | N | T, Means::Value("write-stats-interval")),
+    word("noDisplayStats", C | P | N | T, Means::Flag("no-display-stats")),
+    word("nanoTime", C | P | N, Means::Flag("nano-time")),
+    word("msgFile", C | P | N, Means::Value("msg-file")),
+    word("itemFile", C | N, Means::Value("item-file")),
+    word("itemCount", C | N, Means::Value("item-count")),
+    word("commonItemCount", C | N, Means::Value("common-item-count")),
+    word("serviceName", C | P | N, Means::Value("service-name")),
+    word("serviceId", P | N, Means::Value("service-id")),
+    word("useServiceId", C, Means::OneOrZero("use-service-id")),
+    word("requestRate", C, Means::Value("request-rate")),
+    word("snapshot", C, Means::Flag("snapshot")),
+    word("steadyStateTime", C, Means::Value("steady-state-time")),
+    word("delaySteadyStateCalc", C, Means::Value("delay-steady-state-calc")),
+    word("postingRate", C, Means::Value("posting-rate")),
+    word("postingLatencyRate", C, Means::Value("posting-latency-rate")),
+    word("genericMsgRate", C | P, Means::Value("generic-msg-rate")),
+    word("genericMsgLatencyRate", C | P, Means::Value("generic-msg-latency-rate")),
+    word("updateRate", P | N, Means::Value("update-rate")),
+    word("latencyUpdateRate", P | N, Means::Value("latency-update-rate")),
+    word("refreshBurstSize", P | N, Means::Value("refresh-burst-size")),
+    word("preEnc", P | N, Means::Flag("pre-enc")),
+    word("measureEncode", P | N, Means::Flag("measure-encode")),
+    word("measureDecode", C | P | N, Means::Flag("measure-decode")),
+    word("runTime", P | N | T, Means::Value("run-time")),
+    word("openLimit", P, Means::Value("open-limit")),
+    word("maxPackCount", P | N, Means::Value("max-pack-count")),
+    word("uname", C | N, Means::Value("user")),
+    word("consumerName", C, Means::ConfigName),
+    word("providerName", P | N, Means::ConfigName),
+    word("h", C | N, Means::Host),
+    word("p", C | P | N, Means::Port),
+    word("if", P | T, Means::Value("bind")),
+    word("connType", C | P | N, Means::ConnectionType),
+    word("encryptedConnType", C | N, Means::EncryptedType),
+    word("pl", C | P, Means::Protocols),
+    word("websocket", C, Means::Protocols),
+    word("castore", C | N | T, Means::Value("ca")),
+    word("keyfile", P | T, Means::Value("key")),
+    word("cert", P | T, Means::Value("cert")),
+    word("outputBufs", C | P | N | T, Means::Value("guaranteed-output-buffers")),
+    word("inputBufs", C | P | N, Means::Value("num-input-buffers")),
+    word("sendBufSize", C | P | N | T, Means::Value("sys-send-buf-size")),
+    word("recvBufSize", C | P | N | T, Means::Value("sys-recv-buf-size")),
+    word("highWaterMark", C | P | N | T, Means::Value("high-water-mark")),
+    word("maxFragmentSize", P | T, Means::Value("max-fragment-size")),
+    word("tcpDelay", C | P | N, Means::Flag("tcp-nodelay=false")),
+    word("directWrite", P | N, Means::Flag("high-water-mark=0")),
+    // TransportPerf's: the guide has no chapter on it.
+    word("appType", T, Means::Value("app-type")),
+    word("msgRate", T, Means::Value("msg-rate")),
+    word("latencyMsgRate", T, Means::Value("latency-msg-rate")),
+    word("msgSize", T, Means::Value("msg-size")),
+    word("pack", T, Means::Value("pack")),
+    word("reflectMsgs", T, Means::Flag("reflect-msgs")),
+    word("busyRead", T, Means::Flag("busy-read")),
+    word("tcpDelay", T, Means::Flag("tcp-delay")),
+    word("directWrite", T, Means::Flag("direct-write")),
+    word("compressionType", T, Means::Value("compression")),
+    word("compressionLevel", T, Means::Value("compression-level")),
+    word("summaryFileStatic", T, Means::Value("summary-file")),
+    word("statsFileStatic", T, Means::Value("stats-file")),
+    word("connType", T, Means::Value("conn-type")),
+    word("encryptedConnType", T, Means::Value("encrypted-conn-type")),
+    word("pl", T, Means::Value("pl")),
+    word("h", T, Means::Value("host")),
+    word("p", T, Means::Value("port")),
+    // Each connection is on a reactor, and a consumer's has a watchlist.
+    word("reactor", C | P | N, Means::Always),
+    word("watchlist", C, Means::Always),
+    word("spTLSv1.2", C, ONE_TLS),
+    word("spTLSv1.3", C, ONE_TLS),
+    word("useUserDispatch", C | P | N, Means::Dispatch),
+    word("apiThreads", C, Means::Refused(true, "no thread of the library dispatches: each connection's own does", "-threads binds the threads of connections to cores")),
+    word("if", C | N, Means::Refused(true, "the system's routes choose the interface of a connection", "leave it out")),
+    word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
+    word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
+    word("packBufSize", P | N, Means::Refused(true, "a packed frame is as long as frames can be", "--max-fragment-size says how long that is, -maxPackCount how many messages it has")),
+    word("calcRWFJSONConversionLatency", C, Means::Refused(false, "the time of conversion is not told apart: latencies of JSON have it in them", "leave it out")),
+    word("tunnel", C, NO_TUNNEL),
+    word("tunnelAuth", C, NO_TUNNEL),
+    word("tunnelStreamBuffersUsed", C | P, NO_TUNNEL),
+    word("tunnelStreamOutputBufs", C | P, NO_TUNNEL_VALUE),
+    word("rp", N | T, NO_MULTICAST),
+    word("sp", N | T, NO_MULTICAST),
+    word("u", N | T, NO_MULTICAST),
+    word("ra", N | T, NO_MULTICAST),
+    word("sa", N | T, NO_MULTICAST),
+    word("mcastStats", N | T, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
+    word("takeMCastStats", N, Means::Refused(false, "there is no multicast to hubs", "leave it out")),
+];
+
+/// The settings' file of EMA in the working directory.
+const EMA_CONFIG: &str = "EmaConfig.xml";
+
+/// What options say together.
+#[derive(Default)]
+struct Said {
+    host: Option<String>,
+    port: Option<String>,
+    connection: Option<String>,
+    encrypted: Option<String>,
+    protocols: Option<(&'static str, String)>,
+    config_name: Option<(&'static str, String)>,
+    /// Options in Tapeline's spelling that matter for others.
+    has_config: bool,
+    has_certificate: bool,
+}
+
+/// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
+/// performance tool, stays as it is. `folder` is the working directory.
+///
+/// # Errors
+/// An option that is unknown, has no value, or cannot be here; with what to do.
+pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsString>, Hinted> {
+    let Some((tool, link, rest)) = called(arguments) else { return Ok(arguments.to_vec()) };
+    let mut out: Vec<OsString> = ["tapeline", "omm", tool.command()].map(OsString::from).to_vec();
+    let mut said = Said::default();
+    let mut rest = rest.iter();
+    while let Some(argument) = rest.next() {
+        let Some(text) = argument.to_str() else {
+            out.push(argument.clone());
+            continue;
+        };
+        said.has_config |= text == "--config" || text.starts_with("--config=");
+        let Some((spelled, word, value)) = find(tool, text)? else {
+            out.push(argument.clone());
+            continue;
+        };
+        // A lone -h asks for help, as -? does; with a value it is the guide's host.
+        let is_host = word.name == "h";
+        if is_host && rest.as_slice().first().is_none_or(|next| next.to_string_lossy().starts_with('-')) {
+            out.push("--help".into());
+            continue;
+        }
+        let value = match value {
+            Some(value) => value.to_owned(),
+            None if word.has_value() => match rest.next() {
+                Some(value) => value.to_str().map(str::to_owned).ok_or_else(|| {
+                    Hinted::new(
+                        format!("the value of {spelled} is no UTF-8"),
+                        format!("write --{} for it", kebab(word.name)),
+                    )
+                })?,
+                None => {
+                    return Err(Hinted::new(format!("{spelled} has no value"), "a value comes behind it"));
+                }
+            },
+            None => String::new(),
+        };
+        let mut add = |option: &str| out.push(format!("--{option}").into());
+        match word.means {
+            Means::Value(option) => {
+                said.has_certificate |= option == "cert";
+                add(&format!("{option}={value}"));
+            }
+            Means::Flag(option) => add(option),
+            Means::OneOrZero(option) => match value.as_str() {
+                "1" => add(option),
+                "0" => {}
+                _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
+            },
+            Means::Always => {}
+            Means::Dispatch => match value.as_str() {
+                "1" => {}
+                "0" => {
+                    let what = format!(
+                        "{spelled} 0 cannot be: each connection's thread dispatches its own messages"
+                    );
+                    return Err(Hinted::new(what, "leave it out; what Tapeline does is -useUserDispatch 1"));
+                }
+                _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
+            },
+            Means::Host => said.host = Some(value),
+            Means::Port => said.port = Some(value),
+            Means::ConnectionType => said.connection = Some(value),
+            Means::EncryptedType => said.encrypted = Some(value),
+            Means::Protocols => said.protocols = Some((word.name, value)),
+            Means::ConfigName => said.config_name = Some((word.name, value)),
+            Means::Refused(_, why, hint) => {
+                return Err(Hinted::new(format!("{spelled} cannot be: {why}"), hint));
+            }
+        }
+    }
+    let more = said.together(tool, link, folder)?;
+    out.extend(more.into_iter().map(OsString::from));
+    Ok(out)
+}
+
+/// Which tool is called, by which link if by one, and its arguments.
+fn called(arguments: &[OsString]) -> Option<(Tool, Option<&str>, &[OsString])> {
+    let (program, rest) = arguments.split_first()?;
+    let name = Path::new(program).file_name()?.to_str()?;
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    if let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.links().contains(&name)) {
+        return Some((tool, Some(name), rest));
+    }
+    match rest {
+        [omm, command, rest @ ..] if omm == "omm" => {
+            let tool = Tool::ALL.into_iter().find(|tool| command == tool.command())?;
+            Some((tool, None, rest))
+        }
+        _ => None,
+    }
+}
+
+/// How an argument is spelled, which word it is, and its value if that is in the same argument.
+type Found<'a> = (&'a str, &'static Word, Option<&'a str>);
+
+/// Finds the word that an argument is; `None` for what stays as it is: values, and options in Tapeline's spelling.
+fn find(tool: Tool, text: &str) -> Result<Option<Found<'_>>, Hinted> {
+    let words = || WORDS.iter().filter(|word| tool.has(word));
+    if let Some(long) = text.strip_prefix("--") {
+        // What Tapeline has no option for is refused in its spelling too.
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let found = words().find(|word| {
+            matches!(word.means, Means::Refused(..) | Means::Always | Means::Dispatch)
+                && kebab(word.name) == name
+        });
+        let spelled = text.get(..name.len() + 2).unwrap_or(text);
+        return Ok(found.map(|word| (spelled, word, value)));
+    }
+    let Some(short) = text.strip_prefix('-') else { return Ok(None) };
+    if short == "?" {
+        return Ok(Some((text, &HELP, None)));
+    }
+    if !short.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        || short == "V"
+        || short == "h" && !words().any(|word| word.name == "h")
+    {
+        return Ok(None);
+    }
+    match words().find(|word| word.name == short) {
+        Some(word) => Ok(Some((text, word, None))),
+        None => {
+            let known: Vec<&str> = words().map(|word| word.name).collect();
+            let hint = match near::nearest(short, &known) {
+                Some(near) => format!("there is -{near}"),
+                None => "-? shows the options".to_owned(),
+            };
+            Err(Hinted::new(format!("{text} is no option of {}", tool.command()), hint))
+        }
+    }
+}
+
+const HELP: Word = word("?", C | P | N | T, Means::Flag("help"));
+
+fn has_host(tool: Tool) -> bool {
+    WORDS.iter().any(|word| tool.has(word) && matches!(word.means, Means::Host))
+}
+
+impl Word {
+    const fn has_value(&self) -> bool {
+        !matches!(self.means, Means::Flag(_) | Means::Always | Means::Refused(false, ..))
+    }
+}
+
+/// `itemCount` as `item-count`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+impl Said {
+    /// The options that follow from several.
+    fn together(self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
+        let mut out = self.config(tool, link, folder)?;
+        let is_client = has_host(tool);
+        match (&self.host, &self.port) {
+            (None, None) => {}
+            (None, Some(port)) if !is_client => out.push(format!("--port={port}")),
+            (host, port) => {
+                let host = host.as_deref().unwrap_or("localhost");
+                let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+                let port = port.as_deref().unwrap_or(tool.usual_port());
+                out.push(format!("--server={host}:{port}"));
+            }
+        }
+        let is_websocket = self.connection(is_client, &mut out)?;
+        let protocols = self.protocols.as_ref().map(|(name, list)| {
+            let list = list.split([',', ' ', '\t']).filter(|name| !name.is_empty());
+            (*name, list.collect::<Vec<_>>().join(","))
+        });
+        match protocols {
+            // EMA's option says that it is a WebSocket; ETA's says which kinds if it is one.
+            Some(("pl", list)) if is_client && !is_websocket => {
+                let connection = self.connection.as_deref().unwrap_or("socket");
+                let what = format!("-pl {list} is of WebSockets, and -connType is {connection}");
+                return Err(Hinted::new(what, "say -connType websocket, or leave -pl out"));
+            }
+            Some((_, list)) => out.push(format!("--websocket={list}")),
+            None if is_client && is_websocket => out.push("--websocket=rssl.rwf".to_owned()),
+            None => {}
+        }
+        Ok(out)
+    }
+
+    /// What the type of connection comes to; whether it is a WebSocket.
+    fn connection(&self, is_client: bool, out: &mut Vec<String>) -> Result<bool, Hinted> {
+        let kind = self.connection.as_deref().unwrap_or("socket");
+        let inner = match kind {
+            "encrypted" => self.encrypted.as_deref().unwrap_or("socket"),
+            kind => kind,
+        };
+        let option =
+            if kind == "encrypted" && self.encrypted.is_some() { "-encryptedConnType" } else { "-connType" };
+        let known = "expected socket, websocket or encrypted";
+        match inner {
+            "socket" | "websocket" => {}
+            "http" => {
+                let why = "RSSL is not tunnelled through HTTP";
+                return Err(Hinted::new(format!("{option} http cannot be: {why}"), "take websocket"));
+            }
+            "reliableMCast" => {
+                let what = format!("{option} reliableMCast cannot be: there is no multicast to hubs");
+                return Err(Hinted::new(what, "take socket"));
+            }
+            _ => return Err(Hinted::new(format!("{option} is '{inner}'; {known}"), "")),
+        }
+        if kind == "encrypted" && is_client {
+            out.push("--tls".to_owned());
+        } else if kind == "encrypted" && !self.has_certificate {
+            let hint = "name them with -cert and -keyfile";
+            return Err(Hinted::new("-connType encrypted needs a certificate and a key", hint));
+        }
+        Ok(inner == "websocket")
+    }
+
+    /// Which settings of `EmaConfig.xml` count: those that are named, or through a link of EMA's those that its tools take.
+    fn config(&self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
+        let is_ema = link.is_some_and(|link| tool.links().first() == Some(&link)) && tool != Tool::Transport;
+        let usual = match (tool, &self.protocols) {
+            (Tool::Consumer, Some((_, list))) if list.contains("json") => "Perf_Consumer_WSJSON",
+            (Tool::Consumer, Some(_)) => "Perf_Consumer_WSRWF",
+            (Tool::Consumer, None) => "Perf_Consumer",
+            (Tool::NiProvider, _) => "Perf_NIProvider",
+            _ => "Perf_Provider",
+        };
+        let name = match (&self.config_name, is_ema) {
+            (Some((_, name)), _) => name,
+            (None, true) => usual,
+            (None, false) => return Ok(Vec::new()),
+        };
+        if self.has_config {
+            return Ok(vec![format!("--config-name={name}")]);
+        }
+        let Ok(text) = std::fs::read_to_string(folder.join(EMA_CONFIG)) else {
+            return match self.config_name {
+                None => Ok(Vec::new()),
+                Some((option, _)) => {
+                    let what = format!("-{option} {name} is of {EMA_CONFIG}, which is not in this folder");
+                    Err(Hinted::new(what, "--config names another file"))
+                }
+            };
+        };
+        // With several threads each of EMA's has settings of its own, by its number; here all have those of the first.
+        let is_there = |name: &str| text.contains(&format!("\"{name}\""));
+        let numbered = format!("{name}_1");
+        let name = if !is_there(name) && is_there(&numbered) { &numbered } else { name };
+        let config = format!("--config={EMA_CONFIG}");
+        // What a tool takes unasked can be missing: then the file's own default counts.
+        if self.config_name.is_none() && !is_there(name) {
+            return Ok(vec![config]);
+        }
+        Ok(vec![config, format!("--config-name={name}")])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+use clap::{Args, Command};
+
+use super::super::options::{ConsumerArgs, NiProviderArgs, ProviderArgs, TransportPerfArgs};
+use super::*;
+
+/// A folder without settings.
+const NOWHERE: &str = "/nowhere/at/all";
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+fn line(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+fn translated(text: &str) -> String {
+    line(&translate(&words(text), Path::new(NOWHERE)).unwrap())
+}
+
+fn refused(text: &str) -> (String, String) {
+    let error = translate(&words(text), Path::new(NOWHERE)).unwrap_err();
+    (error.to_string(), error.hint().to_owned())
+}
+
+#[test]
+fn the_guides_command_lines_are_ours() {
+    for (guide, ours) in [
+        ("EmaCppConsPerf -itemCount 100000", "tapeline omm consumer --item-count=100000"),
+        (
+            "/opt/bin/EmaCppConsPerf -h adshost -p 14002 -serviceName TEST_FEED -postingRate 10000 -postingLatencyRate 10",
+            "tapeline omm consumer --service-name=TEST_FEED --posting-rate=10000 --posting-latency-rate=10 --server=adshost:14002",
+        ),
+        (
+            "EmaCppNIProvPerf -h adhhost -p 14003 -serviceName TEST_FEED",
+            "tapeline omm ni-provider --service-name=TEST_FEED --server=adhhost:14003",
+        ),
+        ("NIProvPerf -h ::1", "tapeline omm ni-provider --server=[::1]:14003"),
+        ("ConsPerf -p 15000", "tapeline omm consumer --server=localhost:15000"),
+        (
+            "ProvPerf -p 15000 -if 0.0.0.0 -updateRate 0 -latencyUpdateRate all",
+            "tapeline omm provider --bind=0.0.0.0 --update-rate=0 --latency-update-rate=all --port=15000",
+        ),
+        (
+            "tapeline omm consumer -threads 0,-1 -mainThread -1",
+            "tapeline omm consumer --threads=0,-1 --main-thread=-1",
+        ),
+        ("tapeline omm consumer -uname joe -snapshot", "tapeline omm consumer --user=joe --snapshot"),
+        ("EmaCppConsPerf -useServiceId 1 -useUserDispatch 1", "tapeline omm consumer --use-service-id"),
+        ("EmaCppConsPerf -useServiceId 0", "tapeline omm consumer"),
+        ("EmaCppConsPerf -websocket rssl.json.v2", "tapeline omm consumer --websocket=rssl.json.v2"),
+        ("ConsPerf -connType websocket", "tapeline omm consumer --websocket=rssl.rwf"),
+        (
+            "ConsPerf -connType encrypted -encryptedConnType websocket -pl tr_json2,rssl.rwf -castore ca.pem",
+            "tapeline omm consumer --ca=ca.pem --tls --websocket=tr_json2,rssl.rwf",
+        ),
+        (
+            "ProvPerf -connType encrypted -cert a.pem -keyfile b.pem -pl rssl.rwf",
+            "tapeline omm provider --cert=a.pem --key=b.pem --websocket=rssl.rwf",
+        ),
+        ("ProvPerf -connType websocket", "tapeline omm provider"),
+        (
+            "ConsPerf -tcpDelay -outputBufs 9 -reactor -watchlist",
+            "tapeline omm consumer --tcp-nodelay=false --guaranteed-output-buffers=9",
+        ),
+        ("ProvPerf -directWrite", "tapeline omm provider --high-water-mark=0"),
+        ("ConsPerf -?", "tapeline omm consumer --help"),
+        ("tapeline omm consumer -h", "tapeline omm consumer --help"),
+        ("tapeline omm consumer -h -p 1", "tapeline omm consumer --help --server=localhost:1"),
+        ("tapeline omm provider -h", "tapeline omm provider -h"),
+        ("TransportPerf --help", "tapeline omm transport --help"),
+        ("TransportPerf -h", "tapeline omm transport --help"),
+        (
+            "TransportPerf -appType client -h feed -p 15000 -msgRate 5000 -latencyMsgRate all -threads 0,-1 -reflectMsgs",
+            "tapeline omm transport --app-type=client --host=feed --port=15000 --msg-rate=5000 \
+             --latency-msg-rate=all --threads=0,-1 --reflect-msgs",
+        ),
+        (
+            "tapeline omm transport client -connType websocket -pl rssl.rwf -if ::1 -compressionType lz4 -outputBufs 7",
+            "tapeline omm transport client --conn-type=websocket --pl=rssl.rwf --bind=::1 --compression=lz4 \
+             --guaranteed-output-buffers=7",
+        ),
+        (
+            "tapeline omm consumer --use-user-dispatch 1 --item-count 5",
+            "tapeline omm consumer --item-count 5",
+        ),
+        // No tool's, or Tapeline's own spelling: as it is.
+        ("tapeline omm watch -itemCount 1", "tapeline omm watch -itemCount 1"),
+        ("tapeline omm consumer --item-count 5 -V", "tapeline omm consumer --item-count 5 -V"),
+        ("tapeline stat", "tapeline stat"),
+        ("tapeline", "tapeline"),
+    ] {
+        assert_eq!(translated(guide), ours, "{guide}");
+    }
+}
+
+/// Every word of the table, with a value, comes to something that the command line has; so none is passed over.
+#[test]
+fn every_word_is_an_option_of_its_tool() {
+    let sample = |option: &str| match option {
+        "threads" | "main-thread" => "-1",
+        "summary-file" | "stats-file" | "latency-file" | "msg-file" | "item-file" | "ca" | "key" | "cert" => {
+            "f"
+        }
+        "service-name" | "user" | "host" => "A",
+        "app-type" => "client",
+        "conn-type" | "encrypted-conn-type" => "websocket",
+        "pl" => "rssl.rwf",
+        "compression" => "zlib",
+        "compression-level" => "9",
+        "bind" => "127.0.0.1",
+        "max-fragment-size" => "6144",
+        _ => "1000",
+    };
+    for tool in Tool::ALL {
+        for word in WORDS.iter().filter(|word| tool.has(word)) {
+            let value = match word.means {
+                Means::Value(option) => sample(option),
+                Means::Host => "host",
+                Means::Port => "14009",
+                Means::ConnectionType => "socket",
+                Means::EncryptedType => "websocket",
+                Means::Protocols => "rssl.rwf",
+                Means::OneOrZero(_) | Means::Dispatch => "1",
+                Means::ConfigName => "Name --config x.xml",
+                Means::Refused(..) | Means::Flag(_) | Means::Always => "",
+            };
+            // Options that need others.
+            let beside = match word.name {
+                "castore" if tool != Tool::Transport => "-connType encrypted",
+                "encryptedConnType" if tool == Tool::Transport => "-connType encrypted",
+                "cert" => "-keyfile f",
+                "keyfile" => "-cert f",
+                "pl" if has_host(tool) => "-connType websocket",
+                _ => "",
+            };
+            let text = format!("tapeline omm {} -{} {value} {beside}", tool.command(), word.name);
+            let result = translate(&words(&text), Path::new(NOWHERE));
+            if let Means::Refused(_, why, hint) = word.means {
+                let spelled = ["-".to_owned() + word.name, "--".to_owned() + &kebab(word.name)];
+                for spelled in spelled {
+                    let text = format!("tapeline omm {} {spelled} 1", tool.command());
+                    assert_eq!(refused(&text), (format!("{spelled} cannot be: {why}"), hint.to_owned()));
+                }
+                continue;
+            }
+            let ours = result.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let command = Command::new("tool");
+            let command = match tool {
+                Tool::Consumer => ConsumerArgs::augment_args(command),
+                Tool::Provider => ProviderArgs::augment_args(command),
+                Tool::NiProvider => NiProviderArgs::augment_args(command),
+                Tool::Transport => TransportPerfArgs::augment_args(command),
+            };
+            let parsed = command.try_get_matches_from(&ours[2..]);
+            assert!(parsed.is_ok(), "{text} is {}: {}", line(&ours), parsed.unwrap_err());
+            // The value is in it.
+            if let Means::Value(option) = word.means {
+                assert!(line(&ours).contains(&format!("--{option}={value}")), "{text}: {}", line(&ours));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let said = |text: &str| {
+        let (what, hint) = refused(text);
+        if hint.is_empty() { what } else { format!("{what} ({hint})") }
+    };
+    for (text, expected) in [
+        ("ConsPerf -itemCuont 5", "-itemCuont is no option of consumer (there is -itemCount)"),
+        ("ConsPerf -bananas 5", "-bananas is no option of consumer (-? shows the options)"),
+        ("ProvPerf -itemCount 5", "-itemCount is no option of provider (-? shows the options)"),
+        ("ConsPerf -itemCount", "-itemCount has no value (a value comes behind it)"),
+        ("EmaCppConsPerf -useServiceId yes", "-useServiceId is 'yes'; expected 1 or 0"),
+        (
+            "EmaCppConsPerf -useUserDispatch 0",
+            "-useUserDispatch 0 cannot be: each connection's thread dispatches its own messages (leave it out; what Tapeline does is -useUserDispatch 1)",
+        ),
+        (
+            "tapeline omm consumer --use-user-dispatch=0",
+            "--use-user-dispatch 0 cannot be: each connection's thread dispatches its own messages (leave it out; what Tapeline does is -useUserDispatch 1)",
+        ),
+        (
+            "ConsPerf -connType http",
+            "-connType http cannot be: RSSL is not tunnelled through HTTP (take websocket)",
+        ),
+        (
+            "ConsPerf -connType encrypted -encryptedConnType http",
+            "-encryptedConnType http cannot be: RSSL is not tunnelled through HTTP (take websocket)",
+        ),
+        ("ConsPerf -connType tcp", "-connType is 'tcp'; expected socket, websocket or encrypted"),
+        (
+            "NIProvPerf -connType reliableMCast",
+            "-connType reliableMCast cannot be: there is no multicast to hubs (take socket)",
+        ),
+        (
+            "ConsPerf -pl rssl.rwf",
+            "-pl rssl.rwf is of WebSockets, and -connType is socket (say -connType websocket, or leave -pl out)",
+        ),
+        (
+            "ProvPerf -connType encrypted",
+            "-connType encrypted needs a certificate and a key (name them with -cert and -keyfile)",
+        ),
+        (
+            "EmaCppConsPerf -consumerName A",
+            "-consumerName A is of EmaConfig.xml, which is not in this folder (--config names another file)",
+        ),
+    ] {
+        assert_eq!(said(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn settings_of_the_folder_count_for_a_name_and_for_links_of_ema() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |text: &str| std::fs::write(folder.path().join(EMA_CONFIG), text).unwrap();
+    let translated = |text: &str| line(&translate(&words(text), folder.path()).unwrap());
+    assert_eq!(translated("EmaCppConsPerf"), "tapeline omm consumer");
+    config(
+        "<Name value=\"Perf_Consumer_1\"/><Name value=\"Perf_Consumer_WSRWF_1\"/><Name value=\"Mine\"/><Name value=\"Perf_Provider_1\"/>",
+    );
+    for (text, ours) in [
+        ("EmaCppConsPerf", "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_1"),
+        (
+            "EmaCppConsPerf -websocket rssl.rwf",
+            "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_WSRWF_1 --websocket=rssl.rwf",
+        ),
+        (
+            "EmaCppConsPerf -consumerName Mine",
+            "tapeline omm consumer --config=EmaConfig.xml --config-name=Mine",
+        ),
+        (
+            "EmaCppIProvPerf -providerName Perf_Provider",
+            "tapeline omm provider --config=EmaConfig.xml --config-name=Perf_Provider_1",
+        ),
+        ("EmaCppNIProvPerf", "tapeline omm ni-provider --config=EmaConfig.xml"),
+        // Not in the file: what reads it says so, and what there is.
+        (
+            "EmaCppNIProvPerf -providerName X",
+            "tapeline omm ni-provider --config=EmaConfig.xml --config-name=X",
+        ),
+        (
+            "tapeline omm consumer -consumerName Mine --config a.toml",
+            "tapeline omm consumer --config a.toml --config-name=Mine",
+        ),
+        // Tools of ETA have no such file.
+        ("ConsPerf", "tapeline omm consumer"),
+        ("tapeline omm consumer -itemCount 5", "tapeline omm consumer --item-count=5"),
+    ] {
+        assert_eq!(translated(text), ours, "{text}");
+    }
+}

@@ -1,0 +1,106 @@
+//! What all threads are to do: the options, with their files read and their items divided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_omm::Dictionary;
+use tapeline_omm::domain::ServiceEntry;
+use tapeline_omm::domain::directory::ServiceState;
+use tapeline_omm::role::consumer::Backoff;
+use tapeline_omm::role::ni_provider::Settings;
+
+use super::super::division::Division;
+use super::super::item_list::{self, Item};
+use super::super::options::NiProviderArgs;
+use super::super::publishing::Publishing;
+use super::super::stamp::Unit;
+use crate::failure::Hinted;
+use crate::omm::config::{Chosen, Group};
+use crate::omm::dictionaries::DictionaryArgs;
+use crate::omm::login::Credentials;
+use crate::omm::out::JsonSettings;
+use crate::omm::transport::Endpoint;
+
+/// What all threads are to do.
+pub(super) struct Plan {
+    /// That of the settings in the configuration.
+    name: String,
+    pub(super) publishing: Publishing,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) credentials: Credentials,
+    pub(super) settings: Settings,
+    pub(super) json: JsonSettings,
+    pub(super) dictionary: Arc<Dictionary>,
+    dictionary_files: DictionaryArgs,
+    pub(super) service: ServiceEntry,
+    /// Of all threads: first those that are common to all.
+    items: Vec<Item>,
+    division: Division,
+}
+
+/// Between two attempts to connect, as the guide has it.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Plan {
+    /// # Errors
+    /// A file that cannot be read or is not as it should be; options that contradict each other or the files.
+    pub(super) fn new(args: &NiProviderArgs) -> anyhow::Result<Self> {
+        let mut chosen = args.config.load(Group::NiProvider)?;
+        let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
+        let dictionary = dictionary_files.load()?;
+        let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
+        let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
+        let threads = args.threads.threads.len().max(1);
+        let division = Division { all: args.item_count, common: args.common_item_count, threads };
+        let items = item_list::load(args.item_file.as_deref(), division.listed())?;
+        if let Some(item) = items.iter().find(|item| publishing.is_book(item.domain).is_none()) {
+            let what =
+                format!("item {} is of {}, and there are no messages of that domain", item.name, item.domain);
+            return Err(Hinted::new(what, "--msg-file names a file that has some").into());
+        }
+        let settings = settings(&chosen, items.len());
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = chosen.services.into_iter().next().unwrap_or(usual);
+        let (id, name) = (args.service_id.unwrap_or(id), args.service_name.clone().unwrap_or(name));
+        Ok(Self {
+            name: chosen.name,
+            service: ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP),
+            publishing,
+            endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
+            credentials: args.login.credentials()?,
+            settings,
+            json: chosen.json,
+            dictionary,
+            dictionary_files,
+            items,
+            division,
+        })
+    }
+
+    /// The items of a thread, in their order.
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
+        // As many as were asked for are there: the list was loaded with that many.
+        self.division.places(thread).into_iter().filter_map(|places| self.items.get(places)).flatten()
+    }
+
+    /// What the summary calls TEST INPUTS.
+    pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
+        let servers: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
+        let service = self.service.name().unwrap_or_default();
+        args.test_inputs(&self.name, service, &servers.join(", "), &self.dictionary_files)
+    }
+}
+
+/// Those of the configuration, and where it says nothing a connection each second until there is one.
+fn settings(chosen: &Chosen, items: usize) -> Settings {
+    let usual = Settings::default();
+    let first = chosen.reconnect_min.unwrap_or(AGAIN);
+    let most = chosen.reconnect_max.unwrap_or(first).max(first);
+    Settings {
+        reconnect: Backoff { first, most },
+        reconnect_attempts: chosen.reconnect_attempts,
+        login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
+        most_items: usual.most_items.max(items),
+        ..usual
+    }
+}

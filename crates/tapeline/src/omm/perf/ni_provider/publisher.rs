@@ -1,0 +1,183 @@
+//! The items of a connection, and what is published of them.
+
+use tapeline_omm::Refused;
+use tapeline_omm::domain::post;
+use tapeline_omm::role::consumer::Handle;
+use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{Domain, Header};
+
+use super::super::bursts::{Bursts, Progress};
+use super::super::link::Link;
+use super::super::publishing::{Publishing, after, update_type};
+use super::super::slices::Slices;
+use super::super::stamp;
+
+/// An item.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub(super) handle: Handle,
+    pub(super) domain: Domain,
+    pub(super) is_book: bool,
+    /// Which update is its next, of those that there are.
+    pub(super) update: u32,
+}
+
+/// Messages before what has come is looked at.
+const TURN: u32 = 16_384;
+
+/// The application of the role.
+pub(super) struct Publisher {
+    pub(super) link: Link,
+    /// Those of this connection, in the order in which their images go out.
+    pub(super) items: Vec<Item>,
+    /// So many have their image.
+    pub(super) images: usize,
+    /// Whose turn it is to be updated.
+    next: usize,
+    /// Something could not be written, and that was said.
+    has_refused: bool,
+    /// How many slices had begun when the connection took nothing more, as last counted.
+    held_in: u64,
+    pub(super) wants_connection: bool,
+    /// How many connections failed since the last that was good.
+    pub(super) attempt: u32,
+    pub(super) wants_disconnection: bool,
+    pub(super) is_ready: bool,
+    pub(super) refusal: Option<String>,
+}
+
+impl Publisher {
+    pub(super) fn new(link: Link) -> Self {
+        Self {
+            link,
+            items: Vec::new(),
+            images: 0,
+            next: 0,
+            has_refused: false,
+            held_in: 0,
+            wants_connection: false,
+            attempt: 0,
+            wants_disconnection: false,
+            is_ready: false,
+            refusal: None,
+        }
+    }
+
+    /// Whether all items have their image.
+    pub(super) fn has_all(&self) -> bool {
+        self.images == self.items.len()
+    }
+
+    /// Sends up to so many images.
+    ///
+    /// # Errors
+    /// One that no message can hold.
+    pub(super) fn send_images(
+        &mut self,
+        publishing: &Publishing,
+        most: u64,
+        provider: &mut NiProvider,
+        out: &mut dyn Outbox,
+    ) -> Result<Progress, Refused> {
+        for _ in 0..most {
+            let Some(item) = self.items.get(self.images) else { return Ok(Progress::Done) };
+            let payload = &publishing.contents(item.is_book).messages.refresh;
+            let image = Publish::Refresh(publishing.image_header(item.domain, payload));
+            if provider.publish(out, item.handle, &image, payload.encoded())? == Sent::Full {
+                return Ok(Progress::Held);
+            }
+            self.images += 1;
+            self.link.tally.counts.images += 1;
+        }
+        Ok(if self.has_all() { Progress::Done } else { Progress::More })
+    }
+
+    /// Sends the updates that are due, of the items that have their image, one after the other.
+    pub(super) fn send_updates(
+        &mut self,
+        publishing: &Publishing,
+        bursts: &mut Bursts,
+        slices: &Slices,
+        begun: u64,
+        provider: &NiProvider,
+        out: &mut dyn Outbox,
+    ) -> Progress {
+        if self.images == 0 {
+            bursts.skip(begun);
+        }
+        let tally = &mut *self.link.tally;
+        for _ in 0..TURN {
+            let Some(due) = bursts.next(slices, begun) else { return Progress::Done };
+            if self.next >= self.images {
+                self.next = 0;
+            }
+            let Some(item) = self.items.get_mut(self.next) else { return Progress::Done };
+            let contents = publishing.contents(item.is_book);
+            let Some((payload, encoded)) = contents.update(item.update) else { return Progress::Done };
+            let stamp = publishing.stamp(stamp::UPDATE, due);
+            let what = (update_type(payload), payload.container());
+            let is_copied = encoded.is_some() && stamp.is_none();
+            let sent = provider.write_update(out, item.handle, what, &mut |room| {
+                if !is_copied {
+                    return publishing.encode(payload, stamp, room, tally);
+                }
+                let bytes = payload.encoded();
+                room.get_mut(..bytes.len()).ok_or(Refused::Full)?.copy_from_slice(bytes);
+                Ok(bytes.len())
+            });
+            if sent == Ok(Sent::Full) {
+                if self.held_in != begun {
+                    self.held_in = begun;
+                    tally.counts.held_back += 1;
+                }
+                return Progress::Held;
+            }
+            match sent {
+                Ok(sent) if sent.is_queued() => {
+                    tally.counts.updates += 1;
+                    tally.counts.stamped_updates += u64::from(stamp.is_some());
+                }
+                Ok(_) => {}
+                Err(refused) if !std::mem::replace(&mut self.has_refused, true) => {
+                    anstream::eprintln!("note: an update cannot be written: {refused}");
+                }
+                Err(_) => {}
+            }
+            item.update = after(item.update, contents.messages.updates.len());
+            self.next += 1;
+            bursts.sent();
+        }
+        Progress::More
+    }
+}
+
+impl Application for Publisher {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
+            Event::Disconnect => self.wants_disconnection = true,
+            Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            Event::Ended { state } => self.refusal = Some(state.to_string()),
+            Event::Ready => self.is_ready = true,
+            Event::Message { message, .. } => {
+                if let Ok(Header::Post(header)) = message.header() {
+                    self.link.tally.counts.posts += 1;
+                    if post::wants_ack(&header) {
+                        // A hub that reads nothing hears nothing.
+                        let _ = provider.ack(out, &post::ack(&header, None));
+                    }
+                }
+            }
+            Event::Malformed(fault) => {
+                // Once: the statistics have how many.
+                if self.link.tally.counts.malformed == 0 {
+                    anstream::eprintln!("note: a message of the hub's cannot be read: {fault}");
+                }
+                self.link.tally.counts.malformed += 1;
+            }
+            // Images go out slice by slice, and are not asked for.
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `tapeline omm consumer`: ConsPerf.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{PaceArgs, ResultArgs, ThreadArgs, TimeArgs};
+use crate::arguments;
+use crate::omm::dictionaries::DictionaryArgs;
+use crate::omm::login::LoginArgs;
+use crate::omm::transport::{ClientArgs, ConfigArgs};
+
+/// Open many items of a provider, and measure what comes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConsumerArgs {
+    /// Name of the items' service
+    #[arg(long, value_name = "NAME", default_value = "DIRECT_FEED")]
+    pub(in super::super) service_name: String,
+    /// Ask for items by the service's number and not by its name
+    #[arg(long)]
+    pub(in super::super) use_service_id: bool,
+    /// Items in all, over all threads
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub(in super::super) item_count: usize,
+    /// Of these, items that every thread opens
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(in super::super) common_item_count: usize,
+    /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
+    #[arg(long, value_name = "FILE")]
+    pub(in super::super) item_file: Option<PathBuf>,
+    /// Contents of posts and generic messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
+    #[arg(long, value_name = "FILE")]
+    pub(in super::super) msg_file: Option<PathBuf>,
+    /// Requests a second
+    #[arg(long, value_name = "RATE", default_value = "35000", value_parser = arguments::rate)]
+    pub(in super::super) request_rate: u64,
+    /// Open all items as snapshots, and end when they are there
+    #[arg(long)]
+    pub(in super::super) snapshot: bool,
+    /// Seconds to measure for after the last image; also how long the images may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub(in super::super) steady_state_time: u64,
+    /// Milliseconds after the last image whose latencies do not count
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(in super::super) delay_steady_state_calc: u64,
+    /// Posts a second, to the items that allow it
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    pub(in super::super) posting_rate: u64,
+    /// Posts a second that carry a time
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    pub(in super::super) posting_latency_rate: u64,
+    /// Generic messages a second, to the items that allow it
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    pub(in super::super) generic_msg_rate: u64,
+    /// Generic messages a second that carry a time
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    pub(in super::super) generic_msg_latency_rate: u64,
+    /// Measure how long decoding takes
+    #[arg(long)]
+    pub(in super::super) measure_decode: bool,
+    /// Look for messages without ever sleeping: the least latency, for a core of its own
+    #[arg(long)]
+    pub(in super::super) busy_read: bool,
+    /// Leave out when a post or generic message was due (TIM_TRK_4)
+    #[arg(long)]
+    pub(in super::super) no_due: bool,
+    /// Summary's file
+    #[arg(long, value_name = "FILE", default_value = "ConsSummary.out")]
+    pub(in super::super) summary_file: PathBuf,
+    /// Statistics' files, one for each thread: NAME1.csv and so on
+    #[arg(long, value_name = "NAME", default_value = "ConsStats")]
+    pub(in super::super) stats_file: String,
+    #[command(flatten)]
+    pub(in super::super) pace: PaceArgs,
+    #[command(flatten)]
+    pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) times: TimeArgs,
+    #[command(flatten)]
+    pub(in super::super) results: ResultArgs,
+    #[command(flatten)]
+    pub(in super::super) config: ConfigArgs,
+    #[command(flatten)]
+    pub(in super::super) server: ClientArgs,
+    #[command(flatten)]
+    pub(in super::super) login: LoginArgs,
+    #[command(flatten)]
+    pub(in super::super) dictionary: DictionaryArgs,
+}

@@ -1,0 +1,100 @@
+//! The options of the tools, under the guide's names in kebab case, with its defaults; and the rules between them.
+
+mod consumer;
+mod inputs;
+mod ni_provider;
+mod provider;
+mod rules;
+mod transport;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+pub(crate) use self::consumer::ConsumerArgs;
+pub(crate) use self::ni_provider::NiProviderArgs;
+pub(crate) use self::provider::ProviderArgs;
+pub(super) use self::provider::PublishingArgs;
+pub(super) use self::transport::End;
+pub(crate) use self::transport::TransportPerfArgs;
+use crate::arguments::{self, Core};
+use crate::output::Format;
+
+/// What a number of messages with a time is: so many a second, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StampRate {
+    /// So many a second.
+    PerSecond(u64),
+    /// Each message (`all`).
+    All,
+}
+
+/// A number, or `all`.
+fn stamp_rate(text: &str) -> Result<StampRate, String> {
+    match text {
+        "all" => Ok(StampRate::All),
+        text => arguments::rate(text).map(StampRate::PerSecond),
+    }
+}
+
+/// The grid of time.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub(super) struct PaceArgs {
+    /// Slices a second: how often a thread's loop sends a burst. More of them make smaller bursts
+    #[arg(long, value_name = "RATE", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) tick_rate: u64,
+}
+
+/// Working threads, and where they run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Threads")]
+pub(super) struct ThreadArgs {
+    /// Threads, by the core that each is bound to: 0,1 for two; -1 for one that is bound to none
+    #[arg(long, value_name = "CORES", value_delimiter = ',', default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
+    pub(super) threads: Vec<Core>,
+    /// Core that the main thread is bound to, which collects and writes; -1 for none
+    #[arg(long, value_name = "CORE", default_value = "-1", allow_hyphen_values = true, value_parser = arguments::core)]
+    pub(super) main_thread: Core,
+}
+
+/// Where the results go.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub(super) struct ResultArgs {
+    /// File of each single latency, one for each thread: NAME1.csv and so on; none if not said
+    #[arg(long, value_name = "NAME")]
+    pub(super) latency_file: Option<String>,
+    /// Seconds between two lines of statistics
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) write_stats_interval: u64,
+    /// Print no statistics while it runs
+    #[arg(long)]
+    pub(super) no_display_stats: bool,
+    /// Folder for run.json, distributions and the other files; a new one under runs/ if not said
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) run_folder: Option<PathBuf>,
+    /// Watch the noise of the threads' cores (of all, if none is bound) for so long before the run: the floor under latencies
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
+    pub(super) jitter_time: Duration,
+    /// What is printed: statistics and the summary, or in the end the run's record alone
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(super) format: Format,
+}
+
+/// How times travel.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Times")]
+pub(super) struct TimeArgs {
+    /// Times in nanoseconds, at both ends; else in microseconds
+    #[arg(long)]
+    pub(super) nano_time: bool,
+}
+
+/// The options of a tool from a command line.
+#[cfg(test)]
+fn of<T: Args + clap::FromArgMatches>(line: &str) -> T {
+    let command = T::augment_args(clap::Command::new("tool"));
+    T::from_arg_matches(&command.get_matches_from(format!("tool {line}").split_whitespace())).unwrap()
+}

@@ -1,0 +1,87 @@
+//! `tapeline omm provider`: IProvPerf.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, TimeArgs, stamp_rate};
+use crate::arguments;
+use crate::omm::dictionaries::DictionaryArgs;
+use crate::omm::transport::{ConfigArgs, ServerArgs};
+
+/// What both providers send.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct PublishingArgs {
+    /// Updates a second on each connection, of its open items one after the other
+    #[arg(long, value_name = "RATE", default_value = "100000", value_parser = arguments::rate)]
+    pub(in super::super) update_rate: u64,
+    /// Updates a second that carry a time, or all
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = stamp_rate)]
+    pub(in super::super) latency_update_rate: StampRate,
+    /// Images to send between two looks at the clock, in what is left of a slice
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(in super::super) refresh_burst_size: u64,
+    /// Encode updates and generic messages once; those with a time are encoded each time
+    #[arg(long)]
+    pub(in super::super) pre_enc: bool,
+    /// Measure how long encoding takes
+    #[arg(long)]
+    pub(in super::super) measure_encode: bool,
+    /// Measure how long decoding takes
+    #[arg(long)]
+    pub(in super::super) measure_decode: bool,
+    /// Leave out when a message was due (TIM_TRK_4)
+    #[arg(long)]
+    pub(in super::super) no_due: bool,
+    /// Seconds to run
+    #[arg(long, value_name = "SECONDS", default_value_t = 360)]
+    pub(in super::super) run_time: u64,
+    /// Contents of the messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
+    #[arg(long, value_name = "FILE")]
+    pub(in super::super) msg_file: Option<PathBuf>,
+    /// Messages in a frame at most, where frames can carry several
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub(in super::super) max_pack_count: u32,
+}
+
+/// Serve many items to consumers, at a rate.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProviderArgs {
+    #[command(flatten)]
+    pub(in super::super) publishing: PublishingArgs,
+    /// Generic messages a second on each connection
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    pub(in super::super) generic_msg_rate: u64,
+    /// Generic messages a second that carry a time, or all
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = stamp_rate)]
+    pub(in super::super) generic_msg_latency_rate: StampRate,
+    /// Name of the service [default: that of the configuration, or DIRECT_FEED]
+    #[arg(long, value_name = "NAME")]
+    pub(in super::super) service_name: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub(in super::super) service_id: Option<u16>,
+    /// Items that one connection can have open
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub(in super::super) open_limit: u32,
+    /// Summary's file
+    #[arg(long, value_name = "FILE", default_value = "IProvSummary.out")]
+    pub(in super::super) summary_file: PathBuf,
+    /// Statistics' files, one for each thread: NAME1.csv and so on
+    #[arg(long, value_name = "NAME", default_value = "ProvStats")]
+    pub(in super::super) stats_file: String,
+    #[command(flatten)]
+    pub(in super::super) pace: PaceArgs,
+    #[command(flatten)]
+    pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) times: TimeArgs,
+    #[command(flatten)]
+    pub(in super::super) results: ResultArgs,
+    #[command(flatten)]
+    pub(in super::super) config: ConfigArgs,
+    #[command(flatten)]
+    pub(in super::super) server: ServerArgs,
+    #[command(flatten)]
+    pub(in super::super) dictionary: DictionaryArgs,
+}

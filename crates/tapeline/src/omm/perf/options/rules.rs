@@ -1,0 +1,233 @@
+//! The rules between options, as the public tools have them. What breaks one is said with both options and their values.
+
+use super::{ConsumerArgs, NiProviderArgs, ProviderArgs, StampRate};
+use crate::failure::Hinted;
+use crate::omm::perf::options::provider::PublishingArgs;
+
+/// Longest delay before times count, milliseconds.
+const LONGEST_DELAY_MS: u64 = 30_000;
+
+impl ConsumerArgs {
+    /// # Errors
+    /// A rule that these options break.
+    pub(in super::super) fn check(&self) -> Result<(), Hinted> {
+        let ticks = self.pace.tick_rate;
+        if self.request_rate < ticks {
+            return Err(below_ticks("--request-rate", self.request_rate, ticks));
+        }
+        for (option, rate, stamped_option, stamped) in [
+            ("--posting-rate", self.posting_rate, "--posting-latency-rate", self.posting_latency_rate),
+            (
+                "--generic-msg-rate",
+                self.generic_msg_rate,
+                "--generic-msg-latency-rate",
+                self.generic_msg_latency_rate,
+            ),
+        ] {
+            check_rates(option, rate, stamped_option, StampRate::PerSecond(stamped), ticks)?;
+            if rate > 0 && self.snapshot {
+                let what = format!("{option} is {rate}, and --snapshot closes every item with its image");
+                return Err(Hinted::new(what, "leave one of them out"));
+            }
+        }
+        check_common(self.common_item_count, self.item_count, self.threads.threads.len())?;
+        let (delay, time) = (self.delay_steady_state_calc, self.steady_state_time);
+        if delay > LONGEST_DELAY_MS {
+            let what =
+                format!("--delay-steady-state-calc is {delay} ms; expected {LONGEST_DELAY_MS} at most");
+            return Err(Hinted::new(what, ""));
+        }
+        if delay > time.saturating_mul(1_000) {
+            let what = format!(
+                "--delay-steady-state-calc is {delay} ms, and --steady-state-time {time} s: nothing would count"
+            );
+            return Err(Hinted::new(what, "make the delay shorter than the time"));
+        }
+        Ok(())
+    }
+}
+
+impl ProviderArgs {
+    /// # Errors
+    /// A rule that these options break.
+    pub(in super::super) fn check(&self) -> Result<(), Hinted> {
+        let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
+        self.publishing.check(self.pace.tick_rate)?;
+        check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, self.pace.tick_rate)?;
+        check_pre_enc(self.publishing.pre_enc, rate, "--generic-msg-latency-rate", stamped)
+    }
+}
+
+impl NiProviderArgs {
+    /// # Errors
+    /// A rule that these options break.
+    pub(in super::super) fn check(&self) -> Result<(), Hinted> {
+        self.publishing.check(self.pace.tick_rate)?;
+        check_common(self.common_item_count, self.item_count, self.threads.threads.len())
+    }
+}
+
+impl PublishingArgs {
+    fn check(&self, ticks: u64) -> Result<(), Hinted> {
+        let stamped = self.latency_update_rate;
+        check_rates("--update-rate", self.update_rate, "--latency-update-rate", stamped, ticks)?;
+        check_pre_enc(self.pre_enc, self.update_rate, "--latency-update-rate", stamped)
+    }
+}
+
+/// A rate is zero or one for each slice at least; those of it that carry a time are not more than it, nor than the slices.
+fn check_rates(
+    option: &str,
+    rate: u64,
+    stamped_option: &str,
+    stamped: StampRate,
+    ticks: u64,
+) -> Result<(), Hinted> {
+    if rate > 0 && rate < ticks {
+        return Err(below_ticks(option, rate, ticks));
+    }
+    // All of none is none.
+    let StampRate::PerSecond(stamped) = stamped else { return Ok(()) };
+    if stamped > rate {
+        let what = format!("{stamped_option} is {stamped}, more than {option}, which is {rate}");
+        return Err(Hinted::new(what, format!("make {stamped_option} {rate} at most")));
+    }
+    if stamped > ticks {
+        let what = format!("{stamped_option} is {stamped}, more than --tick-rate, which is {ticks}");
+        let hint = format!(
+            "one message of a slice carries a time: make {stamped_option} {ticks} at most, or raise --tick-rate"
+        );
+        return Err(Hinted::new(what, hint));
+    }
+    Ok(())
+}
+
+fn below_ticks(option: &str, rate: u64, ticks: u64) -> Hinted {
+    let what = format!("{option} is {rate}, less than --tick-rate, which is {ticks}");
+    let hint = match rate {
+        0 => format!("make {option} {ticks} at least"),
+        _ => format!("make --tick-rate {rate} at most, or {option} {ticks} at least"),
+    };
+    Hinted::new(what, hint)
+}
+
+/// Messages that all carry a time are encoded each time.
+fn check_pre_enc(encodes_once: bool, rate: u64, option: &str, stamped: StampRate) -> Result<(), Hinted> {
+    if encodes_once && rate > 0 && stamped == StampRate::All {
+        let what =
+            format!("--pre-enc has no effect with {option} all: what carries a time is encoded each time");
+        return Err(Hinted::new(what, format!("leave --pre-enc out, or give {option} a number")));
+    }
+    Ok(())
+}
+
+/// Items that all threads have are not more than each has.
+fn check_common(common: usize, all: usize, threads: usize) -> Result<(), Hinted> {
+    let each = all / threads.max(1);
+    if common <= each {
+        return Ok(());
+    }
+    let what = format!(
+        "--common-item-count is {common}, more than each of {threads} threads has of --item-count, which is {all}"
+    );
+    Err(Hinted::new(what, format!("make it {each} at most")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::of;
+    use super::*;
+
+    fn broken(said: Result<(), Hinted>) -> String {
+        said.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn rules_name_both_options_and_their_values() {
+        for (line, said) in [
+            ("--request-rate 10", "--request-rate is 10, less than --tick-rate, which is 1000"),
+            ("--request-rate 0", "--request-rate is 0, less than --tick-rate, which is 1000"),
+            ("--posting-rate 10", "--posting-rate is 10, less than --tick-rate, which is 1000"),
+            ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
+            ("--posting-latency-rate 1", "--posting-latency-rate is 1, more than --posting-rate, which is 0"),
+            (
+                "--generic-msg-rate 5000 --generic-msg-latency-rate 2000",
+                "--generic-msg-latency-rate is 2000, more than --tick-rate, which is 1000",
+            ),
+            (
+                "--posting-rate 1000 --snapshot",
+                "--posting-rate is 1000, and --snapshot closes every item with its image",
+            ),
+            (
+                "--generic-msg-rate 1000 --snapshot",
+                "--generic-msg-rate is 1000, and --snapshot closes every item with its image",
+            ),
+            (
+                "--item-count 9 --threads -1,-1 --common-item-count 5",
+                "--common-item-count is 5, more than each of 2 threads has of --item-count, which is 9",
+            ),
+            (
+                "--delay-steady-state-calc 30001",
+                "--delay-steady-state-calc is 30001 ms; expected 30000 at most",
+            ),
+            (
+                "--delay-steady-state-calc 2001 --steady-state-time 2",
+                "--delay-steady-state-calc is 2001 ms, and --steady-state-time 2 s: nothing would count",
+            ),
+        ] {
+            assert_eq!(broken(of::<ConsumerArgs>(line).check()), said, "{line}");
+        }
+        for (line, said) in [
+            ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
+            ("--update-rate 0", "--latency-update-rate is 10, more than --update-rate, which is 0"),
+            ("--tick-rate 5", "--latency-update-rate is 10, more than --tick-rate, which is 5"),
+            ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
+            (
+                "--generic-msg-rate 5000 --generic-msg-latency-rate 6000",
+                "--generic-msg-latency-rate is 6000, more than --generic-msg-rate, which is 5000",
+            ),
+            (
+                "--pre-enc --latency-update-rate all",
+                "--pre-enc has no effect with --latency-update-rate all: what carries a time is encoded each time",
+            ),
+            (
+                "--pre-enc --generic-msg-rate 1000 --generic-msg-latency-rate all",
+                "--pre-enc has no effect with --generic-msg-latency-rate all: what carries a time is encoded each time",
+            ),
+        ] {
+            assert_eq!(broken(of::<ProviderArgs>(line).check()), said, "{line}");
+        }
+        for (line, said) in [
+            ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
+            (
+                "--item-count 10 --common-item-count 11",
+                "--common-item-count is 11, more than each of 1 threads has of --item-count, which is 10",
+            ),
+        ] {
+            assert_eq!(broken(of::<NiProviderArgs>(line).check()), said, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_to_the_rules_is_taken() {
+        for line in [
+            "",
+            "--posting-rate 1000 --posting-latency-rate 1000 --generic-msg-rate 2000 --generic-msg-latency-rate 10",
+            "--item-count 10 --threads -1,-1 --common-item-count 5",
+            "--delay-steady-state-calc 30000",
+            "--request-rate 5 --tick-rate 5",
+        ] {
+            assert!(of::<ConsumerArgs>(line).check().is_ok(), "{line}");
+        }
+        for line in [
+            "",
+            "--update-rate 0 --latency-update-rate 0",
+            "--update-rate 0 --latency-update-rate all",
+            "--latency-update-rate all --generic-msg-rate 1000 --generic-msg-latency-rate all",
+            "--pre-enc",
+        ] {
+            assert!(of::<ProviderArgs>(line).check().is_ok(), "{line}");
+        }
+        assert!(of::<NiProviderArgs>("--item-count 10 --common-item-count 10").check().is_ok());
+    }
+}

@@ -1,0 +1,72 @@
+//! CPU and memory of the process, as the guide's chapter 2.4.4 has them: time in user and system mode over the time that
+//! passed, in per cent, not divided by cores or threads; and resident memory.
+
+use tapeline_measure::Usage;
+
+/// What is in a megabyte of the guide's tools.
+pub(super) const MEGABYTE: f64 = 1_048_576.0;
+
+/// One sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in super::super) struct Sample {
+    /// Of the time since the sample before.
+    pub(in super::super) cpu_percent: f64,
+    pub(in super::super) memory_bytes: u64,
+}
+
+impl Sample {
+    /// What was used from one reading to the next.
+    pub(in super::super) fn between(earlier: &Usage, later: &Usage) -> Self {
+        Self { cpu_percent: later.since(earlier).cores * 100.0, memory_bytes: later.resident_bytes }
+    }
+
+    pub(super) fn memory_mb(&self) -> f64 {
+        self.memory_bytes as f64 / MEGABYTE
+    }
+}
+
+/// All samples of a run.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Resources(Vec<Sample>);
+
+/// The extremes and the mean of all samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Spread {
+    pub(super) most: f64,
+    pub(super) least: f64,
+    pub(super) mean: f64,
+}
+
+impl Resources {
+    pub(in super::super) fn add(&mut self, sample: Sample) {
+        self.0.push(sample);
+    }
+
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn samples(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub(super) fn cpu_percent(&self) -> Spread {
+        self.spread(|sample| sample.cpu_percent)
+    }
+
+    pub(super) fn memory_mb(&self) -> Spread {
+        self.spread(Sample::memory_mb)
+    }
+
+    fn spread(&self, of: impl Fn(&Sample) -> f64) -> Spread {
+        if self.0.is_empty() {
+            return Spread::default();
+        }
+        let values = || self.0.iter().map(&of);
+        Spread {
+            most: values().fold(f64::NEG_INFINITY, f64::max),
+            least: values().fold(f64::INFINITY, f64::min),
+            mean: values().sum::<f64>() / self.0.len() as f64,
+        }
+    }
+}

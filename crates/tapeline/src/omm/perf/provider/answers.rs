@@ -1,0 +1,259 @@
+//! What a consumer does, and what it gets for it.
+
+use std::collections::VecDeque;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::Refused;
+use tapeline_omm::domain::post::Nak;
+use tapeline_omm::domain::{LoginFeatures, LoginRequest, login};
+use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{
+    Container, DataState, DataType, MessageView, NakCode, PostHeader, State, StateCode, StreamState,
+    UpdateHeader, UpdateType, flags,
+};
+
+use super::super::tally::Counts;
+use super::items::Items;
+use super::working::Desk;
+
+/// A consumer, while something of its is looked at.
+pub(super) struct Answers<'a> {
+    pub(super) desk: &'a mut Desk,
+    pub(super) items: &'a mut Items,
+    pub(super) reflections: &'a mut Reflections,
+    pub(super) user: &'a mut String,
+    pub(super) now: Nanos,
+}
+
+/// Posts on their way back to who sent them: those for which there was no room yet.
+#[derive(Debug, Default)]
+pub(super) struct Reflections {
+    waiting: VecDeque<(StreamHandle, Box<[u8]>)>,
+    bytes: usize,
+}
+
+/// Bytes of posts that wait to go back on one connection; a post beyond is refused.
+const MOST_WAITING: usize = 17 << 20;
+/// The same of all connections of a thread.
+const MOST_WAITING_OF_ALL: usize = 256 << 20;
+/// What a post counts for beside its payload.
+const POST_COST: usize = 64;
+/// What an update has around a post's payload, at most.
+const HEADER: usize = 64;
+
+impl Reflections {
+    /// What those that wait count for.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Sends those that wait: whether all are out. `of_all`: what those of all connections count for.
+    pub(super) fn send(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        counts: &mut Counts,
+        of_all: &mut usize,
+    ) -> bool {
+        while let Some((stream, update)) = self.waiting.front() {
+            match provider.update(out, *stream, update) {
+                Sent::Full => return false,
+                sent => counts.reflected_posts += u64::from(sent.is_queued()),
+            }
+            let cost = update.len() + POST_COST;
+            self.bytes -= cost;
+            *of_all -= cost;
+            self.waiting.pop_front();
+        }
+        true
+    }
+
+    /// Sends one, or keeps it for later. `false`: too many wait.
+    fn take(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        update: &[u8],
+        (counts, of_all): (&mut Counts, &mut usize),
+    ) -> bool {
+        if self.send(provider, out, counts, of_all) {
+            let sent = provider.update(out, stream, update);
+            counts.reflected_posts += u64::from(sent.is_queued());
+            if sent != Sent::Full {
+                return true;
+            }
+        }
+        let cost = update.len() + POST_COST;
+        if self.bytes + cost > MOST_WAITING || *of_all + cost > MOST_WAITING_OF_ALL {
+            return false;
+        }
+        self.bytes += cost;
+        *of_all += cost;
+        self.waiting.push_back((stream, update.into()));
+        true
+    }
+}
+
+impl Application for Answers<'_> {
+    fn event(&mut self, provider: &mut Provider, out: &mut dyn Outbox, event: Event<'_>) {
+        let answered = match event {
+            Event::Login { request, is_reissue } => self.login(provider, out, &request, is_reissue),
+            Event::Directory { stream, .. } => {
+                provider.directory(out, stream, &self.desk.plan.services).map(|_| ())
+            }
+            Event::Dictionary { stream, .. } => {
+                let _ = provider.dictionary(out, stream, &self.desk.plan.dictionary);
+                Ok(())
+            }
+            Event::Open { stream, request } => {
+                self.open(provider, stream, &request);
+                Ok(())
+            }
+            Event::Reissue { stream, request } => {
+                if request.wants_refresh() {
+                    self.items.ask_again(provider, stream);
+                }
+                Ok(())
+            }
+            Event::Closed { stream } => {
+                self.items.close(stream);
+                Ok(())
+            }
+            Event::Post { stream, header, message, receipt } => {
+                self.desk.link.tally.counts.posts += 1;
+                let nak = self.post(provider, out, stream, &header, &message);
+                if let Some(receipt) = receipt {
+                    // Without room the role owes it, or cuts who does not read.
+                    let _ = provider.ack(out, receipt, nak);
+                }
+                Ok(())
+            }
+            Event::Generic { message, .. } => {
+                self.desk.heard_generic(&message);
+                Ok(())
+            }
+            Event::Malformed(fault) => {
+                self.desk.link.tally.counts.malformed += 1;
+                // One line for each connection: a peer can send as many as it likes.
+                if provider.counters().malformed == 1 {
+                    let user = self.user.escape_debug();
+                    anstream::eprintln!("note: a message of {user} cannot be read: {fault}");
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(refused) = answered {
+            self.desk.cannot_write(&refused);
+        }
+    }
+}
+
+impl Answers<'_> {
+    /// Everybody is let in.
+    fn login(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        request: &LoginRequest<'_>,
+        is_reissue: bool,
+    ) -> Result<(), Refused> {
+        if is_reissue && request.flags.has(flags::request::NO_REFRESH) {
+            return Ok(());
+        }
+        *self.user = String::from_utf8_lossy(request.user).into_owned();
+        let attributes = &request.attributes;
+        let features = LoginFeatures {
+            application_id: attributes.application_id,
+            application_name: Some(b"tapeline"),
+            position: attributes.position,
+            single_open: attributes.single_open.or(Some(1)),
+            allow_suspect_data: attributes.allow_suspect_data.or(Some(1)),
+            support_batch_requests: Some(login::BATCH_REQUESTS | login::BATCH_REISSUES | login::BATCH_CLOSES),
+            support_optimized_pause_resume: Some(1),
+            support_pause_resume: Some(1),
+            support_omm_post: Some(1),
+            round_trip_latency: attributes.round_trip_latency,
+            ..LoginFeatures::default()
+        };
+        if let Err(refused) = provider.accept_login(self.now, out, request, features) {
+            // What it says of itself is as long as a key can be, and the answer would say more.
+            let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+            let text = b"The login is too long to be answered";
+            let _ = provider.login_status(out, State { stream, data, code: StateCode::USAGE_ERROR, text });
+            return Err(refused);
+        }
+        Ok(())
+    }
+
+    /// Every name is an item.
+    fn open(&mut self, provider: &Provider, stream: StreamHandle, request: &ItemRequest<'_>) {
+        self.desk.link.tally.counts.requests += 1;
+        let plan = &self.desk.plan;
+        let has_service = request.key.service_id.is_some_and(|id| plan.services.service(id).is_some());
+        let (code, text): (_, &[u8]) = if !has_service {
+            (StateCode::SOURCE_UNKNOWN, b"There is no such service")
+        } else if plan.publishing.is_book(request.domain).is_none() {
+            (StateCode::NOT_FOUND, b"There are no messages of this domain")
+        } else if request.key.name.is_none_or(<[u8]>::is_empty) {
+            (StateCode::NOT_FOUND, b"This item has no name")
+        } else if self.items.asked() >= plan.open_limit {
+            (StateCode::TOO_MANY_ITEMS, b"As many items are open as may be")
+        } else {
+            return self.items.ask(provider, stream);
+        };
+        self.items.refuse(provider, stream, code, text);
+    }
+
+    /// A post goes back as an update of its item, as it came: why not, if it does not.
+    fn post(
+        &mut self,
+        provider: &mut Provider,
+        out: &mut dyn Outbox,
+        stream: Option<StreamHandle>,
+        post: &PostHeader<'_>,
+        message: &MessageView<'_>,
+    ) -> Option<Nak<'static>> {
+        let at = stream.and_then(|stream| Some((stream, provider.domain(stream)?)));
+        let Some((stream, domain)) = at else {
+            let text = b"Posts are taken on the streams of items";
+            return Some(Nak { code: NakCode::INVALID_CONTENT, text });
+        };
+        // A whole message in the post is what becomes of the item; else its data are.
+        let (container, payload) = match message.open() {
+            Ok(Container::Message(inner)) => (inner.container(), inner.payload()),
+            Ok(_) => (message.container(), message.payload()),
+            Err(_) => {
+                return Some(Nak { code: NakCode::INVALID_CONTENT, text: b"The post cannot be read" });
+            }
+        };
+        if container == DataType::NO_DATA {
+            return None;
+        }
+        if self.desk.plan.measures_decode {
+            self.desk.decode(container, payload);
+        }
+        let Desk { scratch, link, reflected, .. } = &mut *self.desk;
+        scratch.resize(HEADER + payload.len(), 0);
+        let header = UpdateHeader {
+            flags: flags::update::DO_NOT_CONFLATE,
+            post_user_info: Some(post.post_user_info),
+            ..UpdateHeader::new(domain, 0, UpdateType::UNSPECIFIED, container)
+        };
+        let written = header.encode_with(scratch, |room| {
+            room.get_mut(..payload.len()).ok_or(Refused::Full)?.copy_from_slice(payload);
+            Ok(payload.len())
+        });
+        let update = written.ok().and_then(|len| scratch.get(..len)).unwrap_or_default();
+        let counts = &mut link.tally.counts;
+        let is_taken = self.reflections.take(provider, out, stream, update, (counts, reflected));
+        (!is_taken).then_some(Nak { code: NakCode::NO_RESOURCES, text: b"Too many posts wait to go back" })
+    }
+}

@@ -1,0 +1,257 @@
+//! A thread: its share of the consumers, slice by slice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::Refused;
+use tapeline_omm::rwf::{DataType, MessageView};
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
+
+use super::super::bursts::Progress;
+use super::super::consumer::decoding::{Decoder, Found};
+use super::super::link::Link;
+use super::super::slices::Slices;
+use super::super::stamp::{self, Stamp};
+use super::super::tally::{Kind, Phase, Timed};
+use super::answers::Answers;
+use super::client::Client;
+use super::plan::Plan;
+use crate::omm::MOST_MALFORMED;
+use crate::omm::out::Texts;
+use crate::omm::serving::{Clients, Serve};
+
+/// The longest wait of a thread that has nothing to send: the main one may ask for its tally meanwhile.
+const IDLE: Duration = Duration::from_millis(50);
+/// How long consumers may take for what is on its way in the end.
+const GOODBYE_NS: u64 = 5_000_000_000;
+
+/// What the consumers of a thread share.
+pub(super) struct Desk {
+    pub(super) plan: Arc<Plan>,
+    pub(super) link: Link,
+    /// Slices that have begun.
+    pub(super) begun: u64,
+    /// Consumers that there have been.
+    pub(super) clients: u64,
+    /// Texts of updates that are encoded once, for consumers that speak JSON.
+    pub(super) texts: Texts,
+    decoder: Decoder,
+    /// Where posts become updates.
+    pub(super) scratch: Vec<u8>,
+    /// Bytes of posts that wait to go back, of all consumers.
+    pub(super) reflected: usize,
+    /// Messages that could not be written.
+    pub(super) unwritten: u64,
+}
+
+/// A thread of the provider.
+pub(super) struct Working {
+    desk: Desk,
+    reactor: Reactor,
+    clients: Clients<Desk>,
+    slices: Slices,
+    /// Updates are behind: they would take all the room there is, and nobody would get an image.
+    is_behind: bool,
+}
+
+/// Does the work of one thread until it is to end.
+pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) {
+    // A provider has nothing to start up for.
+    link.tally.phase = Phase::Steady;
+    let desk = Desk {
+        plan: Arc::clone(plan),
+        link,
+        begun: 0,
+        clients: 0,
+        texts: Texts::default(),
+        decoder: Decoder::new(Arc::clone(&plan.dictionary)),
+        scratch: Vec::new(),
+        reflected: 0,
+        unwritten: 0,
+    };
+    let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
+    let mut working = Working { desk, reactor, clients: Clients::new(), slices, is_behind: false };
+    let done = working.run();
+    let Working { mut desk, mut clients, .. } = working;
+    clients.leave(&mut desk);
+    desk.link.end(done);
+}
+
+impl Working {
+    fn run(&mut self) -> anyhow::Result<()> {
+        while !self.desk.link.is_over() {
+            let wait = self.turn();
+            self.reactor.wait(wait)?;
+            self.desk.link.settle();
+        }
+        self.drain()
+    }
+
+    /// Lets go out what was sent, and closes: who counts as many as were sent has them all.
+    fn drain(&mut self) -> anyhow::Result<()> {
+        let end = monotonic_ns() + GOODBYE_NS;
+        while !self.is_out() && monotonic_ns() < end {
+            self.reactor.wait(IDLE)?;
+            self.clients.serve(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+        }
+        self.clients.open.keys().for_each(|id| self.reactor.close(*id));
+        Ok(())
+    }
+
+    /// Whether nothing waits to be sent.
+    fn is_out(&mut self) -> bool {
+        let Self { clients, reactor, .. } = self;
+        clients.open.iter_mut().all(|(id, client)| {
+            let Some(mut sender) = reactor.sender(*id) else { return true };
+            let is_settled = client.room.on(&mut sender).settle();
+            is_settled && sender.flush() && sender.unsent() == 0
+        })
+    }
+
+    /// Takes what has come and sends what is due; how long until there is more to do.
+    fn turn(&mut self) -> Duration {
+        let now = Nanos(monotonic_ns());
+        self.clients.serve(&mut self.desk, &mut self.reactor, now);
+        self.clients.tick(&mut self.desk, &mut self.reactor, now);
+        if self.is_behind {
+            self.answer_once(Nanos(monotonic_ns()));
+        }
+        self.is_behind = self.send();
+        let mut is_busy = self.is_behind;
+        // What is due does not wait until others have their images.
+        self.reactor.flush();
+        is_busy |= self.answer();
+        let is_active = self.clients.open.values().any(Client::is_active);
+        match (is_busy, is_active) {
+            (true, _) => Duration::ZERO,
+            (false, false) => IDLE,
+            (false, true) => {
+                let next = self.slices.due_of(self.desk.begun);
+                Duration::from_nanos(next.0.saturating_sub(monotonic_ns())).min(IDLE)
+            }
+        }
+    }
+
+    /// Sends what is due in the slices that have begun: whether there is more.
+    fn send(&mut self) -> bool {
+        let now = Nanos(monotonic_ns());
+        let begun = self.slices.begun(now);
+        let before = std::mem::replace(&mut self.desk.begun, begun);
+        if self.clients.open.values().any(Client::is_active) {
+            for number in before..begun {
+                self.desk.link.tally.slice(now.since(self.slices.due_of(number)));
+            }
+        }
+        let mut is_busy = false;
+        for (id, client) in &mut self.clients.open {
+            let Some(mut sender) = self.reactor.sender(*id) else { continue };
+            is_busy |= client.send(&mut sender, &mut self.desk, &self.slices) == Progress::More;
+        }
+        is_busy
+    }
+
+    /// One burst of answers for each client: whether some are left.
+    fn answer_once(&mut self, now: Nanos) -> bool {
+        let (mut is_busy, most) = (false, self.desk.plan.publishing.image_burst);
+        for (id, client) in &mut self.clients.open {
+            if !client.items.owes() {
+                continue;
+            }
+            let Some(mut sender) = self.reactor.sender(*id) else { continue };
+            is_busy |= client.answer(&mut sender, &mut self.desk, most, now) == Progress::More;
+        }
+        is_busy
+    }
+
+    /// Answers requests, burst by burst, until the next slice begins: whether some are left.
+    fn answer(&mut self) -> bool {
+        let next = self.slices.due_of(self.desk.begun);
+        loop {
+            let is_busy = self.answer_once(Nanos(monotonic_ns()));
+            if !is_busy || Nanos(monotonic_ns()) >= next {
+                return is_busy;
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// One line for all: a peer can ask for what cannot be written as often as it likes.
+    pub(super) fn cannot_write(&mut self, refused: &Refused) {
+        note_unwritten(&mut self.unwritten, refused);
+    }
+
+    /// A consumer sent a generic message.
+    pub(super) fn heard_generic(&mut self, message: &MessageView<'_>) {
+        self.link.tally.counts.generics_received += 1;
+        let Some(found) = self.decode(message.container(), message.payload()) else { return };
+        if found.generic > 0 {
+            let unit = self.plan.publishing.unit;
+            let due = Some(found.due).filter(|due| *due > 0).map(|due| unit.ns_of(due));
+            let stamp = Stamp { field: stamp::GENERIC, sent: unit.ns_of(found.generic), due };
+            self.link.tally.time(Timed::new(Kind::Generic, stamp, monotonic_ns()));
+        }
+    }
+
+    /// Reads what a consumer sent, every value of it, and times that if it is to be measured. `None`: it cannot be read.
+    pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
+        let begun = if self.plan.measures_decode { monotonic_ns() } else { 0 };
+        let found = self.decoder.read(container, payload);
+        let tally = &mut self.link.tally;
+        if self.plan.measures_decode {
+            tally.decoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
+        }
+        tally.counts.malformed += u64::from(found.is_err());
+        found.ok()
+    }
+}
+
+/// Counts a message that cannot be written, and says why of the first.
+pub(super) fn note_unwritten(unwritten: &mut u64, refused: &Refused) {
+    if *unwritten == 0 {
+        anstream::eprintln!("note: a message cannot be written: {refused}");
+    }
+    *unwritten += 1;
+}
+
+impl Serve for Desk {
+    type Client = Client;
+
+    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        Client::new(agreed, self, now)
+    }
+
+    fn step(
+        &mut self,
+        client: &mut Client,
+        _id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), String> {
+        if message.is_some() {
+            // It may have resumed what it paused.
+            client.passed = 0;
+        }
+        let Client { provider, room, items, reflections, user, .. } = client;
+        let mut answers = Answers { desk: self, items, reflections, user, now };
+        let done = match message {
+            Some(received) => {
+                room.take(received, sender, |message, out| provider.message(now, message, out, &mut answers))
+            }
+            None => provider.tick(now, &mut room.on(sender), &mut answers).map(|_| ()),
+        };
+        done.map_err(|over| over.to_string())?;
+        if client.malformed() >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        Ok(())
+    }
+
+    fn gone(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+        self.link.tally.counts.malformed += client.room.unreadable();
+        self.reflected -= client.reflections.bytes();
+        anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
+    }
+}

@@ -1,0 +1,176 @@
+//! Time in slices: a fixed grid of so many a second (the guide's ticks, its chapter 3.1), and a burst of messages in each.
+
+use tapeline_measure::{Nanos, Pacer};
+
+/// How many messages of a rate are due in each slice: whole numbers whose sum never drifts from the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    rate: u64,
+    tick_rate: u64,
+}
+
+impl Share {
+    /// `rate` messages a second in `tick_rate` slices a second, at least 1 of these.
+    pub(super) fn new(rate: u64, tick_rate: u64) -> Self {
+        Self { rate, tick_rate: tick_rate.max(1) }
+    }
+
+    /// Messages due in slice `number`, from 0.
+    pub(super) fn burst(self, number: u64) -> u64 {
+        self.in_first(number + 1) - self.in_first(number)
+    }
+
+    /// Messages due in so many slices from the first on.
+    pub(super) fn in_first(self, slices: u64) -> u64 {
+        let (seconds, rest) = (slices / self.tick_rate, slices % self.tick_rate);
+        seconds.saturating_mul(self.rate).saturating_add(rest * self.rate / self.tick_rate)
+    }
+}
+
+/// The slices of one thread, in their order: none is left out, however late it gets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slices {
+    pacer: Pacer,
+    next: u64,
+}
+
+impl Slices {
+    /// `tick_rate` slices a second; the first begins at `start`.
+    pub(super) fn new(tick_rate: u64, start: Nanos) -> Self {
+        Self { pacer: Pacer::per_second(tick_rate, start), next: 0 }
+    }
+
+    /// When the next slice begins: what is sent in it is due then.
+    pub(super) fn due(&self) -> Nanos {
+        self.pacer.due(self.next)
+    }
+
+    /// When slice `number` begins.
+    pub(super) fn due_of(&self, number: u64) -> Nanos {
+        self.pacer.due(number)
+    }
+
+    /// How many slices have begun by now, whichever were taken.
+    pub(super) fn begun(&self, now: Nanos) -> u64 {
+        self.pacer.due_by(now)
+    }
+
+    /// The number of the next slice if it has begun, and when that was due. The one after it is the next then.
+    pub(super) fn begin(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
+        let (number, due) = (self.next, self.due());
+        (now >= due).then(|| {
+            self.next += 1;
+            (number, due)
+        })
+    }
+}
+
+/// Which messages carry a time: in each second of slices as many as there are to be, each in a slice of its own drawn at
+/// random, and there a random one of the burst (the guide's chapter 3.2). More than there are slices are as many as these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lots {
+    rate: u64,
+    tick_rate: u64,
+    /// Of the second that has begun.
+    stamps_left: u64,
+    slices_left: u64,
+    /// Of Marsaglia's xorshift64; never 0.
+    random: u64,
+}
+
+impl Lots {
+    /// `rate` times a second in `tick_rate` slices a second. Two with the same seed draw alike.
+    pub(super) fn new(rate: u64, tick_rate: u64, seed: u64) -> Self {
+        Self { rate, tick_rate: tick_rate.max(1), stamps_left: 0, slices_left: 0, random: seed | 1 }
+    }
+
+    /// For the next slice, which has a burst of so many: the number of the message with a time in it, from 0, if there is
+    /// one. A slice without a burst leaves its time to a later one of
+    /// its second.
+    pub(super) fn draw(&mut self, burst: u64) -> Option<u64> {
+        if self.slices_left == 0 {
+            self.slices_left = self.tick_rate;
+            self.stamps_left = self.rate.min(self.tick_rate);
+        }
+        // Knuth's algorithm S: of those that are left each is as likely as any other, and all are drawn in the end.
+        let is_drawn = self.below(self.slices_left) < self.stamps_left;
+        self.slices_left -= 1;
+        if !is_drawn || burst == 0 {
+            return None;
+        }
+        self.stamps_left -= 1;
+        Some(self.below(burst))
+    }
+
+    /// A random number below `end`, which is not 0.
+    fn below(&mut self, end: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((u128::from(self.random) * u128::from(end)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lots_keep_their_rate() {
+        for (rate, tick_rate) in [(10, 1_000), (1_000, 1_000), (0, 100), (7, 100), (200, 100)] {
+            let mut lots = Lots::new(rate, tick_rate, 42);
+            let (mut places, mut slices) = ([0; 4], std::collections::BTreeSet::new());
+            for _ in 0..5 {
+                let drawn: Vec<_> = (0..tick_rate).map(|slice| (slice, lots.draw(4))).collect();
+                let stamps: Vec<_> =
+                    drawn.iter().filter_map(|(slice, stamp)| Some((*slice, (*stamp)?))).collect();
+                assert_eq!(stamps.len() as u64, rate.min(tick_rate), "{rate} in {tick_rate}");
+                for (slice, stamp) in stamps {
+                    places[stamp as usize] += 1;
+                    slices.insert(slice);
+                }
+            }
+            // Neither the place in a burst nor the slice is always the same.
+            if rate == 10 {
+                assert!(places.iter().all(|count| *count > 0) && slices.len() > 40, "{places:?} {slices:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slice_without_a_burst_has_no_time() {
+        let mut lots = Lots::new(50, 100, 7);
+        assert!((0..100).all(|_| lots.draw(0).is_none()));
+        // Those that found no slice are not made up for in the second after.
+        assert_eq!((0..100).filter(|_| lots.draw(3).is_some()).count(), 50);
+    }
+
+    #[test]
+    fn bursts_add_up_to_the_rate() {
+        for (rate, tick_rate) in
+            [(100_000, 1_000), (35_000, 1_000), (1_001, 1_000), (7, 3), (0, 1_000), (5, 1)]
+        {
+            let share = Share::new(rate, tick_rate);
+            let second: u64 = (0..tick_rate).map(|number| share.burst(number)).sum();
+            let next: u64 = (tick_rate..2 * tick_rate).map(|number| share.burst(number)).sum();
+            assert_eq!((second, next), (rate, rate), "{rate} in {tick_rate}");
+            let bursts: Vec<u64> = (0..tick_rate).map(|number| share.burst(number)).collect();
+            let even = rate / tick_rate;
+            assert!(bursts.iter().all(|burst| (even..=even + 1).contains(burst)), "{bursts:?}");
+        }
+    }
+
+    #[test]
+    fn slices_keep_to_their_grid() {
+        let mut slices = Slices::new(1_000, Nanos(5_000_000));
+        assert_eq!(slices.begin(Nanos(4_999_999)), None);
+        assert_eq!(slices.begin(Nanos(5_000_100)), Some((0, Nanos(5_000_000))));
+        assert_eq!(slices.due(), Nanos(6_000_000));
+        // Three slices late: each comes, with the time at which it was due.
+        assert_eq!(slices.begun(Nanos(8_500_000)), 4);
+        assert_eq!(slices.begin(Nanos(8_500_000)), Some((1, Nanos(6_000_000))));
+        assert_eq!(slices.begin(Nanos(8_500_000)), Some((2, Nanos(7_000_000))));
+        assert_eq!(slices.begin(Nanos(8_500_000)), Some((3, Nanos(8_000_000))));
+        assert_eq!(slices.begin(Nanos(8_500_000)), None);
+    }
+}

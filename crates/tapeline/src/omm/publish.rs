@@ -1,0 +1,537 @@
+//! `tapeline omm publish`: publishes items to a hub.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::domain::ServiceEntry;
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::role::consumer::{Backoff, Handle};
+use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish, Settings};
+use tapeline_omm::role::{Outbox, Sent};
+use tapeline_omm::rwf::{DataType, Domain, Header, RefreshHeader, UpdateHeader, UpdateType, flags};
+use tapeline_omm::{Dictionary, Qos, Refused, State};
+use tapeline_wire::rssl::{self, ConnectionId, Reactor};
+
+use super::config::Group;
+use super::items::ItemArgs;
+use super::lines::{LineFormat, Lines};
+use super::login::{Credentials, LoginArgs};
+use super::market::Moment;
+use super::out::{JsonSettings, Nowhere, Room, Side};
+use super::shown;
+use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::stop::Stop;
+
+/// Publish items to a hub, unasked.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm publish IBM.N AAPL.O                 to localhost:14003, until Ctrl-C\n  \
+    tapeline omm publish --server hub:14003 --service NI_PUB --item-file names --update-rate 1000\n  \
+    tapeline omm publish A --book B --updates 3       three updates of each, then withdrawn")]
+pub(crate) struct PublishArgs {
+    #[command(flatten)]
+    items: ItemArgs,
+    /// An item with a book of orders, in MarketByOrder; BIG has one of a megabyte
+    #[arg(long = "book", value_name = "ITEM")]
+    books: Vec<String>,
+    /// Name of the service that has the items [default: the first of the configuration, or DIRECT_FEED]
+    #[arg(long)]
+    service: Option<String>,
+    /// Number of that service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    service_id: Option<u16>,
+    /// Updates a second, of all items together and one after the other
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
+    update_rate: u64,
+    /// Updates of each item, after which all are withdrawn and it ends
+    #[arg(long, value_name = "COUNT")]
+    updates: Option<u64>,
+    /// Connections to try one after the other before giving up; without end if not said
+    #[arg(long, value_name = "COUNT")]
+    attempts: Option<u32>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    server: ClientArgs,
+    #[command(flatten)]
+    login: LoginArgs,
+    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+}
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+/// Updates that are made up for at most, when the machine was busy.
+const MOST_BEHIND: u64 = 10_000;
+/// How long the last messages may take.
+const GOODBYE: Duration = Duration::from_secs(10);
+/// Room for an image: the big book's, as a rule.
+const LONGEST: usize = 4 << 20;
+
+impl PublishArgs {
+    /// What is published, and which of them has the items: the one of the command line or the first of the configuration,
+    /// beside which the others stand empty.
+    fn services(&self, mut chosen: Vec<(u16, String, Option<String>)>) -> (u16, Vec<ServiceEntry>) {
+        if chosen.is_empty() {
+            chosen.push((1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned())));
+        }
+        let is_meant = |(id, name, _): &(u16, String, _)| match (self.service_id, &self.service) {
+            (Some(wanted), _) => wanted == *id,
+            (None, Some(wanted)) => wanted == name,
+            (None, None) => true,
+        };
+        let meant = chosen.iter().position(is_meant).unwrap_or_else(|| {
+            // Another than these stands in for all of them.
+            chosen.truncate(1);
+            0
+        });
+        let (id, name, _) = &mut chosen[meant];
+        *id = self.service_id.unwrap_or(*id);
+        *name = self.service.clone().unwrap_or(std::mem::take(name));
+        let service_id = *id;
+        let entry = |(id, name, vendor)| {
+            let info = Info {
+                name: Some(name),
+                vendor,
+                capabilities: Some(vec![Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
+                dictionaries_used: Some(vec!["RWFFld".to_owned(), "RWFEnum".to_owned()]),
+                qos: Some(vec![Qos::REALTIME_TICK]),
+                ..Info::default()
+            };
+            ServiceEntry::new(id, info, ServiceState::UP)
+        };
+        (service_id, chosen.into_iter().map(entry).collect())
+    }
+
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let mut program = Program::new(self)?;
+        while !stop.requested() && !program.is_done() && !program.provider.is_ended() {
+            let now = clock.now();
+            let due = program.step(now)?;
+            program.publisher.lines.flush()?;
+            program.reactor.wait(due.min(TURN))?;
+        }
+        program.end(&clock, stop.requested())
+    }
+}
+
+/// An item that is published.
+#[derive(Debug)]
+struct Item {
+    handle: Handle,
+    domain: Domain,
+    name: String,
+    turn: u64,
+    updates: u64,
+}
+
+/// What was published, counted.
+#[derive(Debug, Default)]
+struct Tally {
+    refreshes: u64,
+    updates: u64,
+    statuses: u64,
+    logins: u64,
+    malformed: u64,
+}
+
+/// The application of the provider.
+struct Publisher {
+    items: Vec<Item>,
+    dictionary: Arc<Dictionary>,
+    lines: Lines,
+    tally: Tally,
+    payload: Vec<u8>,
+    now: Nanos,
+    /// Images that went out on this connection.
+    images: usize,
+    wants_connection: bool,
+    /// How many connections failed since the last that was good.
+    attempt: u32,
+    wants_disconnection: bool,
+    is_ending: bool,
+    /// The hub has answered since.
+    is_heard: bool,
+    refusal: Option<String>,
+}
+
+struct Program {
+    credentials: Credentials,
+    endpoints: Vec<Endpoint>,
+    /// The one that is connected to, or was last.
+    endpoint: usize,
+    provider: NiProvider,
+    publisher: Publisher,
+    reactor: Reactor,
+    connection: Option<ConnectionId>,
+    room: Room,
+    json: JsonSettings,
+    /// Updates a second, and of each item.
+    rate: u64,
+    wanted: Option<u64>,
+    /// When the first update was due, and how many were since.
+    begun: Option<(Nanos, u64)>,
+    /// Whose turn it is.
+    next: usize,
+}
+
+impl Program {
+    fn new(args: &PublishArgs) -> anyhow::Result<Self> {
+        let credentials = args.login.credentials()?;
+        let chosen = args.config.load(Group::NiProvider)?;
+        let usual = Settings::default();
+        let most = chosen.reconnect_max.unwrap_or(usual.reconnect.most);
+        let first = chosen.reconnect_min.unwrap_or(usual.reconnect.first);
+        let settings = Settings {
+            reconnect_attempts: args.attempts.or(chosen.reconnect_attempts),
+            reconnect: Backoff { first, most: most.max(first) },
+            login_timeout: chosen.login_timeout.unwrap_or(usual.login_timeout),
+            ..usual
+        };
+        let (service_id, services) = args.services(chosen.services);
+        let mut provider = NiProvider::new(settings, &credentials.request(), &services)?;
+        let names = if args.books.is_empty() { args.items.load()? } else { args.items.load_any()? };
+        let prices = names.into_iter().map(|name| (Domain::MARKET_PRICE, name));
+        let books = args.books.iter().map(|name| (Domain::MARKET_BY_ORDER, name.clone()));
+        let mut items = Vec::new();
+        for (number, (domain, name)) in prices.chain(books).enumerate() {
+            let handle = provider.add(service_id, domain, name.as_bytes(), number as u64)?;
+            items.push(Item { handle, domain, name, turn: 0, updates: 0 });
+        }
+        Ok(Self {
+            credentials,
+            endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
+            endpoint: 0,
+            provider,
+            publisher: Publisher {
+                items,
+                dictionary: Arc::new(Dictionary::builtin().clone()),
+                lines: Lines::new(args.format),
+                tally: Tally::default(),
+                payload: vec![0; LONGEST],
+                now: Nanos(0),
+                images: 0,
+                wants_connection: false,
+                attempt: 0,
+                wants_disconnection: false,
+                is_ending: false,
+                is_heard: false,
+                refusal: None,
+            },
+            reactor: Reactor::new(1)?,
+            connection: None,
+            room: Room::default(),
+            json: chosen.json,
+            rate: args.update_rate,
+            wanted: args.updates,
+            begun: None,
+            next: 0,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        let items = &self.publisher.items;
+        self.wanted.is_some_and(|wanted| items.iter().all(|item| item.updates >= wanted))
+            && self.publisher.images == items.len()
+    }
+
+    /// Takes what has come, and does what is due; how long until there is more to do.
+    fn step(&mut self, now: Nanos) -> anyhow::Result<Duration> {
+        self.publisher.now = now;
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            if self.connection != Some(id) {
+                continue;
+            }
+            match event {
+                rssl::Event::Connected(agreed) => {
+                    let server = self.endpoints[self.endpoint].server.as_str();
+                    self.publisher.lines.event("connected", &[("server", server.into())]);
+                    self.room = Room::new(Side::Client, agreed, &self.publisher.dictionary, self.json);
+                    self.room.set_services(self.provider.directory());
+                    self.provider.connected(now, &mut self.room.on(&mut sender));
+                }
+                rssl::Event::Message(received) => {
+                    let Self { provider, publisher, room, .. } = self;
+                    let _ = room.take(received, &mut sender, |message, out| {
+                        provider.message(now, message, out, publisher);
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                }
+                rssl::Event::Closed(reason) => {
+                    let reason = reason.to_string();
+                    self.lost(now, &reason);
+                }
+                _ => {}
+            }
+            self.disconnect();
+        }
+        let sender = self.connection.and_then(|id| self.reactor.sender(id));
+        let (next, due) = match sender {
+            Some(mut sender) => {
+                let mut out = self.room.on(&mut sender);
+                let next = self.provider.tick(now, &mut out, &mut self.publisher);
+                let due = if self.provider.is_ready() && self.publisher.images == self.publisher.items.len() {
+                    let pace = Pace { rate: self.rate, wanted: self.wanted };
+                    pace.publish(
+                        &mut self.begun,
+                        &mut self.next,
+                        &mut self.provider,
+                        &mut self.publisher,
+                        &mut out,
+                    )?
+                } else {
+                    TURN
+                };
+                (next, due)
+            }
+            None => (self.provider.tick(now, &mut Nowhere, &mut self.publisher), TURN),
+        };
+        self.disconnect();
+        if std::mem::take(&mut self.publisher.wants_connection) {
+            self.endpoint = self.publisher.attempt as usize % self.endpoints.len();
+            let Endpoint { server, settings } = &self.endpoints[self.endpoint];
+            let begun =
+                resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
+            match begun {
+                Ok(id) => self.connection = Some(id),
+                Err(cause) => self.lost(now, &format!("{cause:#}")),
+            }
+        }
+        let next = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
+        Ok(next.min(due))
+    }
+
+    fn lost(&mut self, now: Nanos, reason: &str) {
+        anstream::eprintln!("note: no connection to {}: {reason}", self.endpoints[self.endpoint].server);
+        let server = self.endpoints[self.endpoint].server.as_str();
+        self.publisher.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
+        (self.connection, self.room, self.begun) = (None, Room::default(), None);
+        self.provider.disconnected(now, &mut self.publisher);
+    }
+
+    fn disconnect(&mut self) {
+        if std::mem::take(&mut self.publisher.wants_disconnection)
+            && let Some(id) = self.connection.take()
+        {
+            self.reactor.close(id);
+            (self.room, self.begun) = (Room::default(), None);
+        }
+    }
+
+    /// Withdraws what is published, logs out once the hub has taken it all, and says what was published.
+    fn end(mut self, clock: &Clock, is_interrupted: bool) -> anyhow::Result<ExitCode> {
+        let is_done = self.is_done();
+        self.publisher.is_ending = true;
+        let handles: Vec<Handle> = self.publisher.items.iter().map(|item| item.handle).collect();
+        let mut left = handles.iter().peekable();
+        let deadline = clock.now() + GOODBYE.as_nanos() as u64;
+        let (mut is_asked, mut is_out) = (false, false);
+        while let Some(id) = self.connection.filter(|_| clock.now() < deadline) {
+            let now = clock.now();
+            while let Some((_, event, mut sender)) = self.reactor.next(now) {
+                match event {
+                    rssl::Event::Closed(_) => self.connection = None,
+                    rssl::Event::Message(received) => {
+                        let (provider, publisher) = (&mut self.provider, &mut self.publisher);
+                        let _ = self.room.take(received, &mut sender, |message, out| {
+                            provider.message(now, message, out, publisher);
+                            Ok::<(), std::convert::Infallible>(())
+                        });
+                    }
+                    _ => {}
+                }
+            }
+            let Some(mut sender) = self.reactor.sender(id) else { break };
+            let mut out = self.room.on(&mut sender);
+            while let Some(handle) = left.peek() {
+                match self.provider.withdraw(&mut out, **handle, b"withdrawn")? {
+                    Sent::Full => break,
+                    Sent::Queued => self.publisher.tally.statuses += 1,
+                    _ => {}
+                }
+                left.next();
+            }
+            if left.peek().is_none() && !is_asked {
+                // ETA forgets what it has not read when a connection over TLS closes: an answer comes after all of it.
+                self.provider.renew_login(&mut out, &self.credentials.request())?;
+                is_asked = true;
+            }
+            if is_asked && !is_out && (self.publisher.is_heard || !self.provider.is_ready()) {
+                self.provider.log_out(&mut out, &mut self.publisher);
+                is_out = true;
+            }
+            self.provider.tick(now, &mut out, &mut self.publisher);
+            sender.flush();
+            if is_out && sender.unsent() == 0 {
+                self.reactor.close(id);
+                break;
+            }
+            self.reactor.wait(TURN)?;
+        }
+        let tally = &self.publisher.tally;
+        let members = [
+            ("items", self.publisher.items.len().into()),
+            ("refreshes", tally.refreshes.into()),
+            ("updates", tally.updates.into()),
+            ("statuses", tally.statuses.into()),
+            ("logins", tally.logins.into()),
+            ("malformed", tally.malformed.into()),
+        ];
+        self.publisher.lines.event("end", &members);
+        self.publisher.lines.flush()?;
+        if let Some(why) = self.publisher.refusal {
+            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
+            return Err(Hinted::new(what, "--user names another user, --server another hub").into());
+        }
+        Ok(match (self.wanted, is_interrupted) {
+            (Some(_), true) if !is_done => ExitCode::from(130),
+            (Some(_), false) if !is_done => ExitCode::FAILURE,
+            _ => ExitCode::SUCCESS,
+        })
+    }
+}
+
+/// How fast updates go out, and how many.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    rate: u64,
+    wanted: Option<u64>,
+}
+
+impl Pace {
+    /// Publishes the updates that are due; how long until the next.
+    fn publish(
+        self,
+        begun: &mut Option<(Nanos, u64)>,
+        next: &mut usize,
+        provider: &mut NiProvider,
+        publisher: &mut Publisher,
+        out: &mut dyn Outbox,
+    ) -> anyhow::Result<Duration> {
+        if self.rate == 0 {
+            return Ok(TURN);
+        }
+        let now = publisher.now;
+        let (started, updates) = begun.get_or_insert((now, 0));
+        let elapsed = u128::from(now.0.saturating_sub(started.0));
+        let due = u64::try_from(elapsed * u128::from(self.rate) / 1_000_000_000).unwrap_or(u64::MAX);
+        *updates = (*updates).max(due.saturating_sub(MOST_BEHIND));
+        while *updates < due {
+            let place = *next % publisher.items.len();
+            let is_wanted = self.wanted.is_none_or(|wanted| publisher.items[place].updates < wanted);
+            if is_wanted && publisher.update(provider, out, place)? == Sent::Full {
+                break;
+            }
+            *next = place + 1;
+            *updates += 1;
+        }
+        let after = u128::from(*updates + 1) * 1_000_000_000 / u128::from(self.rate);
+        Ok(Duration::from_nanos(u64::try_from(after.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Publisher {
+    fn image(
+        &mut self,
+        provider: &mut NiProvider,
+        out: &mut dyn Outbox,
+        number: usize,
+    ) -> Result<(), Refused> {
+        let Some(item) = self.items.get(number) else { return Ok(()) };
+        let moment =
+            Moment { name: item.name.as_bytes(), turn: item.turn, now_ns: self.now.0, messages: None };
+        let (container, len) = if item.domain == Domain::MARKET_BY_ORDER {
+            (DataType::MAP, moment.book(&mut self.payload)?)
+        } else {
+            (DataType::FIELD_LIST, moment.prices(None, &mut self.payload)?)
+        };
+        let header = RefreshHeader {
+            flags: flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE,
+            qos: Some(Qos::REALTIME_TICK),
+            ..RefreshHeader::new(item.domain, 0, State { text: b"published", ..State::OPEN_OK }, container)
+        };
+        let sent = provider.publish(out, item.handle, &Publish::Refresh(header), &self.payload[..len])?;
+        if sent.is_queued() {
+            self.tally.refreshes += 1;
+            self.images += 1;
+            if self.images == self.items.len() {
+                self.lines.event("published", &[("items", self.images.into())]);
+            }
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        provider: &mut NiProvider,
+        out: &mut dyn Outbox,
+        number: usize,
+    ) -> Result<Sent, Refused> {
+        let item = &mut self.items[number];
+        let moment =
+            Moment { name: item.name.as_bytes(), turn: item.turn + 1, now_ns: self.now.0, messages: None };
+        let (update_type, container, len) = if item.domain == Domain::MARKET_BY_ORDER {
+            (UpdateType::UNSPECIFIED, DataType::MAP, moment.book_change(&mut self.payload)?)
+        } else {
+            (moment.update_type(), DataType::FIELD_LIST, moment.price_change(None, &mut self.payload)?.0)
+        };
+        let header = UpdateHeader::new(item.domain, 0, update_type, container);
+        let sent = provider.publish(out, item.handle, &Publish::Update(header), &self.payload[..len])?;
+        if sent.is_queued() {
+            item.turn += 1;
+            item.updates += 1;
+            self.tally.updates += 1;
+        }
+        Ok(sent)
+    }
+}
+
+impl Application for Publisher {
+    fn event(&mut self, provider: &mut NiProvider, out: &mut dyn Outbox, event: Event<'_>) {
+        match event {
+            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
+            Event::Disconnect => self.wants_disconnection = true,
+            Event::Lost => self.images = 0,
+            Event::TimedOut => anstream::eprintln!("note: the hub does not answer the login"),
+            Event::Login { .. } if self.is_ending => self.is_heard = true,
+            Event::Login { state, .. } => {
+                self.lines.event("login", &[("state", shown::state_json(&state))]);
+            }
+            Event::Ended { state } if !self.is_ending => self.refusal = Some(state.to_string()),
+            Event::Ready => {
+                self.tally.logins += 1;
+                self.lines.event("ready", &[]);
+            }
+            Event::ImageWanted { closure, .. } => {
+                if let Err(refused) = self.image(provider, out, closure as usize) {
+                    anstream::eprintln!("note: an image cannot be written: {refused}");
+                }
+            }
+            Event::Message { message, .. } => {
+                // A hub that posts is told that it was heard, and by whom nothing is done.
+                if let Ok(Header::Post(post)) = message.header()
+                    && tapeline_omm::domain::post::wants_ack(&post)
+                {
+                    let _ = provider.ack(out, &tapeline_omm::domain::post::ack(&post, None));
+                }
+                self.lines.message("", message, &self.dictionary);
+            }
+            Event::Malformed(fault) => {
+                // Once: the end has how many.
+                if self.tally.malformed == 0 {
+                    anstream::eprintln!("note: a message cannot be read: {fault}");
+                }
+                self.tally.malformed += 1;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! `tapeline omm serve`: an interactive provider for any number of consumers.
+
+mod answers;
+mod board;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::Dictionary;
+use tapeline_omm::Qos;
+use tapeline_omm::domain::directory::{Info, ServiceState};
+use tapeline_omm::domain::{Directory, ServiceEntry};
+use tapeline_omm::role::Sent;
+use tapeline_omm::role::provider::{Provider, Settings};
+use tapeline_omm::rwf::Domain;
+use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
+
+use self::answers::{Answer, Answers, Tally, Unanswered};
+use self::board::{Board, Change};
+use super::MOST_MALFORMED;
+use super::config::{Chosen, Group};
+use super::dictionaries::DictionaryArgs;
+use super::lines::{LineFormat, Lines};
+use super::market::View;
+use super::out::{JsonSettings, Room, Side};
+use super::perf::messages::Messages;
+use super::serving::{Clients, Serve};
+use super::transport::{ConfigArgs, ServerArgs};
+use crate::arguments;
+use crate::stop::Stop;
+
+/// Serve items to consumers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm serve                         at localhost:14002, where EMA's consumers look for one\n  \
+    tapeline omm serve --bind 0.0.0.0 --service ELEKTRON_DD --update-rate 1000\n  \
+    tapeline omm serve --cert server.pem --key server.key --port 14004    over TLS")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Name of the service [default: those of the configuration, or DIRECT_FEED]
+    #[arg(long)]
+    service: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    service_id: Option<u16>,
+    /// Updates a second, of all open items together and one after the other
+    #[arg(long, value_name = "RATE", default_value = "10", value_parser = arguments::rate)]
+    update_rate: u64,
+    /// Fields of quoted items, as a message file of LSEG's performance tools has them (MsgData.xml), and not made up
+    #[arg(long, value_name = "FILE")]
+    message_file: Option<PathBuf>,
+    /// A user who is not let in
+    #[arg(long, value_name = "NAME")]
+    deny: Option<String>,
+    /// Connections at most; more are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    max_connections: usize,
+    /// Streams that one connection can have open
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    max_streams: u32,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// How to print who comes and goes; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+}
+
+/// Where EMA's consumers look for a provider.
+const USUAL_PORT: u16 = 14_002;
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+/// How long a consumer may leave no room for an answer that it is owed; it is cut then.
+const LONGEST_STUCK: Duration = Duration::from_secs(30);
+/// What a consumer may be owed that does not read: an echo of the longest kind, or many short ones.
+const MOST_OWED: usize = 17 << 20;
+/// Updates that are made up for at most, when the machine was busy.
+const MOST_BEHIND: u64 = 10_000;
+
+impl ServeArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let mut chosen = self.config.load(Group::IProvider)?;
+        let hosts = std::mem::take(&mut chosen.hosts);
+        let mut program = Program::new(self, chosen, clock.now())?;
+        let lines = &mut program.market.lines;
+        let mut reactor = self.server.open(hosts, USUAL_PORT, self.max_connections, lines)?;
+        while !stop.requested() {
+            let now = clock.now();
+            let due = program.publish(&mut reactor, now)?;
+            program.market.lines.flush()?;
+            reactor.wait(due.min(TURN))?;
+            program.clients.serve(&mut program.market, &mut reactor, clock.now());
+        }
+        program.clients.leave(&mut program.market);
+        let members = program.market.tally.members();
+        program.market.lines.event("end", &members);
+        program.market.lines.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl ServeArgs {
+    /// Those of the configuration, or the one of the command line.
+    fn services(&self, chosen: Vec<(u16, String, Option<String>)>) -> Vec<(u16, String, Option<String>)> {
+        if !chosen.is_empty() && self.service.is_none() && self.service_id.is_none() {
+            return chosen;
+        }
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = chosen.into_iter().next().unwrap_or(usual);
+        vec![(self.service_id.unwrap_or(id), self.service.clone().unwrap_or(name), vendor)]
+    }
+}
+
+/// A consumer's connection.
+struct Client {
+    provider: Provider,
+    room: Room,
+    user: String,
+    unanswered: Unanswered,
+    tally: Tally,
+}
+
+impl Client {
+    /// Messages of its that could not be read.
+    fn malformed(&self) -> u64 {
+        self.provider.counters().malformed + self.room.unreadable()
+    }
+}
+
+/// What all clients share.
+struct Market {
+    services: Directory,
+    dictionary: Arc<Dictionary>,
+    deny: Option<String>,
+    board: Board,
+    /// The view that was asked for last.
+    last_view: View,
+    lines: Lines,
+    settings: Settings,
+    json: JsonSettings,
+    /// Answers wait for their consumer's next turn.
+    is_busy: bool,
+    /// Of those that are gone.
+    tally: Tally,
+}
+
+impl Serve for Market {
+    type Client = Client;
+
+    fn meet(&mut self, agreed: &Negotiated, now: Nanos) -> Client {
+        let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
+        room.set_services(&self.services);
+        Client {
+            provider: Provider::new(self.settings.clone(), now),
+            room,
+            user: String::new(),
+            unanswered: Unanswered::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn step(
+        &mut self,
+        client: &mut Client,
+        id: ConnectionId,
+        sender: &mut Sender<'_>,
+        message: Option<&[u8]>,
+        now: Nanos,
+    ) -> Result<(), String> {
+        let Client { provider, room, user, unanswered, tally } = client;
+        if message.is_none() {
+            unanswered.begin_turn();
+        }
+        let mut answers = Answers { id, now, market: self, user, unanswered, tally };
+        let done = match message {
+            Some(received) => room.take(received, sender, |message, out| {
+                let done = provider.message(now, message, out, &mut answers);
+                answers.go_on(provider, out);
+                done
+            }),
+            None => {
+                let mut out = room.on(sender);
+                let done = provider.tick(now, &mut out, &mut answers).map(|_| ());
+                answers.go_on(provider, &mut out);
+                done
+            }
+        };
+        done.map_err(|over| over.to_string())?;
+        if client.malformed() >= MOST_MALFORMED {
+            return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
+        }
+        if client
+            .unanswered
+            .stuck
+            .is_some_and(|since| now.0.saturating_sub(since.0) >= LONGEST_STUCK.as_nanos() as u64)
+        {
+            return Err(format!("it took nothing for {} s", LONGEST_STUCK.as_secs()));
+        }
+        Ok(())
+    }
+
+    fn gone(&mut self, id: ConnectionId, client: Client, reason: &str) {
+        self.board.leave(id);
+        let malformed = client.malformed();
+        let mut members = vec![("user", client.user.into())];
+        members.extend(client.tally.members());
+        members.push(("malformed", malformed.into()));
+        members.push(("reason", reason.into()));
+        self.lines.event("gone", &members);
+        self.tally.add(&client.tally);
+    }
+}
+
+/// All of it but the sockets.
+struct Program {
+    market: Market,
+    clients: Clients<Market>,
+    /// Updates a second.
+    rate: u64,
+    started: Nanos,
+    /// Updates since then, sent or with nobody to send them to.
+    updates: u64,
+    /// Where messages are written that go to several.
+    message: Vec<u8>,
+}
+
+impl Program {
+    fn new(args: &ServeArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
+        let dictionary = args.dictionary.load()?;
+        let messages =
+            args.message_file.as_deref().map(|path| Messages::load(Some(path), &dictionary)).transpose()?;
+        let mut services = Directory::new();
+        for (id, name, vendor) in args.services(chosen.services) {
+            let dictionaries = || vec!["RWFFld".to_owned(), "RWFEnum".to_owned()];
+            let info = Info {
+                name: Some(name),
+                vendor,
+                is_source: Some(1),
+                capabilities: Some(vec![Domain::DICTIONARY, Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER]),
+                dictionaries_provided: Some(dictionaries()),
+                dictionaries_used: Some(dictionaries()),
+                qos: Some(vec![Qos::REALTIME_TICK]),
+                ..Info::default()
+            };
+            services.apply(&ServiceEntry::new(id, info, ServiceState::UP));
+        }
+        Ok(Self {
+            market: Market {
+                services,
+                dictionary,
+                deny: args.deny.clone(),
+                board: Board::new(messages.map(|messages| messages.market_price)),
+                last_view: None,
+                lines: Lines::new(args.format),
+                settings: Settings {
+                    most_streams: args.max_streams,
+                    owed_bytes: MOST_OWED,
+                    ..Settings::default()
+                },
+                json: chosen.json,
+                is_busy: false,
+                tally: Tally::default(),
+            },
+            clients: Clients::new(),
+            rate: args.update_rate,
+            started: now,
+            updates: 0,
+            message: Vec::new(),
+        })
+    }
+
+    /// Does what is due: pings of the roles, posts to be passed on, updates. How long until the next update.
+    fn publish(&mut self, reactor: &mut Reactor, now: Nanos) -> anyhow::Result<Duration> {
+        self.market.is_busy = false;
+        self.clients.tick(&mut self.market, reactor, now);
+        while let Some(change) = self.market.board.posted() {
+            self.send(reactor, now, &change)?;
+        }
+        if self.rate == 0 || self.market.board.is_empty() {
+            (self.started, self.updates) = (now, 0);
+            return Ok(if self.market.is_busy { Duration::ZERO } else { TURN });
+        }
+        let elapsed = u128::from(now.0.saturating_sub(self.started.0));
+        let due = u64::try_from(elapsed * u128::from(self.rate) / 1_000_000_000).unwrap_or(u64::MAX);
+        self.updates = self.updates.max(due.saturating_sub(MOST_BEHIND));
+        while self.updates < due {
+            self.updates += 1;
+            if let Some(change) = self.market.board.next() {
+                self.send(reactor, now, &change)?;
+            }
+        }
+        if self.market.is_busy {
+            return Ok(Duration::ZERO);
+        }
+        let next = u128::from(self.updates + 1) * 1_000_000_000 / u128::from(self.rate);
+        Ok(Duration::from_nanos(u64::try_from(next.saturating_sub(elapsed)).unwrap_or(u64::MAX)))
+    }
+
+    /// A change of an item goes to all who have it open. Who has no room gets a new image later.
+    fn send(&mut self, reactor: &mut Reactor, now: Nanos, change: &Change) -> anyhow::Result<()> {
+        if self.message.len() < change.longest() {
+            self.message.resize(change.longest(), 0);
+        }
+        let mut encoded: Option<(&View, Option<usize>)> = None;
+        let (streams, messages) = self.market.board.streams(change.item());
+        for open in streams {
+            let Some(client) = self.clients.open.get_mut(&open.connection) else { continue };
+            // The image that is owed will have this in it.
+            if open.wants_image {
+                continue;
+            }
+            if change.is_last() {
+                client.unanswered.push(&client.provider, open.stream, Answer::Image);
+                continue;
+            }
+            let Some(mut sender) = reactor.sender(open.connection) else { continue };
+            let mut out = client.room.on(&mut sender);
+            // Most have the same view, or none.
+            let len = match encoded {
+                Some((view, len)) if *view == open.view || change.is_posted() => len,
+                _ => change.encode(open.view.as_deref(), now, messages, &mut self.message)?,
+            };
+            encoded = Some((&open.view, len));
+            let Some(message) = len.and_then(|len| self.message.get(..len)) else { continue };
+            match client.provider.update(&mut out, open.stream, message) {
+                Sent::Queued => client.tally.updates += 1,
+                Sent::Full => {
+                    open.wants_image = true;
+                    client.unanswered.push(&client.provider, open.stream, Answer::Image);
+                }
+                _ => {}
+            }
+        }
+        if change.is_last() {
+            self.market.board.forget(change.item());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    use clap::Parser;
+    use tapeline_omm::Refused;
+    use tapeline_omm::domain::LoginRequest;
+    use tapeline_omm::rwf::{Key, RequestHeader, flags};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    /// A provider, and a consumer that asks and never reads.
+    struct Desk {
+        program: Program,
+        reactor: Reactor,
+        peer: TcpStream,
+        now: Nanos,
+        said: u64,
+    }
+
+    impl Desk {
+        fn open(buffers: &str) -> Self {
+            let options =
+                "provider --port 0 --update-rate 0 --sys-send-buf-size 4096 --guaranteed-output-buffers";
+            let Line { args } = Line::parse_from(options.split(' ').chain([buffers]));
+            let now = Nanos(1_000_000_000);
+            let program = Program::new(&args, Chosen::default(), now).unwrap();
+            let (address, settings) = args.server.listen(Vec::new(), 0).unwrap();
+            let mut reactor = Reactor::new(1).unwrap();
+            let mut peer = TcpStream::connect(reactor.listen(address, &settings).unwrap()).unwrap();
+            // A connect request of version 14.
+            peer.write_all(&[0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0]).unwrap();
+            let mut desk = Self { program, reactor, peer, now, said: 0 };
+            desk.say(|room| LoginRequest::new(b"user").encode(room));
+            desk
+        }
+
+        fn say(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
+            let mut frame = vec![0; 4096];
+            let len = 3 + write(&mut frame[3..]).unwrap();
+            frame[..3].copy_from_slice(&[(len >> 8) as u8, len as u8, 2]);
+            self.peer.write_all(&frame[..len]).unwrap();
+            self.said += 1;
+        }
+
+        fn ask(&mut self, id: i32) {
+            let header = RequestHeader::new(Domain::MARKET_BY_ORDER, id, Key::item(1, b"BIG"));
+            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+            self.say(|room| header.encode(room));
+        }
+
+        fn client(&self) -> &Client {
+            self.program.clients.open.values().next().unwrap()
+        }
+
+        /// Goes on until the provider has taken all that was said.
+        fn settle(&mut self) {
+            let taken = |desk: &Self| {
+                desk.program
+                    .clients
+                    .open
+                    .values()
+                    .map(|client| client.provider.counters().messages)
+                    .sum::<u64>()
+            };
+            while taken(self) < self.said {
+                self.reactor.wait(TURN).unwrap();
+                self.program.clients.serve(&mut self.program.market, &mut self.reactor, self.now);
+            }
+        }
+    }
+
+    /// Six images are asked for; there is room for one or two.
+    fn stuck() -> Desk {
+        // Little room, so that one long image takes it all.
+        let mut desk = Desk::open("2");
+        (5..11).for_each(|id| desk.ask(id));
+        desk.settle();
+        desk.program.clients.tick(&mut desk.program.market, &mut desk.reactor, desk.now);
+        assert!(desk.client().unanswered.stuck.is_some());
+        desk
+    }
+
+    #[test]
+    fn a_consumer_that_does_not_read_is_owed_one_answer_for_each_stream() {
+        let mut desk = stuck();
+        let owed = desk.client().unanswered.len();
+        assert!((3..=5).contains(&owed), "{owed}");
+        for _ in 0..3000 {
+            desk.ask(10);
+        }
+        desk.settle();
+        assert_eq!(desk.client().unanswered.len(), owed, "images that are asked for again");
+        for _ in 0..3000 {
+            let change = desk.program.market.board.next().unwrap();
+            desk.program.send(&mut desk.reactor, desk.now, &change).unwrap();
+        }
+        // Those whose images are out miss an update, and are owed a new one.
+        assert!(desk.client().unanswered.len() <= 6, "updates without room");
+    }
+
+    #[test]
+    fn a_consumer_that_takes_all_has_its_turn_and_no_more() {
+        let mut desk = Desk::open("4000");
+        (5..11).for_each(|id| desk.ask(id));
+        desk.settle();
+        // A turn is no longer than two of them, whatever room there is.
+        let mut owed = desk.client().unanswered.len();
+        assert!(owed >= 4, "{owed}");
+        while owed > 0 {
+            let due = desk.program.publish(&mut desk.reactor, desk.now).unwrap();
+            let left = desk.client().unanswered.len();
+            assert!((1..=2).contains(&(owed - left)), "{owed} {left}");
+            assert_eq!(due.is_zero(), left > 0, "{left}");
+            owed = left;
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_takes_nothing_is_cut_in_time() {
+        let mut desk = stuck();
+        let mut tick = |after: Duration| {
+            let now = desk.now + after.as_nanos() as u64;
+            desk.program.clients.tick(&mut desk.program.market, &mut desk.reactor, now);
+            desk.program.clients.open.len()
+        };
+        assert_eq!(tick(LONGEST_STUCK - Duration::from_nanos(1)), 1);
+        assert_eq!(tick(LONGEST_STUCK), 0);
+        assert!(desk.reactor.is_empty() && desk.program.market.board.is_empty());
+    }
+}

@@ -1,0 +1,343 @@
+//! `tapeline omm watch`: opens items and shows what comes.
+
+mod asking;
+mod commands;
+mod performing;
+mod timing;
+mod watching;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::role::consumer::{Consumer, Settings};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+
+use self::asking::Asked;
+use self::commands::{Command, Commands};
+use self::timing::Timing;
+use self::watching::Watching;
+use super::config::{Chosen, Group};
+use super::dictionaries::DictionaryArgs;
+use super::items::ItemArgs;
+use super::lines::{LineFormat, Lines};
+use super::login::LoginArgs;
+use super::out::{JsonSettings, Nowhere, Room, Side};
+use super::transport::{ClientArgs, ConfigArgs, Endpoint, resolve};
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::stop::Stop;
+
+/// Open items of a provider and show what comes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tapeline omm watch IBM.N AAPL.O                    two items of localhost:14002, until Ctrl-C\n  \
+    tapeline omm watch --server feed:14002 --service ELEKTRON_DD --view BID,ASK IBM.N\n  \
+    tapeline omm watch --domain MarketByOrder --snapshot IBM.N | jq .entries\n  \
+    tapeline omm watch IBM.N --post BID=39.91,BIDSIZE=10 --updates 1\n  \
+    tapeline omm watch --commands                      then: open IBM.N, view IBM.N BID,ASK, pause IBM.N, help\n  \
+    printf 'open A B\\nwait\\nclose A\\nwait 2s\\n' | tapeline omm watch --commands")]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    items: ItemArgs,
+    /// Name of the items' service
+    #[arg(long, default_value = "DIRECT_FEED")]
+    service: String,
+    /// Domain of the items: its name, or its number
+    #[arg(long, default_value = "MarketPrice", value_parser = asking::domain)]
+    domain: tapeline_omm::rwf::Domain,
+    /// Ask for the images alone, and end when they are there
+    #[arg(long)]
+    snapshot: bool,
+    /// Ask for all items in batches
+    #[arg(long)]
+    batch: bool,
+    /// Fields that are wanted, by name or number
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    view: Vec<String>,
+    /// Open streams of one's own
+    #[arg(long)]
+    private: bool,
+    /// Hold back updates until they are resumed; needs a provider that can
+    #[arg(long, conflicts_with_all = ["snapshot", "updates"])]
+    pause: bool,
+    /// Take commands from standard input, a line each: open, close, view, refresh, pause, resume, post, generic, list, wait, quit;
+    /// help explains them. Where they end, it ends when all that was asked for is there
+    #[arg(long)]
+    commands: bool,
+    /// Post these fields to each item once it is there, and want a receipt
+    #[arg(long, value_name = "FIELD=VALUE", value_delimiter = ',')]
+    post: Vec<String>,
+    /// Post on the login's stream, by name, and not on the items' own
+    #[arg(long, requires = "post")]
+    off_stream: bool,
+    /// Send this text to each item as a generic message once it is there
+    #[arg(long, value_name = "TEXT")]
+    generic: Option<String>,
+    /// End when every item has had so many updates, and every post its receipt
+    #[arg(long, value_name = "COUNT")]
+    updates: Option<u64>,
+    /// End after so long
+    #[arg(long = "for", value_name = "DURATION", value_parser = arguments::some_duration)]
+    duration: Option<Duration>,
+    /// Connections to try one after the other before giving up; without end if not said
+    #[arg(long, value_name = "COUNT")]
+    attempts: Option<u32>,
+    /// The provider's end is a good end: whoever was let in ends with status 0 when the connection is over
+    #[arg(long)]
+    until_closed: bool,
+    #[command(flatten)]
+    config: ConfigArgs,
+    #[command(flatten)]
+    server: ClientArgs,
+    #[command(flatten)]
+    login: LoginArgs,
+    #[command(flatten)]
+    dictionary: DictionaryArgs,
+    /// Download the provider's dictionary
+    #[arg(long, conflicts_with = "dictionary", help_heading = "Dictionary")]
+    download_dictionary: bool,
+    /// How to print; text on a terminal and JSON lines in a pipe if not said
+    #[arg(long, value_enum)]
+    format: Option<LineFormat>,
+    /// Time updates by the times in ns that a plant's have (QUOTIM_NS, SALTIM_NS), but for those of so long in the beginning;
+    /// the distribution is part of what is said at the end
+    #[arg(long, value_name = "WARM-UP", num_args = 0..=1, default_missing_value = "0s", value_parser = arguments::duration)]
+    timed: Option<Duration>,
+    /// Print no messages of items, only what became of them in the end
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// The longest wait between two looks at whether to end.
+const TURN: Duration = Duration::from_millis(100);
+
+impl WatchArgs {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let clock = Clock::calibrate();
+        let mut chosen = self.config.load(Group::Consumer)?;
+        let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
+        let dictionary = dictionary.load()?;
+        let asked = Asked::new(self, &dictionary)?;
+        let credentials = self.login.credentials()?;
+        let settings = self.settings(&chosen);
+        let consumer = Consumer::new(settings, &credentials.request())?;
+        let mut watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);
+        watching.timing = self.timed.map(|warm_up| Timing::new(warm_up.as_nanos() as u64, clock));
+        let mut program = Program {
+            endpoints: self.server.endpoints(chosen.hosts, "localhost:14002")?,
+            endpoint: 0,
+            consumer,
+            watching,
+            reactor: Reactor::new(1)?,
+            connection: None,
+            room: Room::default(),
+            json: chosen.json,
+            commands: None,
+            until_closed: self.until_closed,
+        };
+        if self.commands {
+            let waker = program.reactor.waker()?;
+            // One that cannot be woken looks every turn.
+            program.commands = Some(Commands::begin(move || _ = waker.wake())?);
+        }
+        let started = clock.now();
+        let deadline = self.duration.map(|duration| started + duration.as_nanos() as u64);
+        program.watching.open(&mut program.consumer, 0, !self.snapshot)?;
+        loop {
+            let now = clock.now();
+            let goes_on = program.obey(now);
+            let next = program.step(now)?;
+            program.watching.lines.flush()?;
+            if stop.requested() || !goes_on || deadline.is_some_and(|deadline| now >= deadline) {
+                break;
+            }
+            if program.is_done(deadline.is_some()) || program.consumer.is_ended() {
+                break;
+            }
+            let due = next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now.0)));
+            program.reactor.wait(due.min(TURN))?;
+        }
+        program.end(clock.now(), stop.requested())
+    }
+}
+
+impl WatchArgs {
+    /// Those of the configuration, where the command line says nothing.
+    fn settings(&self, chosen: &Chosen) -> Settings {
+        let usual = chosen.consumer();
+        Settings {
+            downloads_dictionary: self.download_dictionary || usual.downloads_dictionary,
+            reconnect_attempts: self.attempts.or(self.until_closed.then_some(1)).or(usual.reconnect_attempts),
+            ..usual
+        }
+    }
+}
+
+/// All of it.
+struct Program {
+    endpoints: Vec<Endpoint>,
+    /// The one that is connected to, or was last.
+    endpoint: usize,
+    consumer: Consumer,
+    watching: Watching,
+    reactor: Reactor,
+    connection: Option<ConnectionId>,
+    room: Room,
+    json: JsonSettings,
+    commands: Option<Commands>,
+    /// The provider's end is a good end.
+    until_closed: bool,
+}
+
+impl Program {
+    /// Does what commands say, as far as they are there. `false`: they say that it is to end.
+    fn obey(&mut self, now: Nanos) -> bool {
+        let Self { commands: Some(commands), watching, consumer, .. } = self else { return true };
+        while let Some(line) = commands.next(now, watching.is_settled()) {
+            let done = match Command::parse(&line) {
+                Ok(Some(Command::Quit)) => return false,
+                Ok(Some(Command::Wait(duration))) => {
+                    commands.wait(now, duration);
+                    Ok(())
+                }
+                Ok(Some(command)) => watching.perform(consumer, command),
+                Ok(None) => Ok(()),
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = done {
+                // It goes on, for who can say it again.
+                let _ = crate::failure::report(&fault);
+            }
+        }
+        true
+    }
+
+    /// Whether all is there that was to be waited for. `has_deadline`: it ends by the clock.
+    fn is_done(&self, has_deadline: bool) -> bool {
+        match &self.commands {
+            Some(commands) if !commands.is_over() => false,
+            // Closes that wait for room.
+            Some(_) if self.consumer.is_ready() && self.consumer.streams() > self.consumer.items() => false,
+            Some(_) if !self.watching.is_finite() => !has_deadline && self.watching.is_settled(),
+            _ => self.watching.is_done(),
+        }
+    }
+
+    /// Takes what has come, and does what is due; when it is to be called again at the latest.
+    fn step(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
+        while let Some((id, event, mut sender)) = self.reactor.next(now) {
+            if self.connection != Some(id) {
+                continue;
+            }
+            match event {
+                Event::Connected(agreed) => {
+                    self.watching.connected(&self.endpoints[self.endpoint].server, agreed);
+                    self.room = Room::new(Side::Client, agreed, &self.watching.dictionary, self.json);
+                    self.consumer.connected(now, &mut self.room.on(&mut sender));
+                }
+                Event::Message(received) => {
+                    let Self { consumer, watching, room, .. } = self;
+                    room.take(received, &mut sender, |message, out| {
+                        consumer.message(now, message, out, watching);
+                        watching.send(consumer, out)
+                    })?;
+                    if std::mem::take(&mut watching.has_news) {
+                        room.set_services(consumer.directory());
+                        room.set_dictionary(&watching.dictionary);
+                    }
+                }
+                Event::Closed(reason) => {
+                    self.watching.lost(&self.endpoints[self.endpoint].server, &reason.to_string());
+                    self.connection = None;
+                    self.leave();
+                    self.consumer.disconnected(now, &mut self.watching);
+                }
+                _ => {}
+            }
+            self.disconnect();
+        }
+        let next = self.tick(now)?;
+        self.disconnect();
+        self.connect(now)?;
+        Ok(next)
+    }
+
+    fn tick(&mut self, now: Nanos) -> anyhow::Result<Option<Nanos>> {
+        let sender = self.connection.and_then(|id| self.reactor.sender(id));
+        let Some(mut sender) = sender else {
+            return Ok(self.consumer.tick(now, &mut Nowhere, &mut self.watching));
+        };
+        let mut out = self.room.on(&mut sender);
+        let next = self.consumer.tick(now, &mut out, &mut self.watching);
+        self.watching.send(&mut self.consumer, &mut out)?;
+        Ok(next)
+    }
+
+    /// Connects, if the consumer wants it. A server that is not to be found is one that is not there yet.
+    fn connect(&mut self, now: Nanos) -> anyhow::Result<()> {
+        if !std::mem::take(&mut self.watching.wants_connection) {
+            return Ok(());
+        }
+        self.endpoint = self.watching.attempt as usize % self.endpoints.len();
+        let Endpoint { server, settings } = &self.endpoints[self.endpoint];
+        let begun = resolve(server).and_then(|all| Ok(self.reactor.connect_to_any(&all, settings, now)?));
+        match begun {
+            Ok(id) => self.connection = Some(id),
+            Err(cause) => {
+                self.watching.lost(&self.endpoints[self.endpoint].server, &format!("{cause:#}"));
+                self.consumer.disconnected(now, &mut self.watching);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the connection, if the consumer wants it.
+    fn disconnect(&mut self) {
+        if std::mem::take(&mut self.watching.wants_disconnection)
+            && let Some(id) = self.connection.take()
+        {
+            self.reactor.close(id);
+            self.leave();
+        }
+    }
+
+    /// Forgets the connection that there was.
+    fn leave(&mut self) {
+        self.watching.unreadable += std::mem::take(&mut self.room).unreadable();
+    }
+
+    /// Logs out, and says what became of the items.
+    fn end(mut self, now: Nanos, is_interrupted: bool) -> anyhow::Result<ExitCode> {
+        let is_early = is_interrupted && self.watching.is_finite() && !self.watching.is_done();
+        self.watching.is_ending = true;
+        if let Some(id) = self.connection
+            && let Some(mut sender) = self.reactor.sender(id)
+        {
+            self.consumer.tick(now, &mut self.room.on(&mut sender), &mut self.watching);
+            self.consumer.log_out(&mut self.room.on(&mut sender), &mut self.watching);
+            sender.flush();
+            self.reactor.close(id);
+        }
+        self.leave();
+        self.watching.report(self.consumer.counters());
+        self.watching.lines.flush()?;
+        let was_in = self.watching.was_ready;
+        if let Some(why) = self.watching.refusal.take().filter(|_| !(was_in && self.until_closed)) {
+            let what = format!("the session with {} is over: {why}", self.endpoints[self.endpoint].server);
+            let hint = match was_in {
+                true => {
+                    "--attempts says how often to connect again; --until-closed takes this for a good end"
+                }
+                false => "--user and --password-file say who logs in, --server where",
+            };
+            return Err(Hinted::new(what, hint).into());
+        }
+        if is_early {
+            return Ok(ExitCode::from(130));
+        }
+        Ok(if self.watching.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}

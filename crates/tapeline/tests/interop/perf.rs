@@ -1,0 +1,177 @@
+//! Tapeline's performance tools and LSEG's library count and time the same: what one sends the other gets, to the last message, and
+//! the times in the messages mean the same to both.
+
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{Place, free_port};
+use crate::way::WAYS;
+
+const ITEMS: &str = "100";
+const UPDATES: u64 = 20_000;
+/// How long a tool may take until it listens, or ends.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Both ways, one after the other; what was found, as lines.
+pub(crate) fn agree(place: &Place) -> Result<String, String> {
+    let folder = place.logs().join("perf");
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok([to_library(place, &folder)?, from_library(place, &folder)?].join("\n"))
+}
+
+/// Tapeline's provider and a consumer on EMA (Java): to the last update. Then Tapeline's consumer beside that, for its times.
+fn to_library(place: &Place, folder: &Path) -> Result<String, String> {
+    let (sent, told, _) = published(place, &folder.join("alone"), false)?;
+    let (got, timed) = (told["updates"].as_u64(), told["timed"].as_u64().unwrap_or(0));
+    if got != Some(sent) || sent == 0 {
+        return Err(format!("Tapeline's provider sent {sent} updates; EMA's consumer got others: {told}"));
+    }
+    if timed == 0 || told["least_us"].as_i64().is_none_or(|least| least < 0) {
+        return Err(format!("times before they were sent: {told}"));
+    }
+    let (_, told, beside) = published(place, &folder.join("both"), true)?;
+    Ok(format!(
+        "Tapeline's provider sent {sent} updates, EMA's consumer (Java) got as many, {timed} with a time; mean latency with both \
+         consumers at once: {} µs in Java, {} µs in Tapeline's",
+        told["mean_us"],
+        beside.unwrap_or_default()
+    ))
+}
+
+/// A run of Tapeline's provider: the updates that it sent, what EMA's consumer said in the end, and the mean latency that Tapeline's
+/// had, if there was one.
+fn published(place: &Place, folder: &Path, has_both: bool) -> Result<(u64, Value, Option<f64>), String> {
+    let port = free_port();
+    let port_text = port.to_string();
+    let options =
+        ["--port", &port_text, "--update-rate", "10000", "--latency-update-rate", "1000", "--run-time", "10"];
+    let mut provider = Tool::start(&folder.join("provider"), "provider", &options)?;
+    provider.listens(port)?;
+    let mut command = only(&place.java_client("EmaTimedConsumer", WAYS[0], port), &["--server"]);
+    command.args(["--items", ITEMS, "--dictionary", &place.dictionary()]);
+    let mut library = place.start(command, "EmaTimedConsumer.log");
+    library.wait_for("images")?;
+    let mut mean = None;
+    if has_both {
+        let server = format!("127.0.0.1:{port}");
+        let options = ["--server", &server, "--item-count", ITEMS, "--steady-state-time", "4"];
+        let ours = Tool::start(&folder.join("consumer"), "consumer", &options)?.end()?;
+        mean = Some(ours.figure("Steady State Statistics", "Latency avg (usec)")?);
+    }
+    let told = library.wait_for("end")?;
+    Ok((provider.end()?.figure("Overall Statistics", "Updates sent")? as u64, told, mean))
+}
+
+/// A provider on EMA (Java), and Tapeline's consumer.
+fn from_library(place: &Place, folder: &Path) -> Result<String, String> {
+    let port = free_port();
+    let updates = UPDATES.to_string();
+    let mut command =
+        only(&place.java_server("EmaTimedProvider", WAYS[0], port), &["--port", "--dictionary"]);
+    command.args(["--items", ITEMS, "--updates", &updates]);
+    let mut library = place.start(command, "EmaTimedProvider.log");
+    library.wait_for("listening")?;
+    let server = format!("127.0.0.1:{port}");
+    let options = ["--server", &server, "--item-count", ITEMS, "--steady-state-time", "15"];
+    let ours = Tool::start(&folder.join("consumer"), "consumer", &options)?.end()?;
+    let got = ours.figure("Test Statistics", "Updates received")? as u64;
+    let timed = ours.column("ConsStats1.csv", "Latency updates")?;
+    let least = ours.figure("Overall Statistics", "Latency min (usec)")?;
+    if got != UPDATES || timed != UPDATES || least < 0.0 {
+        return Err(format!(
+            "EMA's provider sent {UPDATES}: {got} came, {timed} with a time, the least took {least} µs"
+        ));
+    }
+    let mean = ours.figure("Overall Statistics", "Latency avg (usec)")?;
+    Ok(format!(
+        "EMA's provider (Java): Tapeline's consumer got {got} updates, all with a time, mean {mean} µs"
+    ))
+}
+
+/// The same program with these options alone.
+fn only(command: &Command, wanted: &[&str]) -> Command {
+    let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap().to_owned()).collect();
+    let class = words.iter().position(|word| word.starts_with("tapeline.interop.")).unwrap();
+    let mut kept = Command::new(command.get_program());
+    kept.args(&words[..=class]);
+    for pair in words[class + 1..].chunks(2).filter(|pair| wanted.contains(&pair[0].as_str())) {
+        kept.args(pair);
+    }
+    kept
+}
+
+/// One of Tapeline's tools at work, in a folder of its own.
+struct Tool {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Tool {
+    fn start(folder: &Path, role: &str, options: &[&str]) -> Result<Self, String> {
+        std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let said = std::fs::File::create(folder.join("said")).map_err(|error| error.to_string())?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
+        command.current_dir(folder).args(["omm", role]).args(options).args(["--run-folder", "run"]);
+        let child = command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said).spawn();
+        Ok(Self { child: child.map_err(|error| error.to_string())?, folder: folder.to_owned() })
+    }
+
+    fn listens(&mut self, port: u16) -> Result<(), String> {
+        let begun = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            if begun.elapsed() > PATIENCE || self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return Err(format!("it does not listen: {}", self.said()));
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
+    }
+
+    /// What it said, once it has ended.
+    fn end(mut self) -> Result<Said, String> {
+        self.child.wait().map_err(|error| error.to_string())?;
+        Ok(Said { text: self.said(), folder: self.folder.clone() })
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Said {
+    text: String,
+    folder: PathBuf,
+}
+
+impl Said {
+    /// The figure behind a name, under a heading of the summary.
+    fn figure(&self, heading: &str, name: &str) -> Result<f64, String> {
+        let section = self.text.rsplit_once(heading).map_or("", |(_, section)| section);
+        let found = section.lines().find_map(|line| {
+            line.trim().strip_prefix(name)?.trim_start_matches(':').split_whitespace().next()?.parse().ok()
+        });
+        found.ok_or_else(|| format!("nothing is said of {name} under {heading}: {}", self.text))
+    }
+
+    /// The sum of a column of a statistics file.
+    fn column(&self, file: &str, name: &str) -> Result<u64, String> {
+        let text =
+            std::fs::read_to_string(self.folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        let mut lines = text.lines();
+        let head = lines.next().unwrap_or_default();
+        let at =
+            head.split(',').position(|column| column.trim() == name).ok_or(format!("no {name}: {head}"))?;
+        Ok(lines.filter_map(|line| line.split(',').nth(at)?.trim().parse::<u64>().ok()).sum())
+    }
+}

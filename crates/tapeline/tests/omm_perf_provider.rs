@@ -1,0 +1,350 @@
+//! `tapeline omm provider`: what consumers get of it, message by message.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod perf_peer;
+mod stage;
+
+use perf_peer::{Heard, MESSAGES, Peer, Provider};
+use tapeline_omm::rwf::{DataType, Domain, NakCode, PostUserInfo, StateCode, StreamState};
+
+/// A provider that sends so much a second in 100 slices, all of it stamped in nanoseconds.
+fn provider(rate: &str, more: &[&str]) -> Provider {
+    let usual = ["--tick-rate", "100", "--update-rate", rate, "--nano-time"];
+    // No more are stamped than there are.
+    let none: &[&str] = if rate == "0" { &["--latency-update-rate", "0"] } else { &[] };
+    Provider::start(&[&usual, none, more].concat())
+}
+
+/// A slice of [`provider`], in nanoseconds.
+const SLICE: u64 = 10_000_000;
+
+/// Updates by when they were due, without the first and the last slice: those may not be whole.
+fn slices(heard: &[Heard]) -> Vec<(u64, Vec<&Heard>)> {
+    let mut slices: Vec<(u64, Vec<&Heard>)> = Vec::new();
+    for update in heard.iter().filter(|heard| heard.is_update()) {
+        let due = update.due.unwrap();
+        match slices.last_mut() {
+            Some((of, updates)) if *of == due => updates.push(update),
+            _ => slices.push((due, vec![update])),
+        }
+    }
+    slices.pop();
+    slices.split_off(1)
+}
+
+#[test]
+fn every_slice_has_its_share_of_the_rate_and_says_when_it_was_due() {
+    let provider = provider("250", &["--latency-update-rate", "all"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(3);
+    let heard = peer.until(|heard| updates(heard) >= 200);
+    let slices = slices(&heard);
+    // None is left out, on one grid; two and three in turn.
+    for pair in slices.windows(2) {
+        let [(before, first), (due, second)] = pair else { unreachable!() };
+        assert_eq!(due - before, SLICE);
+        assert_eq!(first.len() + second.len(), 5, "{due}");
+    }
+    for (due, updates) in &slices {
+        assert!(updates.iter().all(|update| update.sent.unwrap() >= *due), "{updates:?}");
+    }
+    // The streams one after the other.
+    let streams: Vec<i32> =
+        heard.iter().filter(|heard| heard.is_update()).map(|heard| heard.stream).collect();
+    for window in streams.windows(4).skip(3) {
+        assert_eq!(window[0], window[3]);
+        assert!(window[0] != window[1] && window[1] != window[2]);
+    }
+}
+
+#[test]
+fn contents_come_in_turn_for_each_item() {
+    let provider = provider("1000", &["--latency-update-rate", "0"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(2);
+    let heard = peer.until(|heard| updates(heard) >= 60);
+    for stream in [peer.first, peer.first + 1] {
+        let bids: Vec<i64> = heard
+            .iter()
+            .filter(|heard| heard.is_update() && heard.stream == stream)
+            .map(|heard| heard.bid)
+            .collect();
+        let in_turn: Vec<i64> = (0..bids.len()).map(|turn| [101, 102, 103][turn % 3]).collect();
+        assert_eq!(bids, in_turn);
+    }
+    assert!(heard.iter().all(|heard| heard.sent.is_none() && heard.due.is_none()), "none is stamped");
+    let images: Vec<_> = heard.iter().filter(|heard| heard.is_image()).map(|heard| heard.bid).collect();
+    assert_eq!(images, [100, 100]);
+}
+
+#[test]
+fn so_many_a_second_carry_a_time() {
+    let provider = provider("1000", &["--latency-update-rate", "20"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    // Three seconds of slices, of which two are whole.
+    let heard = peer.until(|heard| updates(heard) >= 3_000);
+    let stamped = heard.iter().filter(|heard| heard.sent.is_some()).count();
+    assert!((40..=80).contains(&stamped), "{stamped}");
+    let dues: Vec<u64> = heard.iter().filter_map(|heard| heard.due).collect();
+    assert!(dues.windows(2).all(|pair| pair[0] < pair[1] && (pair[1] - pair[0]) % SLICE == 0), "{dues:?}");
+    assert!(dues.windows(2).any(|pair| pair[1] - pair[0] != dues[1] - dues[0]), "not at random: {dues:?}");
+}
+
+#[test]
+fn times_are_in_microseconds_unless_they_are_to_be_in_nanoseconds_and_can_be_without_the_due() {
+    let usual = ["--tick-rate", "100", "--update-rate", "1000", "--latency-update-rate", "all"];
+    let in_micros = Provider::start(&usual);
+    let without_due = Provider::start(&[&usual[..], &["--no-due", "--nano-time"]].concat());
+    let heard = |provider: &Provider| {
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(1);
+        peer.until(|heard| updates(heard) >= 30).into_iter().find(Heard::is_update).unwrap()
+    };
+    let before = tapeline_measure::monotonic_ns();
+    let [micros, nanos] = [heard(&in_micros), heard(&without_due)];
+    let after = tapeline_measure::monotonic_ns();
+    assert!((before / 1_000..=after / 1_000).contains(&micros.sent.unwrap()), "{micros:?}");
+    assert!(micros.due.unwrap() <= micros.sent.unwrap(), "{micros:?}");
+    assert!((before..=after).contains(&nanos.sent.unwrap()), "{nanos:?}");
+    assert_eq!(nanos.due, None);
+}
+
+#[test]
+fn what_is_encoded_once_is_what_is_encoded_each_time() {
+    let bytes = |more: &[&str]| {
+        let provider = provider("1000", &[&["--latency-update-rate", "0"], more].concat());
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(2);
+        let heard = peer.until(|heard| updates(heard) >= 12);
+        let mut of_first = heard.into_iter().filter(Heard::is_update);
+        of_first.by_ref().find(|heard| heard.stream == peer.first + 1);
+        of_first.take(6).map(|heard| heard.bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(&[]), bytes(&["--pre-enc"]));
+    // Those with a time are encoded each time all the same.
+    let provider = provider("200", &["--pre-enc", "--latency-update-rate", "100"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    let heard = peer.until(|heard| updates(heard) >= 30);
+    let stamped = heard.iter().filter(|heard| heard.sent.is_some()).count();
+    assert!((14..=16).contains(&stamped), "one in each slice of two: {stamped}");
+}
+
+#[test]
+fn books_have_their_own_messages() {
+    let provider = provider("1000", &["--latency-update-rate", "all"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open(Domain::MARKET_BY_ORDER, "BOOK");
+    let heard = peer.until(|heard| updates(heard) >= 10);
+    let of_items = heard.iter().filter(|heard| heard.is_update() || heard.is_image());
+    for heard in of_items {
+        assert_eq!((heard.domain, heard.container), (Domain::MARKET_BY_ORDER, DataType::MAP));
+        assert_eq!(heard.sent.is_some(), heard.is_update());
+    }
+}
+
+#[test]
+fn generic_messages_have_a_rate_of_their_own() {
+    let more =
+        ["--generic-msg-rate", "100", "--generic-msg-latency-rate", "all", "--latency-update-rate", "0"];
+    let provider = provider("200", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(2);
+    let heard = peer.until(|heard| heard.iter().filter(|heard| heard.is_generic()).count() >= 100);
+    let generics: Vec<_> = heard.iter().filter(|heard| heard.is_generic()).collect();
+    assert!(generics.iter().all(|heard| heard.sent.is_some() && heard.due.is_some()));
+    // One in each slice, of two updates.
+    let dues: Vec<u64> = generics.iter().map(|heard| heard.due.unwrap()).collect();
+    assert!(dues.windows(2).all(|pair| pair[1] - pair[0] == SLICE), "{dues:?}");
+    let updates = updates(&heard);
+    assert!((190..=210).contains(&updates), "{updates}");
+    // The items one after the other.
+    assert!(generics.windows(2).all(|pair| pair[0].stream != pair[1].stream));
+}
+
+#[test]
+fn a_post_is_answered_and_goes_back_as_it_came() {
+    let provider = provider("0", &[]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    peer.until(|heard| heard.iter().any(Heard::is_image));
+    peer.post(Some(peer.first), 7, 424_242);
+    let heard = peer.until(|heard| heard.iter().any(Heard::is_update) && heard.iter().any(Heard::is_ack));
+    let update = heard.iter().find(|heard| heard.is_update()).unwrap();
+    assert_eq!((update.stream, update.posted, update.bid), (peer.first, Some(424_242), 55));
+    assert_eq!(update.post_user_info, Some(PostUserInfo { address: 1, user_id: 2 }));
+    assert_eq!(heard.iter().find(|heard| heard.is_ack()).unwrap().ack, Some((7, None)));
+    // One that is of no item is refused.
+    peer.post(None, 8, 1);
+    let heard = peer.until(|heard| heard.iter().any(Heard::is_ack));
+    let ack = heard.iter().find(|heard| heard.is_ack()).unwrap();
+    assert_eq!(ack.ack, Some((8, Some(NakCode::INVALID_CONTENT))));
+}
+
+#[test]
+fn no_more_items_are_open_than_may_be() {
+    let provider = provider("0", &["--open-limit", "2"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(3);
+    let heard = peer.until(|heard| heard.iter().any(|heard| heard.state.is_some()));
+    let refused = heard.iter().find(|heard| heard.state.is_some()).unwrap();
+    assert_eq!(refused.state, Some((StreamState::CLOSED, StateCode::TOO_MANY_ITEMS)));
+    assert_eq!(refused.stream, peer.first + 2);
+    // What is closed makes room.
+    peer.close(peer.first);
+    peer.open(Domain::MARKET_PRICE, "AGAIN");
+    let newest = peer.next - 1;
+    let heard = peer.until(|heard| heard.iter().any(|heard| heard.stream == newest));
+    assert!(heard.iter().any(Heard::is_image), "{heard:?}");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let provider = provider("0", &["--service-name", "ANOTHER", "--service-id", "9"]);
+    let mut peer = Peer::log_in(provider.port);
+    assert_eq!(peer.services(), [(9, "ANOTHER".to_owned())]);
+    peer.service = 1;
+    peer.open(Domain::MARKET_PRICE, "A");
+    peer.service = 9;
+    peer.open(Domain::MARKET_MAKER, "A");
+    peer.open(Domain::MARKET_PRICE, "A");
+    let heard = peer.until(|heard| heard.iter().any(Heard::is_image));
+    let states: Vec<_> =
+        heard.iter().filter_map(|heard| Some((heard.stream - peer.first, heard.state?))).collect();
+    assert_eq!(
+        states,
+        [
+            (0, (StreamState::CLOSED, StateCode::SOURCE_UNKNOWN)),
+            (1, (StreamState::CLOSED, StateCode::NOT_FOUND))
+        ]
+    );
+}
+
+#[test]
+fn messages_share_frames_where_they_may() {
+    let frames = |more: &[&str]| {
+        let provider = provider("10000", &[&["--latency-update-rate", "0"], more].concat());
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(1);
+        peer.frames_of_updates(20)
+    };
+    assert!(frames(&[]).iter().all(|messages| *messages == 1));
+    let packed = frames(&["--max-pack-count", "8"]);
+    assert!(packed.iter().all(|messages| *messages <= 8), "{packed:?}");
+    assert!(packed.contains(&8), "{packed:?}");
+}
+
+#[test]
+fn connections_are_balanced_over_the_threads() {
+    let more = ["--threads=-1,-1", "--latency-update-rate", "0", "--write-stats-interval", "1"];
+    let mut provider = provider("100", &more);
+    let mut peers: Vec<Peer> = (0..4).map(|_| Peer::log_in(provider.port)).collect();
+    for peer in &mut peers {
+        peer.open_all(1);
+        // Statistics are written once a second.
+        peer.until(|heard| updates(heard) >= 200);
+    }
+    assert!(provider.tool.end().code().is_some());
+    // Of the four connections each of the two threads has two, and so two requests.
+    let requests = |thread: usize| {
+        let file = provider.tool.file(&format!("ProvStats{thread}.csv"));
+        let of = |line: &str| line.split(',').nth(1).unwrap().trim().parse::<u64>().unwrap();
+        file.lines().skip(1).map(of).sum::<u64>()
+    };
+    assert_eq!([requests(1), requests(2)], [2, 2]);
+}
+
+#[test]
+fn a_consumer_that_does_not_read_misses_nothing() {
+    let more =
+        ["--latency-update-rate", "all", "--sys-send-buf-size", "4096", "--guaranteed-output-buffers", "2"];
+    let provider = provider("20000", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    peer.until(|heard| heard.iter().any(Heard::is_update));
+    // It looks away until a second of slices has begun.
+    let begun = tapeline_measure::monotonic_ns();
+    let mut other = Peer::log_in(provider.port);
+    other.open_all(1);
+    other
+        .until(|heard| heard.iter().any(|heard| heard.sent.is_some_and(|sent| sent > begun + 1_000_000_000)));
+    drop(other);
+    let heard =
+        peer.until(|heard| heard.iter().any(|heard| heard.due.is_some_and(|due| due > begun + 500_000_000)));
+    let slices = slices(&heard);
+    assert!(slices.windows(2).all(|pair| pair[1].0 - pair[0].0 == SLICE));
+    assert!(slices.iter().all(|(_, updates)| updates.len() == 200));
+    // What was late says so.
+    let late =
+        slices.iter().flat_map(|(due, updates)| updates.iter().map(move |update| update.sent.unwrap() - due));
+    assert!(late.max().unwrap() > 10 * SLICE);
+    assert!(
+        heard
+            .iter()
+            .map(|heard| heard.bid)
+            .filter(|bid| *bid > 100)
+            .collect::<Vec<_>>()
+            .windows(2)
+            .all(|pair| { pair[1] == [102, 103, 101][(pair[0] - 101) as usize] })
+    );
+}
+
+#[test]
+fn what_is_encoded_and_decoded_is_timed_if_it_is_to_be() {
+    let hops = |more: &[&str]| {
+        let usual = ["--run-folder", "run", "--generic-msg-rate", "100"];
+        let mut provider = provider("200", &[&usual, more].concat());
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(1);
+        peer.until(|heard| updates(heard) >= 20);
+        let now = tapeline_measure::monotonic_ns();
+        peer.generic(peer.first, now, now - 5);
+        peer.post(Some(peer.first), 7, 1);
+        peer.until(|heard| heard.iter().any(Heard::is_ack));
+        assert!(provider.tool.end().code().is_some());
+        let record: serde_json::Value = serde_json::from_str(&provider.tool.file("run/run.json")).unwrap();
+        let samples = |hop: &serde_json::Value| {
+            (hop["name"].as_str().unwrap().to_owned(), hop["samples"].as_u64().unwrap())
+        };
+        record["hops"].as_array().unwrap().iter().map(samples).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    // What a consumer's generic message took is timed in any case.
+    let without = hops(&[]);
+    assert_eq!(without.get("generic service"), Some(&1), "{without:?}");
+    assert_eq!(without.get("generic response"), Some(&1), "{without:?}");
+    assert!(!without.contains_key("encoding") && !without.contains_key("decoding"), "{without:?}");
+    let with = hops(&["--measure-encode", "--measure-decode"]);
+    // Updates and generic messages; the generic message and the post.
+    assert!(with["encoding"] >= 29, "{with:?}");
+    assert_eq!(with["decoding"], 2);
+}
+
+#[test]
+fn it_ends_when_its_time_is_over() {
+    let provider = provider("0", &["--run-time", "1"]);
+    let mut peer = Peer::log_in(provider.port);
+    peer.until_closed();
+    assert!(provider.tool.ended().code().is_some());
+}
+
+#[test]
+fn generic_messages_without_contents_are_a_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.xml");
+    let start = MESSAGES.find("<genMsg>").unwrap();
+    let end = MESSAGES.find("</marketPriceMsgList>").unwrap();
+    std::fs::write(&path, format!("{}{}", &MESSAGES[..start], &MESSAGES[end..])).unwrap();
+    let path = path.to_str().unwrap();
+    let arguments = ["omm", "provider", "--port", "0", "--msg-file", path, "--generic-msg-rate", "1000"];
+    let output = stage::tapeline(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("--generic-msg-rate") && said.contains("hint"),
+        "{said}"
+    );
+}
+
+fn updates(heard: &[Heard]) -> usize {
+    heard.iter().filter(|heard| heard.is_update()).count()
+}

@@ -1,0 +1,498 @@
+//! `tapeline omm transport` through the real binary: each of its options, against itself and against an end of the test's own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Output, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
+use stage::tapeline;
+use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol};
+
+mod stage;
+
+/// The program in a folder of its own, where its files go.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let fixed = ["omm", "transport"];
+        tapeline(&[&fixed[..], arguments].concat()).current_dir(&self.0).output().unwrap()
+    }
+
+    /// A server that ends with its clients, and its port.
+    fn server(&self, arguments: &[&str]) -> (Server, String) {
+        let fixed = ["omm", "transport", "--port", "0", "--end-with-clients", "--run-folder", "server"];
+        let mut command = tapeline(&[&fixed[..], arguments].concat());
+        let mut child = command.current_dir(&self.0).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line:?}"));
+        let port = address.rsplit_once(':').unwrap().1.to_owned();
+        (Server { child, output }, port)
+    }
+
+    /// A client's whole run; its record.
+    fn client(&self, port: &str, arguments: &[&str]) -> (Value, String) {
+        let fixed = ["client", "--port", port, "--run-time", "400ms", "--run-folder", "client"];
+        let output = self.run(&[&fixed[..], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let talk = String::from_utf8_lossy(&output.stderr);
+        // The verdict is the machine's affair.
+        assert!(!talk.contains("error:"), "{arguments:?}: {talk}\n{said}");
+        (self.record("client"), said)
+    }
+
+    fn record(&self, folder: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.path(folder).join("run.json")).unwrap()).unwrap()
+    }
+
+    /// Both ends, one after the other's end; what each of them counted.
+    fn both(server: &[&str], client: &[&str]) -> (Value, Value) {
+        let place = Self::new();
+        let (mut running, port) = place.server(server);
+        let (client, _) = place.client(&port, client);
+        running.ends();
+        (place.record("server")["counts"].take(), client["counts"].clone())
+    }
+}
+
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn ends(&mut self) -> (String, bool) {
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).unwrap();
+        (said, self.child.wait().unwrap().success())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn count(counts: &Value, name: &str) -> u64 {
+    counts[name].as_u64().unwrap_or_else(|| panic!("{name} in {counts}"))
+}
+
+#[test]
+fn both_ends_send_at_their_rates_and_nothing_is_lost() {
+    let (server, client) = Place::both(&["server"], &["--msg-rate", "20k", "--latency-msg-rate", "500"]);
+    assert_eq!(server["received"], client["sent"]);
+    assert!(count(&client, "sent") >= 6_000 && count(&client, "received") > 0, "{client}");
+    assert!(count(&client, "due") >= count(&client, "sent"), "{client}");
+    assert!(count(&client, "stamped") >= 100, "{client}");
+    assert_eq!(count(&server, "sent") % 100, 0, "100,000 a second in 1,000 slices");
+    for fault in ["lost", "out_of_order", "malformed"] {
+        assert_eq!((&server[fault], &client[fault]), (&0.into(), &0.into()));
+    }
+}
+
+#[test]
+fn options_are_taken_as_transport_perf_spells_them() {
+    let place = Place::new();
+    let (mut running, port) = place.server(&["-msgRate", "0", "-tickRate", "500"]);
+    let asked = [
+        "-appType",
+        "client",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-msgRate",
+        "5000",
+        "-msgSize",
+        "40",
+        "-runTime",
+        "0.4",
+    ];
+    place.run(&[&asked[..], &["--run-folder", "client", "-summaryFileStatic", "sum.out"]].concat());
+    running.ends();
+    let (server, client) = (place.record("server"), place.record("client"));
+    assert_eq!(server["counts"]["received_bytes"], client["counts"]["sent_bytes"]);
+    assert_eq!(count(&client["counts"], "sent_bytes"), 40 * count(&client["counts"], "sent"));
+    assert_eq!(
+        (&client["settings"]["inputs"]["Msg Rate"], &server["settings"]["tick_rate"]),
+        (&"5000".into(), &500.into())
+    );
+    assert!(place.path("sum.out").exists());
+}
+
+#[test]
+fn rates_of_zero_all_and_without_end() {
+    let (server, client) = Place::both(&["--msg-rate", "0"], &["--latency-msg-rate", "all"]);
+    assert_eq!((count(&server, "sent"), count(&server, "stamped")), (0, 0));
+    assert_eq!(client["stamped"], client["sent"]);
+    assert_eq!(server["received"], client["sent"]);
+    let quiet = ["server", "--msg-rate", "0"];
+    let (server, client) =
+        Place::both(&quiet, &["--unpaced", "--msg-size", "1000", "--latency-msg-rate", "0"]);
+    assert_eq!((count(&client, "due"), count(&client, "stamped")), (0, 0));
+    assert_eq!(server["received"], client["sent"]);
+    assert_eq!(count(&client, "sent_bytes"), 1_000 * count(&client, "sent"));
+    assert_eq!(server["received_bytes"], client["sent_bytes"]);
+}
+
+#[test]
+fn messages_go_back_as_they_came() {
+    let place = Place::new();
+    let (mut running, port) = place.server(&["--app-type", "server", "--reflect-msgs"]);
+    let asked = ["--msg-rate", "10k", "--latency-msg-rate", "1000", "--latency-file", "Latency"];
+    let (client, said) = place.client(&port, &asked);
+    running.ends();
+    let server = place.record("server")["counts"].take();
+    // Numbers and times are the client's own: it finds them in order, and times the way there and back.
+    let client = &client["counts"];
+    assert_eq!((&server["received"], &server["sent"]), (&client["sent"], &client["sent"]));
+    assert!(
+        count(client, "received") > 0 && count(client, "lost") + count(client, "out_of_order") == 0,
+        "{client}"
+    );
+    assert!(said.contains("response"), "{said}");
+    let rows = std::fs::read_to_string(place.path("Latency1.csv")).unwrap();
+    assert!(rows.starts_with("Send Time, Receive Time, Latency(nsec), Due Time, Response(nsec)\n"), "{rows}");
+    assert!(rows.lines().count() > 10, "{rows}");
+}
+
+#[test]
+fn slices_are_as_many_as_asked_and_due_at_their_beginning() {
+    let place = Place::new();
+    let (mut running, port) = place.server(&["--msg-rate", "0", "--latency-file", "L"]);
+    place.client(&port, &["--tick-rate", "20", "--msg-rate", "2000", "--latency-msg-rate", "all"]);
+    running.ends();
+    let rows = std::fs::read_to_string(place.path("L1.csv")).unwrap();
+    let mut dues: Vec<u64> =
+        rows.lines().skip(1).map(|row| row.split(", ").nth(3).unwrap().parse().unwrap()).collect();
+    assert_eq!(dues.len() % 100, 0, "whole bursts of a hundred");
+    dues.dedup();
+    assert!(dues.windows(2).all(|pair| pair[1] - pair[0] == 50_000_000), "{dues:?}");
+    assert!((2..=9).contains(&dues.len()), "{dues:?}");
+}
+
+#[test]
+fn threads_have_connections_and_files_of_their_own() {
+    let place = Place::new();
+    let (mut running, port) = place.server(&["--threads=-1,-1", "--stats-file", "S"]);
+    let (_, said) =
+        place.client(&port, &["--threads=-1,-1", "--stats-file", "C", "--summary-file", "sum.out"]);
+    for text in ["--- THREAD 1 SUMMARY ---", "--- THREAD 2 SUMMARY ---", "Thread List: -1,-1"] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+    assert!(said.contains(std::fs::read_to_string(place.path("sum.out")).unwrap().trim()), "{said}");
+    let (said, _) = running.ends();
+    // Balanced: each of the server's threads has one.
+    let received = said.lines().filter_map(|line| line.trim().strip_prefix("Msgs Received: "));
+    let received: Vec<u64> = received.map(|count| count.parse().unwrap()).collect();
+    assert!(received.len() == 3 && received.iter().all(|count| *count > 0), "{said}");
+    for file in ["S1.csv", "S2.csv", "C1.csv", "C2.csv"] {
+        let rows = std::fs::read_to_string(place.path(file)).unwrap();
+        let theirs = "UTC, Msgs sent, Bytes sent, Msgs received, Bytes received, Latency msgs received, Latency avg (usec)";
+        assert!(rows.starts_with(theirs), "{rows}");
+    }
+}
+
+#[test]
+fn statistics_come_at_their_interval() {
+    let place = Place::new();
+    let (mut running, port) =
+        place.server(&["--no-display-stats", "--write-stats-interval", "1", "--stats-file", "S"]);
+    let asked = ["client", "--server", &format!("localhost:{port}"), "--write-stats-interval", "1"];
+    let output =
+        place.run(&[&asked[..], &["--run-time", "2500ms", "--stats-file", "C", "--format", "json"]].concat());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["kind"], "omm-transport");
+    assert!(record["throughput"]["messages"].as_u64() > Some(0), "{record}");
+    for file in ["S1.csv", "C1.csv"] {
+        let rows = std::fs::read_to_string(place.path(file)).unwrap();
+        assert!(rows.lines().count() >= 3, "{file}: {rows}");
+    }
+    let (said, _) = running.ends();
+    assert!(!said.contains("MsgRate:") && said.contains("Msgs Received:"), "{said}");
+}
+
+#[test]
+fn who_reads_busily_never_sleeps() {
+    let cores = |more: &[&str]| {
+        let place = Place::new();
+        let (_running, port) = place.server(&["--msg-rate", "0"]);
+        let (record, _) = place.client(&port, &[&["--msg-rate", "0"], more].concat());
+        record["processes"][0]["cores"].as_f64().unwrap()
+    };
+    let (sleeps, spins) = (cores(&[]), cores(&["--busy-read"]));
+    assert!(spins > 4.0 * sleeps, "{spins} {sleeps}");
+}
+
+/// A server of the test's own, which looks at what comes.
+struct Peer {
+    port: String,
+    heard: JoinHandle<Heard>,
+}
+
+#[derive(Default)]
+struct Heard {
+    messages: Vec<Vec<u8>>,
+    wire_bytes: u64,
+    frames: u64,
+    compression: Compression,
+    websocket: Option<SubProtocol>,
+    longest_frame: u16,
+}
+
+impl Peer {
+    fn new(settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        let settings = Arc::new(Settings { protocol_type: 88, ..settings });
+        let heard = thread::spawn(move || hear(listener.accept().unwrap().0, settings));
+        Self { port, heard }
+    }
+
+    /// What a client sends that has these options.
+    fn hears(settings: Settings, arguments: &[&str]) -> Heard {
+        let peer = Self::new(settings);
+        let place = Place::new();
+        let fixed = ["client", "--port", &peer.port, "--run-time", "300ms"];
+        let output = place.run(&[&fixed[..], arguments].concat());
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert!(!talk.contains("error:"), "{arguments:?}: {talk}");
+        let heard = peer.heard.join().unwrap();
+        assert!(!heard.messages.is_empty(), "{arguments:?}");
+        heard
+    }
+}
+
+fn hear(mut stream: TcpStream, settings: Arc<Settings>) -> Heard {
+    let mut session = Session::server(settings, Nanos(monotonic_ns()));
+    let (mut heard, mut input, mut buffer) = (Heard::default(), Vec::new(), vec![0; 1 << 16]);
+    loop {
+        let count = stream.read(&mut buffer).unwrap_or(0);
+        if count == 0 {
+            break;
+        }
+        heard.wire_bytes += count as u64;
+        input.extend_from_slice(&buffer[..count]);
+        loop {
+            let Ok((consumed, event)) = session.take(&mut input, Nanos(monotonic_ns())) else { return heard };
+            let goes_on = event.is_some();
+            match event {
+                Some(Event::Message(message)) => heard.messages.push(message.to_vec()),
+                Some(Event::Connected(agreed)) => {
+                    heard.compression = agreed.compression;
+                    heard.websocket = agreed.websocket;
+                    heard.longest_frame = agreed.max_fragment_size;
+                }
+                _ => {}
+            }
+            input.drain(..consumed);
+            if !goes_on {
+                break;
+            }
+        }
+        let _ = stream.write_all(&session.drain());
+    }
+    heard.frames = session.frames_received();
+    heard
+}
+
+fn word(message: &[u8], number: usize) -> u64 {
+    u64::from_le_bytes(*message[8 * number..].first_chunk().unwrap())
+}
+
+#[test]
+fn messages_are_those_of_transport_perf() {
+    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "all", "--msg-size", "100"]);
+    for (sequence, message) in heard.messages.iter().enumerate() {
+        assert_eq!((message.len(), word(message, 0)), (100, sequence as u64));
+        let (sent, due) = (word(message, 1), word(message, 2));
+        assert!(due > 0 && due <= sent && sent <= monotonic_ns(), "{due} {sent}");
+        assert!(message[24..].iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(heard.frames, heard.messages.len() as u64, "one in each frame");
+    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "all", "--no-due"]);
+    assert!(heard.messages.iter().all(|message| word(message, 1) > 0 && word(message, 2) == 0));
+    let heard = Peer::hears(Settings::default(), &["--latency-msg-rate", "0"]);
+    assert!(heard.messages.iter().all(|message| message.len() == 76 && word(message, 1) == 0));
+    // Ten of each second's messages carry a time, unless told otherwise.
+    let heard = Peer::hears(Settings::default(), &["--tick-rate", "10", "--msg-rate", "1000"]);
+    let stamped = heard.messages.iter().filter(|message| word(message, 1) > 0).count();
+    assert_eq!(stamped, heard.messages.len() / 100, "one in each slice of 100");
+}
+
+#[test]
+fn frames_carry_as_many_as_are_packed() {
+    let heard = Peer::hears(Settings::default(), &["--msg-rate", "50k", "--pack", "25"]);
+    assert_eq!(heard.messages.len() % 50, 0, "a slice's 50 messages");
+    assert_eq!(heard.messages.len() as u64, 25 * heard.frames);
+}
+
+#[test]
+fn transport_options_do_what_they_say() {
+    let large = ["--msg-rate", "1000", "--msg-size", "3000", "--max-fragment-size", "1000"];
+    let heard = Peer::hears(Settings::default(), &large);
+    assert!(heard.messages.iter().all(|message| message.len() == 3_000));
+    assert!(heard.frames >= 3 * heard.messages.len() as u64, "{} frames", heard.frames);
+
+    // A server that has no level of its own: the client's counts.
+    let zlib =
+        || Settings { compression_type: Compression::Zlib, compression_level: 0, ..Settings::default() };
+    let bytes = |level: &str| {
+        let asked = ["--msg-size", "1000", "--compression-type", "zlib", "--compression-level", level];
+        let heard = Peer::hears(zlib(), &asked);
+        assert_eq!(heard.compression, Compression::Zlib);
+        heard.wire_bytes / heard.messages.len() as u64
+    };
+    let (copied, compressed) = (bytes("0"), bytes("9"));
+    assert!(copied > 900 && compressed < 500, "{copied} {compressed}");
+
+    for (asked, protocol) in [
+        (&["--conn-type", "websocket"][..], SubProtocol::Rwf),
+        (&["--conn-type", "websocket", "--pl", "tr_json2, rssl.rwf"], SubProtocol::TrJson2),
+        (&["--websocket", "json-v2"], SubProtocol::RsslJsonV2),
+    ] {
+        assert_eq!(Peer::hears(Settings::default(), asked).websocket, Some(protocol), "{asked:?}");
+    }
+    // A server takes the best of those that it is told to.
+    let place = Place::new();
+    let (mut running, port) = place.server(&["--pl", "tr_json2"]);
+    place.client(&port, &["--conn-type", "websocket", "--pl", "rssl.rwf,tr_json2"]);
+    running.ends();
+    assert!(count(&place.record("server")["counts"], "received") > 0);
+}
+
+#[test]
+fn encrypted_ends() {
+    let place = Place::new();
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    std::fs::write(place.path("cert.pem"), certificate.pem()).unwrap();
+    std::fs::write(place.path("key.pem"), key.serialize_pem()).unwrap();
+    let files = ["--cert", "cert.pem", "--keyfile", "key.pem", "--conn-type", "encrypted"];
+    for inside in ["socket", "websocket"] {
+        let place = Place::new();
+        std::fs::write(place.path("cert.pem"), certificate.pem()).unwrap();
+        std::fs::write(place.path("key.pem"), key.serialize_pem()).unwrap();
+        let (mut running, port) = place.server(&files);
+        let asked = ["--conn-type", "encrypted", "--encrypted-conn-type", inside, "--castore", "cert.pem"];
+        let (_, said) = place.client(&port, &asked);
+        running.ends();
+        assert!(said.contains("encrypted"), "{said}");
+        assert!(count(&place.record("server")["counts"], "received") > 0, "{inside}");
+    }
+}
+
+#[test]
+fn a_connection_that_takes_no_more_holds_the_sender_back() {
+    // A peer that reads nothing after the handshake.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let peer = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut session = Session::server(
+            Arc::new(Settings { protocol_type: 88, ..Settings::default() }),
+            Nanos(monotonic_ns()),
+        );
+        let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
+        while !session.is_open() {
+            let count = stream.read(&mut buffer).unwrap();
+            input.extend_from_slice(&buffer[..count]);
+            let (consumed, _) = session.take(&mut input, Nanos(monotonic_ns())).unwrap();
+            input.drain(..consumed);
+            stream.write_all(&session.drain()).unwrap();
+        }
+        ended.recv().unwrap_err();
+    });
+    let sent = |buffers: &str| {
+        let place = Place::new();
+        let asked = ["client", "--port", &port, "--run-time", "300ms", "--unpaced", "--output-bufs", buffers];
+        place.run(&[&asked[..], &["--send-buf-size", "65536", "--run-folder", "c"]].concat());
+        count(&place.record("c")["counts"], "sent")
+    };
+    // However long it lasts: what the buffers take, and no more.
+    let few = sent("10");
+    drop(done);
+    peer.join().unwrap();
+    assert!(few < 1 << 20, "{few}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (&["--msg-rate", "100"][..], "--msg-rate 100 is below --tick-rate 1000"),
+        (
+            &["--msg-rate", "2000", "--latency-msg-rate", "3000"],
+            "--latency-msg-rate 3000 is above --msg-rate 2000",
+        ),
+        (&["--latency-msg-rate", "1001"], "--latency-msg-rate 1001 is above --tick-rate 1000"),
+        (&["--msg-rate", "0", "--latency-msg-rate", "10"], "--latency-msg-rate 10 is above --msg-rate 0"),
+        (&["--conn-type", "reliable-mcast"], "RSSL over multicast is not spoken here"),
+        (&["--conn-type", "seqMCast"], "RSSL over multicast is not spoken here"),
+        (&["--conn-type", "shmem"], "RSSL over shared memory is not spoken here"),
+        (&["--conn-type", "http"], "RSSL inside HTTP is not spoken here"),
+        (&["--conn-type", "encrypted"], "an encrypted server needs a certificate"),
+        (&["client", "--pl", "rssl.rwf"], "--pl names protocols inside a WebSocket"),
+        (
+            &["client", "--conn-type", "socket", "--encrypted-conn-type", "socket"],
+            "--encrypted-conn-type says",
+        ),
+        (&["server", "--attempts", "1"], "--attempts means nothing for a server"),
+        (&["client", "--bind", "::1"], "--bind means nothing for a client"),
+        (&["client", "--end-with-clients"], "--end-with-clients means nothing for a client"),
+    ] {
+        let output = place.run(arguments);
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {talk}");
+        let line = talk.lines().find(|line| line.starts_with("error: "));
+        assert!(talk.contains(expected) && line.is_some(), "{arguments:?}: {talk}");
+    }
+    for (arguments, expected) in [
+        (&["--reflect-msgs", "--pack", "2"][..], "--pack"),
+        (&["--reflect-msgs", "--msg-rate", "2k"], "--msg-rate"),
+        (&["--unpaced", "--msg-rate", "2k"], "--msg-rate"),
+        (&["client", "--app-type", "client"], "--app-type"),
+        (&["--msg-size", "19"], "19"),
+        (&["--pack", "0"], "0"),
+        (&["--tick-rate", "0"], "0"),
+        (&["--write-stats-interval", "0"], "0"),
+        (&["--compression-level", "10"], "10"),
+        (&["--tcp-delay", "--tcp-nodelay", "true"], "--tcp-nodelay"),
+        (&["--direct-write", "--high-water-mark", "9"], "--high-water-mark"),
+        (&["--pl", "rssl.xml"], "there is no sub-protocol rssl.xml"),
+        (&["--mcast-stats"], "there is no multicast"),
+        (&["-ra", "1.2.3.4"], "there is no multicast"),
+    ] {
+        let output = place.run(arguments);
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {talk}");
+        assert!(talk.contains(expected), "{arguments:?}: {talk}");
+    }
+    assert!(!place.path("runs").exists(), "nothing is written before it is understood");
+    let output = place.run(&["client", "--attempts", "1", "--port", "1"]);
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        talk.contains("cannot connect to localhost:1") && talk.contains("hint: start the other end"),
+        "{talk}"
+    );
+}

@@ -1,0 +1,478 @@
+//! The other end of a performance tool, message by message: a consumer, or a hub.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tapeline_measure::Nanos;
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, directory};
+use tapeline_omm::rwf::{
+    CloseHeader, Container, DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, NakCode,
+    PostHeader, PostUserInfo, RequestHeader, StateCode, StreamState, flags,
+};
+use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent};
+
+use super::stage;
+
+/// The contents of messages: the bid says which it is.
+pub(crate) const MESSAGES: &str = r#"<msgFormat>
+<marketPriceMsgList>
+  <refreshMsg><dataBody><fieldList>
+    <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="100"/>
+  </fieldList></dataBody></refreshMsg>
+  <updateMsg><dataBody><fieldList>
+    <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="101"/>
+  </fieldList></dataBody></updateMsg>
+  <updateMsg><dataBody><fieldList>
+    <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="102"/>
+  </fieldList></dataBody></updateMsg>
+  <updateMsg><dataBody><fieldList>
+    <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="103"/>
+  </fieldList></dataBody></updateMsg>
+  <genMsg><dataBody><fieldList>
+    <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="71"/>
+  </fieldList></dataBody></genMsg>
+</marketPriceMsgList>
+<marketByOrderMsgList>
+  <refreshMsg><dataBody><map>
+    <mapEntry action="RSSL_MPEA_ADD_ENTRY" key="A"><fieldList>
+      <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="200"/>
+    </fieldList></mapEntry>
+  </map></dataBody></refreshMsg>
+  <updateMsg><dataBody><map>
+    <mapEntry action="RSSL_MPEA_UPDATE_ENTRY" key="A"><fieldList>
+      <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="201"/>
+    </fieldList></mapEntry>
+  </map></dataBody></updateMsg>
+  <genMsg><dataBody><map>
+    <mapEntry action="RSSL_MPEA_UPDATE_ENTRY" key="A"><fieldList>
+      <fieldEntry fieldId="22" dataType="RSSL_DT_REAL" data="271"/>
+    </fieldList></mapEntry>
+  </map></dataBody></genMsg>
+</marketByOrderMsgList>
+</msgFormat>
+"#;
+
+/// A running tool, in a folder of its own with [`MESSAGES`] in it.
+pub(crate) struct Tool {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Tool {
+    /// What it says to people goes where it is read with the test's own.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("MsgData.xml"), MESSAGES).unwrap();
+        let mut command = stage::tapeline(arguments);
+        let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, folder }
+    }
+
+    /// The end that it comes to by itself.
+    pub(crate) fn ended(mut self) -> ExitStatus {
+        self.wait()
+    }
+
+    /// Has it end, and says how it did. Its files are there until this is dropped.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.wait()
+    }
+
+    /// A file that it wrote.
+    pub(crate) fn file(&self, name: &str) -> String {
+        let path: PathBuf = self.folder.path().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `tapeline omm provider`.
+pub(crate) struct Provider {
+    pub(crate) tool: Tool,
+    pub(crate) port: u16,
+}
+
+impl Provider {
+    pub(crate) fn start(more: &[&str]) -> Self {
+        let usual = ["omm", "provider", "--port", "0", "--no-display-stats", "--run-time", "100"];
+        // An option that is given twice counts once: the last one.
+        let usual: Vec<&str> = match more.contains(&"--run-time") {
+            true => usual[..5].to_vec(),
+            false => usual.to_vec(),
+        };
+        let mut tool = Tool::start(&[&usual, more].concat());
+        let mut line = String::new();
+        tool.output.read_line(&mut line).unwrap();
+        let port = line.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        Self { tool, port: port.unwrap_or_else(|| panic!("where it listens: {line:?}")) }
+    }
+}
+
+/// A connection, frame by frame.
+struct Wire {
+    socket: TcpStream,
+    received: Vec<u8>,
+}
+
+/// A connect request of version 14.
+const CONNECT: [u8; 19] = [0, 19, 0, 0, 0, 0, 0x17, 0, 17, 0, 30, 0, 0, 14, 1, 0, 0, 1, 0];
+const DATA: u8 = 2;
+const PACKED: u8 = 0x10;
+
+impl Wire {
+    fn connect(port: u16) -> Self {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        socket.write_all(&CONNECT).unwrap();
+        let mut wire = Self { socket, received: Vec::new() };
+        wire.frame().expect("an answer to the connect request");
+        wire
+    }
+
+    /// The next frame: its flags and its payload. `None` at the end.
+    fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        loop {
+            if let [high, low, flags, ..] = self.received[..] {
+                let len = usize::from(u16::from_be_bytes([high, low]));
+                if self.received.len() >= len {
+                    let payload = self.received[3..len].to_vec();
+                    self.received.drain(..len);
+                    return Some((flags, payload));
+                }
+            }
+            let mut bytes = [0; 65_536];
+            match self.socket.read(&mut bytes) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
+            }
+        }
+    }
+
+    /// The messages of the next frame that has any.
+    fn messages(&mut self) -> Option<Vec<Vec<u8>>> {
+        loop {
+            let (flags, payload) = self.frame()?;
+            if flags & PACKED != 0 {
+                let (mut rest, mut messages) = (&payload[..], Vec::new());
+                while let [high, low, behind @ ..] = rest {
+                    let (message, next) = behind.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+                    messages.push(message.to_vec());
+                    rest = next;
+                }
+                return Some(messages);
+            }
+            assert_eq!(flags, DATA, "fragments are not looked at here");
+            if !payload.is_empty() {
+                return Some(vec![payload]);
+            }
+        }
+    }
+
+    fn say(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
+        let mut frame = vec![0; 4096];
+        let len = 3 + write(&mut frame[3..]).unwrap();
+        frame[..3].copy_from_slice(&[(len >> 8) as u8, len as u8, DATA]);
+        self.socket.write_all(&frame[..len]).unwrap();
+    }
+}
+
+/// A message that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    class: MessageClass,
+    pub(crate) stream: i32,
+    pub(crate) domain: Domain,
+    pub(crate) container: DataType,
+    /// The payload.
+    pub(crate) bytes: Vec<u8>,
+    /// TIM_TRK_1 or 3, TIM_TRK_2, TIM_TRK_4.
+    pub(crate) sent: Option<u64>,
+    pub(crate) posted: Option<u64>,
+    pub(crate) due: Option<u64>,
+    /// 0 if there is none.
+    pub(crate) bid: i64,
+    pub(crate) name: Option<String>,
+    /// Of a status.
+    pub(crate) state: Option<(StreamState, StateCode)>,
+    pub(crate) ack: Option<(u32, Option<NakCode>)>,
+    pub(crate) post_user_info: Option<PostUserInfo>,
+}
+
+impl Heard {
+    fn new(bytes: &[u8]) -> Self {
+        let message = MessageView::parse(bytes).unwrap();
+        let header = message.header().unwrap();
+        let mut heard = Self {
+            class: message.class(),
+            stream: message.stream_id(),
+            domain: message.domain(),
+            container: message.container(),
+            bytes: message.payload().to_vec(),
+            sent: None,
+            posted: None,
+            due: None,
+            bid: 0,
+            name: message
+                .key()
+                .unwrap()
+                .and_then(|key| Some(String::from_utf8_lossy(key.name?).into_owned())),
+            state: None,
+            ack: None,
+            post_user_info: None,
+        };
+        match header {
+            Header::Status(status) => heard.state = status.state.map(|state| (state.stream, state.code)),
+            Header::Ack(ack) => heard.ack = Some((ack.ack_id, ack.nak_code)),
+            Header::Update(update) => heard.post_user_info = update.post_user_info,
+            _ => {}
+        }
+        match message.open().unwrap() {
+            Container::FieldList(list) => heard.look_at(&list),
+            Container::Map(map) => {
+                if let Some(summary) = map.head().summary {
+                    heard.look_at(&FieldList::parse(summary).unwrap());
+                }
+            }
+            _ => {}
+        }
+        heard
+    }
+
+    fn look_at(&mut self, list: &FieldList<'_>) {
+        for field in list.iter() {
+            let field = field.unwrap();
+            match field.fid {
+                Fid(22) => self.bid = field.real().unwrap().unwrap().to_string().parse().unwrap(),
+                Fid(3902 | 3904) => self.sent = field.uint().unwrap(),
+                Fid(3903) => self.posted = field.uint().unwrap(),
+                Fid(3905) => self.due = field.uint().unwrap(),
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn is_update(&self) -> bool {
+        self.class == MessageClass::UPDATE && self.is_of_item()
+    }
+
+    pub(crate) fn is_image(&self) -> bool {
+        self.class == MessageClass::REFRESH && self.is_of_item()
+    }
+
+    pub(crate) fn is_generic(&self) -> bool {
+        self.class == MessageClass::GENERIC && self.is_of_item()
+    }
+
+    pub(crate) fn is_ack(&self) -> bool {
+        self.class == MessageClass::ACK
+    }
+
+    fn is_of_item(&self) -> bool {
+        !matches!(self.domain, Domain::LOGIN | Domain::SOURCE | Domain::DICTIONARY)
+    }
+}
+
+/// A consumer.
+pub(crate) struct Peer {
+    wire: Wire,
+    heard: Vec<Heard>,
+    /// The stream of its first item, and of the next.
+    pub(crate) first: i32,
+    pub(crate) next: i32,
+    /// Which service it asks for items.
+    pub(crate) service: u16,
+}
+
+const STREAMS_OF_ITEMS: i32 = 5;
+
+impl Peer {
+    pub(crate) fn log_in(port: u16) -> Self {
+        let mut wire = Wire::connect(port);
+        wire.say(|room| LoginRequest::new(b"user").encode(room));
+        let (first, next) = (STREAMS_OF_ITEMS, STREAMS_OF_ITEMS);
+        let mut peer = Self { wire, heard: Vec::new(), first, next, service: 1 };
+        peer.until(|heard| heard.iter().any(|heard| heard.domain == Domain::LOGIN));
+        peer
+    }
+
+    /// Takes what comes until something is so: all that came since the last time.
+    pub(crate) fn until(&mut self, so: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
+        while !so(&self.heard) {
+            let messages = self.wire.messages().unwrap_or_else(|| panic!("it is over: {:?}", self.heard));
+            self.heard.extend(messages.iter().map(|message| Heard::new(message)));
+        }
+        std::mem::take(&mut self.heard)
+    }
+
+    /// Takes what comes until the connection is over.
+    pub(crate) fn until_closed(&mut self) {
+        while self.wire.messages().is_some() {}
+    }
+
+    /// Number and name of each service.
+    pub(crate) fn services(&mut self) -> Vec<(u16, String)> {
+        let key = Key { filter: Some(directory::filter::ALL), ..Key::default() };
+        let header = RequestHeader::new(Domain::SOURCE, 2, key);
+        self.wire.say(|room| RequestHeader { flags: flags::request::STREAMING, ..header }.encode(room));
+        let heard = self.until(|heard| heard.iter().any(|heard| heard.domain == Domain::SOURCE));
+        let directory = heard.iter().find(|heard| heard.domain == Domain::SOURCE).unwrap();
+        directory.services()
+    }
+
+    /// Opens an item.
+    pub(crate) fn open(&mut self, domain: Domain, name: &str) {
+        let header = RequestHeader::new(domain, self.next, Key::item(self.service, name.as_bytes()));
+        let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+        self.wire.say(|room| header.encode(room));
+        self.next += 1;
+    }
+
+    /// Opens so many items of prices.
+    pub(crate) fn open_all(&mut self, count: usize) {
+        (0..count).for_each(|number| self.open(Domain::MARKET_PRICE, &format!("RDT{number}")));
+    }
+
+    pub(crate) fn close(&mut self, stream: i32) {
+        self.wire.say(|room| CloseHeader::new(Domain::MARKET_PRICE, stream).encode(room));
+    }
+
+    /// Posts a bid of 55 with this time in it, on an item's stream or on the login's.
+    pub(crate) fn post(&mut self, stream: Option<i32>, id: u32, time: u64) {
+        let domain = Domain::MARKET_PRICE;
+        let header = PostHeader {
+            flags: flags::post::ACK | flags::post::POST_COMPLETE,
+            post_id: Some(id),
+            ..PostHeader::new(
+                domain,
+                stream.unwrap_or(1),
+                PostUserInfo { address: 1, user_id: 2 },
+                DataType::FIELD_LIST,
+            )
+        };
+        self.wire.say(|room| {
+            header.encode_with(room, |room| {
+                let mut list = FieldListEncoder::new(room)?;
+                list.real(Fid(22), Real::integer(55))?;
+                list.uint(Fid(3903), time)?;
+                Ok(list.finish())
+            })
+        });
+    }
+
+    /// Sends a generic message that began to be encoded, and was due, at these times.
+    pub(crate) fn generic(&mut self, stream: i32, sent: u64, due: u64) {
+        let header = GenericHeader::new(Domain::MARKET_PRICE, stream, DataType::FIELD_LIST);
+        self.wire.say(|room| {
+            header.encode_with(room, |room| {
+                let mut list = FieldListEncoder::new(room)?;
+                list.uint(Fid(3904), sent)?;
+                list.uint(Fid(3905), due)?;
+                Ok(list.finish())
+            })
+        });
+    }
+
+    /// How many messages there are in each of so many frames of updates.
+    pub(crate) fn frames_of_updates(&mut self, frames: usize) -> Vec<usize> {
+        let mut counts = Vec::new();
+        while counts.len() < frames {
+            let messages = self.wire.messages().unwrap();
+            if messages.iter().all(|message| Heard::new(message).is_update()) {
+                counts.push(messages.len());
+            }
+        }
+        counts
+    }
+}
+
+/// A hub that lets everybody in.
+pub(crate) struct Hub {
+    reactor: Reactor,
+    pub(crate) port: u16,
+    /// What each connection said, in the order of their logins; `None` behind the last of one that is over.
+    pub(crate) published: Vec<(ConnectionId, Vec<Heard>, bool)>,
+}
+
+impl Hub {
+    pub(crate) fn open() -> Self {
+        let mut reactor = Reactor::new(10).unwrap();
+        let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &Arc::default()).unwrap();
+        Self { reactor, port: address.port(), published: Vec::new() }
+    }
+
+    /// Takes what comes until something is so.
+    pub(crate) fn until(&mut self, so: impl Fn(&Self) -> bool) {
+        while !so(self) {
+            self.reactor.wait(Duration::from_millis(100)).unwrap();
+            let now = Nanos(tapeline_measure::monotonic_ns());
+            while let Some((id, event, mut sender)) = self.reactor.next(now) {
+                match event {
+                    Event::Connected(_) => self.published.push((id, Vec::new(), false)),
+                    Event::Message(bytes) => {
+                        let message = MessageView::parse(bytes).unwrap();
+                        if let (Domain::LOGIN, Ok(Header::Request(request))) =
+                            (message.domain(), message.header())
+                        {
+                            let request = LoginRequest::read(&request).unwrap();
+                            let refresh = LoginRefresh::accepting(&request, LoginFeatures::default());
+                            let mut room = [0; 4096];
+                            let len = refresh.encode(&mut room).unwrap();
+                            assert_eq!(sender.send(&room[..len]), Sent::Queued);
+                        }
+                        let of_it = self.published.iter_mut().find(|(of, ..)| *of == id);
+                        of_it.unwrap().1.push(Heard::new(bytes));
+                    }
+                    Event::Closed(_) => {
+                        self.published.iter_mut().filter(|(of, ..)| *of == id).for_each(|of| of.2 = true);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What connection `number` said so far.
+    pub(crate) fn heard(&self, number: usize) -> &[Heard] {
+        self.published.get(number).map_or(&[], |(_, heard, _)| heard)
+    }
+
+    /// Ends all connections.
+    pub(crate) fn hang_up(&mut self) {
+        self.published.iter().for_each(|(id, ..)| self.reactor.close(*id));
+    }
+}
+
+impl Heard {
+    /// Number and name of each service in a directory.
+    pub(crate) fn services(&self) -> Vec<(u16, String)> {
+        let entries = directory::services(&self.bytes).unwrap().map(Result::unwrap);
+        entries.map(|entry| (entry.id, entry.name().unwrap().to_owned())).collect()
+    }
+
+    /// Whether this says that the login is over.
+    pub(crate) fn is_goodbye(&self) -> bool {
+        self.class == MessageClass::CLOSE && self.domain == Domain::LOGIN
+    }
+}
