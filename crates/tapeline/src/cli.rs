@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Omm(Box<crate::omm::Omm>),
     /// Look into what a kdb+ tickerplant keeps
     Kdb(crate::kdb::Kdb),
+    /// Make a page of run folders: plots, comparison, a gate
+    Report(crate::report::Report),
     /// Measure the noise floor of this machine's cores
     Jitter(crate::jitter::Jitter),
 }
@@ -47,6 +49,7 @@ impl Command {
             Self::Burst(command) => command.run(),
             Self::Omm(command) => command.run(),
             Self::Kdb(command) => command.run(),
+            Self::Report(command) => command.run(),
             Self::Jitter(command) => command.run(),
         }
     }

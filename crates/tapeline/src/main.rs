@@ -20,6 +20,7 @@ mod part;
 mod password;
 mod plant;
 mod plot;
+mod report;
 mod ring;
 mod run_folder;
 mod soup;

@@ -1,0 +1,199 @@
+//! The files of other makers' performance tools, as LSEG's guide has them: statistics by interval, and single latencies.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use tapeline_measure::Recorder;
+
+use super::folder::text_of;
+use super::groups::{UPDATES, group_of};
+use super::loaded::{Latency, Loaded, Moment};
+
+/// The first words of a latency file and of a statistics file.
+const LATENCIES: &str = "Message type";
+const STATISTICS: &str = "UTC";
+const NS_PER_US: f64 = 1_000.0;
+/// What these tools call MB.
+const MEGABYTE: f64 = 1_048_576.0;
+/// What a reader of a latency file has to know.
+const ALL_OF_IT: &str =
+    "A latency file has the times of the whole run, start-up included, from the start of encoding.";
+
+/// A folder in which such tools ran: all such files of it together. `None` if there is none.
+///
+/// # Errors
+/// One of the files cannot be read: which, and its line.
+pub(super) fn folder(path: &Path) -> anyhow::Result<Option<Loaded>> {
+    let mut files: Vec<_> = std::fs::read_dir(path)?
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .map(std::fs::DirEntry::path)
+        .collect();
+    files.sort();
+    let name = path.canonicalize()?;
+    let (mut whole, mut others) = (None::<(String, Loaded)>, Vec::new());
+    for file in files.iter().filter(|file| file.extension().is_some_and(|is| is == "csv")) {
+        let Some(loaded) = self::file(file)? else { continue };
+        let tool = tool_of(&loaded.name);
+        match &mut whole {
+            // A consumer's figures and its provider's do not add up: who has both names the files.
+            Some((of, _)) if *of != tool => others.push(loaded.name),
+            Some((_, whole)) => whole.take(loaded),
+            None => whole = Some((tool, loaded)),
+        }
+    }
+    Ok(whole.map(|(_, mut whole)| {
+        if !others.is_empty() {
+            whole.notes.push(format!(
+                "Files of other tools in this folder were passed over: {}.",
+                others.join(", ")
+            ));
+        }
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Loaded { group: group_of(&name), name, ..whole }
+    }))
+}
+
+/// Whose file it is, by its name: `Cons` of ConsStats1.
+fn tool_of(name: &str) -> String {
+    let end = ["Stats", "Latency", "latency"].iter().filter_map(|word| name.find(word)).min();
+    name[..end.unwrap_or(name.len())].to_owned()
+}
+
+/// One file; `None` if it is none of these.
+///
+/// # Errors
+/// A line that is not as it should be.
+pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
+    let text = text_of(path)?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let head = text.lines().next().unwrap_or_default();
+    let columns: Vec<&str> = head.split(',').map(str::trim).collect();
+    let read = match columns.first() {
+        Some(&LATENCIES) => latencies(&columns, &text),
+        Some(&STATISTICS) => statistics(&columns, &text),
+        _ => return Ok(None),
+    };
+    let loaded = read.with_context(|| path.file_name().unwrap_or_default().to_string_lossy().into_owned())?;
+    Ok(Some(Loaded { group: group_of(&name), name, ..loaded }))
+}
+
+impl Loaded {
+    /// Another file of the same run.
+    fn take(&mut self, other: Self) {
+        for latency in other.latency {
+            match self.latency.iter_mut().find(|known| known.name == latency.name) {
+                Some(known) => known.distribution.merge(&latency.distribution),
+                None => self.latency.push(latency),
+            }
+        }
+        // Updates stand for the run, where there are some.
+        self.latency.sort_by_key(|latency| latency.name == UPDATES);
+        self.timelines.extend(other.timelines);
+        // Threads of one tool add up.
+        self.throughput = match (self.throughput, other.throughput) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        self.cpu_cores = self.cpu_cores.or(other.cpu_cores);
+        self.memory_bytes = self.memory_bytes.or(other.memory_bytes);
+        self.seconds = self.seconds.or(other.seconds);
+        self.notes.extend(other.notes);
+        self.notes.dedup();
+    }
+}
+
+/// `Message type, Send time, Receive time, Latency (usec)`.
+fn latencies(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
+    let at = columns.iter().position(|column| column.starts_with("Latency"));
+    let at = at.context("line 1: there is no column Latency")?;
+    let scale = match columns.get(at).and_then(|column| column.split_once('(')) {
+        Some((_, "nsec)")) => 1.0,
+        Some((_, "usec)")) => NS_PER_US,
+        _ => bail!("line 1: expected a column Latency (usec) or Latency (nsec), not {}", columns[at]),
+    };
+    let mut kinds: Vec<(String, Recorder)> = Vec::new();
+    for (number, line) in (2..).zip(text.lines().skip(1)).filter(|(_, line)| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let latency = cells.get(at).and_then(|cell| cell.parse::<f64>().ok());
+        let latency = latency.with_context(|| format!("line {number}: the latency is no number: {line}"))?;
+        let kind = match cells.first() {
+            Some(&"Upd") => UPDATES,
+            Some(&"Pst") => "posts",
+            Some(&"Gen") => "generic messages",
+            _ => bail!("line {number}: expected Upd, Pst or Gen: {line}"),
+        };
+        let ns = (latency * scale).round() as i64;
+        match kinds.iter_mut().find(|(known, _)| known == kind) {
+            Some((_, recorder)) => recorder.record(ns),
+            None => {
+                let mut recorder = Recorder::new();
+                recorder.record(ns);
+                kinds.push((kind.to_owned(), recorder));
+            }
+        }
+    }
+    let mut latency: Vec<Latency> =
+        kinds.into_iter().map(|(name, distribution)| Latency { name, distribution }).collect();
+    latency.sort_by_key(|latency| latency.name == UPDATES);
+    Ok(Loaded {
+        kind: "latency file".to_owned(),
+        latency,
+        notes: vec![ALL_OF_IT.to_owned()],
+        ..Loaded::default()
+    })
+}
+
+/// Statistics by interval, of a consumer, a provider or transport.
+fn statistics(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
+    let at = |name: &str| columns.iter().position(|column| *column == name);
+    // What is a rate, and what is a count of the interval.
+    let (rate, count) =
+        (at("Update rate (msg/sec)"), at("Updates sent").or(at("Msgs received")).or(at("Msgs sent")));
+    let mut moments: Vec<Moment> = Vec::new();
+    let (mut first, mut before) = (None, None::<f64>);
+    for (number, line) in (2..).zip(text.lines().skip(1)).filter(|(_, line)| !line.trim().is_empty()) {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let time = cells.first().and_then(|cell| seconds_of_day(cell));
+        let time = time
+            .with_context(|| format!("line {number}: expected a time such as 2021-06-02 13:07:27: {line}"))?;
+        let first = *first.get_or_insert(time);
+        // Over midnight.
+        let second = if time < first { time + 86_400.0 } else { time } - first;
+        let cell = |at: Option<usize>| cells.get(at?)?.parse::<f64>().ok();
+        let us = |name: &str| cell(at(name)).filter(|us| *us > 0.0).map(|us| us * NS_PER_US);
+        let interval = before.map(|before| second - before).filter(|interval| *interval > 0.0);
+        before = Some(second);
+        moments.push(Moment {
+            second,
+            messages_per_second: cell(rate).or_else(|| Some(cell(count)? / interval?)),
+            mean_ns: us("Latency avg (usec)"),
+            max_ns: us("Latency max (usec)"),
+            cpu_percent: cell(at("CPU usage (%)")),
+            memory_bytes: cell(at("Memory (MB)")).map(|megabytes| megabytes * MEGABYTE),
+            ..Moment::default()
+        });
+    }
+    let mean = |of: fn(&Moment) -> Option<f64>| {
+        let all: Vec<f64> = moments.iter().filter_map(of).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    Ok(Loaded {
+        kind: "statistics file".to_owned(),
+        throughput: mean(|moment| moment.messages_per_second),
+        cpu_cores: mean(|moment| moment.cpu_percent).map(|percent| percent / 100.0),
+        memory_bytes: moments.iter().filter_map(|moment| moment.memory_bytes).reduce(f64::max),
+        seconds: moments.last().map(|moment| moment.second),
+        notes: vec!["Averages and maxima by interval are all that a statistics file has; a latency file has every latency.".to_owned()],
+        timelines: vec![moments],
+        ..Loaded::default()
+    })
+}
+
+/// Of `2021-06-02 13:07:27`.
+fn seconds_of_day(text: &str) -> Option<f64> {
+    let (_, time) = text.split_once(' ')?;
+    let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    Some((hours * 60.0 + minutes) * 60.0 + seconds)
+}

@@ -1,0 +1,307 @@
+//! What is drawn: one plot for each question, with a curve for each run or group.
+
+use tapeline_measure::{Rank, Recorder};
+
+use super::groups::{Group, Groups};
+use super::loaded::{Figure, Latency, Loaded, Moment};
+use crate::plot::{Chart, Curve, Curves, Point, Scale, Series};
+
+/// A drawing and what it is called.
+pub(super) struct Plot {
+    /// As a file's name has it, without an ending.
+    pub(super) name: &'static str,
+    pub(super) svg: String,
+}
+
+/// Points of a percentile curve for each halving of what lies beyond.
+const STEPS: u32 = 4;
+/// Bars of a histogram for each tenfold latency.
+const BARS: u32 = 20;
+const NS_PER_US: f64 = 1_000.0;
+/// Runs whose timelines are drawn: more could not be told apart.
+const MOST_CURVES: usize = 12;
+
+/// A figure of a window: what it is called, and whether its line is dashed.
+type OfAWindow = (&'static str, fn(&Moment) -> Option<f64>, bool);
+const OF_A_WINDOW: [OfAWindow; 4] = [
+    ("median", |moment| moment.median_ns, false),
+    ("p99", |moment| moment.p99_ns, false),
+    ("mean", |moment| moment.mean_ns, false),
+    ("longest", |moment| moment.max_ns, true),
+];
+
+/// All plots for which there is something to draw.
+pub(super) fn all(groups: &Groups) -> Vec<Plot> {
+    let floor = groups.runs().filter_map(|run| run.jitter_floor_ns).max();
+    let curves = [
+        ("percentiles", percentiles(groups, floor)),
+        ("histogram", histogram(groups)),
+        ("hops", hops(groups)),
+        ("latency-over-time", timeline(groups, floor)),
+        (
+            "throughput",
+            over_time(groups, "Throughput", "messages a second", |moment| moment.messages_per_second),
+        ),
+        ("cpu", over_time(groups, "Processor time", "% of a core", |moment| moment.cpu_percent)),
+        ("memory", over_time(groups, "Memory", "MB", |moment| Some(moment.memory_bytes? / 1e6))),
+    ];
+    let mut plots: Vec<Plot> = curves
+        .into_iter()
+        .filter(|(_, curves)| curves.curves.iter().any(|curve| !curve.points.is_empty()))
+        .map(|(name, curves)| Plot { name, svg: curves.svg() })
+        .collect();
+    for (name, chart) in [("phases", phases(groups)), ("comparison", comparison(groups))] {
+        if let Some(chart) = chart {
+            plots.push(Plot { name, svg: chart.svg() });
+        }
+    }
+    plots
+}
+
+/// Latency by percentile, of each group's middle run.
+fn percentiles(groups: &Groups, floor: Option<u64>) -> Curves {
+    let curve = |(number, group): (usize, &Group)| {
+        let latency = group.typical()?.whole()?;
+        Some(Curve {
+            name: named(group, latency),
+            points: quantiles(&latency.distribution),
+            colour: number,
+            dashed: false,
+        })
+    };
+    Curves {
+        title: "Latency by percentile".to_owned(),
+        x_title: "so many of the samples are not above".to_owned(),
+        y_title: "µs".to_owned(),
+        across: Scale::Nines,
+        up: Scale::Logarithmic,
+        curves: groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect(),
+        reference: floor.map(|ns| (ns as f64 / NS_PER_US, "jitter floor at p99".to_owned())),
+    }
+}
+
+/// Share and µs, as far as ten samples lie beyond.
+fn quantiles(distribution: &Recorder) -> Vec<(f64, f64)> {
+    let samples = distribution.samples() as f64;
+    let mut points = Vec::new();
+    let mut step = 0;
+    loop {
+        let beyond = 0.5_f64.powf(f64::from(step) / f64::from(STEPS));
+        if beyond * samples < 10.0 {
+            return points;
+        }
+        let share = 1.0 - beyond;
+        if let Some(ns) = distribution.value_at(share) {
+            points.push((share, (ns as f64 / NS_PER_US).max(0.001)));
+        }
+        step += 1;
+    }
+}
+
+/// How many samples took how long.
+fn histogram(groups: &Groups) -> Curves {
+    let curve = |(number, group): (usize, &Group)| {
+        let latency = group.typical()?.whole()?;
+        Some(Curve {
+            name: named(group, latency),
+            points: bars(&latency.distribution),
+            colour: number,
+            dashed: false,
+        })
+    };
+    Curves {
+        title: "How many took how long".to_owned(),
+        x_title: "µs".to_owned(),
+        y_title: "% of the samples".to_owned(),
+        across: Scale::Logarithmic,
+        up: Scale::Linear,
+        curves: groups.all.iter().enumerate().filter_map(curve).take(MOST_CURVES).collect(),
+        reference: None,
+    }
+}
+
+/// The outline of the bars.
+fn bars(distribution: &Recorder) -> Vec<(f64, f64)> {
+    let (Some(least), Some(most)) = (distribution.min_ns(), distribution.value_at(0.9999)) else {
+        return Vec::new();
+    };
+    let edge = |number: i32| 10f64.powf(f64::from(number) / f64::from(BARS));
+    let bar_of = |ns: u64| ((ns.max(1) as f64).log10() * f64::from(BARS)).floor() as i32;
+    let samples = distribution.samples() as f64;
+    let mut outline = Vec::new();
+    for number in bar_of(least)..=bar_of(most) {
+        let (from, to) = (edge(number), edge(number + 1));
+        // Whole nanoseconds, each in one bar.
+        let (first, last) = (from.ceil() as u64, to.ceil() as u64);
+        let count = if last > first { distribution.count_between(first, last - 1) } else { 0 };
+        let percent = count as f64 * 100.0 / samples;
+        outline.extend([(from / NS_PER_US, percent), (to / NS_PER_US, percent)]);
+    }
+    outline
+}
+
+/// Where the time goes: each hop of each group's middle run, where there are several.
+fn hops(groups: &Groups) -> Curves {
+    let mut curves = Vec::new();
+    for group in &groups.all {
+        let latencies = group.typical().map(|run| run.latency.as_slice()).unwrap_or_default();
+        // One alone is in the plot above.
+        for latency in latencies.iter().filter(|_| latencies.len() > 1) {
+            let name = if groups.all.len() > 1 {
+                format!("{}, {}", group.name, latency.name)
+            } else {
+                latency.name.clone()
+            };
+            curves.push(Curve {
+                name,
+                points: quantiles(&latency.distribution),
+                colour: curves.len(),
+                dashed: false,
+            });
+        }
+    }
+    curves.truncate(MOST_CURVES);
+    Curves {
+        title: "Hops".to_owned(),
+        x_title: "so many of the samples are not above".to_owned(),
+        y_title: "µs".to_owned(),
+        across: Scale::Nines,
+        up: Scale::Logarithmic,
+        curves,
+        reference: None,
+    }
+}
+
+/// Median and worst of each window, of each group's middle run.
+fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
+    let mut curves = Vec::new();
+    for (number, group) in groups.all.iter().enumerate() {
+        let Some(run) = group.typical() else { continue };
+        let lines = run.timelines.iter().filter(|line| line.iter().any(|moment| moment.max_ns.is_some()));
+        for (thread, line) in (1..).zip(lines) {
+            let of = |what: &str| match run.timelines.len() {
+                1 => format!("{}, {what}", group.name),
+                _ => format!("{} {thread}, {what}", group.name),
+            };
+            for (what, figure, dashed) in OF_A_WINDOW {
+                let points: Vec<_> = line
+                    .iter()
+                    .filter_map(|moment| Some((moment.second, figure(moment)? / NS_PER_US)))
+                    .collect();
+                if !points.is_empty() {
+                    curves.push(Curve { name: of(what), points, colour: number, dashed });
+                }
+            }
+        }
+    }
+    curves.truncate(MOST_CURVES);
+    Curves {
+        title: "Latency over time".to_owned(),
+        x_title: "seconds of the run".to_owned(),
+        y_title: "µs".to_owned(),
+        across: Scale::Linear,
+        up: Scale::Logarithmic,
+        curves,
+        reference: floor.map(|ns| (ns as f64 / NS_PER_US, "jitter floor at p99".to_owned())),
+    }
+}
+
+/// A figure of each interval.
+fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Option<f64>) -> Curves {
+    let mut curves = Vec::new();
+    for (number, group) in groups.all.iter().enumerate() {
+        let lines = group.typical().map(|run| run.timelines.as_slice()).unwrap_or_default();
+        for line in lines {
+            let points: Vec<_> =
+                line.iter().filter_map(|moment| Some((moment.second, figure(moment)?))).collect();
+            if !points.is_empty() {
+                curves.push(Curve { name: group.name.clone(), points, colour: number, dashed: false });
+            }
+        }
+    }
+    curves.truncate(MOST_CURVES);
+    Curves {
+        title: title.to_owned(),
+        x_title: "seconds of the run".to_owned(),
+        y_title: unit.to_owned(),
+        across: Scale::Linear,
+        up: Scale::Linear,
+        curves,
+        reference: None,
+    }
+}
+
+/// Start-up against steady state.
+fn phases(groups: &Groups) -> Option<Chart> {
+    let ranks = ["p50", "p90", "p99", "p99.9", "max"];
+    let mut series = Vec::new();
+    for (number, group) in groups.all.iter().enumerate() {
+        let Some(run) = group.typical() else { continue };
+        for (at, phase) in run.phases.iter().enumerate() {
+            let point = |rank: &&str| {
+                let (_, ns) = phase.latency.iter().find(|(name, _)| name == rank)?;
+                Some(point_of(*ns as f64 / NS_PER_US))
+            };
+            let name = format!("{}, {}", group.name, phase.name);
+            series.push(Series {
+                name,
+                points: ranks.iter().map(point).collect(),
+                colour: number,
+                dashed: at == 0,
+            });
+        }
+    }
+    series.retain(|series| series.points.iter().any(Option::is_some));
+    (!series.is_empty()).then(|| Chart {
+        title: "Start-up against steady state".to_owned(),
+        x_title: "percentile".to_owned(),
+        y_title: "µs".to_owned(),
+        scale: Scale::Logarithmic,
+        categories: ranks.map(str::to_owned).to_vec(),
+        series,
+        reference: None,
+    })
+}
+
+/// Groups beside each other, with the spread of their runs.
+fn comparison(groups: &Groups) -> Option<Chart> {
+    let ranks = [Rank::MEDIAN, Rank::Hundredths(9_000), Rank::P99, Rank::Hundredths(9_990), Rank::Max];
+    let series = |(number, group): (usize, &Group)| {
+        let point = |rank: &Rank| {
+            let spread = group.spread(Figure::Latency(*rank))?;
+            let us = |ns: f64| ns / NS_PER_US;
+            Some(Point { value: us(spread.median), least: us(spread.least), most: us(spread.most) })
+        };
+        Series {
+            name: group.name.clone(),
+            points: ranks.iter().map(point).collect(),
+            colour: number,
+            dashed: false,
+        }
+    };
+    let mut series: Vec<Series> = groups.all.iter().enumerate().map(series).collect();
+    series.retain(|series| series.points.iter().any(Option::is_some));
+    (series.len() > 1).then(|| Chart {
+        title: "Side by side: median of the runs, and their spread".to_owned(),
+        x_title: "percentile".to_owned(),
+        y_title: "µs".to_owned(),
+        scale: Scale::Logarithmic,
+        categories: ranks.iter().map(ToString::to_string).collect(),
+        series,
+        reference: None,
+    })
+}
+
+fn point_of(value: f64) -> Point {
+    Point { value, least: value, most: value }
+}
+
+/// A group, and which of its hops is drawn where that is not clear.
+fn named(group: &Group, latency: &Latency) -> String {
+    let runs: &[Loaded] = &group.runs;
+    if runs.iter().all(|run| run.latency.len() == 1) {
+        group.name.clone()
+    } else {
+        format!("{}, {}", group.name, latency.name)
+    }
+}
