@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Report(crate::report::Report),
     /// Measure the noise floor of this machine's cores
     Jitter(crate::jitter::Jitter),
+    /// Look at this machine, and say what would improve latency
+    Doctor(crate::doctor::Doctor),
 }
 
 impl Command {
@@ -51,6 +53,7 @@ impl Command {
             Self::Kdb(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Jitter(command) => command.run(),
+            Self::Doctor(command) => command.run(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod arguments;
 mod burst;
 mod cli;
 mod demo;
+mod doctor;
 mod failure;
 mod feed;
 mod jitter;

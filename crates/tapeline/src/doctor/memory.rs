@@ -1,0 +1,146 @@
+//! Memory: pages, swapping, what may be locked, and room for rings.
+
+use tapeline_measure::Error;
+
+use super::finding::Finding;
+use super::machine::{Check, Found, Machine};
+
+pub(super) const CHECKS: [Check; 8] = [
+    ("huge pages", huge_pages),
+    ("huge pages in the making", defragmenting),
+    ("huge pages of rings", huge_pages_of_rings),
+    ("reserved huge pages", reserved_huge_pages),
+    ("room for rings", room_for_rings),
+    ("swapping", swapping),
+    ("zone reclaim", zone_reclaim),
+    ("locked memory", locked_memory),
+];
+
+const MIB: u64 = 1 << 20;
+/// What a plant with `images` on and a few further rings may take: a ring is 8 MiB unless told otherwise.
+const ROOM_FOR_RINGS: u64 = 256 * MIB;
+/// As `ring pub --lock-memory` needs for a ring of the usual size, several times over.
+const LOCKED: u64 = 64 * MIB;
+
+fn huge_pages(machine: &Machine) -> Found {
+    let choice = machine.files.huge_pages()?;
+    if choice == "madvise" {
+        return Ok(Finding::good("to whoever asks (madvise)"));
+    }
+    let why = "order books ask for them, and are a quarter to a third slower without (docs/adr/0006); given to all, any thread \
+               may wait while one is made (kernel, admin-guide/mm/transhuge)";
+    Ok(Finding::improvable(choice, "madvise", why)
+        .by("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"))
+}
+
+fn defragmenting(machine: &Machine) -> Found {
+    let choice = machine.files.chosen("sys/kernel/mm/transparent_hugepage/defrag")?;
+    if choice != "always" {
+        return Ok(Finding::good(choice));
+    }
+    let why = "a thread that touches new memory waits while the kernel moves pages together (kernel, admin-guide/mm/transhuge: \
+               defrag)";
+    Ok(Finding::improvable(choice, "defer+madvise: only for those that ask", why)
+        .by("echo defer+madvise | sudo tee /sys/kernel/mm/transparent_hugepage/defrag"))
+}
+
+fn huge_pages_of_rings(machine: &Machine) -> Found {
+    let choice = machine.files.chosen("sys/kernel/mm/transparent_hugepage/shmem_enabled")?;
+    if choice != "never" && choice != "deny" {
+        return Ok(Finding::good(choice));
+    }
+    let why = "ring pub --huge-pages has none for shared memory otherwise (kernel, admin-guide/mm/transhuge: shmem_enabled)";
+    Ok(Finding::improvable(choice, "advise", why)
+        .by("echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled"))
+}
+
+fn reserved_huge_pages(machine: &Machine) -> Found {
+    let reserved = machine.files.number("proc/sys/vm/nr_hugepages")?;
+    let free = in_table(machine, "proc/meminfo", "HugePages_Free:")?;
+    if free == 0 {
+        return Ok(Finding::good(if reserved == 0 {
+            "none".to_owned()
+        } else {
+            format!("{reserved}, all in use")
+        }));
+    }
+    let why = "nothing else can have them, and Tapeline takes none of this kind (kernel, admin-guide/mm/hugetlbpage)";
+    let better = "as many as the programs that ask for them use";
+    let command = format!("sudo sysctl -w vm.nr_hugepages={}", reserved.saturating_sub_unsigned(free));
+    Ok(Finding::improvable(format!("{reserved}, of which {free} are idle"), better, why).by(command))
+}
+
+fn room_for_rings(machine: &Machine) -> Found {
+    let path = machine.files.path("dev/shm");
+    let room = rustix::fs::statvfs(&path)
+        .map_err(|errno| Error::Read { path: "/dev/shm".into(), source: errno.into() })?;
+    Ok(room_text(room.f_blocks.saturating_mul(room.f_frsize), room.f_bavail.saturating_mul(room.f_frsize)))
+}
+
+/// By the size of `/dev/shm` and what is free of it, in bytes.
+pub(super) fn room_text(size: u64, free: u64) -> Finding {
+    let found = format!("{} of {} MiB are free in /dev/shm", free / MIB, size / MIB);
+    if free >= ROOM_FOR_RINGS {
+        return Finding::good(found);
+    }
+    let why = "a ring is 8 MiB unless told otherwise, and one that finds no room is not made; containers have 64 MiB unless told \
+               otherwise (--shm-size)";
+    Finding::improvable(found, format!("{} MiB free", ROOM_FOR_RINGS / MIB), why)
+        .by("sudo mount -o remount,size=1G /dev/shm")
+}
+
+fn swapping(machine: &Machine) -> Found {
+    let swap = in_table(machine, "proc/meminfo", "SwapTotal:")?;
+    if swap == 0 {
+        return Ok(Finding::good("there is no swap"));
+    }
+    let swappiness = machine.files.number("proc/sys/vm/swappiness")?;
+    let found = format!("{} MiB of swap, vm.swappiness {swappiness}", swap / 1024);
+    if swappiness <= 1 {
+        return Ok(Finding::good(found));
+    }
+    let why = "a page of an idle program's that was swapped out costs a read of a disk when it wakes (kernel, admin-guide/sysctl/vm)";
+    Ok(Finding::improvable(found, "vm.swappiness 1", why).by("sudo sysctl -w vm.swappiness=1"))
+}
+
+fn zone_reclaim(machine: &Machine) -> Found {
+    let mode = machine.files.number("proc/sys/vm/zone_reclaim_mode")?;
+    if mode == 0 {
+        return Ok(Finding::good("off"));
+    }
+    let why = "a thread that asks for memory waits while its node is searched for pages to give up (kernel, \
+               admin-guide/sysctl/vm: zone_reclaim_mode)";
+    Ok(Finding::improvable(format!("mode {mode}"), "off", why).by("sudo sysctl -w vm.zone_reclaim_mode=0"))
+}
+
+fn locked_memory(machine: &Machine) -> Found {
+    let limit = limit(machine, "Max locked memory")?;
+    let found = limit.map_or("no limit".to_owned(), |limit| format!("{} KiB", limit / 1024));
+    if limit.is_none_or(|limit| limit >= LOCKED) {
+        return Ok(Finding::good(found));
+    }
+    let why = "ring pub and sub --lock-memory keep a ring from being swapped out, and can lock no more than that (getrlimit(2))";
+    Ok(Finding::improvable(found, format!("{} MiB or no limit", LOCKED / MIB), why)
+        .by("sudo prlimit --pid $$ --memlock=unlimited"))
+}
+
+/// The number behind a key in a file of lines.
+pub(super) fn in_table(machine: &Machine, path: &str, key: &str) -> Result<u64, Error> {
+    let text = machine.files.text(path)?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok());
+    value.ok_or_else(|| Error::Unexpected {
+        path: format!("/{path}").into(),
+        expected: "a line with this number",
+    })
+}
+
+/// The limit of this process that is in force; `None` without one.
+pub(super) fn limit(machine: &Machine, name: &str) -> Result<Option<u64>, Error> {
+    let text = machine.files.text("proc/self/limits")?;
+    let word = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    match word {
+        Some("unlimited") => Ok(None),
+        Some(word) if word.parse::<u64>().is_ok() => Ok(word.parse().ok()),
+        _ => Err(Error::Unexpected { path: "/proc/self/limits".into(), expected: "a line for each limit" }),
+    }
+}

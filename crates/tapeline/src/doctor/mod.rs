@@ -1,0 +1,118 @@
+//! `tapeline doctor`: what of this machine could be better for latency, and the command that makes it so.
+//!
+//! It reads files of the kernel and changes nothing. What a file does not say is unknown, not guessed.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `machine.rs` | the machine that is looked at, its cores, and what checks share |
+//! | `finding.rs` | what is found of one thing |
+//! | `cores.rs`, `memory.rs`, `network.rs`, `system.rs` | what is looked at, and what is better |
+//! | `floor.rs` | the jitter floor, measured |
+//! | `show.rs` | the findings for people and for programs |
+
+mod cores;
+mod finding;
+mod floor;
+mod machine;
+mod memory;
+mod network;
+mod show;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tapeline_measure::{Clock, Environment, SystemFiles, figures};
+
+use self::finding::Finding;
+use self::machine::{Check, Machine};
+use self::show::{Looked, Report};
+use crate::arguments::{self, Cores};
+use crate::failure::Hinted;
+use crate::output::{self, Format};
+
+/// Look at this machine, and say what would improve latency
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nothing is changed: each line that could be better has the command that makes it so, until the next start. What \
+a file of the kernel does not say is unknown. Some of it costs power, cores or safety: read why, then choose.
+
+Examples:
+  tapeline doctor --cores 2-3             for cores that a plant and its readers are to have for themselves
+  tapeline doctor --no-jitter             without the measurement, in an instant
+  tapeline doctor --no-jitter --strict    status 1 if anything could be better, for a script
+  tapeline doctor --format json | jq '.findings[] | select(.severity == \"could-be-better\").command'")]
+pub(crate) struct Doctor {
+    /// Cores that are to do nothing else, such as 2-3; without it all are looked at, and all but the first should be quiet
+    #[arg(long, value_name = "LIST", value_parser = arguments::cores)]
+    cores: Option<Cores>,
+
+    /// Leave out the jitter floor
+    #[arg(long, conflicts_with = "duration")]
+    no_jitter: bool,
+
+    /// How long to watch the cores for the jitter floor
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = arguments::some_duration)]
+    duration: Duration,
+
+    /// End with status 1 if anything could be better
+    #[arg(long)]
+    strict: bool,
+
+    /// How to print the findings
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What is looked at, in the order in which it is told.
+const AREAS: [(&str, &[Check]); 4] = [
+    ("cores", &cores::CHECKS),
+    ("memory", &memory::CHECKS),
+    ("network", &network::CHECKS),
+    ("system", &system::CHECKS),
+];
+
+impl Doctor {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let files = SystemFiles::of_this_machine();
+        let online = files.online().unwrap_or_else(|_| tapeline_measure::cores());
+        let named = self.cores.map(|Cores(cores)| cores);
+        if let Some(core) = named.iter().flatten().find(|core| !online.contains(core)) {
+            let hint = format!("the cores that are online are {}", figures::list(&online));
+            return Err(Hinted::new(format!("there is no core {core}"), hint).into());
+        }
+        let machine = Machine::new(files, &online, named);
+        let mut findings = looked_at(&machine);
+        let clock = Clock::calibrate();
+        if !self.no_jitter {
+            let finding = floor::measured(&machine, self.duration, &clock)?;
+            findings.push(Looked { area: "cores", topic: "jitter floor", finding });
+        }
+        let environment = Environment::read(&clock);
+        let report = Report::new(&machine, findings, &environment);
+        match self.format {
+            Format::Table => output::print(&report.text())?,
+            Format::Json => output::print_json(&report)?,
+        }
+        Ok(ExitCode::from(u8::from(self.strict && report.could_be_better > 0)))
+    }
+}
+
+/// Everything that is read, nothing that is measured.
+fn looked_at(machine: &Machine) -> Vec<Looked> {
+    let all = AREAS.iter().flat_map(|&(area, checks)| checks.iter().map(move |check| (area, check)));
+    all.map(|(area, &(topic, check))| {
+        let finding = check(machine).unwrap_or_else(|error| {
+            Finding::unknown(if error.is_absent() {
+                error.to_string().replace("cannot read", "there is no")
+            } else {
+                crate::failure::text(&error.into()).replacen("error: ", "", 1).replace("\n  because", "")
+            })
+        });
+        Looked { area, topic, finding }
+    })
+    .collect()
+}

@@ -1,0 +1,88 @@
+//! `tapeline doctor` through the real binary, on whatever machine runs the tests.
+#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
+
+use std::process::{Command, Output};
+
+fn doctor(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tapeline")).arg("doctor").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = doctor(&[arguments, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn tells_people_what_is_and_what_is_better() {
+    let output = doctor(&["--no-jitter"]);
+    assert!(output.status.success(), "{output:?}");
+    let found = text(&output.stdout);
+    for topic in ["frequency governor", "interrupts", "huge pages", "receive buffers", "open files"] {
+        assert!(found.contains(&format!("  {topic} ")), "{topic} in {found}");
+    }
+    assert!(found.contains(" could be better, ") && found.contains("machine   "), "{found}");
+    assert!(!found.contains('\x1b'), "no styles in a pipe: {found:?}");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn tells_programs_the_same() {
+    let report = json(&["--no-jitter"]);
+    let findings = report["findings"].as_array().unwrap();
+    let count = |severity: &str| findings.iter().filter(|finding| finding["severity"] == severity).count();
+    assert_eq!(report["could_be_better"], count("could-be-better"));
+    assert_eq!(report["unknown"], count("unknown"));
+    assert_eq!(report["good"], count("good"));
+    assert_eq!(count("could-be-better") + count("unknown") + count("good"), findings.len());
+    for finding in findings {
+        let is_improvable = finding["severity"] == "could-be-better";
+        assert_eq!(finding["better"].is_string() && finding["why"].is_string(), is_improvable, "{finding}");
+        assert!(finding["area"].is_string() && finding["found"].is_string(), "{finding}");
+        assert_ne!(finding["topic"], "jitter floor");
+    }
+    assert!(report["environment"]["kernel"].is_string());
+}
+
+#[test]
+fn measures_the_floor_of_the_cores_that_are_named() {
+    let core = tapeline_measure::cores()[0];
+    let report = json(&["--cores", &core.to_string(), "--duration", "20ms"]);
+    assert_eq!(report["quiet_cores"], serde_json::json!([core]));
+    let floor =
+        report["findings"].as_array().unwrap().iter().find(|finding| finding["topic"] == "jitter floor");
+    let found = floor.unwrap()["found"].as_str().unwrap();
+    assert!(found.contains(" at p99, longest gap ") && found.contains(&format!("(core {core}, ")), "{found}");
+}
+
+#[test]
+fn is_strict_when_asked() {
+    let could_be_better = json(&["--no-jitter"])["could_be_better"].as_u64().unwrap();
+    let status = doctor(&["--no-jitter", "--strict"]).status.code();
+    assert_eq!(status, Some(i32::from(could_be_better > 0)));
+}
+
+#[test]
+fn what_cannot_be_is_explained() {
+    let output = doctor(&["--cores", "8191"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("there is no core 8191") && error.contains("hint: the cores that are online are"),
+        "{error}"
+    );
+    let output = doctor(&["--no-jitter", "--duration", "1s"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn help_shows_examples() {
+    let help = text(&doctor(&["--help"]).stdout);
+    for expected in ["tapeline doctor --cores 2-3", "--no-jitter", "--strict", "Nothing is changed"] {
+        assert!(help.contains(expected), "{expected:?} in {help}");
+    }
+}
