@@ -112,6 +112,12 @@ bench-hub: ## what the hub does in a second beside a bare relay and LSEG's pairs
 	$(CARGO) bench --quiet $(locked) --package tapeline --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
 .PHONY: bench-hub
 
+bench-omm: ## the performance tools beside LSEG's (built by you in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
+	@scripts/setup bench
+	rm -rf $(target_dir)/bench-omm
+	$(CARGO) bench --quiet $(locked) --package tapeline --bench omm -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') --keep $(abspath $(target_dir))/bench-omm $(if $(DOC),--to $(abspath docs/benchmarks/omm-tools.md)) $(ARGS)
+.PHONY: bench-omm
+
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
 	@scripts/setup build
 	scripts/pgo
