@@ -108,6 +108,8 @@ struct Held {
     mean_us: f64,
     max_us: f64,
     image_s: f64,
+    /// Items that had their image, of a provider that sends all it can.
+    items: f64,
     /// The provider's and the consumer's.
     cost: [Cost; 2],
 }
@@ -194,7 +196,7 @@ fn main() -> anyhow::Result<()> {
                 row(&mut figures.rate, |row| row.0 == pair, || (pair, Vec::new())).1.push(most);
             }
             if wanted(Part::Own) && pair[0] == pair[1] {
-                let [sent, taken] = bench.own(pair[0], turn).unwrap_or_else(|why| [tried(Err(why)), MISSING]);
+                let (sent, taken) = (tried(bench.sent(pair[0], turn)), tried(bench.taken(pair[0], turn)));
                 let new = || (pair[0], [Vec::new(), Vec::new()]);
                 let [sends, takes] = &mut row(&mut figures.own, |row| row.0 == pair[0], new).1;
                 sends.push(sent);
@@ -237,7 +239,14 @@ fn tried(held: anyhow::Result<Held>) -> Held {
 const MISSING: Held = {
     let cost = Cost { cores: f64::NAN, megabytes: f64::NAN };
     let missing = f64::NAN;
-    Held { received_per_s: missing, mean_us: missing, max_us: missing, image_s: missing, cost: [cost; 2] }
+    Held {
+        received_per_s: missing,
+        mean_us: missing,
+        max_us: missing,
+        image_s: missing,
+        items: missing,
+        cost: [cost; 2],
+    }
 };
 
 /// The row that is so, which is made if there is none.
@@ -297,6 +306,7 @@ impl Bench {
             max_us: steady("Latency max (usec)"),
             image_s: said.figure("Test Statistics", "Image retrieval time (sec)").unwrap_or(f64::NAN),
             cost,
+            ..Held::default()
         })
     }
 
@@ -329,38 +339,36 @@ impl Bench {
         most
     }
 
-    /// A provider that sends all it can to a null sink, and a consumer that takes all it can of a null source.
-    fn own(&mut self, maker: Maker, turn: usize) -> anyhow::Result<[Held; 2]> {
-        eprintln!("omm: {} beside a null end", maker.name());
+    /// A provider that sends all it can to a null sink.
+    fn sent(&mut self, maker: Maker, turn: usize) -> anyhow::Result<Held> {
+        eprintln!("omm: {} beside a null sink", maker.name());
         let server = free_address()?;
-        let [near, far] = self.folders(&format!("own-{maker:?}"), turn, server.port())?;
+        let [near, _] = self.folders(&format!("sent-{maker:?}"), turn, server.port())?;
         let load = Load { rate: FULL, stamps: STAMPS };
         let running = Running::start(self.cores[0], maker.provider(self.tools(), server, load), &near)?;
         let running = running.listens(server)?;
         let core = self.cores[1];
-        let sink = std::thread::spawn(move || null::sink(server, ITEMS, core, WINDOW * 2));
-        std::thread::sleep(SETTLING);
+        let sink = null::Sink::open(server, ITEMS, core)?;
+        let items = sink.items() as f64;
+        let sunk = std::thread::spawn(move || sink.count(WINDOW * 2));
         let [spent] = cost([&running], WINDOW)?;
-        let sunk = sink.join().map_err(|_| anyhow::anyhow!("the sink has panicked"))??;
-        let sent =
-            Held { received_per_s: sunk.per_second, cost: [spent, Cost::default()], ..Held::default() };
-        drop(running);
+        let received_per_s = sunk.join().map_err(|_| anyhow::anyhow!("the sink has panicked"))??;
+        Ok(Held { received_per_s, items, cost: [spent, Cost::default()], ..Held::default() })
+    }
+
+    /// A consumer that takes all it can of a null source.
+    fn taken(&mut self, maker: Maker, turn: usize) -> anyhow::Result<Held> {
+        eprintln!("omm: {} beside a null source", maker.name());
         let source = Source::begin(&Messages::read(self.tools())?, self.cores[0])?;
-        let config = far.join("EmaConfig.xml");
-        if let Ok(text) = std::fs::read_to_string(&config) {
-            std::fs::write(
-                &config,
-                text.replace(&server.port().to_string(), &source.address.port().to_string()),
-            )?;
-        }
+        let [_, far] = self.folders(&format!("taken-{maker:?}"), turn, source.address.port())?;
         let asking = Asking { items: ITEMS, requests: PACED, steady_s: STEADY_S };
         let command = maker.consumer(self.tools(), source.address, asking);
         let mut running = Running::start(self.cores[1], command, &far)?;
-        std::thread::sleep(SETTLING);
+        std::thread::sleep(if maker == Maker::Ema { SETTLING_EMA } else { SETTLING });
         let [spent] = cost([&running], WINDOW)?;
         let said = running.end()?;
-        let received_per_s = said.figure("Steady State Statistics", "Avg update rate").unwrap_or(f64::NAN);
-        Ok([sent, Held { received_per_s, cost: [Cost::default(), spent], ..Held::default() }])
+        let received_per_s = said.figure("Steady State Statistics", "Avg update rate")?;
+        Ok(Held { received_per_s, cost: [Cost::default(), spent], ..Held::default() })
     }
 
     fn transport(&mut self, pair: Pair, rate: u64, turn: usize) -> anyhow::Result<Held> {
@@ -382,8 +390,8 @@ impl Bench {
             received_per_s: figure("Avg. Msg Recv Rate"),
             mean_us: figure("Latency avg (usec)"),
             max_us: figure("Latency max (usec)"),
-            image_s: 0.0,
             cost,
+            ..Held::default()
         })
     }
 

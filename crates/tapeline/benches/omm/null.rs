@@ -1,6 +1,6 @@
 //! Ends that do as little as there can be: what a tool costs beside one of them is its own.
 //!
-//! The null sink logs in and opens the items as a consumer does, and from the last image on looks at nothing: messages are taken off
+//! The null sink logs in and opens the items as a consumer does, and then looks at nothing: messages are taken off
 //! the socket and counted. The null source answers as a provider does, and sends one update, encoded before, to all streams in turn,
 //! as fast as it is taken.
 
@@ -29,6 +29,8 @@ const LONGEST: usize = 64 << 10;
 const TURN: Duration = Duration::from_millis(5);
 /// What takes longer than this will never come.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a sink waits for its images.
+const OPENING: Duration = Duration::from_secs(8);
 /// Updates to be sent between two looks at what comes.
 const BURST: usize = 256;
 
@@ -66,70 +68,80 @@ fn transport() -> Arc<Settings> {
     Arc::new(Settings { guaranteed_output_buffers: 5_000, ..Settings::default() })
 }
 
-/// Opens so many items of a provider, and counts what comes in a window of time: messages a second.
-pub(crate) fn sink(
-    server: SocketAddr,
-    items: usize,
+/// A null sink whose items are open.
+pub(crate) struct Sink {
+    reactor: Reactor,
     core: Option<usize>,
-    window: Duration,
-) -> anyhow::Result<Sunk> {
-    if let Some(core) = core {
-        pin(core)?;
-    }
-    let (clock, mut reactor, mut room) = (Clock::calibrate(), Reactor::new(1)?, Vec::new());
-    let settings = Asking { request_timeout: PATIENCE, most_items: 1_000_000, ..Asking::default() };
-    let mut consumer = Consumer::new(settings, &LoginRequest::new(b"sink"))?;
-    for number in 1..=items {
-        consumer.open(&ItemRequest::new(ServiceName::Name(SERVICE), format!("RDT{number}").as_bytes()))?;
-    }
-    let begun = clock.now();
-    consumer.tick(begun, &mut Queue::new(0), &mut |_: &mut Consumer, _: &mut dyn Outbox, _: Told<'_>| ());
-    reactor.connect(server, &transport(), begun)?;
-    let mut images = 0;
-    while images < items {
-        reactor.wait(TURN)?;
-        let now = clock.now();
-        anyhow::ensure!(
-            now.since(begun) < PATIENCE.as_nanos() as i64,
-            "the sink got {images} images of {items}"
-        );
-        while let Some((_, event, mut sender)) = reactor.next(now) {
-            let mut out = Out { room: &mut room, sender: &mut sender, is_full: false };
-            let mut told = |_: &mut Consumer, _: &mut dyn Outbox, event: Told<'_>| {
-                let is_image = |message: &MessageView<'_>| message.class() == MessageClass::REFRESH;
-                if matches!(event, Told::Message { message, .. } if is_image(message)) {
-                    images += 1;
-                }
-            };
-            match event {
-                rssl::Event::Connected(_) => consumer.connected(now, &mut out),
-                rssl::Event::Message(bytes) => consumer.message(now, bytes, &mut out, &mut told),
-                rssl::Event::Closed(reason) => anyhow::bail!("the sink was cut: {reason}"),
-                _ => {}
-            }
-        }
-    }
-    let mut messages = 0_u64;
-    let begun = clock.now();
-    let mut now = begun;
-    while now.since(begun) < window.as_nanos() as i64 {
-        reactor.wait(TURN)?;
-        now = clock.now();
-        while let Some((_, event, _)) = reactor.next(now) {
-            match event {
-                rssl::Event::Message(_) => messages += 1,
-                rssl::Event::Closed(reason) => anyhow::bail!("the sink was cut: {reason}"),
-                _ => {}
-            }
-        }
-    }
-    Ok(Sunk { per_second: messages as f64 * 1e9 / now.since(begun) as f64 })
+    items: usize,
 }
 
-/// What went into a null sink.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sunk {
-    pub(crate) per_second: f64,
+impl Sink {
+    /// Opens so many items of a provider. One that sends all it can may leave most of them without an image for ever, as LSEG's do:
+    /// after [`OPENING`] those that came are enough.
+    pub(crate) fn open(server: SocketAddr, items: usize, core: Option<usize>) -> anyhow::Result<Self> {
+        let (clock, mut reactor, mut room) = (Clock::calibrate(), Reactor::new(1)?, Vec::new());
+        let settings = Asking { request_timeout: PATIENCE, most_items: 1_000_000, ..Asking::default() };
+        let mut consumer = Consumer::new(settings, &LoginRequest::new(b"sink"))?;
+        for number in 1..=items {
+            let name = format!("RDT{number}");
+            consumer.open(&ItemRequest::new(ServiceName::Name(SERVICE), name.as_bytes()))?;
+        }
+        let begun = clock.now();
+        consumer.tick(begun, &mut Queue::new(0), &mut |_: &mut Consumer, _: &mut dyn Outbox, _: Told<'_>| ());
+        reactor.connect(server, &transport(), begun)?;
+        let mut images = 0;
+        while images < items {
+            reactor.wait(TURN)?;
+            let now = clock.now();
+            if now.since(begun) > OPENING.as_nanos() as i64 {
+                anyhow::ensure!(images > 0, "the sink got no image");
+                break;
+            }
+            while let Some((_, event, mut sender)) = reactor.next(now) {
+                let mut out = Out { room: &mut room, sender: &mut sender, is_full: false };
+                let mut told = |_: &mut Consumer, _: &mut dyn Outbox, event: Told<'_>| {
+                    let is_image = |message: &MessageView<'_>| message.class() == MessageClass::REFRESH;
+                    if matches!(event, Told::Message { message, .. } if is_image(message)) {
+                        images += 1;
+                    }
+                };
+                match event {
+                    rssl::Event::Connected(_) => consumer.connected(now, &mut out),
+                    rssl::Event::Message(bytes) => consumer.message(now, bytes, &mut out, &mut told),
+                    rssl::Event::Closed(reason) => anyhow::bail!("the sink was cut: {reason}"),
+                    _ => {}
+                }
+            }
+        }
+        Ok(Self { reactor, core, items: images })
+    }
+
+    /// Items that had their image.
+    pub(crate) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Counts what comes in a window of time: messages a second.
+    pub(crate) fn count(mut self, window: Duration) -> anyhow::Result<f64> {
+        if let Some(core) = self.core {
+            pin(core)?;
+        }
+        let (clock, mut messages) = (Clock::calibrate(), 0_u64);
+        let begun = clock.now();
+        let mut now = begun;
+        while now.since(begun) < window.as_nanos() as i64 {
+            self.reactor.wait(TURN)?;
+            now = clock.now();
+            while let Some((_, event, _)) = self.reactor.next(now) {
+                match event {
+                    rssl::Event::Message(_) => messages += 1,
+                    rssl::Event::Closed(reason) => anyhow::bail!("the sink was cut: {reason}"),
+                    _ => {}
+                }
+            }
+        }
+        Ok(messages as f64 * 1e9 / now.since(begun) as f64)
+    }
 }
 
 /// A running null source. Ended with this.

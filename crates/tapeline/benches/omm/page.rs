@@ -142,8 +142,10 @@ fn own(page: &mut String, figures: &Figures) -> fmt::Result {
         page,
         "## The tools alone\n\nBeside an end that does nothing: a sink that takes messages off its socket and looks at none, a source \
          that sends one encoded update again and again. Millions a second with all that the core gives, and processor time for each, ns: \
-         what the tool itself puts into every figure above.\n\n\
-         | | sent to the sink, millions/s | ns each | taken from the source, millions/s | ns each |\n|---|---:|---:|---:|---:|"
+         what the tool itself puts into every figure above. A provider that is asked for all it can may never send every image; \
+         updates are of the items that had theirs.\n\n\
+         | | items with their image | sent to the sink, millions/s | ns each | taken from the source, millions/s | ns each |\n\
+         |---|---:|---:|---:|---:|---:|"
     )?;
     for (maker, [sends, takes]) in &figures.own {
         let rate = |held: &[Held]| spread(&all(held, |held| held.received_per_s / 1e6), 2);
@@ -153,8 +155,9 @@ fn own(page: &mut String, figures: &Figures) -> fmt::Result {
         };
         writeln!(
             page,
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             maker.name(),
+            spread(&all(sends, |held| held.items), 0),
             rate(sends),
             each(sends),
             rate(takes),
