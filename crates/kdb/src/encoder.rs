@@ -253,6 +253,39 @@ impl<'b> Encoder<'b> {
         Ok(count)
     }
 
+    /// A column of cells that were taken from others with [`Column::append_to`](crate::Column::append_to): a vector's of this type, or a
+    /// list's values.
+    ///
+    /// # Errors
+    /// No room, or no place for a value; other than so many bytes, where the type has a width.
+    #[inline]
+    pub fn cells(&mut self, kind: Type, count: usize, bytes: &[u8]) -> Result<(), Refused> {
+        let width = kind.width();
+        if width > 0 && count.checked_mul(width) != Some(bytes.len()) {
+            return Err(Refused::Miscounted { said: count, came: bytes.len() / width });
+        }
+        self.items(kind, Attribute::NONE, (count, 0), bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The only cell of such a column, as a value of its own: an atom, or what was in the list.
+    ///
+    /// # Errors
+    /// Those of [`cells`](Self::cells).
+    #[inline]
+    pub fn cell(&mut self, kind: Type, bytes: &[u8]) -> Result<(), Refused> {
+        let width = kind.width();
+        if width > 0 && bytes.len() != width || bytes.is_empty() {
+            return Err(Refused::Miscounted { said: 1, came: bytes.len() / width.max(1) });
+        }
+        let (kind, bytes) = match kind {
+            Type::LIST => (Type(bytes[0].cast_signed()), &bytes[1..]),
+            kind => (kind.atom(), bytes),
+        };
+        self.begin(kind, bytes.len(), 0)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
     /// The beginning of a list; so many values follow.
     ///
     /// # Errors

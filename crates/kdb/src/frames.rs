@@ -2,6 +2,7 @@
 
 use crate::compression::unpack;
 use crate::error::Malformed;
+use crate::handshake::Hello;
 use crate::message::{HEADER, Header, Message};
 
 /// The least room that is offered to a read.
@@ -72,6 +73,18 @@ impl Frames {
     #[must_use]
     pub const fn waiting(&self) -> usize {
         self.came - self.given
+    }
+
+    /// What a client says before its first message, to be asked for until it is there; `None` if it is still to come.
+    ///
+    /// # Errors
+    /// Those of [`Hello::parse`].
+    pub fn hello(&mut self) -> Result<Option<Hello<'_>>, Malformed> {
+        let waiting = &self.bytes[self.given..self.came];
+        Ok(Hello::parse(waiting)?.map(|(hello, len)| {
+            self.given += len;
+            hello
+        }))
     }
 
     /// The next message; `None` if it is still to come.

@@ -143,6 +143,12 @@ impl<'a> Rows<'a> {
         self.count == 0
     }
 
+    /// Whether it is one row that was sent as its cells, in place of columns.
+    #[must_use]
+    pub const fn is_row(&self) -> bool {
+        matches!(self.shape, Shape::Cells(_) | Shape::Row(_))
+    }
+
     /// The names of the columns, where they were sent: a table's.
     #[must_use]
     pub const fn names(&self) -> Option<Vector<'a>> {
@@ -196,6 +202,16 @@ impl Column<'_> {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Appends the cells' bytes as [`Encoder::cells`](crate::Encoder::cells) takes them. Allocates, besides for growth, only for
+    /// lists whose most significant byte comes first.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Vector(vector) => vector.append_to(out),
+            Self::List(list) => list.append_to(out),
+        }
     }
 }
 

@@ -93,6 +93,18 @@ impl<'a> Vector<'a> {
         self.bytes
     }
 
+    /// Appends its items' bytes, the least significant first.
+    #[inline]
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
+        let at = out.len();
+        out.extend_from_slice(self.bytes);
+        let width = self.kind.width();
+        // A GUID is 16 bytes in a row, and no number.
+        if self.order == Order::Big && (2..=8).contains(&width) {
+            out[at..].chunks_exact_mut(width).for_each(<[u8]>::reverse);
+        }
+    }
+
     /// Its items as numbers (`i64` of longs, timestamps and timespans, …); `None` where they are of another type.
     #[inline]
     #[must_use]

@@ -5,7 +5,7 @@ use crate::cursor::Cursor;
 use crate::error::{Fault, Malformed};
 use crate::order::Order;
 use crate::vector::{Vector, head};
-use crate::{Atom, Type};
+use crate::{Atom, Encoder, Type};
 
 /// How deep values may be in each other: q code hardly gets to ten, and each level costs stack.
 pub const MOST_DEPTH: usize = 64;
@@ -133,6 +133,24 @@ impl<'a> List<'a> {
     pub(crate) fn shapes(&self) -> impl Iterator<Item = (Type, usize)> + use<'a> {
         let mut cursor = Cursor::new(self.bytes, self.order);
         (0..self.count).map_while(move |_| check(&mut cursor, MOST_DEPTH).ok())
+    }
+
+    /// Appends its values' bytes, the least significant of each number first.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
+        if self.order == Order::Little {
+            out.extend_from_slice(self.bytes);
+            return;
+        }
+        let mut values = self.iter();
+        while let Some((value, bytes)) = values.with_bytes() {
+            let at = out.len();
+            // Written anew it has as many bytes, or fewer: a long count becomes a short one.
+            out.resize(at + bytes.len(), 0);
+            let mut encoder = Encoder::value_alone(&mut out[at..]);
+            // What was read can be written.
+            let len = encoder.value(&value.to_value()).and_then(|()| encoder.finish()).unwrap_or(0);
+            out.truncate(at + len);
+        }
     }
 
     /// The order of the bytes of what is in it.

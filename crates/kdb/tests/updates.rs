@@ -94,3 +94,48 @@ fn names_as_strings_and_no_rows() {
     });
     assert_eq!(text, "quote 0:");
 }
+
+/// A message of two columns, symbols and numbers with strings behind them, as a peer writes it whose numbers begin with their most
+/// significant byte.
+const FROM_A_SPARC: [u8; 62] = [
+    0, 0, 0, 0, 0, 3, 245, b'u', b'p', b'd', 0, 245, b't', 0, 0, 0, 0, 0, 0,
+    3, // the list, its names, the columns
+    6, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 1, 0, // ints: 1 256
+    11, 0, 0, 0, 0, 2, b'A', 0, b'B', 0, // symbols
+    0, 0, 0, 0, 0, 2, 10, 0, 0, 0, 0, 1, b'x', 250, 0, 0, 0, 7, // a string, an int
+];
+
+#[test]
+fn cells_are_passed_on_from_either_order() {
+    let view = View::parse(&FROM_A_SPARC, Order::Big).unwrap();
+    let update = Update::of(&view).unwrap();
+    let columns: Vec<Vec<u8>> = update
+        .rows
+        .columns()
+        .map(|column| {
+            let mut cells = Vec::new();
+            column.append_to(&mut cells);
+            cells
+        })
+        .collect();
+    let text = shown(|message| {
+        begin(message)?;
+        message.list(3)?;
+        message.cells(Type::INT, 2, &columns[0])?;
+        message.cells(Type::SYMBOL, 2, &columns[1])?;
+        message.cells(Type::LIST, 2, &columns[2])
+    });
+    assert_eq!(text, "trade 2: 1i256i `A`B [120]int");
+    let text = shown(|message| {
+        begin(message)?;
+        message.list(3)?;
+        message.cell(Type::INT, &columns[0][..4])?;
+        message.cell(Type::SYMBOL, b"A\0")?;
+        message.cell(Type::LIST, &columns[2][..7])
+    });
+    assert_eq!(text, "trade 1: 1i `A [120]");
+    assert!(matches!(
+        Encoder::value_alone(&mut [0; 64]).cells(Type::INT, 3, &columns[0]),
+        Err(Refused::Miscounted { said: 3, came: 2 })
+    ));
+}
