@@ -3,7 +3,7 @@
 //! [`udp`] takes datagrams from multicast groups (or a unicast address) in batches, with the kernel's receive
 //! stamps and its count of drops, and sends them in batches. [`http`] is a small server for metrics and a page. [`tcp`] is connections with bounded buffers that
 //! never wait. [`rssl`] is RSSL and WebSockets on these, [`zmtp`] ZeroMQ's publishing end. [`local`] is streams between
-//! processes of one user of this machine. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
+//! processes of one user of this machine, [`streams`] a server's clients over TCP and such streams, in one loop. [`interface`] finds a network interface by name or address. [`pool`] takes them on a thread of its own, in slots that go to the decoder and come back.
 //!
 //! What is expected on a network is an outcome, not an error: nothing there yet is `0` datagrams, back
 //! pressure is [`udp::Sent::blocked`], a lost datagram is a counter. An [`Error`] is a mistake in what was
@@ -34,6 +34,7 @@ pub mod local;
 mod origin;
 pub mod pool;
 pub mod rssl;
+pub mod streams;
 pub mod tcp;
 pub mod udp;
 pub mod zmtp;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -34,9 +35,18 @@ impl Listener {
 
     /// The next who has connected, if there is one; one of another user is turned away. What comes back never waits.
     pub fn accept(&self) -> Option<UnixStream> {
-        let (stream, _) = self.listener.accept().ok()?;
-        let is_ready = is_of_this_user(&stream) && stream.set_nonblocking(true).is_ok();
-        is_ready.then_some(stream)
+        loop {
+            let (stream, _) = self.listener.accept().ok()?;
+            if is_of_this_user(&stream) && stream.set_nonblocking(true).is_ok() {
+                return Some(stream);
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

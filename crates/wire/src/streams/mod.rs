@@ -1,0 +1,459 @@
+//! A server's connections over TCP and Unix-domain sockets, in one loop: bytes in, and bytes out with a bounded queue for each.
+//!
+//! What the bytes mean is the caller's, who also has the room they are read into. [`wait`](Streams::wait) finds out who has sent
+//! something, [`ready`](Streams::ready) names them one after the other, and what [`send`](Streams::send) was given goes out with
+//! [`flush`](Streams::flush), in one call of the system for each connection. Whoever does not take what is sent is cut when more
+//! than [`Settings::queue_bytes`] wait for it.
+
+mod socket;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+pub use self::socket::Socket;
+use crate::error::{self, Operation};
+use crate::tcp::{self, Received};
+use crate::{Error, local};
+
+/// What can be set of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Connections at most; more are closed at once.
+    pub max_connections: usize,
+    /// Bytes that may wait for one of them.
+    pub queue_bytes: usize,
+}
+
+/// A connection. The number of one that is over is used again, once [`Streams::close`] was called for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// For whom there is something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// It has connected.
+    Connected(StreamId),
+    /// It may have sent something.
+    Readable(StreamId),
+    /// It is over, for this reason ([`Streams::why`]), and waits for [`Streams::close`].
+    Over(StreamId),
+}
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub enum Over {
+    /// The other end has closed it.
+    Closed,
+    /// More waited for it than may.
+    TooSlow {
+        /// So many bytes.
+        waiting: usize,
+    },
+    /// It is broken.
+    Broken(Error),
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("it has closed the connection"),
+            Self::TooSlow { waiting } => write!(f, "it is too slow: {waiting} bytes wait for it"),
+            Self::Broken(cause) => cause.fmt(f),
+        }
+    }
+}
+
+/// Sockets that listen, and the connections that were made. See the [module](self).
+pub struct Streams {
+    settings: Settings,
+    poll: Poll,
+    events: Events,
+    listeners: Vec<Listener>,
+    peers: Vec<Option<Peer>>,
+    free: Vec<u32>,
+    /// For whom there is something to do, each once.
+    ready: Vec<u32>,
+    /// Those who are to be named again after the next wait.
+    again: Vec<u32>,
+    /// Those with something to send, each once.
+    touched: Vec<u32>,
+    may_accept: bool,
+    refused: u64,
+    accept_error: Option<Error>,
+}
+
+enum Listener {
+    Tcp(tcp::Listener),
+    Local(local::Listener),
+}
+
+struct Peer {
+    socket: Socket,
+    output: Vec<u8>,
+    written: usize,
+    is_new: bool,
+    is_ready: bool,
+    is_touched: bool,
+    over: Option<Over>,
+}
+
+/// Events that one wait takes.
+const EVENTS: usize = 256;
+/// Tokens from here on are listeners'.
+const LISTENERS: usize = usize::MAX / 2;
+/// Connections accepted at a time, of one listener.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Of what has been sent, so much memory is kept for what is next.
+const KEPT: usize = 1 << 20;
+
+impl Streams {
+    /// A server that listens nowhere yet.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        Ok(Self {
+            settings,
+            poll: Poll::new().map_err(|cause| error::reactor("make", cause))?,
+            events: Events::with_capacity(EVENTS),
+            listeners: Vec::new(),
+            peers: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::new(),
+            again: Vec::new(),
+            touched: Vec::new(),
+            may_accept: false,
+            refused: 0,
+            accept_error: None,
+        })
+    }
+
+    /// Listens at an address of this machine, port 0 for a free one: where that is.
+    ///
+    /// # Errors
+    /// The address is taken or not this machine's, or the machine refuses.
+    pub fn listen(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
+        let listener = tcp::Listener::open(address)?;
+        let address = listener.local_address();
+        self.add(Listener::Tcp(listener))?;
+        Ok(address)
+    }
+
+    /// Listens at a name in the file system, for processes of this user, in the place of whatever was left there.
+    ///
+    /// # Errors
+    /// The folder, or what lies at the name, is another user's.
+    pub fn listen_local(&mut self, path: &Path) -> Result<(), Error> {
+        let listener = local::Listener::bind(path).map_err(|cause| Error::Socket {
+            operation: Operation::Listen,
+            address: path.display().to_string(),
+            cause,
+        })?;
+        self.add(Listener::Local(listener))
+    }
+
+    fn add(&mut self, listener: Listener) -> Result<(), Error> {
+        self.register(&listener, Token(LISTENERS + self.listeners.len()), Interest::READABLE)?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    /// Sends what waits, and finds out for whom there is something to do. Sleeps for so long at most if there is nothing, without end
+    /// for `None`.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.flush();
+        for number in std::mem::take(&mut self.again) {
+            self.name(StreamId(number));
+        }
+        let is_busy = self.may_accept || !self.ready.is_empty();
+        let timeout = if is_busy { Some(Duration::ZERO) } else { timeout };
+        match self.poll.poll(&mut self.events, timeout) {
+            Ok(()) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(cause) => return Err(error::reactor("wait for", cause)),
+        }
+        for event in &self.events {
+            let number = event.token().0;
+            if number >= LISTENERS {
+                self.may_accept = true;
+                continue;
+            }
+            let Some(Some(peer)) = self.peers.get_mut(number) else { continue };
+            if event.is_writable() && peer.written < peer.output.len() && !peer.is_touched {
+                peer.is_touched = true;
+                self.touched.push(number as u32);
+            }
+            if (event.is_readable() || event.is_read_closed() || event.is_error()) && !peer.is_ready {
+                peer.is_ready = true;
+                self.ready.push(number as u32);
+            }
+        }
+        if self.may_accept {
+            self.accept();
+        }
+        Ok(())
+    }
+
+    /// Somebody for whom there is something to do, each once after a wait. Whoever [`receive`](Self::receive) may not have come to the
+    /// end of is named again after the next one.
+    pub fn ready(&mut self) -> Option<Ready> {
+        while let Some(number) = self.ready.pop() {
+            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            let id = StreamId(number);
+            peer.is_ready = false;
+            if peer.over.is_some() {
+                return Some(Ready::Over(id));
+            }
+            if std::mem::take(&mut peer.is_new) {
+                // It may have sent something already.
+                peer.is_ready = true;
+                self.ready.push(number);
+                return Some(Ready::Connected(id));
+            }
+            return Some(Ready::Readable(id));
+        }
+        None
+    }
+
+    /// Reads once from a connection: how many bytes. One that is over is named by [`ready`](Self::ready).
+    pub fn receive(&mut self, id: StreamId, room: &mut [u8]) -> usize {
+        let Some(peer) = self.peer(id) else { return 0 };
+        match peer.socket.receive(room) {
+            Ok(Received::Bytes(count)) => {
+                // Less than there is room for is all that has come (`epoll(7)`, on edges).
+                if count == room.len() {
+                    self.again.push(id.0);
+                }
+                return count;
+            }
+            Ok(Received::Nothing) => {}
+            Ok(Received::Full) => self.again.push(id.0),
+            Ok(Received::Closed) => self.end(id, Over::Closed),
+            Err(cause) => self.end(id, Over::Broken(cause)),
+        }
+        0
+    }
+
+    /// Has a connection named once more after the next wait: what it has sent was left for later.
+    pub fn look_again(&mut self, id: StreamId) {
+        self.again.push(id.0);
+    }
+
+    /// Puts bytes into a connection's queue. Whoever has not room for all of them is cut.
+    #[inline]
+    pub fn send(&mut self, id: StreamId, bytes: &[u8]) {
+        let most = self.settings.queue_bytes;
+        let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
+        let waiting = peer.output.len() - peer.written;
+        // Whatever is sent to one that has taken all before is taken: an answer may be longer than the queue.
+        if waiting > 0 && waiting + bytes.len() > most {
+            self.end(id, Over::TooSlow { waiting });
+            return;
+        }
+        if peer.over.is_some() {
+            return;
+        }
+        peer.output.extend_from_slice(bytes);
+        if !std::mem::replace(&mut peer.is_touched, true) {
+            self.touched.push(id.0);
+        }
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub fn flush(&mut self) {
+        while let Some(number) = self.touched.pop() {
+            let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
+            peer.is_touched = false;
+            if let Err(cause) = peer.flush() {
+                self.end(StreamId(number), Over::Broken(cause));
+            }
+        }
+    }
+
+    /// Whether all that was sent has left this process.
+    #[must_use]
+    pub fn is_flushed(&self, id: StreamId) -> bool {
+        match self.peers.get(id.0 as usize) {
+            Some(Some(peer)) => peer.written == peer.output.len() || peer.over.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Where a connection comes from; `None` where it is a process of this machine without an address.
+    #[must_use]
+    pub fn peer_address(&self, id: StreamId) -> Option<SocketAddr> {
+        self.peers.get(id.0 as usize)?.as_ref()?.socket.peer_address()
+    }
+
+    /// Why a connection is over, if it is.
+    #[must_use]
+    pub fn why(&self, id: StreamId) -> Option<&Over> {
+        self.peers.get(id.0 as usize)?.as_ref()?.over.as_ref()
+    }
+
+    /// Closes a connection. What waits for it is lost.
+    pub fn close(&mut self, id: StreamId) {
+        let Some(peer) = self.peers.get_mut(id.0 as usize).and_then(Option::take) else { return };
+        let fd = peer.socket.as_fd().as_raw_fd();
+        // Closing it does the same.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+        // Of the old one nothing is left to be done.
+        self.ready.retain(|number| *number != id.0);
+        self.again.retain(|number| *number != id.0);
+        self.touched.retain(|number| *number != id.0);
+        self.free.push(id.0);
+    }
+
+    /// How many connections there are, those too that are over and not closed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.peers.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Those that were closed at once, as there were too many.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Why nobody could be let in, since this was asked last. Those who wait are tried again with the next one who comes.
+    pub fn accept_error(&mut self) -> Option<Error> {
+        self.accept_error.take()
+    }
+
+    fn peer(&mut self, id: StreamId) -> Option<&mut Peer> {
+        self.peers.get_mut(id.0 as usize)?.as_mut().filter(|peer| peer.over.is_none())
+    }
+
+    /// One is over: nothing more is sent to it, and [`ready`](Self::ready) tells of it.
+    fn end(&mut self, id: StreamId, why: Over) {
+        let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
+        peer.over.get_or_insert(why);
+        self.name(id);
+    }
+
+    /// Has somebody named by [`ready`](Self::ready).
+    fn name(&mut self, id: StreamId) {
+        if let Some(Some(peer)) = self.peers.get_mut(id.0 as usize)
+            && !std::mem::replace(&mut peer.is_ready, true)
+        {
+            self.ready.push(id.0);
+        }
+    }
+
+    fn accept(&mut self) {
+        self.may_accept = false;
+        for at in 0..self.listeners.len() {
+            for turn in 0.. {
+                if turn == ACCEPTED_AT_ONCE {
+                    // The others with the next wait, which does not sleep.
+                    self.may_accept = true;
+                    break;
+                }
+                let socket = match &mut self.listeners[at] {
+                    Listener::Tcp(listener) => {
+                        listener.accept_socket().and_then(|socket| socket.map(Socket::of_tcp).transpose())
+                    }
+                    Listener::Local(listener) => Ok(listener.accept().map(Socket::of_local)),
+                };
+                match socket {
+                    Ok(Some(socket)) => self.let_in(socket),
+                    Ok(None) => break,
+                    Err(cause) => {
+                        self.accept_error = Some(cause);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn let_in(&mut self, socket: Socket) {
+        if self.len() >= self.settings.max_connections {
+            self.refused += 1;
+            return;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            (self.peers.len() - 1) as u32
+        });
+        let both = Interest::READABLE | Interest::WRITABLE;
+        if let Err(cause) = self.register(&socket, Token(number as usize), both) {
+            self.free.push(number);
+            self.accept_error = Some(cause);
+            return;
+        }
+        self.peers[number as usize] = Some(Peer {
+            socket,
+            output: Vec::new(),
+            written: 0,
+            is_new: true,
+            is_ready: true,
+            is_touched: false,
+            over: None,
+        });
+        self.ready.push(number);
+    }
+
+    fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
+        let fd = source.as_fd().as_raw_fd();
+        let registered = self.poll.registry().register(&mut SourceFd(&fd), token, interest);
+        registered.map_err(|cause| error::reactor("add a socket to", cause))
+    }
+}
+
+impl Peer {
+    fn flush(&mut self) -> Result<(), Error> {
+        while self.written < self.output.len() {
+            match self.socket.send(&self.output[self.written..])? {
+                0 => {
+                    // What is out need not be kept, once it is as much as what is not: each byte is moved once at most.
+                    if self.written >= self.output.len() - self.written {
+                        self.output.drain(..self.written);
+                        self.written = 0;
+                    }
+                    return Ok(());
+                }
+                count => self.written += count,
+            }
+        }
+        self.written = 0;
+        if self.output.capacity() > KEPT {
+            self.output = Vec::new();
+        } else {
+            self.output.clear();
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Local(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").field("settings", &self.settings).field("connections", &self.len()).finish()
+    }
+}

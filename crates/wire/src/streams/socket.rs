@@ -1,0 +1,143 @@
+//! One end of a stream: TCP, or a Unix-domain socket of this machine.
+
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Operation;
+use crate::tcp::{self, Received};
+use crate::{Error, local};
+
+/// A connection that never waits, without buffers of its own.
+///
+/// An [`Error`] is the end of it: reset, refused, gone.
+#[derive(Debug)]
+pub struct Socket(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(tcp::Socket),
+    Local(UnixStream),
+}
+
+impl Socket {
+    /// Begins to connect over TCP. What is sent before it has connected is not taken.
+    ///
+    /// # Errors
+    /// It is known at once that nobody can be reached there.
+    pub fn connect(address: SocketAddr) -> Result<Self, Error> {
+        tcp::Socket::connect(address).and_then(Self::of_tcp)
+    }
+
+    /// Connects to who listens at a name in the file system, a process of this user.
+    ///
+    /// # Errors
+    /// Nobody listens there, or another user.
+    pub fn connect_local(path: &Path) -> Result<Self, Error> {
+        match local::connect(path) {
+            Ok(stream) => Ok(Self::of_local(stream)),
+            Err(cause) => {
+                Err(Error::Socket { operation: Operation::Dial, address: path.display().to_string(), cause })
+            }
+        }
+    }
+
+    pub(super) fn of_tcp(socket: tcp::Socket) -> Result<Self, Error> {
+        // What is sent has been put together already: waiting for more would only make it late.
+        socket.set_no_delay(true)?;
+        Ok(Self(Kind::Tcp(socket)))
+    }
+
+    pub(super) const fn of_local(stream: UnixStream) -> Self {
+        Self(Kind::Local(stream))
+    }
+
+    /// Reads once into `room`: [`Received::Full`] when it is empty.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    #[inline]
+    pub fn receive(&mut self, room: &mut [u8]) -> Result<Received, Error> {
+        let stream = match &mut self.0 {
+            Kind::Tcp(socket) => return socket.receive(room),
+            Kind::Local(stream) => stream,
+        };
+        if room.is_empty() {
+            return Ok(Received::Full);
+        }
+        loop {
+            match stream.read(room) {
+                Ok(0) => return Ok(Received::Closed),
+                Ok(count) => return Ok(Received::Bytes(count)),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(failed(Operation::Receive, cause)),
+            }
+        }
+    }
+
+    /// Sends once, as much as there is room for: how many bytes.
+    ///
+    /// # Errors
+    /// The connection is broken, or could not be made.
+    #[inline]
+    pub fn send(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let stream = match &mut self.0 {
+            Kind::Tcp(socket) => return socket.send(&[IoSlice::new(bytes)]),
+            Kind::Local(stream) => stream,
+        };
+        loop {
+            match stream.write(bytes) {
+                Ok(count) => return Ok(count),
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(failed(Operation::Send, cause)),
+            }
+        }
+    }
+
+    /// Waits until there is something to read, or with `or_room` also until there is room to write, or `timeout` is over: whether
+    /// there is. Comes back early when a signal arrives.
+    pub fn wait(&self, or_room: bool, timeout: Duration) -> bool {
+        let interest = if or_room { tcp::Interest::ReadOrWrite } else { tcp::Interest::Read };
+        tcp::wait([(self.as_fd(), interest)], timeout)
+    }
+
+    /// Where the other end is; `None` for one on this machine without an address.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            Kind::Tcp(socket) => Some(socket.peer_address()),
+            Kind::Local(_) => None,
+        }
+    }
+}
+
+fn failed(operation: Operation, cause: io::Error) -> Error {
+    Error::Socket { operation, address: LOCAL.to_owned(), cause }
+}
+
+/// What the other end of a Unix-domain socket is called.
+const LOCAL: &str = "a process of this machine";
+
+/// The other end.
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.peer_address() {
+            Some(address) => address.fmt(f),
+            None => f.write_str(LOCAL),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.0 {
+            Kind::Tcp(socket) => socket.as_fd(),
+            Kind::Local(stream) => stream.as_fd(),
+        }
+    }
+}
