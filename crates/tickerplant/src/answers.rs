@@ -1,0 +1,118 @@
+//! What is answered to calls, and what is wrong with them.
+
+use tapeline_kdb::{Atom, Encoder, Malformed, MessageKind, NoUpdate, Refused, Type, Value};
+
+use crate::Schema;
+
+/// What is wrong with a call, as its sender is told in an error: the peer's fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// It is nothing that a tickerplant knows.
+    #[error("nothing is evaluated here; .u.sub, .u.upd, .u.i, .u.L, .u.w, .u.d and .u.t are known")]
+    Unknown,
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(Malformed),
+    /// It is no update.
+    #[error("{0}")]
+    NoUpdate(NoUpdate),
+    /// Arguments that `.u.sub` does not have.
+    #[error("type: .u.sub[table;symbols] has a symbol and a symbol or a list of them")]
+    SubArguments,
+    /// A table that there is not.
+    #[error("{0}: no such table, .u.t has those that there are")]
+    NoTable(String),
+    /// A table, or a call, that is for others.
+    #[error("access: {0}")]
+    NoRight(&'static str),
+    /// Other than the table's columns, with or without the time.
+    #[error("length: {expected} columns or one less, without the time, are expected, found {found}")]
+    Columns {
+        /// The table's.
+        expected: usize,
+        /// Those that came.
+        found: usize,
+    },
+    /// A table whose columns have other names.
+    #[error("mismatch: column {column} is expected, found another name in its place")]
+    Name {
+        /// The column that belongs there.
+        column: Box<str>,
+    },
+    /// A column of another type.
+    #[error("type: column {column} has {}, found {}", .expected.name(), .found.name())]
+    Type {
+        /// Its name.
+        column: Box<str>,
+        /// Its type.
+        expected: Type,
+        /// What came.
+        found: Type,
+    },
+    /// More symbols than one may choose.
+    #[error("limit: at most {most} symbols, found {found}")]
+    Symbols {
+        /// As many as one may.
+        most: usize,
+        /// As many as came.
+        found: usize,
+    },
+}
+
+/// The most bytes of an answer: the subscriptions of all are the longest.
+const MOST_ANSWER: usize = 64 << 20;
+
+/// Writes an answer into `out`, as large as it has to be. Allocates: for what is asked now and then.
+pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) {
+    let mut room = 4_096;
+    while room <= MOST_ANSWER {
+        out.clear();
+        out.resize(room, 0);
+        let written = Encoder::message(out, MessageKind::Response).and_then(|mut message| {
+            write(&mut message)?;
+            message.finish()
+        });
+        match written {
+            Err(Refused::Full) => room *= 2,
+            written => {
+                out.truncate(written.unwrap_or(0));
+                return;
+            }
+        }
+    }
+    out.clear();
+    out.resize(TOO_LONG.len() + 16, 0);
+    let written = Encoder::message(out, MessageKind::Response).and_then(|mut message| {
+        message.error(TOO_LONG)?;
+        message.finish()
+    });
+    out.truncate(written.unwrap_or(0));
+}
+
+/// What is said in place of an answer over [`MOST_ANSWER`].
+const TOO_LONG: &[u8] = b"limit: the answer is too long";
+
+/// Writes the answer that says nothing.
+pub(crate) fn null(out: &mut Vec<u8>) {
+    answer(out, |message| message.value(&Value::null()));
+}
+
+/// Writes the error that tells what is wrong.
+pub(crate) fn error(out: &mut Vec<u8>, wrong: &Wrong) {
+    // A zero would end it early, and be refused.
+    let text = wrong.to_string().replace('\0', "");
+    answer(out, |message| message.error(text.as_bytes()));
+}
+
+/// A table's name and the table without rows: what `.u.sub` gives.
+pub(crate) fn subscribed(out: &mut Encoder<'_>, schema: &Schema) -> Result<(), Refused> {
+    out.list(2)?;
+    out.symbol(schema.name().as_bytes())?;
+    schema.write_empty(out)
+}
+
+/// A count; null where there is no log.
+pub(crate) fn count(out: &mut Encoder<'_>, count: Option<u64>) -> Result<(), Refused> {
+    out.atom(&Atom::<&[u8]>::Long(count.map_or(i64::MIN, |count| count as i64)))
+}

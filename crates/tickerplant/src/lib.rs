@@ -1,0 +1,49 @@
+//! A tickerplant for kdb+ clients: what `tick.q` does, as a pure machine.
+//!
+//! Publishers call `.u.upd` with rows of a table; those who have called `.u.sub` get them as `upd`, and an RDB that asks
+//! ``(.u.sub[`;`];`.u `i`L)`` gets what it needs to replay the log first. The machine does no I/O and reads no clock: messages
+//! come in with the time, answers and updates leave through [`Outlets`], and what belongs in the log is there to be written
+//! before they go out. Nothing is evaluated: what is no part of the protocol is answered with an error.
+//!
+//! Each update is taken column by column into its table's batch, encoded once, and the same bytes go to all who want all of it.
+//! In steady state nothing is allocated (`tests/allocations.rs`).
+//!
+//! | file | owns |
+//! |---|---|
+//! | `schema.rs` | a table's columns |
+//! | `batch.rs` | rows, taken and encoded |
+//! | `query.rs` | queries that are known as text |
+//! | `tickerplant.rs` | sessions, subscriptions, publication, days |
+//! | `answers.rs` | what is answered, and refused |
+#![forbid(unsafe_code)]
+
+mod answers;
+mod batch;
+mod query;
+mod schema;
+mod tickerplant;
+
+pub use answers::Wrong;
+pub use schema::{BadSchema, Column, Schema};
+pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant};
+
+const DAY_NS: i64 = 86_400_000_000_000;
+
+/// A time of the tickerplant's own time zone: ns since its 1 January 2000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Local(pub i64);
+
+impl Local {
+    /// The day, in days since 2000.
+    #[must_use]
+    pub const fn date(self) -> i32 {
+        // Of 2^63 ns there are some hundred thousand days.
+        self.0.div_euclid(DAY_NS) as i32
+    }
+
+    /// Since midnight, ns.
+    #[must_use]
+    pub const fn of_day_ns(self) -> i64 {
+        self.0.rem_euclid(DAY_NS)
+    }
+}

@@ -1,0 +1,160 @@
+//! What a table's columns are.
+
+use tapeline_kdb::{Attribute, Encoder, Refused, Type};
+
+use crate::Local;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its type, a positive number; [`Type::LIST`] for cells of any kind, such as strings.
+    pub kind: Type,
+}
+
+/// A table that can be published to and subscribed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    name: Box<str>,
+    columns: Vec<Column>,
+}
+
+/// Why a table cannot be one of a tickerplant: the caller's fault.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadSchema {
+    /// A name that q could not write.
+    #[error("\"{0}\" is no name: letters, digits and _ are expected, a letter first")]
+    Name(String),
+    /// Two of a name.
+    #[error("there are two columns \"{0}\"")]
+    Twice(String),
+    /// `tick.q` refuses such a table as `'timesym`.
+    #[error("expected time (a timespan, a timestamp or a time) and sym (symbols) as the first two columns")]
+    TimeSym,
+    /// A column that no vector and no list can be.
+    #[error("column \"{0}\" has no type that columns have")]
+    Type(String),
+}
+
+/// Where the symbols are by which subscribers choose rows.
+pub(crate) const SYM: usize = 1;
+
+impl Schema {
+    /// A table of this name with these columns.
+    ///
+    /// # Errors
+    /// A name or a type that cannot be, or other first columns than `tick.q` asks for.
+    pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, BadSchema> {
+        for (at, Column { name, kind }) in columns.iter().enumerate() {
+            check_name(name)?;
+            if columns[..at].iter().any(|other| other.name == *name) {
+                return Err(BadSchema::Twice(name.to_string()));
+            }
+            if kind.width() == 0 && *kind != Type::SYMBOL && *kind != Type::LIST || kind.0 < 0 {
+                return Err(BadSchema::Type(name.to_string()));
+            }
+        }
+        check_name(name)?;
+        let [time, sym, ..] = columns.as_slice() else { return Err(BadSchema::TimeSym) };
+        let is_time = matches!(time.kind, Type::TIMESPAN | Type::TIMESTAMP | Type::TIME);
+        if !is_time || &*time.name != "time" || sym.kind != Type::SYMBOL || &*sym.name != "sym" {
+            return Err(BadSchema::TimeSym);
+        }
+        Ok(Self { name: name.into(), columns })
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub const fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its columns, in order.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.columns.iter().map(|column| column.name.as_bytes())
+    }
+
+    /// The time as the first column has it.
+    pub(crate) fn append_time(&self, now: Local, rows: usize, out: &mut Vec<u8>) {
+        let (ns, ms) = (now.of_day_ns(), now.of_day_ns() / 1_000_000);
+        for _ in 0..rows {
+            match self.columns[0].kind {
+                Type::TIMESTAMP => out.extend_from_slice(&now.0.to_le_bytes()),
+                Type::TIME => out.extend_from_slice(&(ms as i32).to_le_bytes()),
+                _ => out.extend_from_slice(&ns.to_le_bytes()),
+            }
+        }
+    }
+
+    /// The table without rows, as a new subscriber is told of it: `sym` is grouped, as `tick.q` has it.
+    pub(crate) fn write_empty(&self, out: &mut Encoder<'_>) -> Result<(), Refused> {
+        out.table(self.names())?;
+        for (at, column) in self.columns.iter().enumerate() {
+            match column.kind {
+                Type::SYMBOL => {
+                    let attribute = if at == SYM { Attribute::GROUPED } else { Attribute::NONE };
+                    out.symbols_with(attribute, [])?;
+                }
+                kind => out.cells(kind, 0, &[])?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<(), BadSchema> {
+    let mut letters = name.chars();
+    let is_name = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_name { Ok(()) } else { Err(BadSchema::Name(name.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(columns: &[(&str, Type)]) -> Vec<Column> {
+        columns.iter().map(|(name, kind)| Column { name: (*name).into(), kind: *kind }).collect()
+    }
+
+    #[test]
+    fn tables_are_those_of_tick_q() {
+        let usual = [("time", Type::TIMESPAN), ("sym", Type::SYMBOL), ("note", Type::LIST)];
+        assert_eq!(Schema::new("trade", columns(&usual)).unwrap().names().count(), 3);
+        type Columns<'a> = &'a [(&'a str, Type)];
+        let wrong: [(&str, Columns<'_>, BadSchema); 6] = [
+            ("1st", &usual, BadSchema::Name("1st".to_owned())),
+            ("trade", &usual[1..], BadSchema::TimeSym),
+            ("trade", &[("time", Type::LONG), usual[1]], BadSchema::TimeSym),
+            ("trade", &[usual[0], usual[1], usual[1]], BadSchema::Twice("sym".to_owned())),
+            ("trade", &[usual[0], usual[1], ("t", Type::TABLE)], BadSchema::Type("t".to_owned())),
+            ("trade", &[usual[0], usual[1], ("", Type::LONG)], BadSchema::Name(String::new())),
+        ];
+        for (name, those, expected) in wrong {
+            assert_eq!(Schema::new(name, columns(those)), Err(expected));
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_the_first_column() {
+        let now = Local(3 * 86_400_000_000_000 + 5_000_000);
+        for (kind, bytes) in [
+            (Type::TIMESPAN, 5_000_000_i64.to_le_bytes().to_vec()),
+            (Type::TIMESTAMP, now.0.to_le_bytes().to_vec()),
+            (Type::TIME, 5_i32.to_le_bytes().to_vec()),
+        ] {
+            let schema = Schema::new("t", columns(&[("time", kind), ("sym", Type::SYMBOL)])).unwrap();
+            let mut out = Vec::new();
+            schema.append_time(now, 2, &mut out);
+            assert_eq!(out, bytes.repeat(2));
+        }
+    }
+}

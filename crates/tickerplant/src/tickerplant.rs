@@ -1,0 +1,558 @@
+//! Sessions, subscriptions, publication and days.
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+use tapeline_kdb::{
+    Atom, Encoder, LEAST_PACKED, LogWriter, Message, MessageKind, Refused, Type, Update, View, pack,
+};
+
+use crate::answers::{self, Wrong};
+use crate::batch::{Batch, append};
+use crate::query::{Query, Variable};
+use crate::{Local, Schema};
+
+/// A session: one client's connection. The number of one that is over is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// Where messages go: connections in a server, queues in a test.
+pub trait Outlets {
+    /// Takes a whole message for this session. What becomes of one that does not take them is for whoever implements this.
+    fn send(&mut self, to: SessionId, message: &[u8]);
+}
+
+/// What can be set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The tables, no two of a name.
+    pub tables: Vec<Schema>,
+    /// Publish when [`Tickerplant::publish_all`] says so, as `tick.q -t` does, and not with each update.
+    pub is_timed: bool,
+    /// Symbols that a subscriber may choose for one table. One that asks for more gets an error.
+    pub most_symbols: usize,
+    /// Bytes of rows of one table that may wait to be published together. Beyond them it is done at once.
+    pub most_batch_bytes: usize,
+}
+
+impl Settings {
+    /// Immediate publication of these tables.
+    #[must_use]
+    pub const fn new(tables: Vec<Schema>) -> Self {
+        Self { tables, is_timed: false, most_symbols: 100_000, most_batch_bytes: 64 << 20 }
+    }
+}
+
+/// What a session may do, by the tables' places in [`Settings::tables`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Whether it may publish to each.
+    pub publish: Vec<bool>,
+    /// Whether it may subscribe to each.
+    pub subscribe: Vec<bool>,
+    /// Whether it may end the day.
+    pub end_day: bool,
+}
+
+impl Rights {
+    /// To do everything with so many tables.
+    #[must_use]
+    pub fn all(tables: usize) -> Self {
+        Self { publish: vec![true; tables], subscribe: vec![true; tables], end_day: true }
+    }
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Updates that were taken.
+    pub updates: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Messages to subscribers, once for each.
+    pub sent: u64,
+    /// Calls and queries that were answered.
+    pub answered: u64,
+    /// Those that were refused; publishers who do not wait for an answer hear nothing of it.
+    pub refused: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    rights: Rights,
+    /// Long messages are compressed for it.
+    packs: bool,
+}
+
+/// What is answered to a call that was obeyed.
+enum Answer {
+    /// Nothing but that.
+    Null,
+    /// What stands in the tickerplant's buffer.
+    InMessage,
+}
+
+/// The symbols that a subscriber has chosen.
+type Chosen = HashSet<Box<[u8]>, RandomState>;
+
+#[derive(Debug)]
+struct Subscription {
+    session: SessionId,
+    /// All of them where there is none.
+    symbols: Option<Chosen>,
+}
+
+#[derive(Debug)]
+struct Table {
+    schema: Schema,
+    batch: Batch,
+    subscriptions: Vec<Subscription>,
+    /// Rows for one subscriber.
+    picked: Batch,
+}
+
+#[derive(Debug)]
+struct Log {
+    path: Box<str>,
+    writer: LogWriter,
+    /// What is not written yet.
+    unwritten: Vec<u8>,
+    /// Messages whose rows were published.
+    published: u64,
+}
+
+/// A tickerplant. See the [crate](crate).
+#[derive(Debug)]
+pub struct Tickerplant {
+    tables: Vec<Table>,
+    by_name: HashMap<Box<[u8]>, usize, RandomState>,
+    is_timed: bool,
+    most_symbols: usize,
+    most_batch_bytes: usize,
+    sessions: Vec<Option<Session>>,
+    date: i32,
+    log: Option<Log>,
+    day_is_to_end: bool,
+    counters: Counters,
+    /// A message to subscribers, or an answer, and the same compressed.
+    message: Vec<u8>,
+    packed: Vec<u8>,
+    /// For each row whether a subscriber wants it.
+    chosen: Vec<bool>,
+}
+
+impl Tickerplant {
+    /// One without sessions, on this day, without a log.
+    #[must_use]
+    pub fn new(settings: Settings, date: i32) -> Self {
+        let Settings { tables, is_timed, most_symbols, most_batch_bytes } = settings;
+        let by_name =
+            tables.iter().zip(0..).map(|(schema, at)| (schema.name().as_bytes().into(), at)).collect();
+        let table = |schema: Schema| {
+            let columns = schema.columns().len();
+            let (batch, picked) = (Batch::new(columns), Batch::new(columns));
+            Table { schema, batch, subscriptions: Vec::new(), picked }
+        };
+        Self {
+            tables: tables.into_iter().map(table).collect(),
+            by_name,
+            is_timed,
+            most_symbols,
+            most_batch_bytes,
+            sessions: Vec::new(),
+            date,
+            log: None,
+            day_is_to_end: false,
+            counters: Counters::default(),
+            message: Vec::new(),
+            packed: Vec::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    /// Somebody is let in, under a number that nobody has; `packs` if long messages are to be compressed for him.
+    pub fn open(&mut self, session: SessionId, rights: Rights, packs: bool) {
+        let at = session.0 as usize;
+        if self.sessions.len() <= at {
+            self.sessions.resize_with(at + 1, || None);
+        }
+        self.sessions[at] = Some(Session { rights, packs });
+    }
+
+    /// Somebody has gone.
+    pub fn close(&mut self, session: SessionId) {
+        if let Some(place) = self.sessions.get_mut(session.0 as usize) {
+            *place = None;
+        }
+        self.tables.iter_mut().for_each(|table| table.unsubscribe(session));
+    }
+
+    /// The day has this log from here on, which goes on behind what the writer knows of.
+    pub fn log_to(&mut self, path: &str, writer: LogWriter) {
+        let published = writer.messages();
+        self.log = Some(Log { path: path.into(), writer, unwritten: Vec::new(), published });
+    }
+
+    /// What is to be appended to the log before anything that was sent since goes out; [`has_logged`](Self::has_logged) then.
+    #[must_use]
+    pub fn unlogged(&self) -> &[u8] {
+        self.log.as_ref().map_or(&[], |log| &log.unwritten)
+    }
+
+    /// It was appended.
+    pub fn has_logged(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.unwritten.clear();
+        }
+    }
+
+    /// How many messages the log has: `.u.j`. None, where there is no log.
+    #[must_use]
+    pub fn log_messages(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.writer.messages())
+    }
+
+    /// Whether the day is over, by the clock or because somebody said so.
+    #[must_use]
+    pub const fn is_day_over(&self, now: Local) -> bool {
+        self.day_is_to_end || now.date() > self.date
+    }
+
+    /// The day that it is for the tickerplant, in days since 2000.
+    #[must_use]
+    pub const fn date(&self) -> i32 {
+        self.date
+    }
+
+    /// Ends the day: publishes what waits and tells subscribers. The next one has no log until [`log_to`](Self::log_to) gives it one;
+    /// what is [`unlogged`](Self::unlogged) has to be in the old one by now.
+    pub fn end_day(&mut self, now: Local, out: &mut impl Outlets) {
+        self.publish_all(out);
+        self.message.clear();
+        let date = self.date;
+        append(&mut self.message, 64, |room| {
+            let mut message = Encoder::message(room, MessageKind::Async)?;
+            message.list(2)?;
+            message.symbol(b".u.end")?;
+            message.atom(&Atom::<&[u8]>::Date(date))?;
+            message.finish()
+        });
+        for session in (0..self.sessions.len() as u32).map(SessionId) {
+            if self.tables.iter().any(|table| table.has(session)) {
+                out.send(session, &self.message);
+            }
+        }
+        // Days on which nothing ran are passed over.
+        self.date = now.date().max(self.date + 1);
+        self.day_is_to_end = false;
+        self.log = None;
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether rows wait to be published.
+    #[must_use]
+    pub fn has_rows(&self) -> bool {
+        self.tables.iter().any(|table| table.batch.rows() > 0)
+    }
+
+    /// Publishes what waits.
+    pub fn publish_all(&mut self, out: &mut impl Outlets) {
+        for table in 0..self.tables.len() {
+            self.publish(table, out);
+        }
+        if let Some(log) = &mut self.log {
+            log.published = log.writer.messages();
+        }
+    }
+
+    /// Takes a message from somebody who was let in, and answers it.
+    pub fn receive(&mut self, from: SessionId, message: &Message<'_>, now: Local, out: &mut impl Outlets) {
+        let answered = match message.kind {
+            // Nobody was asked for anything.
+            MessageKind::Response => return,
+            _ => self.obey(from, message, now, out),
+        };
+        match &answered {
+            Ok(_) => self.counters.answered += 1,
+            Err(_) => self.counters.refused += 1,
+        }
+        if message.kind == MessageKind::Sync {
+            match answered {
+                Ok(Answer::InMessage) => {}
+                Ok(Answer::Null) => answers::null(&mut self.message),
+                Err(wrong) => answers::error(&mut self.message, &wrong),
+            }
+            self.send_message(from, out);
+        }
+    }
+
+    /// Does what a message says.
+    fn obey(
+        &mut self,
+        from: SessionId,
+        message: &Message<'_>,
+        now: Local,
+        out: &mut impl Outlets,
+    ) -> Result<Answer, Wrong> {
+        let view = message.view().map_err(Wrong::Malformed)?;
+        match view {
+            View::List(list) => {
+                let mut values = list.iter();
+                let function = values.next().and_then(|value| value.name()).ok_or(Wrong::Unknown)?;
+                match function {
+                    b".u.upd" | b"upd" => {
+                        let update = Update::of(&view).map_err(Wrong::NoUpdate)?;
+                        self.update(from, &update, now, out)?;
+                        Ok(Answer::Null)
+                    }
+                    b".u.sub" => {
+                        let (Some(table), Some(symbols), None) =
+                            (values.next(), values.next(), values.next())
+                        else {
+                            return Err(Wrong::SubArguments);
+                        };
+                        let table = table.name().ok_or(Wrong::SubArguments)?;
+                        let symbols = symbols_of(&symbols).ok_or(Wrong::SubArguments)?;
+                        self.ask(from, &Query::Subscribe { table, symbols })
+                    }
+                    b".u.endofday" => {
+                        if !self.rights(from).is_some_and(|rights| rights.end_day) {
+                            return Err(Wrong::NoRight("ending the day is for others"));
+                        }
+                        self.day_is_to_end = true;
+                        Ok(Answer::Null)
+                    }
+                    _ => Err(Wrong::Unknown),
+                }
+            }
+            other => {
+                let query = other.name().and_then(Query::parse).ok_or(Wrong::Unknown)?;
+                self.ask(from, &query)
+            }
+        }
+    }
+
+    fn rights(&self, session: SessionId) -> Option<&Rights> {
+        self.sessions.get(session.0 as usize)?.as_ref().map(|session| &session.rights)
+    }
+
+    /// The place of a table in which this session may do something.
+    fn table(&self, from: SessionId, name: &[u8], may: impl Fn(&Rights) -> &[bool]) -> Result<usize, Wrong> {
+        let Some(at) = self.by_name.get(name).copied() else {
+            return Err(Wrong::NoTable(String::from_utf8_lossy(name).chars().take(64).collect()));
+        };
+        let is_allowed = self.rights(from).and_then(|rights| may(rights).get(at)).copied().unwrap_or(false);
+        if is_allowed { Ok(at) } else { Err(Wrong::NoRight("this table is for others")) }
+    }
+
+    fn update(
+        &mut self,
+        from: SessionId,
+        update: &Update<'_>,
+        now: Local,
+        out: &mut impl Outlets,
+    ) -> Result<(), Wrong> {
+        let at = self.table(from, update.table, |rights| &rights.publish)?;
+        let Table { schema, batch, .. } = &mut self.tables[at];
+        batch.take(schema, &update.rows, now)?;
+        self.counters.updates += 1;
+        self.counters.rows += update.rows.len() as u64;
+        if let Some(Log { writer, unwritten, .. }) = &mut self.log
+            && !update.rows.is_empty()
+        {
+            batch.write_entry(schema, writer, unwritten, update.rows.is_row());
+        }
+        if !self.is_timed {
+            self.publish(at, out);
+            if let Some(log) = &mut self.log {
+                log.published = log.writer.messages();
+            }
+        } else if batch.bytes() > self.most_batch_bytes {
+            // All tables: what is published is a count of messages of all.
+            self.publish_all(out);
+        }
+        Ok(())
+    }
+
+    /// Publishes the rows of a table that wait.
+    fn publish(&mut self, table: usize, out: &mut impl Outlets) {
+        let Self { tables, message, packed, chosen, sessions, counters, .. } = self;
+        let Table { schema, batch, subscriptions, picked } = &mut tables[table];
+        if batch.rows() == 0 {
+            return;
+        }
+        message.clear();
+        packed.clear();
+        for subscription in subscriptions.iter() {
+            let session = subscription.session;
+            let packs = sessions
+                .get(session.0 as usize)
+                .and_then(Option::as_ref)
+                .is_some_and(|session| session.packs);
+            if let Some(wanted) = &subscription.symbols {
+                chosen.clear();
+                chosen.extend(batch.symbols().map(|symbol| wanted.contains(symbol)));
+                let count = chosen.iter().filter(|chosen| **chosen).count();
+                if count == 0 {
+                    continue;
+                }
+                if count < batch.rows() {
+                    // Behind the message for all, which stays.
+                    batch.pick(schema, chosen, picked);
+                    let whole = message.len();
+                    picked.write_message(schema, message);
+                    send(session, &message[whole..], packs, &mut Vec::new(), out);
+                    message.truncate(whole);
+                    counters.sent += 1;
+                    continue;
+                }
+            }
+            if message.is_empty() {
+                batch.write_message(schema, message);
+            }
+            send(session, message, packs, packed, out);
+            counters.sent += 1;
+        }
+        batch.clear();
+    }
+
+    /// Sends what is in `self.message`.
+    fn send_message(&mut self, to: SessionId, out: &mut impl Outlets) {
+        let packs =
+            self.sessions.get(to.0 as usize).and_then(Option::as_ref).is_some_and(|session| session.packs);
+        self.packed.clear();
+        send(to, &self.message, packs, &mut self.packed, out);
+    }
+
+    /// Answers a query.
+    fn ask(&mut self, from: SessionId, query: &Query<'_>) -> Result<Answer, Wrong> {
+        self.may_ask(from, query)?;
+        self.subscribe(from, query);
+        let mut message = std::mem::take(&mut self.message);
+        answers::answer(&mut message, |out| self.write(from, query, out));
+        self.message = message;
+        Ok(Answer::InMessage)
+    }
+
+    /// The tables that a subscription is about.
+    fn meant(&self, from: SessionId, table: &[u8]) -> Result<Vec<usize>, Wrong> {
+        if !table.is_empty() {
+            return Ok(vec![self.table(from, table, |rights| &rights.subscribe)?]);
+        }
+        let rights = self.rights(from);
+        let may =
+            |at: &usize| rights.is_some_and(|rights| rights.subscribe.get(*at).copied().unwrap_or(false));
+        let meant: Vec<_> = (0..self.tables.len()).filter(may).collect();
+        if meant.is_empty() { Err(Wrong::NoRight("all tables are for others")) } else { Ok(meant) }
+    }
+
+    /// Whether all of a query can be answered, before any of it is done.
+    fn may_ask(&self, from: SessionId, query: &Query<'_>) -> Result<(), Wrong> {
+        match query {
+            Query::All(queries) => queries.iter().try_for_each(|query| self.may_ask(from, query)),
+            Query::Read(_) => Ok(()),
+            Query::Subscribe { symbols, .. } if symbols.len() > self.most_symbols => {
+                Err(Wrong::Symbols { most: self.most_symbols, found: symbols.len() })
+            }
+            Query::Subscribe { table, .. } => self.meant(from, table).map(|_| ()),
+        }
+    }
+
+    fn subscribe(&mut self, from: SessionId, query: &Query<'_>) {
+        match query {
+            Query::All(queries) => queries.iter().for_each(|query| self.subscribe(from, query)),
+            Query::Read(_) => {}
+            Query::Subscribe { table, symbols } => {
+                for at in self.meant(from, table).unwrap_or_default() {
+                    let all = matches!(symbols[..], [symbol] if symbol.is_empty());
+                    let symbols = (!all).then(|| symbols.iter().map(|symbol| Box::from(*symbol)).collect());
+                    // As `tick.q` has it, a new subscription takes the place of an old one.
+                    self.tables[at].unsubscribe(from);
+                    self.tables[at].subscriptions.push(Subscription { session: from, symbols });
+                }
+            }
+        }
+    }
+
+    fn write(&self, from: SessionId, query: &Query<'_>, out: &mut Encoder<'_>) -> Result<(), Refused> {
+        match query {
+            Query::All(queries) => {
+                out.list(queries.len())?;
+                queries.iter().try_for_each(|query| self.write(from, query, out))
+            }
+            Query::Subscribe { table, .. } => {
+                let meant = self.meant(from, table).unwrap_or_default();
+                if table.is_empty() {
+                    out.list(meant.len())?;
+                }
+                meant.into_iter().try_for_each(|at| answers::subscribed(out, &self.tables[at].schema))
+            }
+            Query::Read(variable) => self.write_variable(*variable, out),
+        }
+    }
+
+    fn write_variable(&self, variable: Variable, out: &mut Encoder<'_>) -> Result<(), Refused> {
+        let names = || self.tables.iter().map(|table| table.schema.name().as_bytes());
+        let log = self.log.as_ref();
+        match variable {
+            Variable::Published => answers::count(out, log.map(|log| log.published)),
+            Variable::Logged => answers::count(out, log.map(|log| log.writer.messages())),
+            Variable::Log => match log {
+                // A file's name begins with a colon in q.
+                Some(log) => out.symbol(format!(":{}", log.path).as_bytes()),
+                None => out.symbol(b""),
+            },
+            Variable::Date => out.atom(&Atom::<&[u8]>::Date(self.date)),
+            Variable::Tables => out.symbols(names()),
+            Variable::Subscriptions => {
+                out.dict(false)?;
+                out.symbols(names())?;
+                out.list(self.tables.len())?;
+                self.tables.iter().try_for_each(|table| {
+                    out.list(table.subscriptions.len())?;
+                    table.subscriptions.iter().try_for_each(|subscription| {
+                        out.list(2)?;
+                        out.atom(&Atom::<&[u8]>::Int(subscription.session.0 as i32))?;
+                        match &subscription.symbols {
+                            None => out.symbol(b""),
+                            Some(symbols) => out.symbols(symbols.iter().map(|symbol| &symbol[..])),
+                        }
+                    })
+                })
+            }
+        }
+    }
+}
+
+impl Table {
+    fn has(&self, session: SessionId) -> bool {
+        self.subscriptions.iter().any(|subscription| subscription.session == session)
+    }
+
+    fn unsubscribe(&mut self, session: SessionId) {
+        self.subscriptions.retain(|subscription| subscription.session != session);
+    }
+}
+
+/// Sends a message, compressed if that is wanted and helps; `packed` keeps it for the next one who wants it so.
+fn send(to: SessionId, message: &[u8], packs: bool, packed: &mut Vec<u8>, out: &mut impl Outlets) {
+    let packs = packs && message.len() > LEAST_PACKED;
+    if packs && packed.is_empty() {
+        packed.resize(message.len(), 0);
+        let len = pack(message, packed).unwrap_or(0);
+        packed.truncate(len);
+    }
+    out.send(to, if packs && !packed.is_empty() { packed } else { message });
+}
+
+/// What stands for symbols: one, or a list of them.
+fn symbols_of<'a>(view: &View<'a>) -> Option<Vec<&'a [u8]>> {
+    match view {
+        View::Vector(vector) if vector.kind() == Type::SYMBOL => Some(vector.symbols()?.collect()),
+        other => Some(vec![other.name()?]),
+    }
+}

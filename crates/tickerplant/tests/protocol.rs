@@ -1,0 +1,309 @@
+//! The protocol of `tick.q` and `u.q`, call by call.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, upd, value, values};
+use tapeline_kdb::{Atom, Attribute, Log, LogWriter, Message, MessageKind, Order, Type, Value};
+use tapeline_tickerplant::{Local, Rights, SessionId, Tickerplant};
+
+fn symbols(names: &[&str]) -> Value {
+    let items = names.iter().map(|name| Atom::Symbol(name.as_bytes().into())).collect();
+    Value::Vector { kind: Type::SYMBOL, attribute: Attribute::NONE, items }
+}
+
+fn long(number: i64) -> Value {
+    Value::Atom(Atom::Long(number))
+}
+
+/// Has somebody subscribe, as clients in Python do: a list of a string and names.
+fn sub(plant: &mut Tickerplant, from: SessionId, table: &str, names: &[&str]) -> Value {
+    let call = message(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.string(b".u.sub")?;
+        out.symbol(table.as_bytes())?;
+        match names {
+            [name] => out.symbol(name.as_bytes()),
+            names => out.symbols(names.iter().map(|name| name.as_bytes())),
+        }
+    });
+    let mut answers = say(plant, from, &call);
+    assert_eq!(answers.len(), 1);
+    answers.remove(0).1
+}
+
+fn error(value: &Value) -> String {
+    let Value::Error(text) = value else { panic!("no error: {value:?}") };
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
+#[test]
+fn a_subscriber_is_told_the_columns_and_gets_rows() {
+    let mut plant = plant(false);
+    let Value::List(told) = sub(&mut plant, RDB, "trade", &[""]) else { panic!() };
+    assert_eq!(told[0], Value::symbol("trade"));
+    let Value::Table { columns, .. } = &told[1] else { panic!() };
+    let Value::Vector { kind, attribute, items } = &columns[1] else { panic!() };
+    assert_eq!((*kind, *attribute, items.len()), (Type::SYMBOL, Attribute::GROUPED, 0));
+
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.5, "x")]));
+    let [(RDB, update)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(update, "trade"), [("A".to_owned(), 1.5)]);
+    let many = [("A", 1.0, "x"), ("B", 2.0, "yy"), ("A", 3.0, "")];
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &many));
+    let [(RDB, update)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(update, "trade").len(), 3);
+    // The time is that of the update, and the notes are what they were.
+    let Value::List(parts) = update else { panic!() };
+    let Value::Table { columns, .. } = &parts[2] else { panic!() };
+    let times = vec![Atom::Timespan(3_600_000_000_000); 3];
+    assert_eq!(columns[0], Value::Vector { kind: Type::TIMESPAN, attribute: Attribute::NONE, items: times });
+    assert_eq!(columns[3], Value::List(["x", "yy", ""].map(Value::string).into()));
+    // Of a table that nobody wants nothing is sent.
+    assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "quote", &[("A", 1.5, "")])), []);
+    let counters = plant.counters();
+    assert_eq!((counters.updates, counters.rows, counters.sent), (3, 5, 2));
+}
+
+#[test]
+fn subscribers_of_symbols_get_their_rows() {
+    let mut plant = plant(false);
+    sub(&mut plant, RDB, "trade", &["A", "C"]);
+    sub(&mut plant, OTHER, "trade", &["B"]);
+    let many = [("A", 1.0, "one"), ("B", 2.0, "two"), ("C", 3.0, ""), ("D", 4.0, "four")];
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &many));
+    let [(RDB, first), (OTHER, second)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(first, "trade"), [("A".to_owned(), 1.0), ("C".to_owned(), 3.0)]);
+    assert_eq!(rows(second, "trade"), [("B".to_owned(), 2.0)]);
+    let Value::List(parts) = first else { panic!() };
+    let Value::Table { columns, .. } = &parts[2] else { panic!() };
+    assert_eq!(columns[3], Value::List(["one", ""].map(Value::string).into()));
+    // A new subscription takes the place of the old one, and who has gone has none.
+    sub(&mut plant, RDB, "trade", &["D"]);
+    plant.close(OTHER);
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &many));
+    let [(RDB, first)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(first, "trade"), [("D".to_owned(), 4.0)]);
+}
+
+#[test]
+fn r_q_is_told_what_to_replay() {
+    let mut plant = plant(false);
+    let mut header = [0; 8];
+    let (writer, _) = LogWriter::begin(&mut header).unwrap();
+    plant.log_to("/logs/sym2026.11.22", writer);
+    for row in 0..3 {
+        say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", f64::from(row), "x")]));
+    }
+    say(&mut plant, FEED, &upd(MessageKind::Async, "quote", &[("A", 1.0, "x"), ("B", 2.0, "")]));
+    let Value::List(answer) = ask(&mut plant, RDB, "(.u.sub[`;`];`.u `i`L)") else { panic!() };
+    assert_eq!(answer[1], Value::List(vec![long(4), Value::symbol(":/logs/sym2026.11.22")]));
+    let Value::List(tables) = &answer[0] else { panic!() };
+    assert_eq!(tables.len(), 2);
+    // What is in the log by then, and nothing else, is not sent.
+    let mut file = header.to_vec();
+    file.extend_from_slice(plant.unlogged());
+    let log: Vec<Value> =
+        Log::parse(&file, Order::Little).unwrap().map(|entry| entry.value.to_value()).collect();
+    assert_eq!(log.len(), 4);
+    let Value::List(row) = &log[2] else { panic!() };
+    let cells = [
+        Value::Atom(Atom::Timespan(3_600_000_000_000)),
+        Value::symbol("A"),
+        Value::Atom(Atom::Float(2.0)),
+        Value::string("x"),
+    ];
+    assert_eq!(row[2], Value::List(cells.into()), "a row is logged as its cells");
+    plant.has_logged();
+    assert_eq!(plant.unlogged().len(), 0);
+    assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 9.0, "")])).len(), 1);
+    assert_eq!(ask(&mut plant, RDB, ".u.i"), long(5));
+    assert_eq!(ask(&mut plant, RDB, ".u.t"), symbols(&["trade", "quote"]));
+    assert_eq!(ask(&mut plant, RDB, ".u.d"), Value::Atom(Atom::Date(NOW.date())));
+    let Value::Dict { keys, values, .. } = ask(&mut plant, RDB, ".u.w") else { panic!() };
+    assert_eq!(*keys, symbols(&["trade", "quote"]));
+    let all = Value::List(vec![Value::List(vec![Value::Atom(Atom::Int(1)), Value::symbol("")])]);
+    assert_eq!(*values, Value::List(vec![all.clone(), all]));
+}
+
+#[test]
+fn without_a_log_there_is_nothing_to_replay() {
+    let mut plant = plant(false);
+    let answer = ask(&mut plant, RDB, "(.u.sub[`trade;`A];`.u `i`L)");
+    let Value::List(answer) = answer else { panic!() };
+    assert_eq!(answer[1], Value::List(vec![long(i64::MIN), Value::symbol("")]));
+}
+
+#[test]
+fn timed_publication_counts_what_was_published() {
+    let mut plant = plant(true);
+    let (writer, _) = LogWriter::begin(&mut [0; 8]).unwrap();
+    plant.log_to("log", writer);
+    sub(&mut plant, RDB, "trade", &[""]);
+    for _ in 0..2 {
+        assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.0, "")])), []);
+    }
+    assert!(plant.has_rows());
+    let Value::List(counts) = ask(&mut plant, OTHER, "(.u.i;.u.j)") else { panic!() };
+    assert_eq!(counts, [long(0), long(2)]);
+    // Who comes now gets the rows that wait with the others.
+    sub(&mut plant, OTHER, "trade", &[""]);
+    let mut sent = Sent::default();
+    plant.publish_all(&mut sent);
+    let sent = values(&sent);
+    let [(RDB, one), (OTHER, other)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(one, other);
+    assert_eq!(rows(one, "trade").len(), 2);
+    assert_eq!(ask(&mut plant, OTHER, ".u.i"), long(2));
+    assert!(!plant.has_rows());
+}
+
+#[test]
+fn a_day_ends_by_the_clock_or_by_a_call() {
+    let mut plant = plant(false);
+    sub(&mut plant, RDB, "quote", &["A"]);
+    assert!(!plant.is_day_over(NOW));
+    let tomorrow = Local(NOW.0 + 86_400_000_000_000);
+    assert!(plant.is_day_over(tomorrow));
+    let mut sent = Sent::default();
+    plant.end_day(tomorrow, &mut sent);
+    let end = Value::List(vec![Value::symbol(".u.end"), Value::Atom(Atom::Date(NOW.date()))]);
+    assert_eq!(values(&sent), [(RDB, end)]);
+    assert_eq!(plant.date(), tomorrow.date());
+    let call = message(MessageKind::Sync, |out| {
+        out.list(2)?;
+        out.string(b".u.endofday")?;
+        out.null()
+    });
+    assert_eq!(say(&mut plant, FEED, &call), [(FEED, Value::null())]);
+    assert!(plant.is_day_over(tomorrow));
+    plant.end_day(tomorrow, &mut Sent::default());
+    // It is not ended again when the clock comes that far.
+    assert_eq!((plant.date(), plant.is_day_over(tomorrow)), (tomorrow.date() + 1, false));
+}
+
+#[test]
+fn what_is_no_part_of_it_is_an_error_and_does_nothing() {
+    let mut plant = plant(false);
+    for text in ["2+2", "exit 0", "delete from `trade", "", ".z.p"] {
+        assert!(error(&ask(&mut plant, RDB, text)).starts_with("nothing is evaluated here"), "{text}");
+    }
+    assert!(error(&sub(&mut plant, RDB, "orders", &[""])).starts_with("orders: no such table"));
+    assert!(error(&ask(&mut plant, RDB, "(.u.sub[`trade;`];.u.sub[`orders;`])")).starts_with("orders"));
+    // Not half of it either.
+    assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.0, "")])), []);
+    let wrong = message(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.string(b".u.sub")?;
+        out.symbol(b"trade")?;
+        out.atom(&Atom::<&[u8]>::Long(5))
+    });
+    assert!(error(&say(&mut plant, RDB, &wrong)[0].1).starts_with("type: .u.sub"));
+    // Who does not wait for an answer gets none.
+    let mut wrong = wrong;
+    wrong[1] = MessageKind::Async as u8;
+    assert_eq!(say(&mut plant, RDB, &wrong), []);
+    // An answer to nothing is nothing.
+    wrong[1] = MessageKind::Response as u8;
+    assert_eq!(say(&mut plant, RDB, &wrong), []);
+    assert_eq!(plant.counters().refused, 9);
+}
+
+#[test]
+fn rows_that_are_no_rows_of_the_table_are_refused_whole() {
+    let mut plant = plant(true);
+    sub(&mut plant, RDB, "trade", &[""]);
+    type Write = fn(&mut tapeline_kdb::Encoder<'_>) -> Result<(), tapeline_kdb::Refused>;
+    let cases: [(&str, Write); 4] = [
+        ("length: 4 columns", |out| {
+            out.list(2)?;
+            out.symbol(b"A")?;
+            out.atom(&Atom::<&[u8]>::Float(1.0))
+        }),
+        ("type: column price has float, found long", |out| {
+            out.list(3)?;
+            out.symbols([b"A".as_slice()])?;
+            out.column(Type::LONG, [1_i64])?;
+            out.list(1)?;
+            out.string(b"")
+        }),
+        ("mismatch: column price", |out| {
+            out.table([b"sym".as_slice(), b"size", b"note"])?;
+            out.symbols([b"A".as_slice()])?;
+            out.column(Type::FLOAT, [1.0])?;
+            out.list(1)?;
+            out.string(b"")
+        }),
+        ("expected 2 rows in column 2", |out| {
+            out.list(3)?;
+            out.symbols([b"A".as_slice(), b"B"])?;
+            out.column(Type::FLOAT, [1.0])?;
+            out.list(1)?;
+            out.string(b"")
+        }),
+    ];
+    for (expected, write) in cases {
+        let call = message(MessageKind::Sync, |out| {
+            out.list(3)?;
+            out.symbol(b"upd")?;
+            out.symbol(b"trade")?;
+            write(out)
+        });
+        let answers = say(&mut plant, FEED, &call);
+        let said = error(&answers[0].1);
+        assert!(said.contains(expected), "{said}");
+    }
+    // Nothing of them was kept: the next rows are published alone.
+    assert_eq!(
+        say(&mut plant, FEED, &upd(MessageKind::Sync, "trade", &[("Z", 2.0, "")])),
+        [(FEED, Value::null())]
+    );
+    let mut sent = Sent::default();
+    plant.publish_all(&mut sent);
+    assert_eq!(rows(&values(&sent)[0].1, "trade"), [("Z".to_owned(), 2.0)]);
+}
+
+#[test]
+fn rights_are_by_table() {
+    let mut plant = plant(false);
+    let only = |publish: [bool; 2], subscribe: [bool; 2]| Rights {
+        publish: publish.into(),
+        subscribe: subscribe.into(),
+        end_day: false,
+    };
+    plant.open(FEED, only([true, false], [false, false]), false);
+    plant.open(RDB, only([false, false], [false, true]), false);
+    assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Sync, "trade", &[("A", 1.0, "")])).len(), 1);
+    let refused = say(&mut plant, FEED, &upd(MessageKind::Sync, "quote", &[("A", 1.0, "")]));
+    assert!(error(&refused[0].1).starts_with("access"));
+    assert!(error(&sub(&mut plant, FEED, "", &[""])).starts_with("access"));
+    assert!(error(&sub(&mut plant, RDB, "trade", &[""])).starts_with("access"));
+    // All tables are those that one may have.
+    let Value::List(tables) = ask(&mut plant, RDB, ".u.sub[`;`]") else { panic!() };
+    assert_eq!(tables.len(), 1);
+    let call = message(MessageKind::Sync, |out| {
+        out.list(1)?;
+        out.string(b".u.endofday")
+    });
+    assert!(error(&say(&mut plant, RDB, &call)[0].1).starts_with("access"));
+    // Who was never let in may nothing.
+    assert!(error(&sub(&mut plant, SessionId(77), "trade", &[""])).starts_with("access"));
+}
+
+#[test]
+fn long_messages_are_compressed_for_who_wants_that() {
+    let mut plant = plant(false);
+    plant.open(OTHER, Rights::all(2), true);
+    for session in [RDB, OTHER] {
+        sub(&mut plant, session, "trade", &[""]);
+    }
+    let many = vec![("AAPL", 1.0, ""); 500];
+    let mut sent = Sent::default();
+    let update = upd(MessageKind::Async, "trade", &many);
+    plant.receive(FEED, &Message::parse(&update).unwrap(), NOW, &mut sent);
+    let [(RDB, plain), (OTHER, packed)] = &sent.0[..] else { panic!() };
+    assert_eq!((plain[2], packed[2]), (0, 1));
+    let mut unpacked = Vec::new();
+    tapeline_kdb::unpack(packed, 1 << 20, &mut unpacked).unwrap();
+    assert_eq!(value(&unpacked), value(plain));
+}
