@@ -458,7 +458,6 @@ fn what_cannot_be_is_refused_in_one_line() {
             "--encrypted-conn-type says",
         ),
         (&["server", "--attempts", "1"], "--attempts means nothing for a server"),
-        (&["client", "--bind", "::1"], "--bind means nothing for a client"),
         (&["client", "--end-with-clients"], "--end-with-clients means nothing for a client"),
     ] {
         let output = place.run(arguments);

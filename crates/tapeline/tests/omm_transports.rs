@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Output;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use stage::{Running, tapeline};
 
+mod certificates;
 mod stage;
 
 /// What a server and its clients are told.
@@ -19,21 +19,8 @@ struct Way {
     client: Vec<String>,
 }
 
-/// A certificate for `localhost`, its key, and who vouches for it.
-fn certificates(folder: &Path) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate().unwrap();
-    std::fs::write(folder.join("ca.pem"), params.self_signed(&authority_key).unwrap().pem()).unwrap();
-    let issuer = Issuer::new(params, authority_key);
-    let key = KeyPair::generate().unwrap();
-    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("server.pem"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
-    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
-}
-
 fn ways(folder: &Path) -> Vec<Way> {
-    certificates(folder);
+    certificates::write(folder);
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let mut ways = Vec::new();
@@ -244,7 +231,7 @@ fn who_is_not_trusted_is_not_spoken_to() {
     let (_provider, server) = start(&tls, "serve", &[]);
     // Another authority, with the same names.
     let other = tempfile::tempdir().unwrap();
-    certificates(other.path());
+    certificates::write(other.path());
     tls.client[2] = other.path().join("ca.pem").to_str().unwrap().to_owned();
     let (events, output) = run(&tls, "watch", &server, &["A", "--snapshot"]);
     assert!(!output.status.success());

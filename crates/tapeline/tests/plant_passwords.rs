@@ -6,30 +6,17 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 
+mod certificates;
 mod stage;
-
-/// Who vouches for it, and a certificate for `localhost`.
-fn certificates(folder: &Path) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    std::fs::write(folder.join("ca.pem"), authority.self_signed(&key).unwrap().pem()).unwrap();
-    let issuer = Issuer::new(authority, key);
-    let key = KeyPair::generate().unwrap();
-    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("server.pem"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
-    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
-}
 
 #[test]
 fn who_has_the_password_is_let_in_over_tls_and_who_has_not_is_told_so() {
     let place = Place::new(1);
     let folder = place.folder.path();
-    certificates(folder);
+    certificates::write(folder);
     let users = folder.join("users.txt");
     let passwd = ["plant", "passwd", "alice", "--users", users.to_str().unwrap()];
     let mut passwd = tapeline(&passwd).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -17,7 +17,7 @@ use rustls::{
     SupportedProtocolVersion,
 };
 use tapeline_wire::Error;
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls, TlsVersions};
 use world::{World, settings};
 
 /// Somebody to trust, and a server's certificate and key by them; all PEM.
@@ -41,7 +41,7 @@ fn trust(names: &[&str]) -> Trust {
 
 impl Trust {
     fn server(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
-        let tls = Tls::server(self.certificate.as_bytes(), self.key.as_bytes()).unwrap();
+        let tls = Tls::server(self.certificate.as_bytes(), self.key.as_bytes(), TlsVersions::Both).unwrap();
         settings(|settings| {
             settings.tls = Some(tls);
             change(settings);
@@ -49,7 +49,7 @@ impl Trust {
     }
 
     fn client(&self, change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
-        let tls = Tls::client(self.authority.as_bytes()).unwrap();
+        let tls = Tls::client(self.authority.as_bytes(), TlsVersions::Both).unwrap();
         settings(|settings| {
             settings.tls = Some(tls);
             change(settings);
@@ -109,6 +109,42 @@ fn a_client_trusts_nobody_else_and_no_other_name() {
         let client = elsewhere.client(|settings| settings.host = host.to_owned());
         let (world, ..) = World::pair(&elsewhere.server(|_| ()), &client);
         assert_eq!(world.connected.len(), 2);
+    }
+}
+
+#[test]
+fn the_newest_version_that_both_ends_have_is_spoken() {
+    use TlsVersions::{Both, V1_2, V1_3};
+    let trust = trust(&["127.0.0.1"]);
+    let ends = |of_server, of_client| {
+        let server = Tls::server(trust.certificate.as_bytes(), trust.key.as_bytes(), of_server).unwrap();
+        let client = Tls::client(trust.authority.as_bytes(), of_client).unwrap();
+        let end = |tls| settings(|settings| settings.tls = Some(tls));
+        (end(server), end(client))
+    };
+    for (of_server, of_client, spoken) in [
+        (V1_2, V1_2, "TLSv1_2"),
+        (V1_3, V1_3, "TLSv1_3"),
+        (Both, V1_2, "TLSv1_2"),
+        (V1_2, Both, "TLSv1_2"),
+        (Both, V1_3, "TLSv1_3"),
+        (V1_3, Both, "TLSv1_3"),
+        (Both, Both, "TLSv1_3"),
+    ] {
+        let (server, client) = ends(of_server, of_client);
+        let (mut world, near, far) = World::pair(&server, &client);
+        let found = [near, far].map(|end| world.reactor.tls_version(end));
+        assert_eq!(found, [Some(spoken); 2], "{of_server:?} {of_client:?}");
+        world.echo(near, far, &[5]);
+    }
+    for (of_server, of_client) in [(V1_3, V1_2), (V1_2, V1_3)] {
+        let (server, client) = ends(of_server, of_client);
+        let mut world = World::new();
+        let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &server).unwrap();
+        let id = world.reactor.connect(address, &client, world.now).unwrap();
+        world.until(|world| world.closed.len() == 2);
+        let reason = &world.closed[&id];
+        assert!(world.connected.is_empty() && reason.contains("ProtocolVersion"), "{reason}");
     }
 }
 
@@ -228,10 +264,10 @@ fn what_cannot_be_used_is_said() {
     let trust = trust(&["127.0.0.1"]);
     let other = KeyPair::generate().unwrap().serialize_pem();
     for error in [
-        Tls::client(b"").unwrap_err(),
-        Tls::client(trust.key.as_bytes()).unwrap_err(),
-        Tls::server(trust.certificate.as_bytes(), b"no key").unwrap_err(),
-        Tls::server(trust.certificate.as_bytes(), other.as_bytes()).unwrap_err(),
+        Tls::client(b"", TlsVersions::Both).unwrap_err(),
+        Tls::client(trust.key.as_bytes(), TlsVersions::Both).unwrap_err(),
+        Tls::server(trust.certificate.as_bytes(), b"no key", TlsVersions::Both).unwrap_err(),
+        Tls::server(trust.certificate.as_bytes(), other.as_bytes(), TlsVersions::Both).unwrap_err(),
     ] {
         assert!(matches!(error, Error::Tls { .. }), "{error}");
     }

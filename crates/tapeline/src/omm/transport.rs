@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, Error};
 use clap::{Args, ValueEnum};
-use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls};
+use tapeline_wire::interface::Interface;
+use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tls, TlsVersions};
 
 use super::config::{Chosen, Config, Group, Host};
 use crate::failure::Hinted;
@@ -49,6 +50,17 @@ impl WebSocketArg {
     }
 }
 
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TlsVersionArg {
+    /// TLS 1.2
+    #[value(name = "1.2")]
+    V1_2,
+    /// TLS 1.3
+    #[value(name = "1.3")]
+    V1_3,
+}
+
 /// Settings of one end of a connection, under the names that EMA gives them.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Transport")]
@@ -83,6 +95,9 @@ pub(crate) struct TransportArgs {
     /// Close a connection on which nothing was heard for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=255))]
     connection_ping_timeout: Option<u8>,
+    /// Versions of TLS that can be spoken, of which the newest that both ends have is; both if not said
+    #[arg(long, value_enum, value_name = "VERSIONS", value_delimiter = ',')]
+    tls_version: Vec<TlsVersionArg>,
 }
 
 impl TransportArgs {
@@ -106,6 +121,24 @@ impl TransportArgs {
         settings.compression_level = self.compression_level.unwrap_or(settings.compression_level);
         settings.connection_ping_timeout =
             self.connection_ping_timeout.unwrap_or(settings.connection_ping_timeout);
+    }
+
+    fn tls_versions(&self) -> TlsVersions {
+        let has = |version| self.tls_version.contains(&version);
+        match (has(TlsVersionArg::V1_2), has(TlsVersionArg::V1_3)) {
+            (true, false) => TlsVersions::V1_2,
+            (false, true) => TlsVersions::V1_3,
+            _ => TlsVersions::Both,
+        }
+    }
+
+    /// # Errors
+    /// Versions of TLS are named, and there is none.
+    fn check_plain(&self, hint: &'static str) -> Result<(), Hinted> {
+        match self.tls_version.is_empty() {
+            true => Ok(()),
+            false => Err(Hinted::new("--tls-version means nothing without TLS", hint)),
+        }
     }
 }
 
@@ -154,6 +187,9 @@ pub(crate) struct ClientArgs {
     /// Certificates to trust, as PEM, in place of the system's
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub(crate) ca: Option<PathBuf>,
+    /// Interface to connect from, by its address or name; the machine's routes choose if not said
+    #[arg(long, value_name = "INTERFACE", value_parser = own_address)]
+    pub(crate) interface: Option<IpAddr>,
     /// Begin with a WebSocket, and say inside it what follows; of several the first that the server has
     #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
     pub(crate) websocket: Vec<WebSocketArg>,
@@ -187,13 +223,17 @@ impl ClientArgs {
         let mut settings = host.settings;
         settings.host = host.server.clone();
         self.transport.apply(&mut settings);
+        let of_file = host.interface.as_deref().map(own_address).transpose().map_err(Error::msg)?;
+        settings.interface = self.interface.or(of_file);
         if self.tls || host.is_encrypted {
+            let versions = self.transport.tls_versions();
             settings.tls = Some(match self.ca.as_ref().or(host.trusted.as_ref()) {
-                Some(path) => {
-                    Tls::client(&read(path)?).with_context(|| format!("cannot use {}", path.display()))?
-                }
-                None => Tls::client_of_system()?,
+                Some(path) => Tls::client(&read(path)?, versions)
+                    .with_context(|| format!("cannot use {}", path.display()))?,
+                None => Tls::client_of_system(versions)?,
             });
+        } else {
+            self.transport.check_plain("--tls encrypts the connection")?;
         }
         if let Some(protocols) = WebSocketArg::protocols(&self.websocket) {
             settings.connection_type = ConnectionType::WebSocket;
@@ -209,9 +249,9 @@ pub(crate) struct ServerArgs {
     /// Port to listen at; 0 takes a free one and says which. 14002 if not said, for NI providers 14003
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// Address to listen at: 127.0.0.1, which this machine's processes alone can reach, unless another one is given, such as
-    /// 0.0.0.0 for IPv4 or :: for both families
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address to listen at, or an interface's name: 127.0.0.1, which this machine's processes alone can reach, unless another
+    /// one is given, such as 0.0.0.0 for IPv4 or :: for both families
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) bind: Option<IpAddr>,
     /// What can be said inside WebSockets, the best first; everything if not said
     #[arg(long, value_enum, value_name = "PROTOCOLS", value_delimiter = ',')]
@@ -241,7 +281,7 @@ impl ServerArgs {
         let bind = match self.bind {
             Some(bind) => bind,
             None if interface.is_empty() => Ipv4Addr::LOCALHOST.into(),
-            None => own_address(interface)?,
+            None => own_address(interface).map_err(Error::msg)?,
         };
         let host = host.unwrap_or_else(|| {
             // A provider says much to many: as many buffers, and as patient, as EMA's.
@@ -254,12 +294,14 @@ impl ServerArgs {
         settings.ws_protocols = WebSocketArg::protocols(&self.websocket).unwrap_or(settings.ws_protocols);
         let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
         if let Some((cert, key)) = files {
-            let tls = Tls::server(&read(&cert)?, &read(&key)?);
+            let tls = Tls::server(&read(&cert)?, &read(&key)?, self.transport.tls_versions());
             let what = || format!("cannot use {} with {}", cert.display(), key.display());
             settings.tls = Some(tls.with_context(what)?);
         } else if host.is_encrypted {
             let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
             return Err(Hinted::new("an encrypted server needs a certificate and a key", hint).into());
+        } else {
+            self.transport.check_plain("--cert and --key encrypt a server's connections")?;
         }
         let address = SocketAddr::new(bind, self.port.or(port).unwrap_or(usual_port));
         Ok((address, Arc::new(settings)))
@@ -271,6 +313,7 @@ impl Host {
         Self {
             server: server.to_owned(),
             is_encrypted: false,
+            interface: None,
             certificate: None,
             trusted: None,
             settings: Settings::default(),
@@ -282,11 +325,19 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The first address of the interface that a configuration names, by an address or a name of this machine.
-fn own_address(interface: &str) -> anyhow::Result<IpAddr> {
-    let found = (interface, 0).to_socket_addrs().map(|mut addresses| addresses.next());
-    let found = found.with_context(|| format!("cannot find the interface {interface}"))?;
-    Ok(found.with_context(|| format!("the interface {interface} has no address"))?.ip())
+/// An address of this machine: itself, or the first of the interface or host of this name.
+pub(crate) fn own_address(interface: &str) -> Result<IpAddr, String> {
+    if let Ok(address) = interface.parse() {
+        return Ok(address);
+    }
+    let unknown = match tapeline_wire::interface::find(interface) {
+        Ok(Interface { address: Some(address), .. }) => return Ok(address.into()),
+        Ok(_) => format!("the interface {interface} has no IPv4 address; give one of its others"),
+        Err(unknown) => unknown.to_string(),
+    };
+    // EMA's files may name this host.
+    let mut named = (interface, 0).to_socket_addrs().ok().into_iter().flatten();
+    named.next().map(|address| address.ip()).ok_or(unknown)
 }
 
 /// The addresses of a host and a port, looked up now: a server that comes back may have others.

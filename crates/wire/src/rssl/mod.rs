@@ -78,5 +78,5 @@ pub use output::{Output, Sent};
 pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};
 pub use settings::{Compression, ConnectionType, Settings};
-pub use tls::Tls;
+pub use tls::{Tls, TlsVersions};
 pub use websocket::SubProtocol;

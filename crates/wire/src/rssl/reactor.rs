@@ -663,7 +663,7 @@ impl Attempt {
     fn begin(&self, now: Nanos) -> Result<Connection, Error> {
         let session = Session::client(self.settings.clone(), self.version, now);
         let tls = self.settings.tls.as_ref().map(|tls| tls.dial(&self.settings.host)).transpose()?;
-        let socket = Socket::connect(self.address)?;
+        let socket = Socket::connect(self.address, self.settings.interface)?;
         let transport = match tls {
             Some(connection) => Transport::encrypted(socket, connection),
             None => Transport::Plain(socket),

@@ -1,5 +1,7 @@
 //! What can be set for a connection, under the names that EMA and ETA use.
 
+use std::net::IpAddr;
+
 use super::tls::Tls;
 use super::websocket::SubProtocol;
 
@@ -118,6 +120,9 @@ pub struct Settings {
     pub ws_path: String,
     /// Client: the server's name, or name and port, as a WebSocket's opening and TLS state it. Empty: its address.
     pub host: String,
+    /// `interfaceName`. Client: the address of this machine that it connects from; of a server's addresses, those of the same
+    /// family can be reached. The machine's routes choose.
+    pub interface: Option<IpAddr>,
     /// TLS around all of it, a client's or a server's. None.
     pub tls: Option<Tls>,
     /// `protocolType`: what the messages are, and a server refuses who asks for another. 0 is RWF; ETA's own transport
@@ -156,6 +161,7 @@ impl Default for Settings {
             ws_origins: Vec::new(),
             ws_path: "/WebSocket".to_owned(),
             host: String::new(),
+            interface: None,
             tls: None,
             protocol_type: 0,
             component_version: concat!("tapeline", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -5,9 +5,36 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
+    SupportedProtocolVersion, version,
+};
 
 use crate::Error;
+
+/// The versions of TLS that an end offers or takes. Of those that both ends have, the newer is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersions {
+    /// 1.2 and 1.3.
+    #[default]
+    Both,
+    /// 1.2 alone.
+    V1_2,
+    /// 1.3 alone.
+    V1_3,
+}
+
+impl TlsVersions {
+    fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
+        static ONLY_1_2: [&SupportedProtocolVersion; 1] = [&version::TLS12];
+        static ONLY_1_3: [&SupportedProtocolVersion; 1] = [&version::TLS13];
+        match self {
+            Self::Both => rustls::ALL_VERSIONS,
+            Self::V1_2 => &ONLY_1_2,
+            Self::V1_3 => &ONLY_1_3,
+        }
+    }
+}
 
 /// One end's part of TLS. The bytes inside are those of a connection without, or of a WebSocket.
 ///
@@ -27,19 +54,19 @@ impl Tls {
     ///
     /// # Errors
     /// There is none, or one that cannot be read.
-    pub fn client(trusted: &[u8]) -> Result<Self, Error> {
+    pub fn client(trusted: &[u8], versions: TlsVersions) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(trusted)? {
             roots.add(certificate).map_err(|cause| unfit("a trusted certificate", cause))?;
         }
-        Self::trusting(roots)
+        Self::trusting(roots, versions)
     }
 
     /// A client's, which trusts whom the system trusts (`/etc/ssl/certs` as a rule, or where `SSL_CERT_FILE` says).
     ///
     /// # Errors
     /// It trusts nobody.
-    pub fn client_of_system() -> Result<Self, Error> {
+    pub fn client_of_system(versions: TlsVersions) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         let (added, _) = roots.add_parsable_certificates(found.certs);
@@ -47,7 +74,7 @@ impl Tls {
             let cause = found.errors.first().map_or("there is none".to_owned(), ToString::to_string);
             return Err(unfit("the system's trusted certificates", cause));
         }
-        Self::trusting(roots)
+        Self::trusting(roots, versions)
     }
 
     /// A server's: its certificate with those that vouch for it (PEM, its own first), and its private key (PEM: PKCS #8,
@@ -55,11 +82,11 @@ impl Tls {
     ///
     /// # Errors
     /// One of them cannot be read, or they do not belong together.
-    pub fn server(chain: &[u8], key: &[u8]) -> Result<Self, Error> {
+    pub fn server(chain: &[u8], key: &[u8], versions: TlsVersions) -> Result<Self, Error> {
         let key =
             PrivateKeyDer::from_pem_slice(key).map_err(|cause| unfit("the server's private key", cause))?;
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions.supported())
             .map_err(|cause| unfit("the versions of TLS", cause))?
             .with_no_client_auth()
             .with_single_cert(certificates(chain)?, key)
@@ -67,9 +94,9 @@ impl Tls {
         Ok(Self(End::Server(Arc::new(config))))
     }
 
-    fn trusting(roots: RootCertStore) -> Result<Self, Error> {
+    fn trusting(roots: RootCertStore, versions: TlsVersions) -> Result<Self, Error> {
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions.supported())
             .map_err(|cause| unfit("the versions of TLS", cause))?
             .with_root_certificates(roots)
             .with_no_client_auth();

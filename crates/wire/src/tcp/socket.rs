@@ -1,7 +1,7 @@
 //! A TCP socket that does not wait: connecting, reading, writing, and its options.
 
 use std::io::IoSlice;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,13 +25,19 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Begins to connect. Whether it has connected is known when [`has_connected`](Self::has_connected) says so.
+    /// Begins to connect, from this address of the machine or from the one that its routes choose. Whether it has connected is
+    /// known when [`has_connected`](Self::has_connected) says so.
     ///
     /// # Errors
-    /// [`Error::Socket`] when it is known at once that nobody can be reached there.
-    pub fn connect(address: impl Into<SocketAddr>) -> Result<Self, Error> {
+    /// [`Error::Socket`] when it is known at once that nobody can be reached there, or `from` is no address of this machine or
+    /// of another family.
+    pub fn connect(address: impl Into<SocketAddr>, from: Option<IpAddr>) -> Result<Self, Error> {
         let address = address.into();
         let fd = open(address)?;
+        if let Some(from) = from {
+            let failed = |errno| Error::socket(Operation::Bind, from, errno);
+            net::bind(&fd, &SocketAddr::new(from, 0)).map_err(failed)?;
+        }
         let connecting = match net::connect(&fd, &address) {
             Ok(()) => false,
             Err(Errno::INPROGRESS | Errno::INTR) => true,

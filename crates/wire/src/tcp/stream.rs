@@ -29,7 +29,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Socket`] when it is known at once that nobody can be reached there.
     pub fn connect(address: impl Into<SocketAddr>, input_bytes: usize) -> Result<Self, Error> {
-        Self::new(Socket::connect(address)?, input_bytes)
+        Self::new(Socket::connect(address, None)?, input_bytes)
     }
 
     pub(super) fn new(socket: Socket, input_bytes: usize) -> Result<Self, Error> {

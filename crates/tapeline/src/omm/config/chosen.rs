@@ -72,6 +72,8 @@ pub(crate) struct Host {
     pub(crate) server: String,
     /// Whether TLS is around it. A server's certificate and key, if they are named.
     pub(crate) is_encrypted: bool,
+    /// Client: the interface to connect from, by its address or name.
+    pub(crate) interface: Option<String>,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     /// A file or folder of certificates to trust.
     pub(crate) trusted: Option<PathBuf>,
@@ -211,6 +213,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
     Ok(Host {
         server: format!("{host}:{port}"),
         is_encrypted,
+        interface: channel.text("InterfaceName").filter(|name| !name.is_empty()).map(str::to_owned),
         certificate: None,
         trusted: channel.text("OpenSSLCAStore").map(PathBuf::from),
         settings,
@@ -229,6 +232,7 @@ fn server_host(server: &Node) -> Result<Host, Fault> {
         // Without a port it is the usual one of the program.
         server: format!("{interface}:{}", server.text("Port").unwrap_or_default()),
         is_encrypted,
+        interface: None,
         certificate: file("ServerCert").zip(file("ServerPrivateKey")),
         trusted: None,
         settings,

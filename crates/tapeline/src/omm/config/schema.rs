@@ -204,7 +204,7 @@ macro_rules! with_transport {
 }
 
 const CHANNEL: &[Setting] = with_transport![
-    idle("InterfaceName", Text),
+    one("InterfaceName", Text),
     one("ChannelType", Code(CHANNEL_TYPES)),
     one("EncryptedProtocolType", Code(&["RSSL_SOCKET", "RSSL_HTTP", "RSSL_WEBSOCKET"])),
     one("Host", Text),

@@ -91,11 +91,6 @@ enum Means {
 }
 
 const NO_TUNNEL: Means = Means::Refused(false, "there are no tunnel streams", "leave it out");
-const ONE_TLS: Means = Means::Refused(
-    false,
-    "TLS 1.2 and 1.3 are both offered, and the better one that both ends have is taken",
-    "leave it out",
-);
 const NO_TUNNEL_VALUE: Means = Means::Refused(true, "there are no tunnel streams", "leave it out");
 const NO_MULTICAST: Means =
     Means::Refused(true, "there is no multicast to hubs", "leave it out, and connect with -h and -p");
@@ -146,6 +141,7 @@ const WORDS: &[Word] = &[
     word("h", C | N, Means::Host),
     word("p", C | P | N, Means::Port),
     word("if", P | T, Means::Value("bind")),
+    word("if", C | N, Means::Value("interface")),
     word("connType", C | P | N, Means::ConnectionType),
     word("encryptedConnType", C | N, Means::EncryptedType),
     word("pl", C | P, Means::Protocols),
@@ -183,11 +179,10 @@ const WORDS: &[Word] = &[
     // Each connection is on a reactor, and a consumer's has a watchlist.
     word("reactor", C | P | N, Means::Always),
     word("watchlist", C, Means::Always),
-    word("spTLSv1.2", C, ONE_TLS),
-    word("spTLSv1.3", C, ONE_TLS),
+    word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
+    word("spTLSv1.3", C | P | N | T, Means::Flag("tls-version=1.3")),
     word("useUserDispatch", C | P | N, Means::Dispatch),
     word("apiThreads", C, Means::Refused(true, "no thread of the library dispatches: each connection's own does", "-threads binds the threads of connections to cores")),
-    word("if", C | N, Means::Refused(true, "the system's routes choose the interface of a connection", "leave it out")),
     word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
     word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
     word("packBufSize", P | N, Means::Refused(true, "a packed frame is as long as frames can be", "--max-fragment-size says how long that is, -maxPackCount how many messages it has")),

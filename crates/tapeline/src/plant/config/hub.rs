@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use tapeline_hub::{Posts, Settings, SlowPolicy, Unknown};
 use tapeline_omm::role::provider;
-use tapeline_wire::rssl::{self, Tls};
+use tapeline_wire::rssl::{self, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
@@ -336,7 +336,7 @@ impl Source<'_> {
                 return Err(self.wrong(one.span(), "a certificate or a key without the other", hint));
             }
         };
-        let tls = Tls::server(&self.file(cert)?, &self.file(key)?);
+        let tls = Tls::server(&self.file(cert)?, &self.file(key)?, TlsVersions::Both);
         tls.map(Some).with_context(|| format!("{}: cannot use this certificate", self.at(&cert.span())))
     }
 

@@ -12,7 +12,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::role::{acceptor, consumer};
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
 use tapeline_plant::tick;
-use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls};
+use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
 use toml::Spanned;
 
 use super::Source;
@@ -415,10 +415,10 @@ impl Source<'_> {
                 return Err(self.wrong(ca.span(), "ca is given without tls", "tls = true goes with it"));
             }
             (true, Some(ca)) => Some(
-                Tls::client(&self.file(ca)?)
+                Tls::client(&self.file(ca)?, TlsVersions::Both)
                     .with_context(|| format!("{}: cannot use this certificate", self.at(&ca.span())))?,
             ),
-            (true, None) => Some(Tls::client_of_system()?),
+            (true, None) => Some(Tls::client_of_system(TlsVersions::Both)?),
         };
         if raw.servers.get_ref().is_empty() {
             return Err(self.wrong(raw.servers.span(), "servers is empty", "servers = [\"host:14002\"]"));

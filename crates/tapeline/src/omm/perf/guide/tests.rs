@@ -58,6 +58,10 @@ fn the_guides_command_lines_are_ours() {
             "ProvPerf -connType encrypted -cert a.pem -keyfile b.pem -pl rssl.rwf",
             "tapeline omm provider --cert=a.pem --key=b.pem --websocket=rssl.rwf",
         ),
+        (
+            "ConsPerf -if eth0 -connType encrypted -spTLSv1.2 -spTLSv1.3",
+            "tapeline omm consumer --interface=eth0 --tls-version=1.2 --tls-version=1.3 --tls",
+        ),
         ("ProvPerf -connType websocket", "tapeline omm provider"),
         (
             "ConsPerf -tcpDelay -outputBufs 9 -reactor -watchlist",

@@ -13,7 +13,7 @@ use super::super::transport::SHORTEST;
 use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, stamp_rate};
 use crate::arguments;
 use crate::failure::Hinted;
-use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg};
+use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg, own_address};
 
 /// Send and receive messages without a meaning, and time them.
 #[derive(Clone, Debug, Args)]
@@ -108,8 +108,9 @@ struct EndArgs {
     /// Server: port to listen at, 0 for a free one; client: port of the server [default: 14002]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Server: address to listen at, 0.0.0.0 or :: for all [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS")]
+    /// Server: address to listen at, 0.0.0.0 or :: for all [default: 127.0.0.1]; client: address to connect from; or the name of
+    /// an interface
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     bind: Option<IpAddr>,
     /// Kind of the connection, as TransportPerf has it; a server takes sockets and WebSockets on one port
     #[arg(long, value_enum, value_name = "TYPE")]
@@ -244,7 +245,7 @@ impl TransportPerfArgs {
 
     /// Options that the other end has.
     fn check_end(&self) -> anyhow::Result<()> {
-        let EndArgs { server, host, bind, cert, tls, ca, websocket, encrypted_conn_type, .. } = &self.ends;
+        let EndArgs { server, host, cert, tls, ca, websocket, encrypted_conn_type, .. } = &self.ends;
         let (others, end): (&[(&str, bool)], _) = match self.end() {
             End::Server => (
                 &[
@@ -259,14 +260,9 @@ impl TransportPerfArgs {
                 ],
                 "server",
             ),
-            End::Client => (
-                &[
-                    ("--bind", bind.is_some()),
-                    ("--cert", cert.is_some()),
-                    ("--end-with-clients", self.end_with_clients),
-                ],
-                "client",
-            ),
+            End::Client => {
+                (&[("--cert", cert.is_some()), ("--end-with-clients", self.end_with_clients)], "client")
+            }
         };
         match others.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
@@ -346,7 +342,7 @@ impl TransportPerfArgs {
 
     /// A client's way to its server.
     pub(in super::super) fn client(&self) -> ClientArgs {
-        let EndArgs { server, host, port, ca, websocket, .. } = &self.ends;
+        let EndArgs { server, host, port, bind, ca, websocket, .. } = &self.ends;
         let beside = || {
             let host = host.as_deref().unwrap_or("localhost");
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -356,6 +352,7 @@ impl TransportPerfArgs {
             server: Some(server.clone().unwrap_or_else(beside)),
             tls: self.is_encrypted(),
             ca: ca.clone(),
+            interface: *bind,
             websocket: match websocket.as_slice() {
                 [] if self.is_websocket() => vec![WebSocketArg::Rwf],
                 asked => asked.to_vec(),

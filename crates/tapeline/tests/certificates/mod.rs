@@ -1,0 +1,18 @@
+//! A certificate that tests serve with, and who vouches for it.
+
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// Writes a certificate for `localhost` (`server.pem`), its key (`server.key`), and who vouches for it (`ca.pem`).
+pub(crate) fn write(folder: &Path) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_key = KeyPair::generate().unwrap();
+    std::fs::write(folder.join("ca.pem"), params.self_signed(&authority_key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, authority_key);
+    let key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("server.pem"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+}
