@@ -6,7 +6,8 @@
 //! ```
 //!
 //! `update/N` is one update, of one of N items that are open, in turn over all of them in a scattered order. `publish/N` is one
-//! update that is encoded already, for one of N streams that have the item open, in turn over all of them.
+//! update that is encoded already, for one of N streams that have the item open, in turn over all of them; `write/N` one that is
+//! written where the connection sends it from, as the performance tools write theirs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod harness;
@@ -20,7 +21,7 @@ use tapeline_omm::domain::directory::{self, Info, ServiceEntry, ServiceState};
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::role::consumer::{Consumer, Event, ItemRequest, ServiceName, Settings};
 use tapeline_omm::role::provider::{self, Provider, StreamHandle};
-use tapeline_omm::role::{Outbox, Queue};
+use tapeline_omm::role::{Outbox, Queue, Sent};
 use tapeline_omm::rwf::{
     DataType, Domain, Key, MessageView, RefreshHeader, RequestHeader, UpdateType, flags, update_header,
 };
@@ -128,6 +129,18 @@ fn publishing(bench: &mut Bench) {
             provider.publish(&mut out, stream, black_box(&update)) as u64
         });
     }
+    let (mut provider, streams) = open_for(1_000);
+    let mut out = Socket([0; 1024]);
+    let payload = [0; 100];
+    let what = (UpdateType::QUOTE, DataType::FIELD_LIST);
+    bench.add(("write", 1_000, "streams"), payload.len() as f64, move |place| {
+        let mut write = |room: &mut [u8]| {
+            room[..payload.len()].copy_from_slice(black_box(&payload));
+            Ok(payload.len())
+        };
+        let sent = provider.write_update(&mut out, streams[place % streams.len()], what, &mut write);
+        u64::from(sent.is_ok_and(Sent::is_queued))
+    });
 }
 
 fn main() {
