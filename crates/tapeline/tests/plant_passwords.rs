@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};

@@ -30,7 +30,7 @@ impl Socket {
     /// # Errors
     /// It is known at once that nobody can be reached there.
     pub fn connect(address: SocketAddr) -> Result<Self, Error> {
-        tcp::Socket::connect(address).and_then(Self::of_tcp)
+        tcp::Socket::connect(address, None).and_then(Self::of_tcp)
     }
 
     /// Connects to who listens at a name in the file system, a process of this user.
