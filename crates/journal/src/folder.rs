@@ -1,0 +1,217 @@
+//! Where segments lie: a folder of files, as an argument, so that a test can give one that fails.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+
+use crate::Error;
+
+/// A folder of files.
+pub trait Folder {
+    /// A file in it.
+    type File: File;
+
+    /// The names of all files.
+    ///
+    /// # Errors
+    /// The system's.
+    fn names(&self) -> io::Result<Vec<String>>;
+
+    /// Makes a file that is not there yet, to be written and read.
+    ///
+    /// # Errors
+    /// The system's; also if it is there.
+    fn create(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Opens a file, to be written too if `writable`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open(&self, name: &str, writable: bool) -> io::Result<Self::File>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Returns when the names of files are on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file of a [`Folder`].
+pub trait File {
+    /// Reads what is at an offset: fewer bytes than fit near the end, none at the end.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes at an offset; how many of the bytes it took.
+    ///
+    /// # Errors
+    /// The system's.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Cuts it to, or fills it with zeros up to, that many bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    fn set_length(&self, bytes: u64) -> io::Result<()>;
+
+    /// Makes it that long, with room on the disk for all of it; where a file system cannot, nothing is done.
+    ///
+    /// # Errors
+    /// The system's: no room.
+    fn allocate(&self, bytes: u64) -> io::Result<()>;
+
+    /// Returns when what was written is on the disk.
+    ///
+    /// # Errors
+    /// The system's. What was written since the last time may be lost then, whatever a later call says.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Of whom the lock file keeps others out.
+const LOCK: &str = "lock";
+
+/// A folder of the machine's.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    /// The kernel lets go of it with the process, whatever ends that.
+    _lock: Option<fs::File>,
+}
+
+impl Directory {
+    /// To be read; others may write meanwhile.
+    ///
+    /// # Errors
+    /// It is not there, or no folder.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        fs::read_dir(path).map_err(Error::io("read the folder", &path.display().to_string()))?;
+        Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
+    /// To be written: made where it is not there (its parent is), mode 0700, and kept to this process.
+    ///
+    /// # Errors
+    /// It cannot be made, or another process writes it.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        use std::os::unix::fs::DirBuilderExt;
+
+        let shown = path.display().to_string();
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::io("make the folder", &shown)(error));
+            }
+            _ => {}
+        }
+        let mut options = fs::File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let lock = options.open(path.join(LOCK)).map_err(Error::io("open the lock of", &shown))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
+            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
+            Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", &shown)(error)),
+        }
+    }
+}
+
+impl Folder for Directory {
+    type File = fs::File;
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        fs::read_dir(&self.path)?
+            // A name that is no text is none of ours.
+            .filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose())
+            .collect()
+    }
+
+    fn create(&self, name: &str) -> io::Result<fs::File> {
+        fs::File::options().read(true).write(true).create_new(true).mode(0o600).open(self.path.join(name))
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<fs::File> {
+        fs::File::options().read(true).write(writable).open(self.path.join(name))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        fs::File::open(&self.path)?.sync_all()
+    }
+}
+
+impl File for fs::File {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn set_length(&self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        use rustix::io::Errno;
+
+        match rustix::fs::fallocate(self, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            other => other.map_err(io::Error::from),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Reads until `into` is full or the file ends; how many bytes there were.
+pub(crate) fn read_full(file: &impl File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of it.
+pub(crate) fn write_full(file: &impl File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.write_at(&bytes[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

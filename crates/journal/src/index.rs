@@ -1,0 +1,76 @@
+//! Places of records in a segment, one in [`EVERY_BYTES`]: a file beside it.
+//!
+//! It is a hint. A mark is believed only when the record that it points to says the same, so it needs no checksum, is never
+//! synced, and may be lost or deleted at any time: then the segment is read from its beginning.
+
+use tapeline_measure::Nanos;
+
+use crate::folder::{File, Folder, read_full, write_full};
+use crate::format::{index_name, u64_at};
+
+/// A mark for so many bytes: what is read in vain at most.
+pub(crate) const EVERY_BYTES: u64 = 256 << 10;
+const MARK_BYTES: usize = 24;
+/// Of the largest segment, and no more memory than that.
+const MOST_MARKS: usize = (crate::Settings::MOST_SEGMENT_BYTES / EVERY_BYTES) as usize + 1;
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) seq: u64,
+    /// The latest time of any record before it: clocks may be set back.
+    pub(crate) latest: Nanos,
+    /// Bytes from the segment's beginning.
+    pub(crate) offset: u64,
+}
+
+/// Appends marks to an index.
+#[derive(Debug)]
+pub(crate) struct Index<File> {
+    file: File,
+    bytes: u64,
+    ready: Vec<u8>,
+}
+
+impl<F: File> Index<F> {
+    /// `None` where there can be none.
+    pub(crate) fn create(folder: &impl Folder<File = F>, first: u64) -> Option<Self> {
+        let name = index_name(first);
+        // Of a segment that never was.
+        let _ = folder.remove(&name);
+        Some(Self { file: folder.create(&name).ok()?, bytes: 0, ready: Vec::new() })
+    }
+
+    pub(crate) fn put(&mut self, mark: Mark) {
+        for number in [mark.seq, mark.latest.0, mark.offset] {
+            self.ready.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Whether it could be written.
+    pub(crate) fn write(&mut self) -> bool {
+        let is_written = write_full(&self.file, &self.ready, self.bytes).is_ok();
+        self.bytes += self.ready.len() as u64;
+        self.ready.clear();
+        is_written
+    }
+}
+
+/// The marks of a segment, as far as they can be right.
+pub(crate) fn read(folder: &impl Folder, first: u64) -> Vec<Mark> {
+    let Ok(file) = folder.open(&index_name(first), false) else { return Vec::new() };
+    let length = file.length().unwrap_or(0).min((MOST_MARKS * MARK_BYTES) as u64);
+    let mut bytes = vec![0; length as usize];
+    let count = read_full(&file, &mut bytes, 0).unwrap_or(0);
+    let mut marks: Vec<Mark> = Vec::new();
+    for bytes in bytes[..count].chunks_exact(MARK_BYTES) {
+        let mark = Mark { seq: u64_at(bytes, 0), latest: Nanos(u64_at(bytes, 8)), offset: u64_at(bytes, 16) };
+        if marks.last().is_some_and(|last| {
+            last.seq >= mark.seq || last.offset >= mark.offset || last.latest > mark.latest
+        }) {
+            break;
+        }
+        marks.push(mark);
+    }
+    marks
+}

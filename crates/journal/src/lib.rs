@@ -1,0 +1,53 @@
+//! A journal: what was published, on disk, in order, with no hole that is not said.
+//!
+//! A [`Writer`] appends records (a sequence, a time, bytes) to segments, many records with one write, and tells by a
+//! [`Progress`] up to where they are written, and synced. A [`Reader`] gives them again from any sequence or time on,
+//! also while they are being written. What a crash tore is cut when the journal is opened, and said; damage in
+//! the middle is an error with its place.
+//!
+//! ```
+//! use tapeline_journal::{Directory, From, Next, Reader, Settings, Writer};
+//! use tapeline_measure::Nanos;
+//!
+//! # let folder = std::env::temp_dir().join(format!("doc-journal-{}", std::process::id()));
+//! let (mut writer, _) = Writer::open(Directory::create(&folder)?, Settings::default())?;
+//! for seq in 1..=3 {
+//!     assert!(writer.append(seq, Nanos(seq * 1_000), b"a tick").is_kept());
+//! }
+//! assert!(writer.flush().is_kept());
+//! assert_eq!(writer.progress().written_up_to(), 3);
+//!
+//! let mut reader = Reader::open(Directory::open(&folder)?)?;
+//! reader.seek(From::Seq(2))?;
+//! let Next::Record(record) = reader.next()? else { panic!("it is there") };
+//! assert_eq!((record.seq, record.body), (2, &b"a tick"[..]));
+//! # std::fs::remove_dir_all(&folder).ok();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What a record's bytes are, the journal does not ask. The format, with what it was chosen over, is in
+//! `docs/adr/0023-journal.md`.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod folder;
+mod format;
+mod index;
+mod opening;
+mod progress;
+mod reader;
+mod segments;
+mod settings;
+mod tail;
+mod writer;
+
+pub use error::{Error, Fault};
+pub use folder::{Directory, File, Folder};
+pub use format::MOST_BODY;
+pub use opening::Opened;
+pub use progress::{Progress, State};
+pub use reader::{From, Next, Reader, Record, SegmentView};
+pub use settings::{Durability, OnFailure, Retention, Settings};
+pub use tail::Tail;
+pub use writer::{Outcome, Writer};

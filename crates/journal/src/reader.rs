@@ -1,0 +1,424 @@
+//! Reading a journal, also while it is written.
+
+use std::io;
+
+use tapeline_measure::Nanos;
+
+use crate::folder::{File, Folder, read_full};
+use crate::format::{RECORD_BYTES, RecordHeader, SEGMENT_BYTES};
+use crate::index;
+use crate::segments::{Segment, list};
+use crate::tail::{self, Tail};
+use crate::{Error, Fault};
+
+/// Bytes that are read at a time; a longer record is read whole.
+const BUFFER: usize = 1 << 20;
+/// The same where all has been read, and more may come.
+const GLANCE: usize = 4 << 10;
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum From {
+    /// With the first record that is there.
+    #[default]
+    Oldest,
+    /// With this sequence. If it is no longer there, that is said as [`Next::Missing`].
+    Seq(u64),
+    /// With the first record, in the order of sequences, that is as late as this or later.
+    Time(Nanos),
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its sequence.
+    pub seq: u64,
+    /// Its time.
+    pub time: Nanos,
+    /// What was given to be kept.
+    pub body: &'a [u8],
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next<'a> {
+    /// A record, until the next call.
+    Record(Record<'a>),
+    /// These are not in the journal: it could not be written then, or has let go of them, or never was given them.
+    Missing {
+        /// The first sequence.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+    /// That is all, for now: more may be written. [`Reader::ending`] says whether something is behind it that is no record.
+    End,
+}
+
+/// A segment, as its header has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentView {
+    /// The file.
+    pub name: String,
+    /// The sequence of its first record.
+    pub first: u64,
+    /// The last sequence of the journal before it; what is between is missing.
+    pub after: u64,
+    /// The latest time of any record before it.
+    pub latest_before: Nanos,
+    /// Bytes of the file; where it is written still, with room for what is to come.
+    pub bytes: u64,
+}
+
+/// Reads records in order. Memory: a megabyte, or the longest record.
+#[derive(Debug)]
+pub struct Reader<F: Folder> {
+    folder: F,
+    segments: Vec<Segment>,
+    /// Which of them is read.
+    at: usize,
+    file: Option<F::File>,
+    /// Where the next record is, in the file.
+    offset: u64,
+    /// From `begin` on, what is at the offset.
+    buffer: Vec<u8>,
+    begin: usize,
+    /// The last sequence in the journal before the offset.
+    passed: u64,
+    /// The last sequence that the caller knows of; `None` if whatever comes is the first.
+    known: Option<u64>,
+    /// Earlier records are passed by.
+    earliest: Nanos,
+    at_end: bool,
+    tail: Option<Tail>,
+}
+
+/// What is at the offset.
+enum There {
+    Record(RecordHeader),
+    Not(Fault),
+}
+
+/// What is to be said next; the record ends where the buffer begins.
+enum Found {
+    Record(RecordHeader),
+    Missing { from: u64, to: u64 },
+    End,
+}
+
+impl<F: Folder> Reader<F> {
+    /// Begins at the oldest record. A folder without segments is an empty journal.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a segment's header is damaged.
+    pub fn open(folder: F) -> Result<Self, Error> {
+        let segments = list(&folder)?.segments;
+        let mut reader = Self {
+            folder,
+            segments,
+            at: 0,
+            file: None,
+            offset: 0,
+            buffer: Vec::new(),
+            begin: 0,
+            passed: 0,
+            known: None,
+            earliest: Nanos(0),
+            at_end: false,
+            tail: None,
+        };
+        reader.enter(0)?;
+        Ok(reader)
+    }
+
+    /// Goes to another place: with the index, at most a quarter of a megabyte before it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn seek(&mut self, from: From) -> Result<(), Error> {
+        self.segments = list(&self.folder)?.segments;
+        let (before, known, earliest) = match from {
+            From::Oldest => (0, None, Nanos(0)),
+            From::Seq(seq) => {
+                let before = self.segments.partition_point(|segment| segment.header.first <= seq);
+                (before, Some(seq.saturating_sub(1)), Nanos(0))
+            }
+            From::Time(time) => {
+                (self.segments.partition_point(|segment| segment.header.latest < time), None, time)
+            }
+        };
+        (self.known, self.earliest) = (known, earliest);
+        self.enter(before.saturating_sub(1))?;
+        let Some(segment) = self.segments.get(self.at).copied() else { return Ok(()) };
+        let marks = index::read(&self.folder, segment.header.first);
+        let before = match from {
+            From::Oldest => 0,
+            From::Seq(seq) => marks.partition_point(|mark| mark.seq <= seq),
+            From::Time(time) => marks.partition_point(|mark| mark.latest < time),
+        };
+        let Some(mark) = before.checked_sub(1).map(|at| marks[at]) else { return Ok(()) };
+        if mark.seq <= segment.header.first || mark.offset < SEGMENT_BYTES as u64 {
+            return Ok(());
+        }
+        self.offset = mark.offset;
+        match self.look()? {
+            There::Record(header) if header.seq == mark.seq => self.passed = mark.seq - 1,
+            // The index is wrong, or of something else.
+            _ => self.enter(self.at)?,
+        }
+        Ok(())
+    }
+
+    /// The next record, or why there is none.
+    ///
+    /// # Errors
+    /// Damage in the middle, with its place; the same again if it is called again.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a record borrows the reader, which an iterator cannot say"
+    )]
+    pub fn next(&mut self) -> Result<Next<'_>, Error> {
+        Ok(match self.find()? {
+            Found::Missing { from, to } => Next::Missing { from, to },
+            Found::End => Next::End,
+            Found::Record(header) => {
+                let at = self.begin - header.size() + RECORD_BYTES;
+                let body = &self.buffer[at..at + header.body];
+                Next::Record(Record { seq: header.seq, time: header.time, body })
+            }
+        })
+    }
+
+    /// At [`Next::End`]: looks through all that is behind the last record, as [`next`](Self::next) does not while there are zeros. What is
+    /// no record is a torn tail, or, while the journal is written, a write that is under way.
+    ///
+    /// # Errors
+    /// Damage: there is a later write behind it.
+    pub fn ending(&mut self) -> Result<Option<Tail>, Error> {
+        self.is_torn()?;
+        Ok(self.tail.clone())
+    }
+
+    /// Where the next record is expected: the segment's file, and bytes from its beginning.
+    pub fn place(&self) -> Option<(String, u64)> {
+        Some((self.segments.get(self.at)?.name(), self.offset))
+    }
+
+    /// The segments, oldest first, as of the last look at the folder.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
+        self.segments.iter().map(|segment| SegmentView {
+            name: segment.name(),
+            first: segment.header.first,
+            after: segment.header.after,
+            latest_before: segment.header.latest,
+            bytes: segment.bytes,
+        })
+    }
+
+    pub(crate) fn into_folder(self) -> F {
+        self.folder
+    }
+
+    /// Goes to the beginning of a segment.
+    fn enter(&mut self, at: usize) -> Result<(), Error> {
+        (self.at, self.file, self.at_end, self.tail) = (at, None, false, None);
+        self.offset = SEGMENT_BYTES as u64;
+        self.forget();
+        while let Some(segment) = self.segments.get(self.at).copied() {
+            let name = segment.name();
+            match self.folder.open(&name, false) {
+                Ok(file) => {
+                    (self.file, self.passed) = (Some(file), segment.header.after);
+                    break;
+                }
+                // It was let go of meanwhile: the oldest that is there is next.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.segments = list(&self.folder)?.segments;
+                    self.at =
+                        self.segments.partition_point(|other| other.header.first <= segment.header.first);
+                }
+                Err(error) => return Err(Error::io("open", &name)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.buffer.clear();
+        self.begin = 0;
+    }
+
+    fn find(&mut self) -> Result<Found, Error> {
+        loop {
+            if self.file.is_none() && !self.has_more_segments()? {
+                return Ok(Found::End);
+            }
+            let next = self.segments.get(self.at + 1).map(|segment| segment.header);
+            if let Some(next) = next {
+                if next.after == self.passed {
+                    self.enter(self.at + 1)?;
+                    continue;
+                }
+                if next.after < self.passed {
+                    return Err(self.corrupt(Fault::After { expected: self.passed, found: next.after }));
+                }
+            }
+            let header = match self.look()? {
+                There::Record(header) => header,
+                There::Not(fault) if next.is_some() => return Err(self.corrupt(fault)),
+                There::Not(fault) => {
+                    if self.has_more_segments()? {
+                        self.forget();
+                        continue;
+                    }
+                    // Zeros are what a journal that is written ends with; others are looked at.
+                    self.at_end = fault == Fault::Empty || self.is_torn()?;
+                    if self.at_end {
+                        self.forget();
+                        return Ok(Found::End);
+                    }
+                    continue;
+                }
+            };
+            if header.seq != self.expected() {
+                return Err(self.corrupt(Fault::Sequence(header.seq)));
+            }
+            let is_wanted = self.known.is_none_or(|known| header.seq > known) && header.time >= self.earliest;
+            if let Some(known) = self.known
+                && is_wanted
+                && header.seq - known > 1
+            {
+                // The record is found again by the next call.
+                self.known = Some(header.seq - 1);
+                return Ok(Found::Missing { from: known + 1, to: header.seq - 1 });
+            }
+            self.passed = header.seq;
+            self.offset += header.size() as u64;
+            self.begin += header.size();
+            self.at_end = false;
+            if is_wanted {
+                (self.known, self.earliest) = (Some(header.seq), Nanos(0));
+                return Ok(Found::Record(header));
+            }
+        }
+    }
+
+    /// The sequence of the next record.
+    fn expected(&self) -> u64 {
+        match self.segments.get(self.at) {
+            Some(segment) if segment.header.after == self.passed => segment.header.first,
+            _ => self.passed.saturating_add(1),
+        }
+    }
+
+    /// Whether segments have come since the last look.
+    fn has_more_segments(&mut self) -> Result<bool, Error> {
+        let current = self.segments.get(self.at).map(|segment| segment.header.first);
+        let segments = list(&self.folder)?.segments;
+        let Some(current) = current else {
+            self.segments = segments;
+            let is_one = !self.segments.is_empty();
+            if is_one {
+                self.enter(0)?;
+            }
+            return Ok(is_one);
+        };
+        if segments.last().is_none_or(|last| last.header.first <= current) {
+            return Ok(false);
+        }
+        // Older ones may have been let go of, and the one that is read too, which stays open.
+        let own = self.segments[self.at];
+        self.segments = segments.into_iter().filter(|segment| segment.header.first > current).collect();
+        self.segments.insert(0, own);
+        self.at = 0;
+        Ok(true)
+    }
+
+    /// Whether what is there is a torn tail. `false` where it was a write under way, that is done now.
+    fn is_torn(&mut self) -> Result<bool, Error> {
+        self.forget();
+        if self.tail.as_ref().is_some_and(|tail| tail.offset == self.offset) {
+            return Ok(true);
+        }
+        let Some(file) = &self.file else { return Ok(true) };
+        let name = self.segments[self.at].name();
+        let behind = tail::behind(file, &name, self.offset, self.passed)?;
+        if behind.later_write {
+            return match self.look()? {
+                There::Record(_) => Ok(false),
+                There::Not(fault) => Err(self.corrupt(fault)),
+            };
+        }
+        self.tail = (behind.end > self.offset).then(|| Tail {
+            segment: name,
+            offset: self.offset,
+            bytes: behind.end - self.offset,
+            after: self.passed,
+            records: behind.records,
+        });
+        Ok(true)
+    }
+
+    /// What is at the offset, with its bytes in the buffer if it is a record.
+    fn look(&mut self) -> Result<There, Error> {
+        let is_fresh = self.buffer.is_empty();
+        match self.parse()? {
+            There::Not(_) if !is_fresh => {
+                // It may have been written since it was read.
+                self.forget();
+                self.parse()
+            }
+            there => Ok(there),
+        }
+    }
+
+    fn parse(&mut self) -> Result<There, Error> {
+        let have = self.fill(RECORD_BYTES)?;
+        let cut = |wanted, left| There::Not(Fault::Cut { wanted: wanted as u64, left: left as u64 });
+        let Some(header) = self.buffer[self.begin..].first_chunk() else {
+            let is_empty = self.buffer[self.begin..].iter().all(|byte| *byte == 0);
+            return Ok(if is_empty { There::Not(Fault::Empty) } else { cut(RECORD_BYTES, have) });
+        };
+        let header = match RecordHeader::parse(header) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Ok(There::Not(Fault::Empty)),
+            Err(fault) => return Ok(There::Not(fault)),
+        };
+        let size = header.size();
+        if have < size {
+            let have = self.fill(size)?;
+            if have < size {
+                return Ok(cut(size, have));
+            }
+        }
+        let record = &self.buffer[self.begin..self.begin + size];
+        Ok(header.check(record).map_or_else(There::Not, |()| There::Record(header)))
+    }
+
+    /// Reads on until there are so many bytes from the offset on; how many there are.
+    fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
+        let have = self.buffer.len() - self.begin;
+        let Some(file) = self.file.as_ref().filter(|_| have < wanted) else { return Ok(have) };
+        let name = || self.segments[self.at].name();
+        // A length is believed as far as the file goes.
+        let left = file.length().map_err(Error::io("look at", &name()))?.saturating_sub(self.offset);
+        let most = wanted.max(if self.at_end { GLANCE } else { BUFFER });
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(most);
+        if most <= have {
+            return Ok(have);
+        }
+        self.buffer.drain(..self.begin);
+        self.begin = 0;
+        self.buffer.resize(most, 0);
+        let count = read_full(file, &mut self.buffer[have..], self.offset + have as u64)
+            .map_err(Error::io("read", &name()))?;
+        self.buffer.truncate(have + count);
+        Ok(have + count)
+    }
+
+    fn corrupt(&self, fault: Fault) -> Error {
+        let segment = self.segments.get(self.at).map(Segment::name).unwrap_or_default();
+        Error::Corrupt { segment, offset: self.offset, seq: self.expected(), fault }
+    }
+}

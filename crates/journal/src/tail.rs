@@ -1,0 +1,89 @@
+//! What a crash leaves behind the last whole record, told from damage in the middle.
+
+use crate::Error;
+use crate::folder::{File, read_full};
+use crate::format::{RECORD_BYTES, RecordHeader};
+
+/// Bytes that are looked at together.
+const BLOCK: usize = 1 << 20;
+
+/// What is behind the last whole record of a journal and is none: a write that was under way when its process or its machine
+/// stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The segment's file.
+    pub segment: String,
+    /// Where it begins, in bytes from the segment's beginning.
+    pub offset: u64,
+    /// How long it is; zeros behind it do not count.
+    pub bytes: u64,
+    /// The last record before it; 0 if there is none.
+    pub after: u64,
+    /// Whole records in it, of the same write as what is torn before them: a machine that stops may have written what is behind
+    /// before what is in front.
+    pub records: u64,
+}
+
+/// What stands behind a place where a record is expected and none is.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// Up to where there is anything but zeros; the place itself if there is nothing.
+    pub(crate) end: u64,
+    /// Whole records of the write that is torn.
+    pub(crate) records: u64,
+    /// A later write has begun there: what is torn was whole before that, and this is damage.
+    pub(crate) later_write: bool,
+}
+
+/// Looks for records behind `from`, where the one after `last` should be.
+///
+/// A record is taken for one if its checksum holds and its sequence can be. Checksums are taken over twice what there is at most: bytes
+/// that were made to take longer count as damage.
+pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Result<Behind, Error> {
+    let length = file.length().map_err(Error::io("look at", name))?;
+    let mut found = Behind { end: from, ..Behind::default() };
+    let most = last.saturating_add(length.saturating_sub(from) / RECORD_BYTES as u64);
+    let mut allowed = length.saturating_sub(from).saturating_mul(2) + BLOCK as u64;
+    let (mut block, mut record) = (vec![0; BLOCK + RECORD_BYTES], Vec::new());
+    let mut at = from;
+    // The next place where a record may begin, behind the one that was found.
+    let mut next = from;
+    while at < length {
+        let count = read_full(file, &mut block, at).map_err(Error::io("read", name))?;
+        let own = count.min(BLOCK);
+        if own == 0 {
+            break;
+        }
+        if let Some(last_byte) = block[..own].iter().rposition(|byte| *byte != 0) {
+            found.end = at + last_byte as u64 + 1;
+            for place in (0..=last_byte).step_by(8) {
+                let offset = at + place as u64;
+                let Some(header) =
+                    block.get(place..).and_then(<[u8]>::first_chunk).filter(|_| offset >= next)
+                else {
+                    continue;
+                };
+                let Ok(Some(header)) = RecordHeader::parse(header) else { continue };
+                let size = header.size() as u64;
+                if header.seq <= last || header.seq > most || size > length - offset {
+                    continue;
+                }
+                if size > allowed {
+                    return Ok(Behind { later_write: true, ..found });
+                }
+                allowed -= size;
+                record.resize(header.size(), 0);
+                let read = read_full(file, &mut record, offset).map_err(Error::io("read", name))?;
+                if read == record.len() && header.check(&record).is_ok() {
+                    next = offset + size;
+                    found.records += 1;
+                    if header.begins {
+                        return Ok(Behind { later_write: true, ..found });
+                    }
+                }
+            }
+        }
+        at += own as u64;
+    }
+    Ok(found)
+}

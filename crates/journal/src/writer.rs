@@ -1,0 +1,375 @@
+//! Writing a journal.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tapeline_measure::Nanos;
+
+use crate::folder::{File, Folder, write_full};
+use crate::format::{
+    MOST_BODY, SEGMENT_BYTES, SegmentHeader, index_name, put_record, record_size, segment_name,
+};
+use crate::index::{EVERY_BYTES, Index, Mark};
+use crate::opening::{self, Opened};
+use crate::{Durability, Error, OnFailure, Progress, Retention, Settings, State};
+
+/// Bytes that are written together at most: small enough to stay in a core's own cache until the kernel copies them.
+const GROUP_BYTES: usize = 256 << 10;
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// What became of what was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// It is in the journal, or in what is written next.
+    Kept,
+    /// The journal could not be written and has stopped: whoever publishes has to stop. [`Writer::fault`] says why.
+    Stopped,
+    /// The journal could not be written, and publishing goes on without it. [`Writer::fault`] says why, [`Progress::missing`] how much
+    /// is missing.
+    Missing,
+}
+
+impl Outcome {
+    /// Whether it is kept.
+    #[must_use]
+    pub fn is_kept(self) -> bool {
+        self == Self::Kept
+    }
+}
+
+/// The one writer of a journal.
+///
+/// Costs a record's copy and its checksum; a system call when [`flush`](Self::flush) is called or 256 KiB are there.
+#[derive(Debug)]
+pub struct Writer<F: Folder> {
+    folder: F,
+    settings: Settings,
+    progress: Arc<Progress>,
+    /// The segments before the one that is written.
+    older: VecDeque<Older>,
+    older_bytes: u64,
+    current: Option<Current<F::File>>,
+    /// What is written next, to the current segment's end.
+    group: Vec<u8>,
+    /// Records in it.
+    grouped: u64,
+    /// The last sequence that was given.
+    last: u64,
+    /// The last that is in the journal.
+    kept: u64,
+    latest: Nanos,
+    /// Where the current segment ends, with the group; and where it has to end at the latest. Zeros without one.
+    end: u64,
+    limit: u64,
+    /// Where the next mark is due, and what is to be in the index.
+    next_mark: u64,
+    day_end: u64,
+    fault: Option<Error>,
+    retry_at: u64,
+}
+
+/// A segment that is not written any more.
+#[derive(Debug)]
+struct Older {
+    first: u64,
+    bytes: u64,
+    /// The latest time of its records and those before it.
+    latest: Nanos,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct Current<File> {
+    file: File,
+    first: u64,
+    /// Bytes that are written.
+    written: u64,
+    index: Option<Index<File>>,
+}
+
+impl<F: Folder> Writer<F> {
+    /// Opens a journal, or begins one: what a crash tore is cut, and said.
+    ///
+    /// # Errors
+    /// Damage in the last segment, which is not touched then; a folder that cannot be read or written; settings that cannot be.
+    pub fn open(folder: F, settings: Settings) -> Result<(Self, Opened), Error> {
+        settings.check()?;
+        let (folder, segments, opened) = opening::open(folder)?;
+        let latest = segments.iter().skip(1).map(|segment| segment.header.latest).chain([opened.latest]);
+        let older: VecDeque<_> = segments
+            .iter()
+            .zip(latest)
+            .map(|(segment, latest)| Older { first: segment.header.first, bytes: segment.bytes, latest })
+            .collect();
+        let writer = Self {
+            folder,
+            settings,
+            progress: Arc::new(Progress::new(settings.durability, opened.last)),
+            older_bytes: older.iter().map(|older| older.bytes).sum(),
+            older,
+            current: None,
+            group: Vec::with_capacity(2 * GROUP_BYTES),
+            grouped: 0,
+            last: opened.last,
+            kept: opened.last,
+            latest: opened.latest,
+            end: 0,
+            limit: 0,
+            next_mark: 0,
+            day_end: 0,
+            fault: None,
+            retry_at: 0,
+        };
+        Ok((writer, opened))
+    }
+
+    /// How far it is, for other threads.
+    #[must_use]
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// Why it cannot be written, while that is so.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_ref()
+    }
+
+    /// The last sequence that is in the journal for certain, as [`Durability`] has it.
+    #[must_use]
+    pub fn kept_up_to(&self) -> u64 {
+        self.kept
+    }
+
+    /// Appends a record, to be written by the next [`flush`](Self::flush) at the latest. Sequences that are left out before it are
+    /// missing in the journal, and said to be.
+    #[inline]
+    pub fn append(&mut self, seq: u64, time: Nanos, body: &[u8]) -> Outcome {
+        let end = self.end + record_size(body.len()) as u64;
+        let is_next = seq == self.last.wrapping_add(1) && time.0 < self.day_end;
+        // `limit` is 0 without a segment, so that nothing fits. A longer record than any is above it too.
+        if !is_next || end > self.limit || self.group.len() + record_size(body.len()) > GROUP_BYTES {
+            return self.append_rarely(seq, time, body);
+        }
+        self.put(seq, time, body);
+        Outcome::Kept
+    }
+
+    /// Writes what was appended, and syncs it where that was asked for.
+    pub fn flush(&mut self) -> Outcome {
+        if self.fault.is_some() {
+            return self.without();
+        }
+        let Some(current) = self.current.as_mut().filter(|_| !self.group.is_empty()) else {
+            return Outcome::Kept;
+        };
+        if let Err(error) = write_full(&current.file, &self.group, current.written) {
+            let name = segment_name(current.first);
+            return self.fail(Error::io("write", &name)(error));
+        }
+        if self.settings.durability == Durability::Synced
+            && let Err(error) = current.file.sync()
+        {
+            let name = segment_name(current.first);
+            return self.fail(Error::io("sync", &name)(error));
+        }
+        current.written += self.group.len() as u64;
+        self.group.clear();
+        self.group.shrink_to(2 * GROUP_BYTES);
+        self.grouped = 0;
+        self.kept = self.last;
+        if let Some(index) = &mut current.index
+            && !index.write()
+        {
+            current.index = None;
+        }
+        self.progress.set_written(self.kept);
+        if self.settings.durability == Durability::Synced {
+            self.progress.set_synced(self.kept);
+        }
+        Outcome::Kept
+    }
+
+    /// Writes and syncs what there is, whatever the durability, and gives back the room that was not used.
+    pub fn finish(mut self) -> Outcome {
+        let outcome = self.flush();
+        if !outcome.is_kept() {
+            return outcome;
+        }
+        if let Some(current) = self.current.take() {
+            let _ = current.file.set_length(current.written);
+            if let Err(error) = current.file.sync() {
+                return self.fail(Error::io("sync", &segment_name(current.first))(error));
+            }
+            self.progress.set_synced(self.kept);
+        }
+        Outcome::Kept
+    }
+
+    /// Puts a record for which there is room behind the others.
+    #[inline]
+    fn put(&mut self, seq: u64, time: Nanos, body: &[u8]) {
+        if self.end >= self.next_mark {
+            self.mark(seq);
+        }
+        put_record(&mut self.group, self.grouped == 0, seq, time, body);
+        self.grouped += 1;
+        self.end += record_size(body.len()) as u64;
+        self.last = seq;
+        self.latest = self.latest.max(time);
+    }
+
+    #[cold]
+    fn mark(&mut self, seq: u64) {
+        self.next_mark = self.end + EVERY_BYTES;
+        if let Some(Current { index: Some(index), .. }) = &mut self.current {
+            index.put(Mark { seq, latest: self.latest, offset: self.end });
+        }
+    }
+
+    #[inline(never)]
+    fn append_rarely(&mut self, seq: u64, time: Nanos, body: &[u8]) -> Outcome {
+        if self.fault.is_some() && !self.try_again(seq, time, body) {
+            self.progress.add_missing(1);
+            self.last = self.last.max(seq);
+            return self.without();
+        }
+        if seq <= self.last && self.last != 0 || seq == 0 {
+            return self.refuse(Error::NotLater { last: self.last, found: seq });
+        }
+        if body.len() > MOST_BODY {
+            return self.refuse(Error::TooLong { seq, found: body.len() });
+        }
+        let size = record_size(body.len());
+        let is_full = self.end + size as u64 > self.limit;
+        let is_behind_hole = seq - 1 != self.last;
+        if self.current.is_none() || is_full || is_behind_hole || time.0 >= self.day_end {
+            if !self.flush().is_kept() {
+                return self.count_missing(seq);
+            }
+            if let Err(error) = self.begin(seq, time, size) {
+                let _ = self.fail(error);
+                return self.count_missing(seq);
+            }
+        } else if !self.flush().is_kept() {
+            return self.count_missing(seq);
+        }
+        self.put(seq, time, body);
+        // One that is longer than a group does not wait for others.
+        if self.group.len() >= GROUP_BYTES { self.flush() } else { Outcome::Kept }
+    }
+
+    fn count_missing(&mut self, seq: u64) -> Outcome {
+        self.progress.add_missing(1);
+        self.last = seq;
+        self.without()
+    }
+
+    /// A record that cannot be in the journal: what was before it is written still.
+    fn refuse(&mut self, error: Error) -> Outcome {
+        let seq = match error {
+            Error::TooLong { seq, .. } => seq,
+            _ => self.last,
+        };
+        if self.flush().is_kept() {
+            let _ = self.fail(error);
+        }
+        self.count_missing(seq)
+    }
+
+    /// Ends the current segment and begins one with this record.
+    fn begin(&mut self, first: u64, time: Nanos, size: usize) -> Result<(), Error> {
+        if let Some(current) = self.current.take() {
+            // No more than room would be lost.
+            let _ = current.file.set_length(current.written);
+            self.older.push_back(Older { first: current.first, bytes: current.written, latest: self.latest });
+            self.older_bytes += current.written;
+        }
+        (self.end, self.limit) = (0, 0);
+        self.let_go(time);
+        let bytes = self.settings.segment_bytes.max((SEGMENT_BYTES + size) as u64);
+        let name = segment_name(first);
+        let file = self.folder.create(&name).map_err(Error::io("make", &name))?;
+        let header = SegmentHeader { first, after: self.kept, latest: self.latest };
+        let begun = write_full(&file, &header.bytes(), 0)
+            .and_then(|()| file.allocate(bytes))
+            .and_then(|()| if self.settings.durability == Durability::Synced { file.sync() } else { Ok(()) })
+            .and_then(|()| {
+                if self.settings.durability == Durability::Synced { self.folder.sync() } else { Ok(()) }
+            });
+        if let Err(error) = begun {
+            // Without a record it stands in nobody's way if it stays.
+            let _ = self.folder.remove(&name);
+            return Err(Error::io("make", &name)(error));
+        }
+        let index = Index::create(&self.folder, first);
+        self.current = Some(Current { file, first, written: SEGMENT_BYTES as u64, index });
+        (self.end, self.limit, self.next_mark) = (SEGMENT_BYTES as u64, bytes, 0);
+        self.day_end = (time.0 / DAY_NS + 1).saturating_mul(DAY_NS);
+        Ok(())
+    }
+
+    /// Removes segments that are too old or too much. One that cannot be removed is tried again with the next segment.
+    fn let_go(&mut self, now: Nanos) {
+        let Retention { age, bytes } = self.settings.retention;
+        while let Some(oldest) = self.older.front() {
+            let is_old = age.is_some_and(|age| now.since(oldest.latest) > age.as_nanos() as i64);
+            let is_much = bytes.is_some_and(|most| self.older_bytes > most);
+            if !is_old && !is_much || self.folder.remove(&segment_name(oldest.first)).is_err() {
+                return;
+            }
+            let _ = self.folder.remove(&index_name(oldest.first));
+            self.older_bytes -= oldest.bytes;
+            self.older.pop_front();
+        }
+    }
+
+    /// What is in the group is lost, and so is the segment's end.
+    #[cold]
+    fn fail(&mut self, error: Error) -> Outcome {
+        self.progress.add_missing(self.grouped);
+        (self.grouped, self.end, self.limit) = (0, 0, 0);
+        self.group.clear();
+        if let Some(current) = self.current.take() {
+            let _ = current.file.set_length(current.written);
+            self.older.push_back(Older { first: current.first, bytes: current.written, latest: self.latest });
+            self.older_bytes += current.written;
+        }
+        self.retry_at = self.latest.0.saturating_add(Settings::RETRY_NS);
+        self.progress.set_state(match self.settings.on_failure {
+            OnFailure::Stop => State::Stopped,
+            OnFailure::Continue => State::Without,
+        });
+        self.fault = Some(error);
+        self.without()
+    }
+
+    fn without(&self) -> Outcome {
+        match self.settings.on_failure {
+            OnFailure::Stop => Outcome::Stopped,
+            OnFailure::Continue => Outcome::Missing,
+        }
+    }
+
+    /// Whether the journal can be written again, from this record on.
+    fn try_again(&mut self, seq: u64, time: Nanos, body: &[u8]) -> bool {
+        let is_due = self.settings.on_failure == OnFailure::Continue && time.0 >= self.retry_at;
+        if !is_due || seq <= self.last || body.len() > MOST_BODY {
+            return false;
+        }
+        self.retry_at = time.0.saturating_add(Settings::RETRY_NS);
+        match self.begin(seq, time, record_size(body.len())) {
+            Ok(()) => {
+                self.fault = None;
+                // As though it had been given: it is what the new segment begins with.
+                self.last = seq - 1;
+                self.progress.set_state(State::Keeping);
+                true
+            }
+            Err(error) => {
+                self.fault = Some(error);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A folder in memory that fails when it is told to, and whose machine can stop: what was not synced is lost then, in pieces.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+
+use tapeline_journal::{File, Folder};
+
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fails {
+    Nothing,
+    /// Writes, after so many bytes, and whatever makes files longer: a full disk.
+    Full(u64),
+    /// Everything that changes something: a disk that went read-only.
+    ReadOnly,
+    /// Syncs: an I/O error.
+    Sync,
+    /// The machine is about to [stop](Memory::stop): no sync is done, and nothing is cut any more.
+    Dying,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    now: Vec<u8>,
+    on_disk: Vec<u8>,
+}
+
+/// Bytes that a disk writes together.
+const PAGE: usize = 4_096;
+
+#[derive(Debug)]
+struct State {
+    files: BTreeMap<String, Rc<RefCell<Contents>>>,
+    fails: Fails,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Memory(Rc<RefCell<State>>);
+
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    contents: Rc<RefCell<Contents>>,
+    of: Memory,
+}
+
+impl Memory {
+    pub(crate) fn new() -> Self {
+        Self(Rc::new(RefCell::new(State { files: BTreeMap::new(), fails: Fails::Nothing })))
+    }
+
+    pub(crate) fn fail(&self, fails: Fails) {
+        self.0.borrow_mut().fails = fails;
+    }
+
+    /// The machine stops and starts again: of what was not synced a page is there where `keeps` says so.
+    pub(crate) fn stop(&self, mut keeps: impl FnMut() -> bool) -> Self {
+        let after = Self::new();
+        for (name, contents) in &self.0.borrow().files {
+            let contents = contents.borrow();
+            let mut bytes = contents.on_disk.clone();
+            if bytes.len() != contents.now.len() && keeps() {
+                bytes.resize(contents.now.len(), 0);
+            }
+            for (page, now) in bytes.chunks_mut(PAGE).zip(contents.now.chunks(PAGE)) {
+                if keeps() {
+                    let count = now.len().min(page.len());
+                    page[..count].copy_from_slice(&now[..count]);
+                }
+            }
+            let contents = Contents { on_disk: bytes.clone(), now: bytes };
+            after.0.borrow_mut().files.insert(name.clone(), Rc::new(RefCell::new(contents)));
+        }
+        after
+    }
+
+    /// As though a file with these bytes were there.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
+        let contents = Contents { now: bytes.to_vec(), on_disk: bytes.to_vec() };
+        self.0.borrow_mut().files.insert(name.to_owned(), Rc::new(RefCell::new(contents)));
+    }
+
+    fn writable(&self, bytes: u64) -> io::Result<u64> {
+        match &mut self.0.borrow_mut().fails {
+            Fails::Full(0) => Err(io::ErrorKind::StorageFull.into()),
+            Fails::Full(left) => {
+                let taken = bytes.min(*left);
+                *left -= taken;
+                Ok(taken)
+            }
+            Fails::ReadOnly => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            Fails::Nothing | Fails::Sync | Fails::Dying => Ok(bytes),
+        }
+    }
+}
+
+impl Folder for Memory {
+    type File = InMemory;
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.borrow().files.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<InMemory> {
+        self.writable(0)?;
+        let contents = Rc::new(RefCell::new(Contents::default()));
+        if self.0.borrow_mut().files.insert(name.to_owned(), Rc::clone(&contents)).is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(InMemory { contents, of: self.clone() })
+    }
+
+    fn open(&self, name: &str, _: bool) -> io::Result<InMemory> {
+        let state = self.0.borrow();
+        let contents = state.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(InMemory { contents: Rc::clone(contents), of: self.clone() })
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        if self.0.borrow().fails == Fails::ReadOnly {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        self.0.borrow_mut().files.remove(name).map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl File for InMemory {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let contents = self.contents.borrow();
+        let from = contents.now.get(offset as usize..).unwrap_or_default();
+        let count = from.len().min(into.len());
+        into[..count].copy_from_slice(&from[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let count = self.of.writable(bytes.len() as u64)? as usize;
+        let mut contents = self.contents.borrow_mut();
+        let end = offset as usize + count;
+        if contents.now.len() < end {
+            contents.now.resize(end, 0);
+        }
+        contents.now[offset as usize..end].copy_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.contents.borrow().now.len() as u64)
+    }
+
+    fn set_length(&self, bytes: u64) -> io::Result<()> {
+        if matches!(self.of.0.borrow().fails, Fails::ReadOnly | Fails::Dying) {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        self.contents.borrow_mut().now.resize(bytes as usize, 0);
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        self.of.writable(0)?;
+        self.contents.borrow_mut().now.resize(bytes as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if matches!(self.of.0.borrow().fails, Fails::Sync | Fails::Dying) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        let mut contents = self.contents.borrow_mut();
+        contents.on_disk = contents.now.clone();
+        Ok(())
+    }
+}
