@@ -138,6 +138,7 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
 		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
 	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline-kdb --test interop -- --nocapture
+	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline --test tick -- clients_in_python --nocapture
 	CHROMIUM="$${CHROMIUM:-chromium}" $(CARGO) test --quiet $(locked) --package tapeline --test browser
 .PHONY: interop
 

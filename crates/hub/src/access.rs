@@ -120,7 +120,8 @@ impl Users {
 
     /// What the password of somebody of this name is held against, and whether there is such a user with a password. For
     /// others it is the hash of some user, always the same one for a name: how long the answer takes says nothing.
-    fn password_hash(&self, name: &str) -> (Arc<str>, bool) {
+    #[must_use]
+    pub fn password_hash(&self, name: &str) -> (Arc<str>, bool) {
         if let Some(user) = self.find(name).filter(|user| !user.password_hash.is_empty()) {
             return (user.password_hash.clone(), true);
         }

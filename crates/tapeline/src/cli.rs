@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Omm(Box<crate::omm::Omm>),
     /// Look into what a kdb+ tickerplant keeps
     Kdb(crate::kdb::Kdb),
+    /// Serve kdb+ clients as a tickerplant does
+    Tick(crate::tick::Tick),
     /// Make a page of run folders: plots, comparison, a gate
     Report(crate::report::Report),
     /// Measure the noise floor of this machine's cores
@@ -51,6 +53,7 @@ impl Command {
             Self::Burst(command) => command.run(),
             Self::Omm(command) => command.run(),
             Self::Kdb(command) => command.run(),
+            Self::Tick(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Jitter(command) => command.run(),
             Self::Doctor(command) => command.run(),

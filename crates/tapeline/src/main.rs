@@ -27,6 +27,7 @@ mod run_folder;
 mod soup;
 mod stat;
 mod stop;
+mod tick;
 mod trading_day;
 
 use std::path::Path;

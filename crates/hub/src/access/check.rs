@@ -62,7 +62,7 @@ pub struct Check {
 
 /// What a [`Check`]'s answer is known by; none is used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CheckNumber(pub(crate) u64);
+pub struct CheckNumber(pub u64);
 
 /// What came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

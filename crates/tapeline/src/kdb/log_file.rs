@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 20;
 const MOST_MESSAGE: usize = 256 << 20;
 
 /// A log that is being read: the piece of it that holds the next message.
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     stream: Box<dyn Read>,
     order: Order,
     bytes: Vec<u8>,
@@ -31,17 +31,17 @@ pub(super) struct LogFile {
 
 /// What is behind the last whole message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     /// Where it begins, in bytes of the log.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// How long it is.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Where it is no message, in bytes of the log.
-    pub(super) fault_offset: u64,
+    pub(crate) fault_offset: u64,
     /// Why not.
-    pub(super) fault: Fault,
+    pub(crate) fault: Fault,
     /// The byte order in which it would be one.
-    pub(super) order: Option<Order>,
+    pub(crate) order: Option<Order>,
 }
 
 impl LogFile {
@@ -49,7 +49,7 @@ impl LogFile {
     ///
     /// # Errors
     /// It cannot be read, or is no log.
-    pub(super) fn open(path: &Path, order: Order) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, order: Order) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         if path.is_dir() {
             let hint = "a tickerplant's logs are files in it: name one, or several";
@@ -83,17 +83,17 @@ impl LogFile {
     }
 
     /// How many bytes of the log are behind, up to the next message.
-    pub(super) const fn offset(&self) -> u64 {
+    pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Why the file could be read no further, if that was so; what is behind the last whole message is then the rest of what was read.
-    pub(super) const fn failure(&self) -> Option<&io::Error> {
+    pub(crate) const fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
     /// Hands over each message, with the place where it begins, as long as `take` says so; what is behind the last whole one.
-    pub(super) fn each(&mut self, mut take: impl FnMut(u64, &View<'_>) -> bool) -> Option<Tail> {
+    pub(crate) fn each(&mut self, mut take: impl FnMut(u64, &View<'_>) -> bool) -> Option<Tail> {
         loop {
             let rest = &self.bytes[self.next..];
             if rest.is_empty() && self.is_at_end {

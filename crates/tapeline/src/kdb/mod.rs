@@ -8,7 +8,7 @@
 //! | `report.rs` | showing that, as tables and as JSON |
 
 mod inspect;
-mod log_file;
+pub(crate) mod log_file;
 mod report;
 mod tally;
 

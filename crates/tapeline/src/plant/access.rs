@@ -2,7 +2,7 @@
 
 pub(super) mod passwd;
 mod secrets;
-pub(super) mod users;
-pub(super) mod worker;
+pub(crate) mod users;
+pub(crate) mod worker;
 
 pub(super) use secrets::MOST_MEMORY_KIB;

@@ -1,6 +1,6 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
-mod access;
+pub(crate) mod access;
 mod check;
 mod config;
 mod counting;

@@ -1,0 +1,279 @@
+//! `tapeline tick serve`, as kdb+ clients meet it: over TCP and a Unix-domain socket, with a log, users and a day's end.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::Value as Json;
+use stage::{Running, tapeline};
+use tapeline_kdb::{Atom, Encoder, Frames, Log, MessageKind, Order, Refused, Value};
+use tempfile::TempDir;
+
+mod stage;
+
+const TRADE: &str = "port = 0\nlog_folder = \"logs\"\n[[table]]\nname = \"trade\"\n\
+    columns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";
+
+/// A tickerplant with this configuration, and what it says of itself.
+fn start(folder: &TempDir, config: &str) -> (Running, Json) {
+    let file = folder.path().join("tick.toml");
+    std::fs::write(&file, config).unwrap();
+    let mut running =
+        Running::start(&["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"]);
+    let said = running.says();
+    (running, said)
+}
+
+/// Ends it; what it did.
+fn end(mut running: Running) -> Json {
+    running.ask_to_end();
+    let report = running.says();
+    assert!(running.child.wait().unwrap().success());
+    report
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// A client with blocking sockets.
+struct Client {
+    stream: Box<dyn Stream>,
+    frames: Frames,
+}
+
+impl Client {
+    /// Says who it is; `None` if it is turned away.
+    fn hello(mut stream: impl Stream + 'static, hello: &[u8]) -> Option<Self> {
+        stream.write_all(hello).unwrap();
+        let mut capability = [0xFF];
+        // Closed, or reset, depending on what was still to be read.
+        if !matches!(stream.read(&mut capability), Ok(1)) {
+            return None;
+        }
+        assert_eq!(capability, [3]);
+        Some(Self { stream: Box::new(stream), frames: Frames::new(1 << 20) })
+    }
+
+    fn tcp(said: &Json) -> Self {
+        Self::hello(TcpStream::connect(said["address"].as_str().unwrap()).unwrap(), b"me:secret\x03\0")
+            .unwrap()
+    }
+
+    fn say(&mut self, kind: MessageKind, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>) {
+        let mut room = [0; 1_024];
+        let mut message = Encoder::message(&mut room, kind).unwrap();
+        write(&mut message).unwrap();
+        let len = message.finish().unwrap();
+        self.stream.write_all(&room[..len]).unwrap();
+    }
+
+    /// The next message.
+    fn next(&mut self) -> Value {
+        loop {
+            if let Some(message) = self.frames.next().unwrap() {
+                return message.view().unwrap().to_value();
+            }
+            let count = self.stream.read(self.frames.room()).unwrap();
+            assert!(count > 0, "it was closed");
+            self.frames.received(count);
+        }
+    }
+
+    fn ask(&mut self, text: &str) -> Value {
+        self.say(MessageKind::Sync, |out| out.string(text.as_bytes()));
+        self.next()
+    }
+
+    /// One row of `trade`.
+    fn publish(&mut self, symbol: &str, price: f64) {
+        self.say(MessageKind::Async, |out| {
+            out.list(3)?;
+            out.symbol(b".u.upd")?;
+            out.symbol(b"trade")?;
+            out.list(2)?;
+            out.symbol(symbol.as_bytes())?;
+            out.atom(&Atom::<&[u8]>::Float(price))
+        });
+    }
+}
+
+/// The price of an `upd` of one row.
+fn price(update: &Value) -> f64 {
+    let Value::List(parts) = update else { panic!("{update:?}") };
+    let [function, _, Value::Table { columns, .. }] = &parts[..] else { panic!("{update:?}") };
+    assert_eq!(*function, Value::symbol("upd"));
+    let Value::Vector { items, .. } = &columns[2] else { panic!("{update:?}") };
+    let [Atom::Float(price)] = items[..] else { panic!("{update:?}") };
+    price
+}
+
+fn logged(path: &str) -> usize {
+    let bytes = std::fs::read(path).unwrap();
+    let mut log = Log::parse(&bytes, Order::Little).unwrap();
+    let count = log.by_ref().count();
+    assert_eq!(log.torn(), None);
+    count
+}
+
+#[test]
+fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let unix = folder.path().join("kx.5010");
+    let config = format!("unix = {unix:?}\n{TRADE}");
+    let (running, said) = start(&folder, &config);
+    let log = said["log"].as_str().unwrap().to_owned();
+    let mut feed = Client::tcp(&said);
+    feed.publish("A", 1.0);
+    // An answer comes behind all that was said before.
+    assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(1)));
+    let mut rdb = Client::hello(UnixStream::connect(&unix).unwrap(), b"\x03\0").unwrap();
+    let Value::List(answer) = rdb.ask("(.u.sub[`;`];`.u `i`L)") else { panic!() };
+    let at = Value::symbol(&format!(":{log}"));
+    assert_eq!(answer[1], Value::List(vec![Value::Atom(Atom::Long(1)), at]));
+    assert_eq!(logged(&log), 1, "what it is told to replay is in the file");
+    let mut other = Client::tcp(&said);
+    other.ask(".u.sub[`trade;`B]");
+    for (symbol, price) in [("A", 2.0), ("B", 3.0)] {
+        feed.publish(symbol, price);
+    }
+    assert_eq!([price(&rdb.next()), price(&rdb.next())], [2.0, 3.0]);
+    assert_eq!(price(&other.next()), 3.0);
+    assert!(matches!(other.ask("2+2"), Value::Error(_)));
+    assert_eq!(logged(&log), 3, "what was published is in the file");
+    // One that sends what is no message is closed, and nobody else.
+    let mut hostile = Client::tcp(&said);
+    hostile.stream.write_all(&[9; 64]).unwrap();
+    assert_eq!(hostile.stream.read(&mut [0; 8]).unwrap_or(0), 0);
+    feed.publish("A", 4.0);
+    assert_eq!(price(&rdb.next()), 4.0);
+    let report = end(running);
+    assert_eq!(
+        (&report["updates"], &report["sent"], &report["turned_away"]),
+        (&Json::from(4), &Json::from(4), &Json::from(1))
+    );
+    assert!(!unix.exists());
+    // The next one goes on with the day's log.
+    let (running, said) = start(&folder, TRADE);
+    if said["log"].as_str() == Some(&log) {
+        assert_eq!(said["messages"], 4);
+    }
+    end(running);
+}
+
+#[test]
+fn a_day_ends_when_somebody_says_so_and_timed_rows_come_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, said) = start(&folder, &format!("publish_every = \"10ms\"\n{TRADE}"));
+    let mut rdb = Client::tcp(&said);
+    rdb.ask(".u.sub[`trade;`]");
+    let mut feed = Client::tcp(&said);
+    for _ in 0..3 {
+        feed.publish("A", 1.0);
+    }
+    feed.say(MessageKind::Sync, |out| {
+        out.list(2)?;
+        out.string(b".u.endofday")?;
+        out.null()
+    });
+    assert_eq!(feed.next(), Value::null());
+    let mut rows = 0;
+    loop {
+        let Value::List(parts) = rdb.next() else { panic!() };
+        match &parts[..] {
+            [_, _, Value::Table { columns, .. }] => {
+                let Value::Vector { items, .. } = &columns[2] else { panic!() };
+                rows += items.len();
+            }
+            [function, Value::Atom(Atom::Date(_))] => {
+                assert_eq!(*function, Value::symbol(".u.end"));
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(rows, 3, "what waits is published before the day ends");
+    assert_eq!(logged(said["log"].as_str().unwrap()), 3);
+    let Value::List(now) = feed.ask("`.u `i`L") else { panic!() };
+    assert_eq!(now[0], Value::Atom(Atom::Long(0)), "the new day's log is empty");
+    assert_ne!(now[1], Value::symbol(&format!(":{}", said["log"].as_str().unwrap())));
+    end(running);
+}
+
+/// Has `tapeline plant passwd` write a line of a file of users.
+fn passwd(users: &Path, user: &str, password: &str) {
+    let mut child = tapeline(&["plant", "passwd", user, "--users", users.to_str().unwrap()])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.take().unwrap(), "{password}").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.txt");
+    passwd(&users, "feed", "one");
+    passwd(&users, "rdb", "two");
+    passwd(&users, "idle", "three");
+    let config = format!(
+        "{TRADE}[access]\nusers = \"users.txt\"\n\
+         [[access.rule]]\nusers = [\"feed\"]\npublish = [\"*\"]\n\
+         [[access.rule]]\nusers = [\"rdb\"]\nsubscribe = [\"trade\"]\n"
+    );
+    let (running, said) = start(&folder, &config);
+    let connect =
+        |hello: &[u8]| Client::hello(TcpStream::connect(said["address"].as_str().unwrap()).unwrap(), hello);
+    for hello in [&b"feed:two\x03\0"[..], b"feed\x03\0", b"\x03\0", b"nobody:one\x03\0", b"idle:three\x03\0"]
+    {
+        assert!(connect(hello).is_none(), "{}", hello.escape_ascii());
+    }
+    let mut feed = connect(b"feed:one\x03\0").unwrap();
+    let mut rdb = connect(b"rdb:two\x03\0").unwrap();
+    assert!(matches!(feed.ask(".u.sub[`trade;`]"), Value::Error(_)));
+    rdb.ask(".u.sub[`trade;`]");
+    // Not his to publish: he hears nothing of it, and nobody gets it.
+    rdb.publish("A", 1.0);
+    rdb.ask(".u.i");
+    feed.publish("A", 2.0);
+    assert_eq!(price(&rdb.next()), 2.0);
+    let report = end(running);
+    assert_eq!((&report["turned_away"], &report["updates"]), (&Json::from(5), &Json::from(1)));
+}
+
+/// Unchanged clients: qpython3 and pykx. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is tried.
+#[test]
+fn clients_in_python() {
+    let Some(place) = std::env::var_os("INTEROP") else {
+        println!("skipped: INTEROP names no folder with qpython3 and pykx; `make interop` makes one");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    passwd(&folder.path().join("users.txt"), "me", "secret");
+    let kinds = "b boolean, x byte, h short, i int, j long, e real, f float, s symbol, p timestamp, m month, d date, z datetime, \
+        n timespan, u minute, v second, t time";
+    let kinds: Vec<_> = kinds.split(',').map(|column| format!("{:?}", column.trim())).collect();
+    let config = format!(
+        "port = 0\n[[table]]\nname = \"trade\"\n\
+         columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\", \"note list\"]\n\
+         [[table]]\nname = \"types\"\ncolumns = [\"time timestamp\", \"sym symbol\", {}]\n\
+         [access]\nusers = \"users.txt\"\n",
+        kinds.join(", ")
+    );
+    let (running, said) = start(&folder, &config);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/python/tickerplant.py");
+    let status = std::process::Command::new(Path::new(&place).join("python/bin/python"))
+        .args(["-W", "ignore"])
+        .arg(program)
+        .args(["--server", said["address"].as_str().unwrap(), "--user", "me", "--password", "secret"])
+        .args(["qpython_subscribes", "qpython_types", "qpython_errors", "qpython_turned_away"])
+        .args(["pykx_publishes", "pykx_subscribes"])
+        .status()
+        .unwrap();
+    assert!(status.success(), "a step has not passed: see above");
+    end(running);
+}
