@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Omm(Box<crate::omm::Omm>),
     /// Look into what a kdb+ tickerplant keeps
     Kdb(crate::kdb::Kdb),
-    /// Serve kdb+ clients as a tickerplant does
+    /// Serve kdb+ clients as a tickerplant does, and measure tickerplants
     Tick(crate::tick::Tick),
     /// Make a page of run folders: plots, comparison, a gate
     Report(crate::report::Report),

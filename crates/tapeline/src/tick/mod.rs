@@ -1,4 +1,4 @@
-//! `tapeline tick`: a tickerplant for kdb+ clients.
+//! `tapeline tick`: a tickerplant for kdb+ clients, and how quick one is.
 //!
 //! | file | owns |
 //! |---|---|
@@ -7,8 +7,10 @@
 //! | `access.rs` | who may in, and what they may do |
 //! | `log.rs` | the kdb+ log of each day |
 //! | `zone.rs` | what time it is where the tickerplant's days are |
+//! | `bench` | the suite: latency by rate, beside a bare relay |
 
 mod access;
+mod bench;
 mod config;
 mod log;
 mod serve;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Serve kdb+ clients as a tickerplant does.
+/// Serve kdb+ clients as a tickerplant does, and measure tickerplants.
 #[derive(Debug, Args)]
 pub(crate) struct Tick {
     #[command(subcommand)]
@@ -29,12 +31,18 @@ pub(crate) struct Tick {
 enum Command {
     /// Serve publishers and subscribers of kdb+ from a TOML file
     Serve(serve::Serve),
+    /// Measure a tickerplant: latency by rate from when updates were due, beside a bare relay
+    Bench(Box<bench::BenchArgs>),
+    #[command(subcommand, hide = true)]
+    Part(bench::Part),
 }
 
 impl Tick {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Serve(serve) => serve.run(),
+            Command::Bench(bench) => bench.run(),
+            Command::Part(part) => part.run(),
         }
     }
 }

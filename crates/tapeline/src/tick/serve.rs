@@ -15,6 +15,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant};
 use tapeline_wire::streams::{self, Ready, StreamId, Streams};
 
+use super::bench::pin;
 use super::config::{self, Config};
 use super::log::DayLog;
 use super::zone::Zone;
@@ -36,6 +37,9 @@ pub(crate) struct Serve {
     /// Tables, ports, log and users
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    /// The core to run on
+    #[arg(long, value_name = "CORE")]
+    cpu: Option<usize>,
     /// How to print where it listens, and at the end what was done
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -123,7 +127,9 @@ impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let config = config::read(&self.config)?;
+        // The thread that checks passwords is there by then, and goes where it likes.
         let (mut server, address) = Server::open(config)?;
+        pin(self.cpu)?;
         server.tell(self.format, address)?;
         server.run(&stop)?;
         let report = server.report();

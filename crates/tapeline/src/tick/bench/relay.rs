@@ -1,0 +1,94 @@
+//! A bare relay: what a tickerplant could be at best on these sockets. It passes bytes on and looks at none of them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tapeline_kdb::Hello;
+use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
+
+use crate::output;
+use crate::stop::Stop;
+
+/// Pass bytes on from publishers to the first who connects.
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    /// The name of a Unix-domain socket in place of TCP
+    #[arg(long)]
+    unix: Option<PathBuf>,
+    /// Pass nothing on
+    #[arg(long)]
+    null: bool,
+    /// Wait without sleeping
+    #[arg(long)]
+    spins: bool,
+    /// The core to run on
+    #[arg(long)]
+    cpu: Option<usize>,
+}
+
+/// Where it listens.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Listening {
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// The longest sleep.
+const NAP: Duration = Duration::from_millis(20);
+/// What is read at once; a tickerplant's frames have as much room once they have grown.
+const ROOM: usize = 64 << 10;
+/// As many bytes wait as for a tickerplant's subscriber.
+const QUEUE: usize = 64 << 20;
+
+impl Relay {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        super::pin(self.cpu)?;
+        let mut streams = Streams::new(Settings { max_connections: 16, queue_bytes: QUEUE })?;
+        let address = match &self.unix {
+            Some(path) => {
+                streams.listen_local(path)?;
+                None
+            }
+            None => Some(streams.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?),
+        };
+        output::print_json_line(&Listening { address })?;
+        let nap = if self.spins { Duration::ZERO } else { NAP };
+        let mut room = vec![0; ROOM];
+        let mut to: Option<StreamId> = None;
+        // Those who have said who they are.
+        let mut greeted: Vec<StreamId> = Vec::new();
+        while !stop.requested() {
+            streams.wait(Some(nap))?;
+            while let Some(ready) = streams.ready() {
+                match ready {
+                    Ready::Connected(_) => {}
+                    Ready::Readable(id) => {
+                        let count = streams.receive(id, &mut room);
+                        let mut bytes = &room[..count];
+                        if !greeted.contains(&id) {
+                            let Ok(Some((hello, len))) = Hello::parse(bytes) else { continue };
+                            streams.send(id, &[hello.capability.0]);
+                            bytes = &bytes[len..];
+                            greeted.push(id);
+                            to.get_or_insert(id);
+                        }
+                        if let Some(to) = to.filter(|to| *to != id && !self.null && !bytes.is_empty()) {
+                            streams.send(to, bytes);
+                        }
+                    }
+                    Ready::Over(id) => {
+                        greeted.retain(|other| *other != id);
+                        to = to.filter(|to| *to != id);
+                        streams.close(id);
+                    }
+                }
+            }
+            streams.flush();
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

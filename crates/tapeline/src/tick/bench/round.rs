@@ -1,0 +1,284 @@
+//! One rate: starting the parts, judging what they say, the run folder.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Verdict};
+
+use super::feed::Sent;
+use super::place::Place;
+use super::relay::Listening;
+use super::sink::{Received, Subscribed};
+use crate::part::Part;
+use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
+use crate::stop::Stop;
+
+/// What all rates have in common.
+pub(super) struct Bench {
+    pub(super) duration: Duration,
+    pub(super) warm_up: Duration,
+    pub(super) rows: u64,
+    pub(super) is_logged: bool,
+    pub(super) is_local: bool,
+    pub(super) spins: bool,
+    /// Of publisher, tickerplant and subscriber, over again.
+    pub(super) cpus: Vec<usize>,
+    /// Where the run folders go.
+    pub(super) folder: PathBuf,
+    pub(super) stop: Stop,
+}
+
+/// What stands between publisher and subscriber.
+#[derive(Clone, Debug)]
+pub(super) enum Through {
+    /// A relay that does no work.
+    Relay,
+    /// Our own.
+    Tickerplant,
+    /// Somebody's that runs already.
+    Target(Place),
+}
+
+impl Through {
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Relay => "relay",
+            Self::Tickerplant => "tickerplant",
+            Self::Target(_) => "target",
+        }
+    }
+}
+
+/// What came of one rate.
+#[derive(Debug, Serialize)]
+pub(super) struct Round {
+    pub(super) rate: u64,
+    pub(super) through: String,
+    /// `overflow` where updates pile up, or the verdict's word.
+    pub(super) verdict: String,
+    why: String,
+    sent_updates: u64,
+    received_rows: u64,
+    /// Arrival less due; nothing where updates piled up.
+    pub(super) latency: Option<Percentiles>,
+}
+
+/// Between the start of the subscriber and the first update.
+const LEAD: Duration = Duration::from_millis(1_500);
+/// How long a part may take to say that it is ready.
+const READY: Duration = Duration::from_secs(20);
+/// How long it may take after its time is over.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the publisher's own limit is measured.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// What a tickerplant of ours says that we need.
+#[derive(Deserialize)]
+struct Ready {
+    address: Option<SocketAddr>,
+}
+
+impl Bench {
+    /// How many updates a second the publisher can send at most, to one who reads them and does nothing.
+    pub(super) fn limit(&self) -> anyhow::Result<f64> {
+        self.make_scratch()?;
+        let mut relay = Part::start("null sink", &self.relay(true))?;
+        let said: Listening = relay.says(READY, &self.stop, || {})?;
+        let place = self.place(said.address)?;
+        let start = Clock::calibrate().now();
+        let arguments = self.feed(&place, 0, start, (Duration::ZERO, LIMIT));
+        let mut feed = Part::start("publisher", &arguments)?;
+        let sent: Sent = feed.says(LIMIT + PATIENCE, &self.stop, || {})?;
+        Ok(sent.rate_hz)
+    }
+
+    /// Measures one rate.
+    pub(super) fn round(&self, through: &Through, rate: u64) -> anyhow::Result<Round> {
+        let (mut server, place) = self.server(through)?;
+        let clock = Clock::calibrate();
+        let start = clock.now() + LEAD.as_nanos() as u64;
+        let times = (self.warm_up, self.duration);
+        let expected = tapeline_measure::Pacer::per_second(rate, start)
+            .due_by(start + (self.warm_up + self.duration).as_nanos() as u64)
+            .saturating_mul(self.rows);
+        let mut arguments = self.part("sink", &place, start, times, 2);
+        arguments.extend(["--expect".to_owned(), expected.to_string()]);
+        if matches!(through, Through::Relay) {
+            arguments.push("--bare".to_owned());
+        }
+        let mut sink = Part::start("subscriber", &arguments)?;
+        let _: Subscribed = sink.says(READY, &self.stop, || {})?;
+        let mut feed = Part::start("publisher", &self.feed(&place, rate, start, times))?;
+        let over = LEAD + self.warm_up + self.duration + PATIENCE;
+        let sent: Sent = feed.says(over, &self.stop, || server.iter_mut().for_each(Part::look))?;
+        let received: Received =
+            sink.says(PATIENCE, &self.stop, || server.iter_mut().for_each(Part::look))?;
+        let (latency, service) = (received.latency()?, received.service()?);
+        let all = sent.updates * self.rows;
+        let evidence = Evidence {
+            asked_rate_hz: Some(rate as f64),
+            sent_rate_hz: sent.rate_hz,
+            sent: sent.updates,
+            // Those that are still on their way are not lost: that is what an overflow is.
+            received: sent.updates,
+            lost: 0,
+            sender: sent.lateness,
+            system: received.trend,
+            held_back_share: sent.held_back_share,
+            result: Some(latency.percentiles()),
+            floor_p99_ns: None,
+        };
+        let started = start + self.warm_up.as_nanos() as u64;
+        let mut run =
+            Run::new("tick", started, self.duration, evidence, Vec::new(), Environment::read(&clock));
+        if received.rows < all && run.verdict != Verdict::GeneratorLimited {
+            run.verdict = Verdict::Overload;
+            run.why = format!("{} of {all} rows had not arrived when all should have", all - received.rows);
+        }
+        let seconds = self.duration.as_secs_f64();
+        run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);
+        run.hops = [("sent→received", &service), ("due→received", &latency)]
+            .map(|(name, recorder)| Hop {
+                name: name.to_owned(),
+                percentiles: recorder.percentiles(),
+                clock_error_ns: clock.error_ns(),
+            })
+            .into();
+        run.settings = serde_json::json!({
+            "through": through.name(), "rate": rate, "rows": self.rows, "log": self.is_logged, "unix": self.is_local,
+            "spins": self.spins, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
+        });
+        let parts = server.iter().chain([&feed, &sink]);
+        run.processes = parts.map(Part::spent).map(|(name, spent)| Process { name, spent }).collect();
+        let folder =
+            RunFolder::create(Some(&self.folder.join(format!("{}-{rate}", through.name()))), "tick")?;
+        folder.write_latency(
+            started,
+            self.duration,
+            &[("sent→received", &service), ("due→received", &latency)],
+        )?;
+        folder.write_run(&run)?;
+        // The next one begins with a log of its own, and nobody wants gigabytes of this one.
+        drop(server);
+        std::fs::remove_dir_all(self.scratch())
+            .with_context(|| format!("cannot remove {}", self.scratch().display()))?;
+        let is_over = run.verdict == Verdict::Overload;
+        Ok(Round {
+            rate,
+            through: through.name().to_owned(),
+            verdict: if is_over { "overflow".to_owned() } else { run.verdict.word().to_owned() },
+            why: run.why,
+            sent_updates: sent.updates,
+            received_rows: received.rows,
+            latency: (!is_over).then(|| latency.percentiles()),
+        })
+    }
+
+    /// Starts what stands between publisher and subscriber; where it listens.
+    fn server(&self, through: &Through) -> anyhow::Result<(Option<Part>, Place)> {
+        self.make_scratch()?;
+        match through {
+            Through::Target(place) => Ok((None, place.clone())),
+            Through::Relay => {
+                let mut relay = Part::start("relay", &self.relay(false))?;
+                let said: Listening = relay.says(READY, &self.stop, || {})?;
+                Ok((Some(relay), self.place(said.address)?))
+            }
+            Through::Tickerplant => {
+                let config = self.scratch().join("tick.toml");
+                std::fs::write(&config, self.config())
+                    .with_context(|| format!("cannot write {}", config.display()))?;
+                let mut arguments =
+                    ["tick", "serve", "--format", "json", "--config"].map(str::to_owned).to_vec();
+                arguments.push(config.display().to_string());
+                self.add_cpu(&mut arguments, 1);
+                let mut server = Part::start("tickerplant", &arguments)?;
+                let said: Ready = server.says(READY, &self.stop, || {})?;
+                Ok((Some(server), self.place(said.address)?))
+            }
+        }
+    }
+
+    /// Where configuration, log and socket of one rate are.
+    fn scratch(&self) -> PathBuf {
+        self.folder.join("server")
+    }
+
+    fn make_scratch(&self) -> anyhow::Result<()> {
+        let scratch = self.scratch();
+        std::fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))
+    }
+
+    /// The name of the Unix-domain socket.
+    fn socket(&self) -> PathBuf {
+        self.scratch().join("socket")
+    }
+
+    fn place(&self, address: Option<SocketAddr>) -> anyhow::Result<Place> {
+        let text = address.map_or_else(|| self.socket().display().to_string(), |address| address.to_string());
+        text.parse().map_err(|what: String| anyhow::anyhow!(what))
+    }
+
+    fn config(&self) -> String {
+        let place = if self.is_local {
+            format!("tcp = false\nunix = {:?}", self.socket())
+        } else {
+            "port = 0".to_owned()
+        };
+        let waiting = if self.spins { "spin" } else { "block" };
+        format!(
+            "{place}\nwaiting = \"{waiting}\"\nkdb_log = {}\n[[table]]\nname = \"{}\"\n\
+             columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\"]\n",
+            self.is_logged,
+            super::TABLE
+        )
+    }
+
+    fn relay(&self, is_null: bool) -> Vec<String> {
+        let mut arguments = ["tick", "part", "relay"].map(str::to_owned).to_vec();
+        if self.is_local {
+            arguments.extend(["--unix".to_owned(), self.socket().display().to_string()]);
+        }
+        arguments.extend(is_null.then(|| "--null".to_owned()));
+        arguments.extend(self.spins.then(|| "--spins".to_owned()));
+        self.add_cpu(&mut arguments, 1);
+        arguments
+    }
+
+    fn feed(&self, place: &Place, rate: u64, start: Nanos, times: (Duration, Duration)) -> Vec<String> {
+        let mut arguments = self.part("feed", place, start, times, 0);
+        arguments.extend(["--rate".to_owned(), rate.to_string(), "--rows".to_owned(), self.rows.to_string()]);
+        arguments
+    }
+
+    fn part(
+        &self,
+        part: &str,
+        place: &Place,
+        start: Nanos,
+        (warm_up, duration): (Duration, Duration),
+        cpu: usize,
+    ) -> Vec<String> {
+        let mut arguments = vec!["tick".to_owned(), "part".to_owned(), part.to_owned()];
+        let options = [
+            ("--target", place.argument()),
+            ("--start", start.0.to_string()),
+            ("--warm-up-ns", warm_up.as_nanos().to_string()),
+            ("--duration-ns", duration.as_nanos().to_string()),
+        ];
+        arguments.extend(options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]));
+        arguments.extend(self.spins.then(|| "--spins".to_owned()));
+        self.add_cpu(&mut arguments, cpu);
+        arguments
+    }
+
+    /// The core of a part, by its place among them.
+    fn add_cpu(&self, arguments: &mut Vec<String>, part: usize) {
+        if let Some(core) = self.cpus.get(part % self.cpus.len().max(1)) {
+            arguments.extend(["--cpu".to_owned(), core.to_string()]);
+        }
+    }
+}
