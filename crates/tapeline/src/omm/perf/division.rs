@@ -1,7 +1,5 @@
 //! How the items of a list are divided among threads.
 
-use std::ops::Range;
-
 /// Items over all threads, some of which every thread has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Division {
@@ -13,8 +11,8 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Items of a thread: equally many, and the first have what is left over.
-    fn of(self, thread: usize) -> usize {
+    /// How many items a thread has: equally many, and the first have what is left over.
+    pub(super) fn of(self, thread: usize) -> usize {
         self.all / self.threads + usize::from(thread < self.all % self.threads)
     }
 
@@ -28,11 +26,14 @@ impl Division {
         self.common.min(self.all) + (0..self.threads).map(|thread| self.own(thread)).sum::<usize>()
     }
 
-    /// Where in the list the items of a thread are: the common ones, then its own.
-    pub(super) fn places(self, thread: usize) -> [Range<usize>; 2] {
+    /// The items of a thread in their order: those that are common to all, then its own. The list has as many as are
+    /// [listed](Self::listed).
+    pub(super) fn items<T>(self, list: &[T], thread: usize) -> impl Iterator<Item = &T> + Clone {
         let before: usize = (0..thread).map(|before| self.own(before)).sum();
         let first = self.common + before;
-        [0..self.common.min(self.of(thread)), first..first + self.own(thread)]
+        let places = [0..self.common.min(self.of(thread)), first..first + self.own(thread)];
+        let [common, own] = places.map(|places| list.get(places).unwrap_or_default());
+        common.iter().chain(own)
     }
 }
 
@@ -43,7 +44,12 @@ mod tests {
     /// How many items are in the list, and which each thread has.
     fn divided(all: usize, common: usize, threads: usize) -> (usize, Vec<Vec<usize>>) {
         let division = Division { all, common, threads };
-        let of = |thread| division.places(thread).into_iter().flatten().collect();
+        let list: Vec<usize> = (0..division.listed()).collect();
+        let of = |thread| {
+            let items: Vec<usize> = division.items(&list, thread).copied().collect();
+            assert_eq!(items.len(), division.of(thread));
+            items
+        };
         (division.listed(), (0..threads).map(of).collect())
     }
 

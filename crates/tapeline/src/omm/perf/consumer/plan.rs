@@ -7,6 +7,7 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::role::consumer::{Backoff, Settings};
 use tapeline_omm::rwf::Domain;
 
+use super::super::division::Division;
 use super::super::item_list::{self, Item};
 use super::super::messages::{DomainMessages, Messages, Payload};
 use super::super::options::ConsumerArgs;
@@ -34,7 +35,7 @@ pub(super) struct Plan {
     pub(super) asks_by_id: bool,
     /// Of all threads: first those that are common to all.
     items: Vec<Item>,
-    counts: Counts,
+    pub(super) division: Division,
     pub(super) tick_rate: u64,
     pub(super) request_rate: u64,
     /// Posts a second, and those of them with a time.
@@ -48,37 +49,11 @@ pub(super) struct Plan {
     pub(super) unit: Unit,
 }
 
-/// How many items there are.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    /// Requests over all threads.
-    all: usize,
-    common: usize,
-    threads: usize,
-}
-
 /// Messages a second, and those of them that carry a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     pub(super) all: u64,
     pub(super) stamped: u64,
-}
-
-impl Counts {
-    /// Items of a thread: equally many, and the first have what is left over.
-    fn of(self, thread: usize) -> usize {
-        self.all / self.threads + usize::from(thread < self.all % self.threads)
-    }
-
-    /// Items of a thread that no other has.
-    fn own(self, thread: usize) -> usize {
-        self.of(thread).saturating_sub(self.common)
-    }
-
-    /// Items that are in the list: the common ones, then those of the threads one after the other.
-    fn listed(self) -> usize {
-        self.common.min(self.all) + (0..self.threads).map(|thread| self.own(thread)).sum::<usize>()
-    }
 }
 
 impl Plan {
@@ -89,8 +64,8 @@ impl Plan {
         let dictionary_files = args.dictionary.clone().or(chosen.dictionary.take()).or_usual();
         let dictionary = dictionary_files.load()?;
         let threads = args.threads.threads.len().max(1);
-        let counts = Counts { all: args.item_count, common: args.common_item_count, threads };
-        let items = item_list::load(args.item_file.as_deref(), counts.listed())?;
+        let division = args.items.division(threads);
+        let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
         let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
         let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
         let messages = match posts.all + generics.all {
@@ -115,7 +90,7 @@ impl Plan {
             service: args.service_name.clone(),
             asks_by_id: args.use_service_id,
             items,
-            counts,
+            division,
             tick_rate: args.pace.tick_rate,
             request_rate: args.request_rate,
             posts,
@@ -128,14 +103,9 @@ impl Plan {
         })
     }
 
-    /// The items of a thread, in their order: those that are common to all, then its own.
-    pub(super) fn items_of(&self, thread: usize) -> impl ExactSizeIterator<Item = &Item> + Clone {
-        let common = self.counts.common.min(self.counts.of(thread));
-        let before: usize = (0..thread).map(|before| self.counts.own(before)).sum();
-        let (first, own) = (self.counts.common + before, self.counts.own(thread));
-        // As many as were asked for are there: the list was loaded with that many.
-        let place = move |number: usize| if number < common { number } else { first + number - common };
-        (0..common + own).map(move |number| &self.items[place(number)])
+    /// The items of a thread, in their order.
+    pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> + Clone {
+        self.division.items(&self.items, thread)
     }
 
     /// What is sent to items of this domain, in turn.
@@ -145,7 +115,7 @@ impl Plan {
 
     /// Images that each thread is to have.
     pub(super) fn images(&self) -> Vec<u64> {
-        (0..self.counts.threads).map(|thread| self.items_of(thread).len() as u64).collect()
+        (0..self.division.threads).map(|thread| self.division.of(thread) as u64).collect()
     }
 
     /// The test's inputs as the guide's summary has them.
@@ -216,28 +186,5 @@ fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -
                 format!("give {file} {what} of {domain}, or take {attribute}=\"true\" from its items"),
             ))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Which items each thread has.
-    fn divided(all: usize, common: usize, threads: usize) -> (usize, Vec<Vec<usize>>) {
-        let counts = Counts { all, common, threads };
-        let of = |thread: usize| {
-            let before: usize = (0..thread).map(|before| counts.own(before)).sum();
-            (0..common).chain(common + before..common + before + counts.own(thread)).collect()
-        };
-        (counts.listed(), (0..threads).map(of).collect())
-    }
-
-    #[test]
-    fn items_are_divided_as_the_public_tools_do() {
-        assert_eq!(divided(7, 0, 1), (7, vec![(0..7).collect()]));
-        assert_eq!(divided(7, 0, 3), (7, vec![vec![0, 1, 2], vec![3, 4], vec![5, 6]]));
-        assert_eq!(divided(7, 2, 3), (3, vec![vec![0, 1, 2], vec![0, 1], vec![0, 1]]));
-        assert_eq!(divided(10, 1, 3), (8, vec![vec![0, 1, 2, 3], vec![0, 4, 5], vec![0, 6, 7]]));
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Taking {
 
 impl Taking {
     pub(super) fn new(plan: &Arc<Plan>, thread: usize, link: Link) -> Self {
-        let items = plan.items_of(thread).len();
+        let items = plan.division.of(thread);
         Self {
             plan: Arc::clone(plan),
             thread,

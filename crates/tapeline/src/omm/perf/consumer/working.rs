@@ -226,9 +226,9 @@ impl Working {
             return Ok(());
         };
         let plan = &*self.plan;
-        let items = plan.items_of(self.thread);
+        let (items, count) = (plan.items_of(self.thread), plan.division.of(self.thread));
         let service = self.service_id.map_or(ServiceName::Name(&plan.service), ServiceName::Id);
-        while *opened < items.len()
+        while *opened < count
             && let Some((slice, due)) = slices.begin(now)
         {
             taking.link.tally.slice(now.since(due));
@@ -258,8 +258,8 @@ impl Working {
                 *opened += 1;
             }
         }
-        if *opened == items.len() && taking.has_all() {
-            if items.len() == 0 {
+        if *opened == count && taking.has_all() {
+            if count == 0 {
                 taking.complete();
             }
             let (posts, generics) = (std::mem::take(posts), std::mem::take(generics));
@@ -279,7 +279,7 @@ impl Working {
         let next = self.consumer.tick(now, &mut out, taking);
         let due = match &mut self.stage {
             Stage::Startup { slices, opened, .. } => {
-                (*opened < self.plan.items_of(self.thread).len()).then(|| slices.due())
+                (*opened < self.plan.division.of(self.thread)).then(|| slices.due())
             }
             Stage::Steady(sending) => {
                 sending.send(now, &mut self.consumer, &mut out, &mut taking.link.tally)?;

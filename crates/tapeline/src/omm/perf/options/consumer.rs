@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PaceArgs, ResultArgs, ThreadArgs, TimeArgs};
-use crate::arguments;
+use super::{ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
@@ -19,20 +18,13 @@ pub(crate) struct ConsumerArgs {
     /// Ask for items by the service's number and not by its name
     #[arg(long)]
     pub(in super::super) use_service_id: bool,
-    /// Items in all, over all threads
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
-    pub(in super::super) item_count: usize,
-    /// Of these, items that every thread opens
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    pub(in super::super) common_item_count: usize,
-    /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
-    #[arg(long, value_name = "FILE")]
-    pub(in super::super) item_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in super::super) items: ItemArgs,
     /// Contents of posts and generic messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
     #[arg(long, value_name = "FILE")]
     pub(in super::super) msg_file: Option<PathBuf>,
     /// Requests a second
-    #[arg(long, value_name = "RATE", default_value = "35000", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "35000", value_parser = rate)]
     pub(in super::super) request_rate: u64,
     /// Open all items as snapshots, and end when they are there
     #[arg(long)]
@@ -44,16 +36,16 @@ pub(crate) struct ConsumerArgs {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(in super::super) delay_steady_state_calc: u64,
     /// Posts a second, to the items that allow it
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) posting_rate: u64,
     /// Posts a second that carry a time
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) posting_latency_rate: u64,
     /// Generic messages a second, to the items that allow it
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_rate: u64,
     /// Generic messages a second that carry a time
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_latency_rate: u64,
     /// Measure how long decoding takes
     #[arg(long)]
