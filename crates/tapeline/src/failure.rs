@@ -4,17 +4,26 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::UNKNOWN_ARGUMENTS;
+
 /// An error with advice. The advice is printed on a line of its own, after the chain of causes.
 #[derive(Debug)]
 pub(crate) struct Hinted {
     what: String,
     hint: String,
+    /// Whether the options are at fault.
+    is_misuse: bool,
 }
 
 impl Hinted {
     /// `what` happened and where; `hint` says what the user can do about it.
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
+        Self { what: what.into(), hint: hint.into(), is_misuse: false }
+    }
+
+    /// As [`Self::new`], of options that contradict each other: no more than a misspelt one can they be understood.
+    pub(crate) fn of_options(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { is_misuse: true, ..Self::new(what, hint) }
     }
 
     /// The advice.
@@ -40,14 +49,17 @@ impl fmt::Display for Hinted {
 
 impl Error for Hinted {}
 
-/// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1.
-/// (Status 2 is clap's, for a command line that could not be understood.)
+/// Prints the chain of causes on standard error, then every hint in it, and gives exit status 1; or 2, as clap does, for a
+/// command line that could not be understood.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
     anstream::eprintln!("{}", text(error));
-    ExitCode::FAILURE
+    match error.downcast_ref::<Hinted>() {
+        Some(Hinted { is_misuse: true, .. }) => ExitCode::from(UNKNOWN_ARGUMENTS),
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// What a user is shown of a failure, without a line's end.

@@ -348,3 +348,50 @@ pub(crate) fn resolve(server: &str) -> anyhow::Result<Vec<SocketAddr>> {
         .map_err(|cause| Hinted::new(format!("cannot find the server {server}: {cause}"), hint))?;
     Ok(addresses.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        transport: TransportArgs,
+    }
+
+    /// The settings that came of a command line.
+    fn settings(line: &str) -> Settings {
+        let program = Program::parse_from(std::iter::once("program").chain(line.split_whitespace()));
+        let mut settings = Settings::default();
+        program.transport.apply(&mut settings);
+        settings
+    }
+
+    #[test]
+    fn each_option_changes_its_setting_alone() {
+        let usual = Settings::default();
+        assert_eq!(settings(""), usual);
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = usual.clone();
+            change(&mut settings);
+            settings
+        };
+        for (line, expected) in [
+            ("--compression lz4", with(|settings| settings.compression_type = Compression::Lz4)),
+            ("--compression-level 2", with(|settings| settings.compression_level = 2)),
+            ("--max-fragment-size 300", with(|settings| settings.max_fragment_size = 300)),
+            ("--guaranteed-output-buffers 7", with(|settings| settings.guaranteed_output_buffers = 7)),
+            ("--num-input-buffers 8", with(|settings| settings.num_input_buffers = 8)),
+            ("--high-water-mark 0", with(|settings| settings.high_water_mark = 0)),
+            ("--sys-send-buf-size 9", with(|settings| settings.sys_send_buf_size = 9)),
+            ("--sys-recv-buf-size 10", with(|settings| settings.sys_recv_buf_size = 10)),
+            ("--tcp-nodelay false", with(|settings| settings.tcp_nodelay = false)),
+            ("--connection-ping-timeout 11", with(|settings| settings.connection_ping_timeout = 11)),
+        ] {
+            assert_eq!(settings(line), expected, "{line}");
+            assert_ne!(settings(line), usual, "{line}");
+        }
+    }
+}

@@ -46,7 +46,7 @@ impl Publishing {
         let contents = |domain, messages| Contents::new(domain, messages, args.pre_enc);
         Ok(Self {
             update_rate: args.update_rate,
-            stamped_updates: args.latency_update_rate,
+            stamped_updates: args.stamped_updates(),
             tick_rate,
             image_burst: args.refresh_burst_size,
             pack: args.max_pack_count,
@@ -168,4 +168,24 @@ impl Contents {
 #[inline]
 pub(super) fn update_type(payload: &Payload) -> UpdateType {
     if payload.container() == DataType::FIELD_LIST { UpdateType::QUOTE } else { UpdateType::UNSPECIFIED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::omm::perf::options::{ProviderArgs, of};
+
+    #[test]
+    fn options_are_what_is_sent_and_how() {
+        let publishing = |line: &str| {
+            let args = of::<ProviderArgs>(line).publishing;
+            Publishing::new(&args, 1_000, Unit::Nanos, Dictionary::builtin()).unwrap()
+        };
+        let usual = publishing("");
+        assert_eq!((usual.image_burst, usual.pack, usual.prices.updates.len()), (10, 1, 0));
+        let other = publishing("--refresh-burst-size 7 --max-pack-count 3 --pre-enc");
+        assert_eq!((other.image_burst, other.pack), (7, 3));
+        assert_eq!(other.prices.updates.len(), other.prices.messages.updates.len());
+        assert_eq!(publishing("--update-rate 0").stamped_updates, StampRate::PerSecond(0));
+    }
 }

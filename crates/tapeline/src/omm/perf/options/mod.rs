@@ -18,6 +18,7 @@ pub(crate) use self::provider::ProviderArgs;
 pub(super) use self::provider::PublishingArgs;
 pub(super) use self::transport::End;
 pub(crate) use self::transport::TransportPerfArgs;
+use super::division::Division;
 use crate::arguments::{self, Core};
 use crate::output::Format;
 
@@ -30,11 +31,75 @@ pub(super) enum StampRate {
     All,
 }
 
+/// The highest rate: more than a loopback carries by far, and few enough that what is due in years has a number.
+const HIGHEST_RATE: u64 = 1_000_000_000;
+
+/// Messages a second.
+fn rate(text: &str) -> Result<u64, String> {
+    match arguments::rate(text)? {
+        rate if rate > HIGHEST_RATE => {
+            Err("it is more than 1G, the highest rate that there can be".to_owned())
+        }
+        rate => Ok(rate),
+    }
+}
+
 /// A number, or `all`.
 fn stamp_rate(text: &str) -> Result<StampRate, String> {
     match text {
         "all" => Ok(StampRate::All),
-        text => arguments::rate(text).map(StampRate::PerSecond),
+        text => rate(text).map(StampRate::PerSecond),
+    }
+}
+
+impl StampRate {
+    /// As it was `asked`; if it was not, ten a second of what is sent, as the guide has it, and none of nothing.
+    fn or_usual(asked: Option<Self>, sends: bool) -> Self {
+        asked.unwrap_or(Self::PerSecond(if sends { 10 } else { 0 }))
+    }
+}
+
+/// Which items, and how they are divided.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ItemArgs {
+    /// Items in all, over all threads
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub(super) item_count: usize,
+    /// Of these, items that every thread has
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub(super) common_item_count: usize,
+    /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
+    #[arg(long, value_name = "FILE")]
+    pub(super) item_file: Option<PathBuf>,
+}
+
+impl ItemArgs {
+    /// How they are divided among so many threads.
+    pub(super) fn division(&self, threads: usize) -> Division {
+        Division { all: self.item_count, common: self.common_item_count, threads }
+    }
+}
+
+/// What a provider's service is called.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServiceArgs {
+    /// Name of the service [default: that of the configuration, or DIRECT_FEED]
+    #[arg(long, value_name = "NAME")]
+    pub(super) service_name: Option<String>,
+    /// Number of the service [default: that of the configuration, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) service_id: Option<u16>,
+}
+
+/// A service's number, its name, and its vendor if that is known.
+type Service = (u16, String, Option<String>);
+
+impl ServiceArgs {
+    /// What it is called; where that was not said, as the first service of the configuration is.
+    pub(super) fn or(&self, configured: Vec<Service>) -> Service {
+        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
+        let (id, name, vendor) = configured.into_iter().next().unwrap_or(usual);
+        (self.service_id.unwrap_or(id), self.service_name.clone().unwrap_or(name), vendor)
     }
 }
 
@@ -94,7 +159,7 @@ pub(super) struct TimeArgs {
 
 /// The options of a tool from a command line.
 #[cfg(test)]
-fn of<T: Args + clap::FromArgMatches>(line: &str) -> T {
+pub(super) fn of<T: Args + clap::FromArgMatches>(line: &str) -> T {
     let command = T::augment_args(clap::Command::new("tool"));
     T::from_arg_matches(&command.get_matches_from(format!("tool {line}").split_whitespace())).unwrap()
 }

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, TimeArgs, stamp_rate};
-use crate::arguments;
+use super::{PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, stamp_rate};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::transport::{ConfigArgs, ServerArgs};
 
@@ -13,11 +12,11 @@ use crate::omm::transport::{ConfigArgs, ServerArgs};
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct PublishingArgs {
     /// Updates a second on each connection, of its open items one after the other
-    #[arg(long, value_name = "RATE", default_value = "100000", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "100000", value_parser = rate)]
     pub(in super::super) update_rate: u64,
-    /// Updates a second that carry a time, or all
-    #[arg(long, value_name = "RATE", default_value = "10", value_parser = stamp_rate)]
-    pub(in super::super) latency_update_rate: StampRate,
+    /// Updates a second that carry a time, or all [default: 10, or none where none are sent]
+    #[arg(long, value_name = "RATE", value_parser = stamp_rate)]
+    latency_update_rate: Option<StampRate>,
     /// Images to send between two looks at the clock, in what is left of a slice
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(in super::super) refresh_burst_size: u64,
@@ -44,23 +43,26 @@ pub(in super::super) struct PublishingArgs {
     pub(in super::super) max_pack_count: u32,
 }
 
+impl PublishingArgs {
+    /// Updates a second that carry a time.
+    pub(in super::super) fn stamped_updates(&self) -> StampRate {
+        StampRate::or_usual(self.latency_update_rate, self.update_rate > 0)
+    }
+}
+
 /// Serve many items to consumers, at a rate.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ProviderArgs {
     #[command(flatten)]
     pub(in super::super) publishing: PublishingArgs,
     /// Generic messages a second on each connection
-    #[arg(long, value_name = "RATE", default_value = "0", value_parser = arguments::rate)]
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = rate)]
     pub(in super::super) generic_msg_rate: u64,
     /// Generic messages a second that carry a time, or all
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = stamp_rate)]
     pub(in super::super) generic_msg_latency_rate: StampRate,
-    /// Name of the service [default: that of the configuration, or DIRECT_FEED]
-    #[arg(long, value_name = "NAME")]
-    pub(in super::super) service_name: Option<String>,
-    /// Number of the service [default: that of the configuration, or 1]
-    #[arg(long, value_name = "NUMBER")]
-    pub(in super::super) service_id: Option<u16>,
+    #[command(flatten)]
+    pub(in super::super) service: ServiceArgs,
     /// Items that one connection can have open
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub(in super::super) open_limit: u32,

@@ -27,21 +27,21 @@ impl ConsumerArgs {
             check_rates(option, rate, stamped_option, StampRate::PerSecond(stamped), ticks)?;
             if rate > 0 && self.snapshot {
                 let what = format!("{option} is {rate}, and --snapshot closes every item with its image");
-                return Err(Hinted::new(what, "leave one of them out"));
+                return Err(Hinted::of_options(what, "leave one of them out"));
             }
         }
-        check_common(self.common_item_count, self.item_count, self.threads.threads.len())?;
+        check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())?;
         let (delay, time) = (self.delay_steady_state_calc, self.steady_state_time);
         if delay > LONGEST_DELAY_MS {
             let what =
                 format!("--delay-steady-state-calc is {delay} ms; expected {LONGEST_DELAY_MS} at most");
-            return Err(Hinted::new(what, ""));
+            return Err(Hinted::of_options(what, ""));
         }
         if delay > time.saturating_mul(1_000) {
             let what = format!(
                 "--delay-steady-state-calc is {delay} ms, and --steady-state-time {time} s: nothing would count"
             );
-            return Err(Hinted::new(what, "make the delay shorter than the time"));
+            return Err(Hinted::of_options(what, "make the delay shorter than the time"));
         }
         Ok(())
     }
@@ -63,13 +63,13 @@ impl NiProviderArgs {
     /// A rule that these options break.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         self.publishing.check(self.pace.tick_rate)?;
-        check_common(self.common_item_count, self.item_count, self.threads.threads.len())
+        check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())
     }
 }
 
 impl PublishingArgs {
     fn check(&self, ticks: u64) -> Result<(), Hinted> {
-        let stamped = self.latency_update_rate;
+        let stamped = self.stamped_updates();
         check_rates("--update-rate", self.update_rate, "--latency-update-rate", stamped, ticks)?;
         check_pre_enc(self.pre_enc, self.update_rate, "--latency-update-rate", stamped)
     }
@@ -90,14 +90,14 @@ fn check_rates(
     let StampRate::PerSecond(stamped) = stamped else { return Ok(()) };
     if stamped > rate {
         let what = format!("{stamped_option} is {stamped}, more than {option}, which is {rate}");
-        return Err(Hinted::new(what, format!("make {stamped_option} {rate} at most")));
+        return Err(Hinted::of_options(what, format!("make {stamped_option} {rate} at most")));
     }
     if stamped > ticks {
         let what = format!("{stamped_option} is {stamped}, more than --tick-rate, which is {ticks}");
         let hint = format!(
             "one message of a slice carries a time: make {stamped_option} {ticks} at most, or raise --tick-rate"
         );
-        return Err(Hinted::new(what, hint));
+        return Err(Hinted::of_options(what, hint));
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ fn below_ticks(option: &str, rate: u64, ticks: u64) -> Hinted {
         0 => format!("make {option} {ticks} at least"),
         _ => format!("make --tick-rate {rate} at most, or {option} {ticks} at least"),
     };
-    Hinted::new(what, hint)
+    Hinted::of_options(what, hint)
 }
 
 /// Messages that all carry a time are encoded each time.
@@ -116,7 +116,7 @@ fn check_pre_enc(encodes_once: bool, rate: u64, option: &str, stamped: StampRate
     if encodes_once && rate > 0 && stamped == StampRate::All {
         let what =
             format!("--pre-enc has no effect with {option} all: what carries a time is encoded each time");
-        return Err(Hinted::new(what, format!("leave --pre-enc out, or give {option} a number")));
+        return Err(Hinted::of_options(what, format!("leave --pre-enc out, or give {option} a number")));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn check_common(common: usize, all: usize, threads: usize) -> Result<(), Hinted>
     let what = format!(
         "--common-item-count is {common}, more than each of {threads} threads has of --item-count, which is {all}"
     );
-    Err(Hinted::new(what, format!("make it {each} at most")))
+    Err(Hinted::of_options(what, format!("make it {each} at most")))
 }
 
 #[cfg(test)]
@@ -179,7 +179,10 @@ mod tests {
         }
         for (line, said) in [
             ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
-            ("--update-rate 0", "--latency-update-rate is 10, more than --update-rate, which is 0"),
+            (
+                "--update-rate 0 --latency-update-rate 10",
+                "--latency-update-rate is 10, more than --update-rate, which is 0",
+            ),
             ("--tick-rate 5", "--latency-update-rate is 10, more than --tick-rate, which is 5"),
             ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
             (
@@ -221,6 +224,7 @@ mod tests {
         }
         for line in [
             "",
+            "--update-rate 0",
             "--update-rate 0 --latency-update-rate 0",
             "--update-rate 0 --latency-update-rate all",
             "--latency-update-rate all --generic-msg-rate 1000 --generic-msg-latency-rate all",

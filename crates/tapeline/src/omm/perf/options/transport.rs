@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use tapeline_wire::rssl::SubProtocol;
 
 use super::super::transport::SHORTEST;
-use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, stamp_rate};
+use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg, own_address};
@@ -32,7 +32,7 @@ pub(crate) struct TransportPerfArgs {
     app_type: Option<End>,
 
     /// Messages a second on each connection; 0 for none
-    #[arg(long, value_name = "RATE", default_value = "100000", value_parser = arguments::rate, help_heading = "Traffic")]
+    #[arg(long, value_name = "RATE", default_value = "100000", value_parser = rate, help_heading = "Traffic")]
     pub(in super::super) msg_rate: u64,
     /// Send as fast as the connection takes it, in place of a rate
     #[arg(long, conflicts_with = "msg_rate", help_heading = "Traffic")]
@@ -198,7 +198,7 @@ impl TransportPerfArgs {
     /// Messages a second with a time.
     pub(in super::super) fn stamps(&self) -> StampRate {
         let sends = self.unpaced || self.msg_rate > 0;
-        self.latency_msg_rate.unwrap_or(StampRate::PerSecond(if sends { 10 } else { 0 }))
+        StampRate::or_usual(self.latency_msg_rate, sends)
     }
 
     pub(in super::super) fn summary_file(&self) -> PathBuf {
@@ -221,7 +221,7 @@ impl TransportPerfArgs {
         if !self.reflect_msgs && !self.unpaced {
             ensure!(
                 *msg_rate == 0 || *msg_rate >= tick_rate,
-                Hinted::new(
+                Hinted::of_options(
                     format!("--msg-rate {msg_rate} is below --tick-rate {tick_rate}"),
                     "each slice has a message at least: raise the one, lower the other, or send none (0)",
                 )
@@ -230,14 +230,14 @@ impl TransportPerfArgs {
                 let what = format!("--latency-msg-rate {stamps} is above --msg-rate {msg_rate}");
                 ensure!(
                     stamps <= *msg_rate,
-                    Hinted::new(what, "no more messages carry a time than are sent")
+                    Hinted::of_options(what, "no more messages carry a time than are sent")
                 );
             }
         }
         if let StampRate::PerSecond(stamps) = self.stamps() {
             let what = format!("--latency-msg-rate {stamps} is above --tick-rate {tick_rate}");
             let hint = "a slice has one message with a time: raise --tick-rate, or let all carry one (all)";
-            ensure!(stamps <= tick_rate, Hinted::new(what, hint));
+            ensure!(stamps <= tick_rate, Hinted::of_options(what, hint));
         }
         self.check_end()?;
         self.check_kind()
@@ -268,7 +268,7 @@ impl TransportPerfArgs {
             None => Ok(()),
             Some((option, _)) => {
                 let hint = "`tapeline omm transport server` waits, `client` connects";
-                Err(Hinted::new(format!("{option} means nothing for a {end}"), hint).into())
+                Err(Hinted::of_options(format!("{option} means nothing for a {end}"), hint).into())
             }
         }
     }
@@ -276,7 +276,7 @@ impl TransportPerfArgs {
     fn check_kind(&self) -> anyhow::Result<()> {
         use ConnectionKind::{Encrypted, Http, ReliableMcast, SeqMcast, Shmem, Socket, Websocket};
         let EndArgs { conn_type, encrypted_conn_type, cert, protocols, .. } = &self.ends;
-        let refused = |what: &str, hint: &str| Err(Hinted::new(what, hint).into());
+        let refused = |what: &str, hint: &str| Err(Hinted::of_options(what, hint).into());
         let kinds = "there are socket, websocket and encrypted";
         match (conn_type, encrypted_conn_type) {
             (Some(ReliableMcast | SeqMcast), _) => {
