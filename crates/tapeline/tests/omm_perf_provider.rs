@@ -291,6 +291,123 @@ fn a_consumer_that_does_not_read_misses_nothing() {
 }
 
 #[test]
+fn a_consumer_that_starves_beside_another_shows_in_the_verdict() {
+    let more = ["--latency-update-rate", "all", "--sys-send-buf-size", "4096"];
+    let more = [&more[..], &["--guaranteed-output-buffers", "2", "--run-folder", "run"]].concat();
+    let mut provider = provider("20000", &more);
+    // One reads nothing behind its first update; the other all that comes, for three seconds.
+    let mut starving = Peer::log_in(provider.port);
+    starving.open_all(1);
+    starving.until(|heard| heard.iter().any(Heard::is_update));
+    let mut other = Peer::log_in(provider.port);
+    other.open_all(1);
+    let until = tapeline_measure::monotonic_ns() + 3_000_000_000;
+    loop {
+        let heard = other.until(|heard| !heard.is_empty());
+        if heard.iter().any(|heard| heard.due.is_some_and(|due| due > until)) {
+            break;
+        }
+    }
+    drop((starving, other));
+    assert!(!provider.tool.end().success());
+    let record = provider.tool.record("run");
+    let why = record["why"].as_str().unwrap();
+    assert_eq!(record["verdict"], "OVERLOAD", "{why}");
+    assert!(why.contains("where 20.0 k msgs/s were asked"), "{why}");
+    assert!(why.contains("the connection that had the least had"), "{why}");
+}
+
+#[test]
+fn what_is_on_its_way_when_the_time_is_over_comes_and_is_counted() {
+    let more = ["--latency-update-rate", "all", "--sys-send-buf-size", "4096", "--run-folder", "run"];
+    let mut provider = provider("20000", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    let mut came = updates(&peer.until(|heard| heard.iter().any(Heard::is_update)));
+    // It looks away until much waits for it.
+    let until = tapeline_measure::monotonic_ns() + 1_000_000_000;
+    let mut other = Peer::log_in(provider.port);
+    other.open_all(1);
+    let mut is_late = false;
+    while !is_late {
+        let heard = other.until(|heard| updates(heard) > 0);
+        is_late = heard.iter().any(|heard| heard.due.is_some_and(|due| due > until));
+        came += updates(&heard);
+    }
+    let pid = provider.tool.pid();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    came += updates(&peer.until_closed()) + updates(&other.until_closed());
+    provider.tool.rest();
+    assert_eq!(provider.tool.record("run")["counts"]["updates"], came);
+}
+
+#[test]
+fn images_come_however_many_updates_are_behind() {
+    let more = ["--latency-update-rate", "0", "--guaranteed-output-buffers", "20", "--max-pack-count", "100"];
+    let provider = provider("100M", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    peer.until_image(peer.first);
+    // From now on there is more to send than anybody takes.
+    for number in 1..=20 {
+        peer.open(Domain::MARKET_PRICE, &format!("LATE{number}"));
+    }
+    peer.until_image(peer.first + 20);
+}
+
+#[test]
+fn posts_that_find_no_room_wait_and_too_many_are_counted_as_dropped() {
+    const POSTS: u64 = 4_500;
+    let more = ["--sys-send-buf-size", "4096", "--guaranteed-output-buffers", "2", "--run-folder", "run"];
+    let mut provider = provider("0", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    peer.until(|heard| heard.iter().any(Heard::is_image));
+    // 22 MB, of which 17 may wait.
+    (0..POSTS).for_each(|_| peer.post_bytes(peer.first, 5_000));
+    let updates = |heard: &[Heard]| heard.iter().filter(|heard| heard.is_update()).count() as u64;
+    let mut back = updates(&peer.until(|heard| updates(heard) >= 1_000));
+    // There is room again for one, which is behind all that wait.
+    peer.post(Some(peer.first), 7, 424_242);
+    let mut is_last = false;
+    while !is_last {
+        let heard = peer.until(|heard| updates(heard) > 0);
+        back += updates(&heard);
+        is_last = heard.iter().any(|heard| heard.posted == Some(424_242));
+    }
+    let _ = provider.tool.end();
+    let counts = provider.tool.record("run")["counts"].take();
+    assert!(back < POSTS, "{back}");
+    assert_eq!(
+        [&counts["posts"], &counts["reflected_posts"], &counts["dropped_posts"]],
+        [POSTS + 1, back, POSTS + 1 - back]
+    );
+    let summary = provider.tool.file("IProvSummary.out");
+    assert!(summary.contains(&format!("Posts dropped: {}", POSTS + 1 - back)), "{summary}");
+}
+
+#[test]
+fn what_is_encoded_once_is_not_encoded_again() {
+    let counted = |more: &[&str]| {
+        let usual = ["--latency-update-rate", "20", "--measure-encode", "--run-folder", "run"];
+        let mut provider = provider("1000", &[&usual, more].concat());
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(1);
+        peer.until(|heard| updates(heard) >= 1_500);
+        let _ = provider.tool.end();
+        let record = provider.tool.record("run");
+        let encoding = record["hops"].as_array().unwrap().iter().find(|hop| hop["name"] == "encoding");
+        let counts = &record["counts"];
+        [&encoding.unwrap()["samples"], &counts["updates"], &counts["stamped_updates"]]
+            .map(|count| count.as_u64().unwrap())
+    };
+    let [encoded, updates, stamped] = counted(&[]);
+    assert!(encoded == updates && stamped < updates, "{encoded} {updates} {stamped}");
+    let [encoded, updates, stamped] = counted(&["--pre-enc"]);
+    assert!(encoded == stamped && stamped < updates, "{encoded} {updates} {stamped}");
+}
+
+#[test]
 fn what_is_encoded_and_decoded_is_timed_if_it_is_to_be() {
     let hops = |more: &[&str]| {
         let usual = ["--run-folder", "run", "--generic-msg-rate", "100"];
@@ -303,7 +420,7 @@ fn what_is_encoded_and_decoded_is_timed_if_it_is_to_be() {
         peer.post(Some(peer.first), 7, 1);
         peer.until(|heard| heard.iter().any(Heard::is_ack));
         assert!(provider.tool.end().code().is_some());
-        let record: serde_json::Value = serde_json::from_str(&provider.tool.file("run/run.json")).unwrap();
+        let record = provider.tool.record("run");
         let samples = |hop: &serde_json::Value| {
             (hop["name"].as_str().unwrap().to_owned(), hop["samples"].as_u64().unwrap())
         };

@@ -16,7 +16,7 @@ use tapeline_omm::rwf::{
     PostHeader, PostUserInfo, RequestHeader, StateCode, StreamState, flags,
 };
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Real, Refused};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
 use super::stage;
 
@@ -77,6 +77,37 @@ impl Tool {
         Self { child, output, folder }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// Waits for the first line that it prints which begins so, and says it.
+    pub(crate) fn line(&mut self, begin: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended without '{begin}'");
+            if line.starts_with(begin) {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+
+    /// The port that it says it listens at.
+    pub(crate) fn port(&mut self) -> u16 {
+        let line = self.line("listening at ");
+        let port = line.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.unwrap_or_else(|| panic!("where it listens: {line:?}"))
+    }
+
+    /// What else it prints, until it has ended.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        self.child.wait().unwrap();
+        rest
+    }
+
     /// The end that it comes to by itself.
     pub(crate) fn ended(mut self) -> ExitStatus {
         self.wait()
@@ -84,8 +115,7 @@ impl Tool {
 
     /// Has it end, and says how it did. Its files are there until this is dropped.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
         self.wait()
     }
 
@@ -93,6 +123,11 @@ impl Tool {
     pub(crate) fn file(&self, name: &str) -> String {
         let path: PathBuf = self.folder.path().join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The record in a run folder of its.
+    pub(crate) fn record(&self, folder: &str) -> serde_json::Value {
+        serde_json::from_str(&self.file(&format!("{folder}/run.json"))).unwrap()
     }
 
     fn wait(&mut self) -> ExitStatus {
@@ -124,10 +159,8 @@ impl Provider {
             false => usual.to_vec(),
         };
         let mut tool = Tool::start(&[&usual, more].concat());
-        let mut line = String::new();
-        tool.output.read_line(&mut line).unwrap();
-        let port = line.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        Self { tool, port: port.unwrap_or_else(|| panic!("where it listens: {line:?}")) }
+        let port = tool.port();
+        Self { tool, port }
     }
 }
 
@@ -191,7 +224,7 @@ impl Wire {
     }
 
     fn say(&mut self, write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) {
-        let mut frame = vec![0; 4096];
+        let mut frame = vec![0; 6147];
         let len = 3 + write(&mut frame[3..]).unwrap();
         frame[..3].copy_from_slice(&[(len >> 8) as u8, len as u8, DATA]);
         self.socket.write_all(&frame[..len]).unwrap();
@@ -221,7 +254,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let message = MessageView::parse(bytes).unwrap();
         let header = message.header().unwrap();
         let mut heard = Self {
@@ -326,9 +359,12 @@ impl Peer {
         std::mem::take(&mut self.heard)
     }
 
-    /// Takes what comes until the connection is over.
-    pub(crate) fn until_closed(&mut self) {
-        while self.wire.messages().is_some() {}
+    /// Takes what comes until the connection is over: all of it since the last time.
+    pub(crate) fn until_closed(&mut self) -> Vec<Heard> {
+        while let Some(messages) = self.wire.messages() {
+            self.heard.extend(messages.iter().map(|message| Heard::new(message)));
+        }
+        std::mem::take(&mut self.heard)
     }
 
     /// Number and name of each service.
@@ -381,6 +417,25 @@ impl Peer {
         });
     }
 
+    /// Posts so many bytes without a meaning, and wants no answer.
+    pub(crate) fn post_bytes(&mut self, stream: i32, bytes: usize) {
+        let poster = PostUserInfo { address: 1, user_id: 2 };
+        let header = PostHeader {
+            flags: flags::post::POST_COMPLETE,
+            ..PostHeader::new(Domain::MARKET_PRICE, stream, poster, DataType::OPAQUE)
+        };
+        self.wire.say(|room| header.encode_with(room, |_| Ok(bytes)));
+    }
+
+    /// Passes over what comes until an item has its image.
+    pub(crate) fn until_image(&mut self, stream: i32) {
+        let is_it = |message: &Vec<u8>| {
+            let message = MessageView::parse(message).unwrap();
+            message.class() == MessageClass::REFRESH && message.stream_id() == stream
+        };
+        while !self.wire.messages().expect("it is over").iter().any(is_it) {}
+    }
+
     /// Sends a generic message that began to be encoded, and was due, at these times.
     pub(crate) fn generic(&mut self, stream: i32, sent: u64, due: u64) {
         let header = GenericHeader::new(Domain::MARKET_PRICE, stream, DataType::FIELD_LIST);
@@ -417,8 +472,12 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn open() -> Self {
+        Self::open_with(Settings::default())
+    }
+
+    pub(crate) fn open_with(settings: Settings) -> Self {
         let mut reactor = Reactor::new(10).unwrap();
-        let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &Arc::default()).unwrap();
+        let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &Arc::new(settings)).unwrap();
         Self { reactor, port: address.port(), published: Vec::new() }
     }
 
@@ -456,6 +515,14 @@ impl Hub {
     /// What connection `number` said so far.
     pub(crate) fn heard(&self, number: usize) -> &[Heard] {
         self.published.get(number).map_or(&[], |(_, heard, _)| heard)
+    }
+
+    /// Sends a message on connection `number`.
+    pub(crate) fn send(&mut self, number: usize, message: &[u8]) {
+        let (id, ..) = self.published[number];
+        let mut sender = self.reactor.sender(id).unwrap();
+        assert_eq!(sender.send(message), Sent::Queued);
+        sender.flush();
     }
 
     /// Ends all connections.

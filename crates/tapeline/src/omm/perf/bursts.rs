@@ -14,6 +14,8 @@ pub(super) struct Bursts {
     /// All of them carry a time.
     stamps_all: bool,
     is_any: bool,
+    /// Messages that are out, ever.
+    out: u64,
     /// The slice whose burst is next.
     next: u64,
     /// When the burst was due that is being sent, and what is left of it.
@@ -45,6 +47,7 @@ impl Bursts {
             lots: Lots::new(stamped, tick_rate, seed),
             stamps_all: stamps == StampRate::All,
             is_any: rate > 0,
+            out: 0,
             next: begun,
             due: Nanos(0),
             left: 0,
@@ -77,6 +80,7 @@ impl Bursts {
     #[inline]
     pub(super) fn sent(&mut self) {
         self.left = self.left.saturating_sub(1);
+        self.out += 1;
     }
 
     /// There is nobody to send the slices before number `begun` to.
@@ -87,6 +91,40 @@ impl Bursts {
     /// Whether something of the slices before number `begun` is not out.
     pub(super) fn is_behind(&self, begun: u64) -> bool {
         self.is_any && (self.left > 0 || self.next < begun)
+    }
+
+    /// What was due up to the slices before number `begun`, and how much of it is out.
+    pub(super) fn served(&self, begun: u64) -> Served {
+        let behind = match begun.checked_sub(self.next) {
+            Some(_) => self.left + self.share.in_first(begun) - self.share.in_first(self.next),
+            // The burst that is being sent is a later one's.
+            None => 0,
+        };
+        Served { due: self.out + behind, sent: self.out }
+    }
+}
+
+/// How much of what was due on one connection went out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Served {
+    pub(super) due: u64,
+    pub(super) sent: u64,
+}
+
+impl Served {
+    /// Both kinds of message of a connection.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { due: self.due + other.due, sent: self.sent + other.sent }
+    }
+
+    /// The share of what was due that is out; all of nothing.
+    pub(super) fn share(self) -> f64 {
+        if self.due == 0 { 1.0 } else { self.sent as f64 / self.due as f64 }
+    }
+
+    /// Whichever had less of what was due to it. One to which nothing was due says nothing.
+    pub(super) fn worse(self, other: Self) -> Self {
+        if self.due == 0 || (other.due > 0 && other.share() < self.share()) { other } else { self }
     }
 }
 
@@ -99,6 +137,17 @@ pub(super) enum Progress {
     More,
     /// The connection takes nothing more for now.
     Held,
+}
+
+impl Progress {
+    /// That of two connections together: there is more if either has more.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::More, _) | (_, Self::More) => Self::More,
+            (Self::Held, _) | (_, Self::Held) => Self::Held,
+            (Self::Done, Self::Done) => Self::Done,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -159,5 +208,33 @@ mod tests {
         assert_eq!(due(8, 100), (vec![4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7], false));
         bursts.skip(100);
         assert!(!bursts.is_behind(100) && bursts.is_behind(101));
+    }
+
+    #[test]
+    fn what_was_due_and_is_not_out_shows() {
+        let slices = Slices::new(10, Nanos(0));
+        let mut bursts = Bursts::new(30, StampRate::PerSecond(0), 10, 4, 3);
+        assert_eq!(bursts.served(4), Served::default());
+        for _ in 0..4 {
+            assert!(bursts.next(&slices, 20).is_some());
+            bursts.sent();
+        }
+        // Slices 4 and 5 have begun, three messages in each; then as far as 20.
+        assert_eq!(bursts.served(6), Served { due: 6, sent: 4 });
+        assert_eq!(bursts.served(20), Served { due: 48, sent: 4 });
+        // What nobody wants is not due.
+        bursts.skip(20);
+        assert_eq!(bursts.served(20), Served { due: 4, sent: 4 });
+        assert_eq!(bursts.served(3), Served { due: 4, sent: 4 });
+    }
+
+    #[test]
+    fn the_worst_served_is_the_one_with_the_least_of_what_was_due_to_it() {
+        let [nobody, well, badly] = [(0, 0), (100, 99), (50, 10)].map(|(due, sent)| Served { due, sent });
+        for order in [[nobody, well, badly], [badly, nobody, well], [well, badly, nobody]] {
+            assert_eq!(order.into_iter().fold(Served::default(), Served::worse), badly);
+        }
+        assert_eq!((nobody.share(), badly.share()), (1.0, 0.2));
+        assert_eq!(well.and(badly), Served { due: 150, sent: 109 });
     }
 }

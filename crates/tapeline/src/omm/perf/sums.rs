@@ -2,6 +2,7 @@
 
 use tapeline_measure::{Nanos, Recorder, Series, Window};
 
+use super::bursts::Served;
 use super::collect::Tool;
 use super::tally::{Counts, Milestone, Phase, Tally, Terms, Times, Trends};
 
@@ -122,6 +123,8 @@ pub(super) struct Sums {
     pub(super) decoding: Recorder,
     /// Of what was timed once times count.
     pub(super) trends: Trends,
+    /// The connection of a provider that had the least of what was due to it.
+    pub(super) worst: Served,
     /// Single times that the latency file could not take.
     pub(super) unkept: u64,
     /// Latency by second: response times where senders say when messages were due, else service times.
@@ -159,6 +162,7 @@ impl Sums {
             encoding: empty.encoding,
             decoding: empty.decoding,
             trends: empty.trends,
+            worst: empty.worst,
             unkept: 0,
             windows: Vec::new(),
             window: Recorder::new(),
@@ -201,6 +205,7 @@ impl Sums {
         if counts_times {
             self.trends.merge(&tally.trends);
         }
+        self.worst = self.worst.worse(tally.worst);
         self.unkept += tally.unkept;
         self.updates.add(at, seconds, counts.updates);
         let sent = match self.tool {
@@ -333,6 +338,7 @@ impl Sums {
             merge(&mut all.encoding, &sums.encoding);
             merge(&mut all.decoding, &sums.decoding);
             all.trends.merge(&sums.trends);
+            all.worst = all.worst.worse(sums.worst);
             all.unkept += sums.unkept;
             all.first_request = earlier(all.first_request, sums.first_request);
             all.parted = [all.parted, sums.parted].into_iter().flatten().reduce(f64::max);

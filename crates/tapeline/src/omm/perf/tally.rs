@@ -2,6 +2,7 @@
 
 use tapeline_measure::{Lateness, Nanos, Recorder, monotonic_ns};
 
+use super::bursts::Served;
 use super::stamp::Stamp;
 
 /// What a thread did since it last handed a tally over. Each tool counts what it does, and leaves the others at zero.
@@ -25,6 +26,8 @@ pub(super) struct Counts {
     pub(super) stamped_posts: u64,
     /// Posts that a provider sent back as updates, or that came back to the consumer.
     pub(super) reflected_posts: u64,
+    /// Posts that found no place among those that wait to go back.
+    pub(super) dropped_posts: u64,
     /// Generic messages that were sent.
     pub(super) generics_sent: u64,
     /// Of these, those with a time.
@@ -64,6 +67,7 @@ impl Counts {
             posts,
             stamped_posts,
             reflected_posts,
+            dropped_posts,
             generics_sent,
             stamped_generics,
             generics_received,
@@ -86,6 +90,7 @@ impl Counts {
         self.posts += posts;
         self.stamped_posts += stamped_posts;
         self.reflected_posts += reflected_posts;
+        self.dropped_posts += dropped_posts;
         self.generics_sent += generics_sent;
         self.stamped_generics += stamped_generics;
         self.generics_received += generics_received;
@@ -267,6 +272,8 @@ pub(super) struct Tally {
     /// Nanoseconds that decodings took, with `--measure-decode`.
     pub(super) decoding: Recorder,
     pub(super) trends: Trends,
+    /// Of the connections that are over, which were sent something for a second at least, the one that had the least.
+    pub(super) worst: Served,
 }
 
 impl Tally {
@@ -284,6 +291,7 @@ impl Tally {
             encoding: Recorder::new(),
             decoding: Recorder::new(),
             trends: Trends::new(terms),
+            worst: Served::default(),
         }
     }
 
@@ -305,6 +313,7 @@ impl Tally {
             }
         }
         self.trends = Trends::new(self.trends.terms);
+        self.worst = Served::default();
     }
 
     /// A slice of this thread began so many nanoseconds after it was due: to be called in each slice in which it sends.

@@ -2,6 +2,7 @@
 
 use tapeline_measure::{Evidence, Lateness, Rank, Trend, Verdict, figures, judge};
 
+use super::bursts::Served;
 use super::collect::{Run, Tool};
 use super::sums::{Figures, Sums};
 use super::tally::{Terms, Times, Trends};
@@ -11,6 +12,7 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
     let mut trends = Trends::new(terms);
     let (mut messages, mut sent_rate_hz, mut active, mut held_back) = (0_u64, 0.0, 0_u64, 0);
     let (mut lost, mut due, mut sent) = (0_u64, 0, 0);
+    let mut worst = Served::default();
     for sums in threads {
         let counts = &sums.counts;
         trends.merge(&sums.trends);
@@ -28,21 +30,28 @@ pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: 
         due += counts.messages_due;
         sent += counts.messages_sent;
         held_back += counts.held_back;
+        worst = worst.worse(sums.worst);
         if let Some(rate) = sums.sent.while_active() {
             sent_rate_hz += rate;
             active += 1;
         }
     }
     let asked = run.rates.posts + run.rates.updates + run.rates.generics;
-    // How many connections a provider has is for its consumers to say: one at least, once anything was sent.
-    // Of a consumer, threads of whose items none takes posts have nothing to send.
-    let connections = if run.tool == Tool::Provider { 1 } else { active };
     let asked_rate_hz = match run.tool {
+        // How many connections a provider has is for its consumers to say, and the rate is each one's: that which had the
+        // least of it speaks for all.
+        Tool::Provider if worst.due > 0 => {
+            sent_rate_hz = asked as f64 * worst.share();
+            Some(asked as f64)
+        }
+        // Until one of them is over: at least one, once anything was sent.
+        Tool::Provider => (active > 0 && asked > 0).then_some(asked as f64),
         // However many connections there are: as much more than was sent as was due.
         Tool::Transport => {
             (active > 0 && sent > 0 && due > 0).then(|| sent_rate_hz * due as f64 / sent as f64)
         }
-        _ => (active > 0 && asked > 0).then_some((asked * connections) as f64),
+        // Of a consumer, threads of whose items none takes posts have nothing to send.
+        _ => (active > 0 && asked > 0).then_some((asked * active) as f64),
     };
     let slices = seconds * run.tick_rate as f64 * threads.len() as f64;
     Evidence {
@@ -94,6 +103,12 @@ pub(super) fn of(run: &Run<'_>, terms: Terms, all: &Sums, mut evidence: Evidence
         if let Some(worst) = times.response.max_ns() {
             why.push_str(&format!("; worst response time {}", figures::duration(worst)));
         }
+    }
+    if all.worst.due > 0 && run.tool == Tool::Provider && verdict != Verdict::Pass {
+        why.push_str(&format!(
+            "; the connection that had the least had {:.1} % of what was due to it",
+            all.worst.share() * 100.0
+        ));
     }
     if times.service.samples() > 0 && !knows_due {
         why.push_str(if run.tool == Tool::Transport { NOTHING_DUE } else { ONLY_SERVICE });

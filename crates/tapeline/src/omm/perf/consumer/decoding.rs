@@ -4,10 +4,12 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use tapeline_measure::monotonic_ns;
 use tapeline_omm::rwf::{DataType, Map, SetDefinitions};
 use tapeline_omm::{Dictionary, Fid, Field, FieldList, Malformed, Value};
 
 use super::super::stamp;
+use super::super::tally::Tally;
 
 /// Times that a payload has, as they travel; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +65,24 @@ impl Decoder {
     pub(super) fn take_unknown(&mut self) -> Option<Fid> {
         // Kept, so that it is not found again and again.
         self.unknown.filter(|fid| fid.0 != 0).inspect(|_| self.unknown = Some(Fid(0)))
+    }
+
+    /// As [`Self::read`], of what a provider receives: what cannot be read is counted, and how long it takes is recorded if
+    /// that `is_measured`.
+    pub(in super::super) fn read_and_count(
+        &mut self,
+        container: DataType,
+        payload: &[u8],
+        is_measured: bool,
+        tally: &mut Tally,
+    ) -> Option<Found> {
+        let begun = if is_measured { monotonic_ns() } else { 0 };
+        let found = self.read(container, payload);
+        if is_measured {
+            tally.decoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
+        }
+        tally.counts.malformed += u64::from(found.is_err());
+        found.ok()
     }
 
     /// Reads a payload with everything in it.

@@ -26,6 +26,7 @@ pub(super) struct Plan {
     /// That of the settings in the configuration.
     name: String,
     pub(super) publishing: Publishing,
+    pub(super) measures_decode: bool,
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) credentials: Credentials,
     pub(super) settings: Settings,
@@ -51,21 +52,20 @@ impl Plan {
         let unit = if args.times.nano_time { Unit::Nanos } else { Unit::Micros };
         let publishing = Publishing::new(&args.publishing, args.pace.tick_rate, unit, &dictionary)?;
         let threads = args.threads.threads.len().max(1);
-        let division = Division { all: args.item_count, common: args.common_item_count, threads };
-        let items = item_list::load(args.item_file.as_deref(), division.listed())?;
+        let division = args.items.division(threads);
+        let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
         if let Some(item) = items.iter().find(|item| publishing.is_book(item.domain).is_none()) {
             let what =
                 format!("item {} is of {}, and there are no messages of that domain", item.name, item.domain);
             return Err(Hinted::new(what, "--msg-file names a file that has some").into());
         }
         let settings = settings(&chosen, items.len());
-        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
-        let (id, name, vendor) = chosen.services.into_iter().next().unwrap_or(usual);
-        let (id, name) = (args.service_id.unwrap_or(id), args.service_name.clone().unwrap_or(name));
+        let (id, name, vendor) = args.service.or(chosen.services);
         Ok(Self {
             name: chosen.name,
             service: ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP),
             publishing,
+            measures_decode: args.publishing.measure_decode,
             endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
             credentials: args.login.credentials()?,
             settings,
@@ -79,8 +79,7 @@ impl Plan {
 
     /// The items of a thread, in their order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
-        // As many as were asked for are there: the list was loaded with that many.
-        self.division.places(thread).into_iter().filter_map(|places| self.items.get(places)).flatten()
+        self.division.items(&self.items, thread)
     }
 
     /// What the summary calls TEST INPUTS.

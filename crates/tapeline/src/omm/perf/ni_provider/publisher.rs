@@ -5,9 +5,10 @@ use tapeline_omm::domain::post;
 use tapeline_omm::role::consumer::Handle;
 use tapeline_omm::role::ni_provider::{Application, Event, NiProvider, Publish};
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{Domain, Header};
+use tapeline_omm::rwf::{Container, Domain, Header};
 
 use super::super::bursts::{Bursts, Progress};
+use super::super::consumer::decoding::Decoder;
 use super::super::link::Link;
 use super::super::publishing::{Publishing, after, update_type};
 use super::super::slices::Slices;
@@ -29,6 +30,8 @@ const TURN: u32 = 16_384;
 /// The application of the role.
 pub(super) struct Publisher {
     pub(super) link: Link,
+    /// Of what the hub sends, if decoding is to be measured.
+    decoder: Option<Decoder>,
     /// Those of this connection, in the order in which their images go out.
     pub(super) items: Vec<Item>,
     /// So many have their image.
@@ -48,9 +51,10 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub(super) fn new(link: Link) -> Self {
+    pub(super) fn new(link: Link, decoder: Option<Decoder>) -> Self {
         Self {
             link,
+            decoder,
             items: Vec::new(),
             images: 0,
             next: 0,
@@ -163,6 +167,13 @@ impl Application for Publisher {
             Event::Message { message, .. } => {
                 if let Ok(Header::Post(header)) = message.header() {
                     self.link.tally.counts.posts += 1;
+                    if let Some(decoder) = &mut self.decoder {
+                        let (container, payload) = match message.open() {
+                            Ok(Container::Message(inner)) => (inner.container(), inner.payload()),
+                            _ => (message.container(), message.payload()),
+                        };
+                        decoder.read_and_count(container, payload, true, &mut self.link.tally);
+                    }
                     if post::wants_ack(&header) {
                         // A hub that reads nothing hears nothing.
                         let _ = provider.ack(out, &post::ack(&header, None));

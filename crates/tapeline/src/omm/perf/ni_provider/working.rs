@@ -9,6 +9,7 @@ use tapeline_omm::role::ni_provider::NiProvider;
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use super::super::bursts::{Bursts, Progress};
+use super::super::consumer::decoding::Decoder;
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
 use super::super::tally::{Milestone, Phase};
@@ -27,7 +28,8 @@ const GOODBYE_NS: u64 = 5_000_000_000;
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
     // It has nothing to start up for: images are a part of what it sends.
     link.tally.phase = Phase::Steady;
-    let mut publisher = Publisher::new(link);
+    let decoder = plan.measures_decode.then(|| Decoder::new(Arc::clone(&plan.dictionary)));
+    let mut publisher = Publisher::new(link, decoder);
     let how = Working::new(plan, thread, &mut publisher).and_then(|mut working| working.run(&mut publisher));
     publisher.link.end(how);
 }
@@ -43,6 +45,8 @@ struct Working {
     slices: Slices,
     begun: u64,
     updates: Bursts,
+    /// Updates were behind, or held back: they would take all the room there is, and no other item would get its image.
+    is_behind: bool,
     /// The service is published: with the connection the test is over.
     has_begun: bool,
     is_over: bool,
@@ -76,6 +80,7 @@ impl Working {
             slices: Slices::new(tick_rate, now()),
             begun: 0,
             updates,
+            is_behind: false,
             has_begun: false,
             is_over: false,
             has_said_unreachable: false,
@@ -165,8 +170,12 @@ impl Working {
                 publisher.link.tally.slice(now.since(self.slices.due_of(number)));
             }
         }
-        let Self { provider, updates, slices, begun, .. } = self;
+        let Self { provider, updates, slices, begun, is_behind, .. } = self;
+        if *is_behind {
+            publisher.send_images(publishing, publishing.image_burst, provider, &mut out)?;
+        }
         let mut progress = publisher.send_updates(publishing, updates, slices, *begun, provider, &mut out);
+        *is_behind = progress != Progress::Done;
         let due = slices.due_of(*begun);
         if progress == Progress::Done {
             // What is due does not wait until others have their images.

@@ -122,6 +122,7 @@ impl Results<'_> {
             "posts": counts.posts,
             "stamped_posts": counts.stamped_posts,
             "reflected_posts": counts.reflected_posts,
+            "dropped_posts": counts.dropped_posts,
             "generics_sent": counts.generics_sent,
             "stamped_generics": counts.stamped_generics,
             "generics_received": counts.generics_received,

@@ -214,6 +214,7 @@ pub(super) fn console(
     }
     let said = [
         (counts.held_back, "slices held back: the connection took nothing more"),
+        (counts.dropped_posts, "posts dropped: too many waited to go back"),
         (counts.statuses, "statuses received"),
         (counts.suspect_images, "suspect images received"),
         (counts.malformed, "messages could not be read"),
@@ -263,6 +264,7 @@ mod tests {
             posts: 100,
             stamped_posts: 10,
             reflected_posts: 99,
+            dropped_posts: 1,
             generics_sent: 30,
             stamped_generics: 3,
             generics_received: 20,
@@ -327,6 +329,7 @@ mod tests {
   Encode time (usec): Avg:   0.812 StdDev:   0.000 Max:   0.812 Min:   0.812, Msgs: 1
   Decode time (usec): Avg:   1.530 StdDev:   0.000 Max:   1.530 Min:   1.530, Msgs: 1
   - 5 slices held back: the connection took nothing more
+  - 1 posts dropped: too many waited to go back
   - 2 statuses received
   - 1 suspect images received
   - 4 messages could not be read

@@ -114,6 +114,9 @@ fn of_provider(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
     if counts.posts > 0 {
         lines.count("Posts received", counts.posts);
         lines.count("Posts reflected", counts.reflected_posts);
+        if counts.dropped_posts > 0 {
+            lines.count("Posts dropped", counts.dropped_posts);
+        }
     }
     lines.resources(resources);
 }

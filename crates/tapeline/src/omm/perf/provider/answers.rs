@@ -33,7 +33,7 @@ pub(super) struct Reflections {
     bytes: usize,
 }
 
-/// Bytes of posts that wait to go back on one connection; a post beyond is refused.
+/// Bytes of posts that wait to go back on one connection; a post beyond is dropped, counted, and refused if it wants an answer.
 const MOST_WAITING: usize = 17 << 20;
 /// The same of all connections of a thread.
 const MOST_WAITING_OF_ALL: usize = 256 << 20;
@@ -254,6 +254,7 @@ impl Answers<'_> {
         let update = written.ok().and_then(|len| scratch.get(..len)).unwrap_or_default();
         let counts = &mut link.tally.counts;
         let is_taken = self.reflections.take(provider, out, stream, update, (counts, reflected));
+        counts.dropped_posts += u64::from(!is_taken);
         (!is_taken).then_some(Nak { code: NakCode::NO_RESOURCES, text: b"Too many posts wait to go back" })
     }
 }

@@ -7,7 +7,7 @@ use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{DataState, Domain, GenericHeader, State, StatusHeader, StreamState, flags};
 use tapeline_wire::rssl::{Negotiated, Sender};
 
-use super::super::bursts::{Bursts, Progress};
+use super::super::bursts::{Bursts, Progress, Served};
 use super::super::publishing::{after, update_type};
 use super::super::slices::Slices;
 use super::super::stamp;
@@ -64,6 +64,16 @@ impl Client {
     /// Messages of its that could not be read.
     pub(super) fn malformed(&self) -> u64 {
         self.provider.counters().malformed + self.room.unreadable()
+    }
+
+    /// How much of what was due on this connection is out, of what was due long enough ago; nothing before that was a second's.
+    pub(super) fn served(&self, desk: &Desk) -> Served {
+        let tick_rate = desk.plan.publishing.tick_rate;
+        // What began in the last tenth of a second may be on its way.
+        let begun = desk.begun.saturating_sub(tick_rate.div_ceil(10));
+        let served = self.updates.served(begun).and(self.generics.served(begun));
+        let of_a_second = desk.plan.publishing.update_rate + desk.plan.generic_rate;
+        if served.due < of_a_second { Served::default() } else { served }
     }
 
     /// Whether there is something to send in each slice.

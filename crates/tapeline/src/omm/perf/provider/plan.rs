@@ -61,9 +61,7 @@ impl Plan {
                 }
             }
         }
-        let usual = (1, "DIRECT_FEED".to_owned(), Some("Tapeline".to_owned()));
-        let (id, name, vendor) = chosen.services.into_iter().next().unwrap_or(usual);
-        let (id, name) = (args.service_id.unwrap_or(id), args.service_name.clone().unwrap_or(name));
+        let (id, name, vendor) = args.service.or(chosen.services);
         let mut service = ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP);
         let load = Load { open_limit: Some(args.open_limit.into()), ..Load::default() };
         service.parts.push((FilterAction::SET, ServicePart::Load(load)));
@@ -88,6 +86,7 @@ impl Plan {
             publishing,
         })
     }
+
     /// What is served.
     pub(super) fn service_name(&self) -> &str {
         self.services.services().next().and_then(ServiceEntry::name).unwrap_or_default()

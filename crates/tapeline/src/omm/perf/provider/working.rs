@@ -51,7 +51,7 @@ pub(super) struct Working {
     reactor: Reactor,
     clients: Clients<Desk>,
     slices: Slices,
-    /// Updates are behind: they would take all the room there is, and nobody would get an image.
+    /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image.
     is_behind: bool,
 }
 
@@ -85,6 +85,9 @@ impl Working {
             self.reactor.wait(wait)?;
             self.desk.link.settle();
         }
+        for client in self.clients.open.values() {
+            self.desk.note_served(client);
+        }
         self.drain()
     }
 
@@ -117,8 +120,9 @@ impl Working {
         if self.is_behind {
             self.answer_once(Nanos(monotonic_ns()));
         }
-        self.is_behind = self.send();
-        let mut is_busy = self.is_behind;
+        let progress = self.send();
+        self.is_behind = progress != Progress::Done;
+        let mut is_busy = progress == Progress::More;
         // What is due does not wait until others have their images.
         self.reactor.flush();
         is_busy |= self.answer();
@@ -133,8 +137,8 @@ impl Working {
         }
     }
 
-    /// Sends what is due in the slices that have begun: whether there is more.
-    fn send(&mut self) -> bool {
+    /// Sends what is due in the slices that have begun: how far all of them got.
+    fn send(&mut self) -> Progress {
         let now = Nanos(monotonic_ns());
         let begun = self.slices.begun(now);
         let before = std::mem::replace(&mut self.desk.begun, begun);
@@ -143,12 +147,12 @@ impl Working {
                 self.desk.link.tally.slice(now.since(self.slices.due_of(number)));
             }
         }
-        let mut is_busy = false;
+        let mut progress = Progress::Done;
         for (id, client) in &mut self.clients.open {
             let Some(mut sender) = self.reactor.sender(*id) else { continue };
-            is_busy |= client.send(&mut sender, &mut self.desk, &self.slices) == Progress::More;
+            progress = progress.and(client.send(&mut sender, &mut self.desk, &self.slices));
         }
-        is_busy
+        progress
     }
 
     /// One burst of answers for each client: whether some are left.
@@ -177,6 +181,13 @@ impl Working {
 }
 
 impl Desk {
+    /// A connection is over, or the run is: how it was served.
+    fn note_served(&mut self, client: &Client) {
+        let served = client.served(self);
+        let worst = &mut self.link.tally.worst;
+        *worst = worst.worse(served);
+    }
+
     /// One line for all: a peer can ask for what cannot be written as often as it likes.
     pub(super) fn cannot_write(&mut self, refused: &Refused) {
         note_unwritten(&mut self.unwritten, refused);
@@ -196,14 +207,7 @@ impl Desk {
 
     /// Reads what a consumer sent, every value of it, and times that if it is to be measured. `None`: it cannot be read.
     pub(super) fn decode(&mut self, container: DataType, payload: &[u8]) -> Option<Found> {
-        let begun = if self.plan.measures_decode { monotonic_ns() } else { 0 };
-        let found = self.decoder.read(container, payload);
-        let tally = &mut self.link.tally;
-        if self.plan.measures_decode {
-            tally.decoding.record(monotonic_ns().wrapping_sub(begun).cast_signed());
-        }
-        tally.counts.malformed += u64::from(found.is_err());
-        found.ok()
+        self.decoder.read_and_count(container, payload, self.plan.measures_decode, &mut self.link.tally)
     }
 }
 
@@ -250,6 +254,7 @@ impl Serve for Desk {
     }
 
     fn gone(&mut self, _id: ConnectionId, client: Client, reason: &str) {
+        self.note_served(&client);
         self.link.tally.counts.malformed += client.room.unreadable();
         self.reflected -= client.reflections.bytes();
         anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
