@@ -394,7 +394,8 @@ fn encrypted_ends() {
         std::fs::write(place.path("key.pem"), key.serialize_pem()).unwrap();
         let (mut running, port) = place.server(&files);
         let asked = ["--conn-type", "encrypted", "--encrypted-conn-type", inside, "--castore", "cert.pem"];
-        let (_, said) = place.client(&port, &asked);
+        let other = ["--tls", "--ca", "cert.pem"];
+        let (_, said) = place.client(&port, if inside == "socket" { &other } else { &asked });
         running.ends();
         assert!(said.contains("encrypted"), "{said}");
         assert!(count(&place.record("server")["counts"], "received") > 0, "{inside}");
@@ -437,6 +438,38 @@ fn a_connection_that_takes_no_more_holds_the_sender_back() {
 }
 
 #[test]
+fn a_connection_that_ends_is_no_loss_and_one_that_breaks_is() {
+    // What the server says last, and whether that is how one ends that is done.
+    for (last, is_lost) in [(&[][..], false), (&[0, 1, 0xFF][..], true)] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port().to_string();
+        let place = Place::new();
+        let fixed = ["omm", "transport", "client", "--port", &port, "--run-time", "1000"];
+        let running =
+            tapeline(&fixed).current_dir(&place.0).stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let (mut stream, _) = listener.accept().unwrap();
+        let settings = Arc::new(Settings { protocol_type: 88, ..Settings::default() });
+        let mut session = Session::server(settings, Nanos(monotonic_ns()));
+        let (mut input, mut buffer) = (Vec::new(), vec![0; 4096]);
+        while !session.is_open() {
+            let count = stream.read(&mut buffer).unwrap();
+            input.extend_from_slice(&buffer[..count]);
+            let (consumed, _) = session.take(&mut input, Nanos(monotonic_ns())).unwrap();
+            input.drain(..consumed);
+            stream.write_all(&session.drain()).unwrap();
+        }
+        // It is at work once it has sent something.
+        assert!(stream.read(&mut buffer).unwrap() > 0);
+        stream.write_all(last).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
+        let output = running.unwrap().wait_with_output().unwrap();
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(talk.contains("error: connection 1 was lost"), is_lost, "{talk}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let place = Place::new();
     for (arguments, expected) in [
@@ -462,7 +495,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     ] {
         let output = place.run(arguments);
         let talk = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {talk}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {talk}");
         let line = talk.lines().find(|line| line.starts_with("error: "));
         assert!(talk.contains(expected) && line.is_some(), "{arguments:?}: {talk}");
     }

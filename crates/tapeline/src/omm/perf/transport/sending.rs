@@ -51,6 +51,8 @@ pub(super) struct Sending {
     packed: u32,
     /// Whether the connection takes nothing more.
     is_held: bool,
+    /// Whether it can never take such a message.
+    is_unfit: bool,
 }
 
 #[derive(Debug)]
@@ -123,11 +125,17 @@ impl Sending {
             pack: if is_json { 1 } else { load.pack },
             packed: 0,
             is_held: false,
+            is_unfit: false,
         })
     }
 
     pub(super) fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// Whether the message is one that the connection can never take: nothing is sent any more.
+    pub(super) fn is_unfit(&self) -> bool {
+        self.is_unfit
     }
 
     /// When there is something to send next; `None` while the connection takes nothing.
@@ -179,8 +187,12 @@ impl Sending {
                     tally.counts.held_back += 1;
                     break;
                 }
+                Sent::Unfit => {
+                    self.is_unfit = true;
+                    break;
+                }
                 // Its end is the next event.
-                Sent::Unfit | Sent::NotOpen => break,
+                Sent::NotOpen => break,
             }
             self.packed += 1;
             if self.packed >= self.pack {
@@ -243,5 +255,50 @@ impl Sending {
             }
             Pace::Unpaced { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tapeline_wire::rssl::{Event, Reactor, Settings};
+
+    use super::*;
+    use crate::omm::perf::tally::Terms;
+
+    #[test]
+    fn a_message_that_can_never_be_sent_is_not_tried_again_and_again() {
+        let settings = Arc::new(Settings { max_message_bytes: 50, ..Settings::default() });
+        let [mut server, mut client] = [1, 1].map(|limit| Reactor::new(limit).unwrap());
+        let address = server.listen("127.0.0.1:0".parse().unwrap(), &settings).unwrap();
+        let now = || Nanos(monotonic_ns());
+        let id = client.connect_to_any(&[address], &settings, now()).unwrap();
+        let mut is_open = false;
+        while !is_open {
+            server.wait(Duration::from_millis(10)).unwrap();
+            while server.next(now()).is_some() {}
+            client.wait(Duration::from_millis(10)).unwrap();
+            while let Some((_, event, _)) = client.next(now()) {
+                is_open |= matches!(event, Event::Connected(_));
+            }
+        }
+        let sent = |len: usize, client: &mut Reactor| {
+            let load = Load {
+                rate: Rate::PerSecond(1_000),
+                stamps: StampRate::PerSecond(0),
+                says_due: false,
+                len,
+                pack: 1,
+                tick_rate: 1,
+            };
+            let mut sending = Sending::new(&load, false, Nanos(0), 1).unwrap();
+            let mut tally = Tally::new(Terms::default());
+            sending.turn(Nanos(0), &mut client.sender(id).unwrap(), &mut tally);
+            (sending.is_unfit(), tally.counts.messages_sent)
+        };
+        assert_eq!(sent(50, &mut client), (false, 1_000));
+        assert_eq!(sent(51, &mut client), (true, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! A thread: its connections, what is sent on them, and what comes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,6 +52,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: 
         thread,
         reactor,
         flows: Vec::new(),
+        places: HashMap::new(),
         last: 0,
         link,
         attempts_left: plan.attempts,
@@ -59,6 +60,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: 
         why_not: String::new(),
         was_connected: false,
         is_done: false,
+        is_lost: false,
     };
     let how = working.run();
     working.link.end(how);
@@ -69,6 +71,8 @@ struct Working {
     thread: usize,
     reactor: Reactor,
     flows: Vec<Flow>,
+    /// Where in them each connection is.
+    places: HashMap<ConnectionId, usize>,
     /// Whose message came last: the next is the same one's, as a rule.
     last: usize,
     link: Link,
@@ -80,6 +84,8 @@ struct Working {
     was_connected: bool,
     /// Whether nothing more is to come.
     is_done: bool,
+    /// Whether that is because a client's connection broke: the others go on without this thread.
+    is_lost: bool,
 }
 
 /// One connection.
@@ -108,7 +114,7 @@ fn now() -> Nanos {
 
 impl Working {
     fn run(&mut self) -> anyhow::Result<()> {
-        while !self.link.is_over() {
+        while !self.link.is_over() && !self.is_lost {
             let now = now();
             self.connect(now)?;
             self.receive(now);
@@ -169,11 +175,11 @@ impl Working {
     }
 
     fn receive(&mut self, now: Nanos) {
-        let Self { reactor, flows, last, link, plan, was_connected, .. } = self;
+        let Self { reactor, flows, places, last, link, plan, was_connected, .. } = self;
         let mut over = Vec::new();
         while let Some((id, event, mut sender)) = reactor.next(now) {
             if flows.get(*last).is_none_or(|flow| flow.id != id) {
-                *last = flows.iter().position(|flow| flow.id == id).unwrap_or(usize::MAX);
+                *last = places.get(&id).copied().unwrap_or(usize::MAX);
             }
             let flow = flows.get_mut(*last);
             match event {
@@ -200,6 +206,7 @@ impl Working {
                 }
                 Event::Connected(agreed) => {
                     *was_connected = true;
+                    places.insert(id, flows.len());
                     flows.push(Flow::new(plan, id, agreed, now));
                     if plan.open.fetch_add(1, Ordering::Relaxed) == 0 {
                         link.say(Word::Milestone(Milestone::Ready));
@@ -214,8 +221,7 @@ impl Working {
             }
         }
         for (id, how) in over {
-            let at = self.flows.iter().position(|flow| flow.id == id);
-            match (at, how) {
+            match (self.places.get(&id).copied(), how) {
                 (Some(at), Over::ByThem(reason, is_good)) => self.gone(at, &reason, is_good),
                 (Some(at), Over::ByUs(reason)) => {
                     self.reactor.close(id);
@@ -233,12 +239,26 @@ impl Working {
     }
 
     fn send(&mut self, now: Nanos) {
-        for flow in &mut self.flows {
+        let mut unfit = None;
+        for (at, flow) in self.flows.iter_mut().enumerate() {
             if let Some(sending) = &mut flow.sending
                 && let Some(mut sender) = self.reactor.sender(flow.id)
             {
                 sending.turn(now, &mut sender, &mut self.link.tally);
+                if sending.is_unfit() {
+                    unfit = Some(at);
+                }
             }
+        }
+        // One in each turn: the others have theirs.
+        if let Some(at) = unfit {
+            self.reactor.close(self.flows[at].id);
+            let len = self.plan.load.len;
+            self.gone(
+                at,
+                &format!("a message of {len} bytes is longer than any that can be sent on it"),
+                false,
+            );
         }
     }
 
@@ -269,7 +289,11 @@ impl Working {
 
     /// A connection is over. `is_good`: one of its ends was to end.
     fn gone(&mut self, at: usize, reason: &str, is_good: bool) {
-        let Flow { peer, heard, sending, .. } = self.flows.swap_remove(at);
+        let Flow { id, peer, heard, sending, .. } = self.flows.swap_remove(at);
+        self.places.remove(&id);
+        if let Some(moved) = self.flows.get(at) {
+            self.places.insert(moved.id, at);
+        }
         self.plan.open.fetch_sub(1, Ordering::Relaxed);
         self.link.say(Word::Milestone(Milestone::Parted));
         let Heard { received, lost, out_of_order, malformed, .. } = heard;
@@ -284,7 +308,7 @@ impl Working {
             peer.escape_debug(),
         );
         if self.plan.endpoint.is_some() && !self.link.is_over() {
-            self.is_done = true;
+            (self.is_done, self.is_lost) = (true, !is_good);
             let milestone = if is_good { Milestone::Done(now()) } else { Milestone::Lost(reason.to_owned()) };
             self.link.say(Word::Milestone(milestone));
         }
@@ -351,7 +375,8 @@ fn sent_back(bytes: &[u8], sender: &mut Sender<'_>, tally: &mut Tally) -> bool {
             tally.counts.bytes_sent += bytes.len() as u64;
             true
         }
-        Sent::NotOpen => true,
-        Sent::Full | Sent::Unfit => false,
+        // One that came is as long as one that goes: there is no other that is never taken.
+        Sent::NotOpen | Sent::Unfit => true,
+        Sent::Full => false,
     }
 }
