@@ -1,5 +1,6 @@
 //! The file of messages: read, and each field checked against the dictionary.
 
+use tapeline_measure::figures;
 use tapeline_omm::rwf::{
     DataType, MapAction, SetDefinitions, SetDefinitionsEncoder, SetEntry, encode_field_set,
 };
@@ -130,6 +131,17 @@ impl Reader<'_> {
         let name = definition.map_or("", |definition| &*definition.name);
         let value = Kept::read(data_type, entry)
             .map_err(|what| entry.fault(format!("field {fid} ({name}): {what}"), ""))?;
+        if let Kept::Enum(number) = value
+            && let Some(table) = self.dictionary.enumeration(fid)
+            && table.value(number).is_none()
+        {
+            let known: Vec<usize> = table.values().iter().map(|value| value.number.into()).collect();
+            let what = format!(
+                "field {fid} ({name}) is {number}, which its enumeration does not have; by the dictionary it has {}",
+                figures::list(&known)
+            );
+            self.notes.push((entry.line, what));
+        }
         let most = definition.map_or(0, |definition| usize::from(definition.data_len));
         if let Kept::Text(_, text) = &value
             && most > 0

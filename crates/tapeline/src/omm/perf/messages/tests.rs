@@ -301,6 +301,26 @@ fn what_is_wrong_is_said_with_file_line_and_field() {
     }
 }
 
+#[test]
+fn a_value_that_its_enumeration_does_not_have_is_said_and_taken() {
+    for (value, noted) in
+        [("1", None), ("99", Some("field 3428 (ORDER_SIDE) is 99, which its enumeration does not have"))]
+    {
+        let text =
+            SMALL.replacen("RSSL_DT_ENUM\" data=\"2\"", &format!("RSSL_DT_ENUM\" data=\"{value}\""), 1);
+        let mut notes = Vec::new();
+        assert!(file::parse(&text, Dictionary::builtin(), &mut notes).is_ok());
+        match noted {
+            None => assert_eq!(notes, []),
+            Some(noted) => {
+                let [(line, what)] = &notes[..] else { panic!("{notes:?}") };
+                assert_eq!(*line, 23);
+                assert!(what.starts_with(noted) && what.contains("by the dictionary it has 0-"), "{what}");
+            }
+        }
+    }
+}
+
 /// Every text is taken or refused; none is a panic, and what is taken can be encoded.
 #[test]
 fn any_text() {
