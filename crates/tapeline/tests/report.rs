@@ -217,7 +217,8 @@ fn what_cannot_be_read_is_said_with_its_place() {
     fs::write(base.path().join("cut.csv"), lines).unwrap();
     for (path, words) in [
         ("nowhere", "cannot read nowhere"),
-        ("empty", "is no run folder"),
+        ("empty", "empty is no run folder"),
+        ("empty", "its run may still be going on"),
         ("newer", "layout 99"),
         ("cut", "run.json is no JSON"),
         ("no-log", "latency.hlog"),

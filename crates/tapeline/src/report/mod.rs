@@ -109,9 +109,13 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
     } else {
         guide::folder(path)
     };
-    let loaded = loaded.with_context(what)?.with_context(|| {
+    let loaded = loaded.with_context(what)?.ok_or_else(|| {
         let what = format!("{} is no run folder", path.display());
-        let hint = "a run folder has a run.json; a folder of other makers' tools has ConsStats1.csv or a latency file";
+        let hint = if is_empty(path) {
+            "it is empty: its run may still be going on, or was cut off, as run.json is written when a run ends"
+        } else {
+            "a run folder has a run.json; a folder of other makers' tools has ConsStats1.csv or a latency file"
+        };
         anyhow::Error::from(Hinted::new(what, hint))
     });
     let mut loaded = loaded?;
@@ -119,6 +123,11 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
         loaded.group = group;
     }
     Ok(loaded)
+}
+
+/// Whether it is a folder without anything in it.
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

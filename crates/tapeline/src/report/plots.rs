@@ -21,6 +21,9 @@ const NS_PER_US: f64 = 1_000.0;
 /// Runs whose timelines are drawn: more could not be told apart.
 const MOST_CURVES: usize = 12;
 
+/// Points of a curve over time, about as many as it is wide in pixels: a run of a day has 86,400.
+const MOST_POINTS: usize = 1_000;
+
 /// A figure of a window: what it is called, and whether its line is dashed.
 type OfAWindow = (&'static str, fn(&Moment) -> Option<f64>, bool);
 const OF_A_WINDOW: [OfAWindow; 4] = [
@@ -189,7 +192,7 @@ fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
                     .filter_map(|moment| Some((moment.second, figure(moment)? / NS_PER_US)))
                     .collect();
                 if !points.is_empty() {
-                    curves.push(Curve { name: of(what), points, colour: number, dashed });
+                    curves.push(Curve { name: of(what), points: highest(points), colour: number, dashed });
                 }
             }
         }
@@ -215,7 +218,8 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
             let points: Vec<_> =
                 line.iter().filter_map(|moment| Some((moment.second, figure(moment)?))).collect();
             if !points.is_empty() {
-                curves.push(Curve { name: group.name.clone(), points, colour: number, dashed: false });
+                let (name, points) = (group.name.clone(), highest(points));
+                curves.push(Curve { name, points, colour: number, dashed: false });
             }
         }
     }
@@ -229,6 +233,13 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
         curves,
         reference: None,
     }
+}
+
+/// As many points as are drawn: of more than that the highest of each few that lie together, so that no peak is lost.
+fn highest(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let together = points.len().div_ceil(MOST_POINTS).max(1);
+    let highest = |few: &[(f64, f64)]| few.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
+    points.chunks(together).filter_map(highest).collect()
 }
 
 /// Start-up against steady state.
@@ -303,5 +314,22 @@ fn named(group: &Group, latency: &Latency) -> String {
         group.name.clone()
     } else {
         format!("{}, {}", group.name, latency.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_long_a_run_was_its_curves_have_few_points_and_every_peak() {
+        let day =
+            |second: u32| (f64::from(second), if second == 70_001 { 9.0 } else { f64::from(second % 7) });
+        let drawn = highest((0..86_400).map(day).collect());
+        assert!(drawn.len() <= MOST_POINTS && drawn.len() > MOST_POINTS / 2, "{}", drawn.len());
+        assert!(drawn.contains(&(70_001.0, 9.0)) && drawn.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let short: Vec<_> = (0..1_000).map(day).collect();
+        assert_eq!(highest(short.clone()), short);
+        assert_eq!(highest(Vec::new()), []);
     }
 }
