@@ -137,7 +137,7 @@ impl TransportArgs {
     fn check_plain(&self, hint: &'static str) -> Result<(), Hinted> {
         match self.tls_version.is_empty() {
             true => Ok(()),
-            false => Err(Hinted::new("--tls-version means nothing without TLS", hint)),
+            false => Err(Hinted::of_options("--tls-version means nothing without TLS", hint)),
         }
     }
 }

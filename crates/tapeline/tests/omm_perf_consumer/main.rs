@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tapeline_measure::monotonic_ns;
 use tapeline_omm::domain::directory::ServiceState;
-use tapeline_omm::rwf::PostUserInfo;
+use tapeline_omm::rwf::{Domain, PostUserInfo};
 use tapeline_wire::rssl::Reactor;
 
 use market::{Answer, Market, Session, change, fields, run, service, update};
@@ -261,6 +261,79 @@ fn updates_are_counted_and_timed() {
             // In another unit it would be as long ago as the machine is up.
             assert!(hop["mean_ns"].as_u64().unwrap() < 60_000_000_000, "{hop}");
         }
+    }
+}
+
+#[test]
+fn what_comes_before_the_delay_is_over_is_counted_and_not_timed() {
+    for (delay, samples) in [("0", Some(100)), ("30000", None)] {
+        let arguments =
+            ["--item-count", "5", "--steady-state-time", "86400", "--delay-steady-state-calc", delay];
+        let mut is_sent = false;
+        let outcome = run(&arguments, Market::default(), |session| {
+            if session.market.open.len() == 5 && !std::mem::replace(&mut is_sent, true) {
+                for number in 0..100 {
+                    let now = monotonic_ns() / 1_000;
+                    session.update(number % 5, &update(&fields(&[(3902, now), (3905, now)]), None));
+                }
+                session.hang_up();
+            }
+        });
+        assert_eq!(outcome.count("updates"), 100, "{}", outcome.talk);
+        let found = hop(&outcome.record, "service").map(|hop| hop["samples"].as_u64().unwrap());
+        assert_eq!(found, samples, "{}", outcome.record);
+    }
+}
+
+#[test]
+fn items_are_asked_for_and_sent_to_as_they_are_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let items = "<itemList>\n\
+        <item domain=\"MarketPrice\" name=\"POSTED\" post=\"true\"/>\n\
+        <item domain=\"MarketPrice\" name=\"TOLD\" generic=\"true\"/>\n\
+        <item domain=\"MarketPrice\" name=\"ONCE\" snapshot=\"true\"/>\n\
+        <item domain=\"MarketByOrder\" name=\"BOOK\"/>\n</itemList>\n";
+    std::fs::write(path("items.xml"), items).unwrap();
+    // A bid of 5 where an image or an update has it, 6 in posts and 7 in generic messages.
+    let body = |bid: u8| {
+        format!(
+            "<dataBody><fieldList><fieldEntry fieldId=\"22\" dataType=\"RSSL_DT_REAL\" data=\"{bid}\"/></fieldList></dataBody>"
+        )
+    };
+    let [other, post, generic] = [5, 6, 7].map(body);
+    let messages = format!(
+        "<msgFormat><marketPriceMsgList><refreshMsg>{other}</refreshMsg><updateMsg>{other}</updateMsg>\
+         <postMsg><updateMsg>{post}</updateMsg></postMsg><genMsg>{generic}</genMsg></marketPriceMsgList></msgFormat>"
+    );
+    std::fs::write(path("messages.xml"), messages).unwrap();
+    let (items, messages) = (path("items.xml"), path("messages.xml"));
+    let arguments = ["--item-file", &items, "--item-count", "4", "--msg-file", &messages];
+    let rates = ["--posting-rate", "1000", "--generic-msg-rate", "1000", "--steady-state-time", "86400"];
+    let has = |session: &Session, is_post: bool| {
+        session.market.messages.iter().filter(|message| message.is_post == is_post).count() >= 20
+    };
+    let ends = until(|session| has(session, true) && has(session, false));
+    let outcome = run(&[&arguments[..], &rates].concat(), Market::default(), ends);
+    let asked: Vec<_> = outcome
+        .market
+        .requests
+        .iter()
+        .map(|request| (&*request.item, request.domain, request.is_streaming, request.is_private))
+        .collect();
+    let (prices, books) = (Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER);
+    assert_eq!(
+        asked,
+        [
+            ("POSTED", prices, true, false),
+            ("TOLD", prices, true, true),
+            ("ONCE", prices, false, false),
+            ("BOOK", books, true, false)
+        ]
+    );
+    for message in &outcome.market.messages {
+        let (item, bid) = if message.is_post { ("POSTED", 6) } else { ("TOLD", 7) };
+        assert_eq!((&*message.item, message.content.last()), (item, Some(&bid)), "{message:?}");
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) struct Request {
     /// On which connection, from 0 in the order in which they came.
     pub(crate) connection: usize,
     pub(crate) item: String,
+    pub(crate) domain: Domain,
     pub(crate) is_streaming: bool,
     pub(crate) is_private: bool,
 }
@@ -216,7 +217,8 @@ impl Application for Market {
                 let item = name(provider, stream);
                 let connection = self.connections.iter().position(|known| *known == id).unwrap();
                 let (is_streaming, is_private) = (request.is_streaming(), request.is_private());
-                self.requests.push(Request { connection, item: item.clone(), is_streaming, is_private });
+                let (item_of, domain) = (item.clone(), request.domain);
+                self.requests.push(Request { connection, item: item_of, domain, is_streaming, is_private });
                 match (self.answer)(&item) {
                     Answer::Image => self.image(provider, out, stream, DataState::OK),
                     Answer::Suspect => self.image(provider, out, stream, DataState::SUSPECT),

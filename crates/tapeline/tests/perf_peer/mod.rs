@@ -82,6 +82,11 @@ impl Tool {
         rustix::process::Pid::from_child(&self.child)
     }
 
+    /// Whether it has not ended.
+    pub(crate) fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Waits for the first line that it prints which begins so, and says it.
     pub(crate) fn line(&mut self, begin: &str) -> String {
         loop {

@@ -1,0 +1,399 @@
+//! What the options of the performance tools do that have to do with connections, threads and files, each seen from outside:
+//! what is in the handshake and in the login, what the tool's own sockets and threads are set to, which files there are.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+#[path = "../certificates/mod.rs"]
+mod certificates;
+mod end;
+#[path = "../perf_peer/mod.rs"]
+mod perf_peer;
+#[path = "../stage/mod.rs"]
+mod stage;
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::Path;
+
+use end::{End, blocks};
+use perf_peer::{Heard, Hub, Provider, Tool};
+use rustix::process::Pid;
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
+use tapeline_omm::rwf::{
+    DataType, Domain, Header, MessageClass, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType,
+    flags,
+};
+use tapeline_omm::{Fid, FieldListEncoder, Real};
+use tapeline_wire::rssl::{Compression, Settings, SubProtocol, Tls, TlsVersions};
+
+/// Every option of a transport that both ends have.
+const TRANSPORT: [&str; 18] = [
+    "--compression",
+    "zlib",
+    "--compression-level",
+    "1",
+    "--max-fragment-size",
+    "256",
+    "--guaranteed-output-buffers",
+    "1000000",
+    "--num-input-buffers",
+    "1000000",
+    "--sys-send-buf-size",
+    "50000",
+    "--sys-recv-buf-size",
+    "60000",
+    "--tcp-nodelay",
+    "false",
+    "--connection-ping-timeout",
+    "77",
+];
+
+/// A server that leaves as much as it can to its clients.
+fn lenient() -> Settings {
+    Settings {
+        compression_type: Compression::Zlib,
+        compression_level: 0,
+        connection_ping_timeout: 255,
+        connection_min_ping_timeout: 1,
+        ..Settings::default()
+    }
+}
+
+/// The socket and the memory of a tool with the options of [`TRANSPORT`].
+fn assert_set(tool: Pid, end: &End) {
+    if let Some(options) = end.options_of(tool) {
+        // Linux says twice what was set, for what it needs itself (socket(7)).
+        assert_eq!(options, (100_000, 120_000, false));
+    }
+    // A million frames of 256 bytes and a head for each direction, in one block or in two.
+    assert!(blocks(tool, 256_000_000) > 512_000_000, "{}", blocks(tool, 256_000_000));
+}
+
+#[test]
+fn a_client_s_transport_is_as_its_options_say() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = format!("localhost:{port}");
+    // What is sent first is long, and always the same byte.
+    let position = "a".repeat(1_200);
+    for (tool, more) in [
+        ("consumer", &["--position", &position][..]),
+        ("ni-provider", &["--position", &position]),
+        ("transport", &["--app-type", "client", "--msg-rate", "1000", "--msg-size", "1200"]),
+    ] {
+        let start = |level: &str| {
+            let usual = ["omm", tool, "--server", &server];
+            // Of two levels the last one would be an error.
+            let options = TRANSPORT.map(|option| if option == "1" { level } else { option });
+            let mut running = Tool::start(&[&usual[..], &options, more].concat());
+            let protocol_type = if tool == "transport" { 88 } else { 0 };
+            let mut end = End::accept(&listener, &mut running, Settings { protocol_type, ..lenient() });
+            let agreed = end.agreed();
+            assert_eq!((agreed.compression, agreed.ping_timeout), (Compression::Zlib, 77), "{tool}");
+            let (handshake, frames) = (end.bytes, end.session.frames_received());
+            end.message().unwrap();
+            assert!(end.session.frames_received() - frames >= 5, "{tool}: pieces of 256 bytes");
+            (running, end.bytes - handshake, end)
+        };
+        let (running, copied, end) = start("0");
+        assert_set(running.pid(), &end);
+        drop((running, end));
+        let (running, compressed, end) = start("9");
+        assert!(copied > 1_200, "{tool}: {copied}");
+        // Of a transport's messages more than one may have come in one read.
+        assert!(compressed < 1_200 || tool == "transport", "{tool}: {compressed}");
+        drop((running, end));
+    }
+}
+
+#[test]
+fn a_server_s_transport_is_as_its_options_say() {
+    for (tool, more) in [("provider", &["--websocket", "json"][..]), ("transport", &["--pl", "tr_json2"])] {
+        let usual = ["omm", tool, "--port", "0", "--bind", "127.0.0.2", "--run-time", "1000"];
+        let mut running = Tool::start(&[&usual[..], &TRANSPORT, more].concat());
+        let port = running.port();
+        let protocol_type = if tool == "transport" { 88 } else { 0 };
+        let asked = Settings { protocol_type, ..lenient() };
+        let mut end = End::connect(("127.0.0.2", port), asked.clone());
+        let agreed = end.agreed();
+        assert_eq!((agreed.compression, agreed.ping_timeout), (Compression::Zlib, 77), "{tool}");
+        assert_eq!(agreed.max_fragment_size, 256, "{tool}");
+        // The last that it states before its own name (the protocol's connect ack).
+        assert_eq!(end.first[18], 1, "{tool}: the level of compression");
+        assert_set(running.pid(), &end);
+        drop(end);
+        // Whatever the client would rather have, it gets what the server can.
+        let ws_protocols = vec![SubProtocol::Rwf, SubProtocol::TrJson2];
+        let connection_type = tapeline_wire::rssl::ConnectionType::WebSocket;
+        let host = format!("127.0.0.2:{port}");
+        let websocket = Settings { connection_type, ws_protocols, host, ..asked };
+        let agreed = End::connect(("127.0.0.2", port), websocket).agreed();
+        assert_eq!(agreed.websocket, Some(SubProtocol::TrJson2), "{tool}");
+    }
+}
+
+#[test]
+fn tcp_delay_is_what_tcp_nodelay_false_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    for (more, expected) in [(&[][..], true), (&["--tcp-delay"], false)] {
+        let mut running = Tool::start(&[&["omm", "transport", "client", "--port", &port], more].concat());
+        let mut end = End::accept(&listener, &mut running, Settings { protocol_type: 88, ..lenient() });
+        end.agreed();
+        if let Some((_, _, nodelay)) = end.options_of(running.pid()) {
+            assert_eq!(nodelay, expected, "{more:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_asks_for_the_websocket_that_it_is_told_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("localhost:{}", listener.local_addr().unwrap().port());
+    for (tool, asked, protocol) in [
+        ("consumer", "json", SubProtocol::TrJson2),
+        ("ni-provider", "rwf", SubProtocol::Rwf),
+        ("consumer", "json-v2", SubProtocol::RsslJsonV2),
+    ] {
+        let mut running = Tool::start(&["omm", tool, "--server", &server, "--websocket", asked]);
+        let agreed = End::accept(&listener, &mut running, Settings::default()).agreed();
+        assert_eq!(agreed.websocket, Some(protocol), "{tool}");
+    }
+}
+
+#[test]
+fn a_login_says_what_it_is_told_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("localhost:{}", listener.local_addr().unwrap().port());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    std::fs::write(&file, "open sesame\nand no more\n").unwrap();
+    for tool in ["consumer", "ni-provider"] {
+        let usual = ["omm", tool, "--server", &server, "--user", "desk-7", "--application-id", "999"];
+        let more = ["--position", "10.0.0.7/desk", "--password-file", file.to_str().unwrap()];
+        let mut running = Tool::start(&[&usual[..], &more].concat());
+        let message = End::accept(&listener, &mut running, Settings::default()).message().unwrap();
+        let message = MessageView::parse(&message).unwrap();
+        let Header::Request(request) = message.header().unwrap() else { panic!("{tool}: no request") };
+        let request = LoginRequest::read(&request).unwrap();
+        let said = &request.attributes;
+        assert_eq!(request.user, b"desk-7", "{tool}");
+        assert_eq!(said.application_id, Some(&b"999"[..]), "{tool}");
+        assert_eq!(said.position, Some(&b"10.0.0.7/desk"[..]), "{tool}");
+        assert_eq!(said.password, Some(&b"open sesame"[..]), "{tool}");
+    }
+}
+
+/// The cores that this process may use.
+fn cores() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Of each thread of a process, by its name, the cores that it may use, as the kernel writes them.
+fn bound(process: Pid) -> BTreeMap<String, String> {
+    let folder = format!("/proc/{}/task", process.as_raw_nonzero());
+    let threads = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: &Path| {
+        let status = std::fs::read_to_string(path.join("status")).unwrap();
+        let value =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        let is_main = path.file_name().unwrap().to_str() == Some(&process.as_raw_nonzero().to_string());
+        (if is_main { "main".to_owned() } else { value("Name:") }, value("Cpus_allowed_list:"))
+    };
+    threads.map(|path| of(&path)).collect()
+}
+
+#[test]
+fn threads_are_bound_to_the_cores_that_are_named() {
+    let cores = cores();
+    let [first, second, ..] = cores[..] else { return eprintln!("skipped: there is one core") };
+    let (both, main) = (format!("{second},{first}"), second.to_string());
+    // Nobody is at this port, for long enough.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("localhost:{}", free.local_addr().unwrap().port());
+    drop(free);
+    for (tool, more) in [
+        ("consumer", &["--server", &nobody][..]),
+        ("provider", &["--port", "0"]),
+        ("ni-provider", &["--server", &nobody]),
+        ("transport", &["--port", "0"]),
+    ] {
+        let usual = ["omm", tool, "--threads", &both, "--main-thread", &main, "--write-stats-interval", "1"];
+        let mut running = Tool::start(&[&usual[..], more].concat());
+        // The statistics of a second are those of every thread: each has found its core by then.
+        running.line("001: ");
+        let bound = bound(running.pid());
+        for (thread, core) in [("main", second), ("connection-1", second), ("connection-2", first)] {
+            assert_eq!(bound[thread], core.to_string(), "{tool}: {bound:?}");
+        }
+    }
+}
+
+#[test]
+fn over_tls_a_consumer_has_prices_and_books_of_a_provider_and_both_leave_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    certificates::write(folder.path());
+    let items = "<itemList>\n<item domain=\"MarketPrice\" name=\"PRICE\" generic=\"true\"/>\n\
+                 <item domain=\"MarketByOrder\" name=\"BOOK\"/>\n</itemList>\n";
+    std::fs::write(path("items.xml"), items).unwrap();
+    let files = ["--run-folder", "run", "--write-stats-interval", "1"];
+    let files =
+        [&files[..], &["--summary-file", "sum.out", "--stats-file", "S", "--latency-file", "L"]].concat();
+    let (cert, key, ca) = (path("server.pem"), path("server.key"), path("ca.pem"));
+    let serves = ["--cert", &cert, "--key", &key, "--update-rate", "1000", "--latency-update-rate", "all"];
+    let mut provider = Provider::start(&[&serves[..], &files, &["--jitter-time", "20ms"]].concat());
+    let server = format!("localhost:{}", provider.port);
+    let items = path("items.xml");
+    let asks = ["omm", "consumer", "--server", &server, "--tls", "--ca", &ca, "--item-file", &items];
+    let more = ["--item-count", "2", "--steady-state-time", "3", "--generic-msg-rate", "1000"];
+    let timed = ["--generic-msg-latency-rate", "1000", "--jitter-time", "20ms", "--no-display-stats"];
+    let mut consumer = Tool::start(&[&asks[..], &more, &timed, &files].concat());
+    // Of what is printed nothing is statistics.
+    let said = consumer.rest();
+    assert!(said.contains("OVERALL SUMMARY") && !said.contains("001: "), "{said}");
+    let record = consumer.record("run");
+    let counts = &record["counts"];
+    assert_eq!([&counts["images"], &counts["malformed"]], [2, 0], "{record}");
+    assert!(counts["updates"].as_u64() > Some(0), "{record}");
+    let _ = provider.tool.end();
+    for (tool, first) in [(&consumer, "UTC, Latency updates, "), (&provider.tool, "UTC, Requests received, ")]
+    {
+        assert!(tool.file("sum.out").contains("--- OVERALL SUMMARY ---"));
+        let statistics = tool.file("S1.csv");
+        assert!(statistics.starts_with(first) && statistics.lines().count() >= 3, "{statistics}");
+        let latencies = tool.file("L1.csv");
+        assert!(latencies.starts_with("Message type, ") && latencies.lines().count() > 10, "{latencies}");
+        assert!(tool.record("run")["jitter_floor_p99_ns"].is_u64());
+    }
+    // Books were measured, and are not the only ones that were.
+    assert!(consumer.file("L1.csv").lines().any(|line| line.starts_with("Upd")));
+}
+
+#[test]
+fn over_tls_an_ni_provider_publishes() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates::write(folder.path());
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let tls = Tls::server(&read("server.pem"), &read("server.key"), TlsVersions::default()).unwrap();
+    let ca = folder.path().join("ca.pem");
+    let mut hub = Hub::open_with(Settings { tls: Some(tls), ..Settings::default() });
+    let server = format!("localhost:{}", hub.port);
+    let usual = ["omm", "ni-provider", "--server", &server, "--item-count", "3"];
+    let _provider = Tool::start(&[&usual[..], &["--tls", "--ca", ca.to_str().unwrap()]].concat());
+    hub.until(|hub| hub.heard(0).iter().filter(|heard| heard.is_image()).count() == 3);
+}
+
+/// A post of this item, from somebody else, who wants an answer.
+fn post(stream: i32) -> Vec<u8> {
+    let poster = PostUserInfo { address: 1, user_id: 2 };
+    let mut fields = [0; 64];
+    let mut list = FieldListEncoder::new(&mut fields).unwrap();
+    list.real(Fid(22), Real::integer(55)).unwrap();
+    let len = list.finish();
+    let fields = &fields[..len];
+    let mut update = vec![0; 256];
+    let header = UpdateHeader::new(Domain::MARKET_PRICE, 0, UpdateType::QUOTE, DataType::FIELD_LIST);
+    let copy = |bytes: &[u8], room: &mut [u8]| {
+        room[..bytes.len()].copy_from_slice(bytes);
+        Ok(bytes.len())
+    };
+    let len = header.encode_with(&mut update, |room| copy(fields, room)).unwrap();
+    let mut bytes = vec![0; 512];
+    let header = PostHeader {
+        flags: flags::post::ACK | flags::post::POST_COMPLETE,
+        post_id: Some(7),
+        ..PostHeader::new(Domain::MARKET_PRICE, stream, poster, DataType::MSG)
+    };
+    let len = header.encode_with(&mut bytes, |room| copy(&update[..len], room)).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// What a hub that takes everything hears of an NI provider with these options: so many updates, the frames that they came in,
+/// and the tool, which has ended.
+fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("localhost:{}", listener.local_addr().unwrap().port());
+    let usual = ["omm", "ni-provider", "--server", &server, "--item-count", "1", "--run-folder", "run"];
+    let pace = ["--tick-rate", "10", "--update-rate", "1000"];
+    let mut tool = Tool::start(&[&usual[..], &pace, more].concat());
+    let mut hub = End::accept(&listener, &mut tool, Settings::default());
+    let mut heard = Vec::new();
+    let (mut frames, mut is_enough) = (0, false);
+    while let Some(message) = hub.message() {
+        let view = MessageView::parse(&message).unwrap();
+        if let (Domain::LOGIN, MessageClass::REQUEST, Ok(Header::Request(request))) =
+            (view.domain(), view.class(), view.header())
+        {
+            let request = LoginRequest::read(&request).unwrap();
+            let mut room = [0; 4096];
+            let len = LoginRefresh::accepting(&request, LoginFeatures::default()).encode(&mut room).unwrap();
+            hub.send(&room[..len]);
+        }
+        let message = Heard::new(&message);
+        if heard.is_empty() && message.is_update() {
+            // With its first.
+            frames = hub.session.frames_received() - 1;
+        }
+        if message.is_update() {
+            heard.push(message);
+        }
+        if heard.len() >= updates && !std::mem::replace(&mut is_enough, true) {
+            frames = hub.session.frames_received() - frames;
+            rustix::process::kill_process(tool.pid(), rustix::process::Signal::TERM).unwrap();
+        }
+    }
+    let said = tool.rest();
+    assert!(said.contains("OVERALL SUMMARY"), "{said}");
+    // What was on its way when it was told to end has come.
+    assert_eq!(tool.record("run")["counts"]["updates"], heard.len());
+    heard.truncate(updates);
+    (heard, frames, tool)
+}
+
+#[test]
+fn an_ni_provider_packs_and_leaves_out_due_times_and_measures_encoding() {
+    let encodings = |tool: &Tool| {
+        let record = tool.record("run");
+        let hops = record["hops"].as_array().unwrap().clone();
+        let encoding = hops.into_iter().find(|hop| hop["name"] == "encoding");
+        let counts = [&record["counts"]["updates"], &record["counts"]["stamped_updates"]];
+        let [updates, stamped] = counts.map(|count| count.as_u64().unwrap());
+        (encoding.map(|hop| hop["samples"].as_u64().unwrap()), updates, stamped)
+    };
+    let (heard, frames, tool) = published(400, &["--latency-update-rate", "all"]);
+    assert!(heard.iter().all(|heard| heard.sent.is_some() && heard.due.is_some()));
+    assert_eq!((frames, encodings(&tool).0), (400, None), "one in each frame, and nothing measured");
+    let more = ["--latency-update-rate", "all", "--max-pack-count", "8", "--no-due", "--measure-encode"];
+    let files = ["--summary-file", "sum.out", "--stats-file", "S", "--latency-file", "L"];
+    let (heard, frames, tool) = published(400, &[&more[..], &files].concat());
+    assert!(heard.iter().all(|heard| heard.sent.is_some() && heard.due.is_none()));
+    // Thirteen for each slice of a hundred, of which the last may not have come whole.
+    assert!((50..=60).contains(&frames), "{frames}");
+    let (samples, updates, _) = encodings(&tool);
+    assert_eq!(samples, Some(updates));
+    assert!(tool.file("sum.out").contains("Updates sent"));
+    assert!(tool.file("S1.csv").starts_with("UTC, ") && tool.file("L1.csv").starts_with("Message type, "));
+    let (_, _, tool) = published(400, &["--latency-update-rate", "5", "--measure-encode", "--pre-enc"]);
+    let (samples, updates, stamped) = encodings(&tool);
+    assert!(samples == Some(stamped) && stamped < updates, "{samples:?} {stamped} {updates}");
+}
+
+#[test]
+fn an_ni_provider_measures_how_long_posts_take_to_decode() {
+    for (more, expected) in [(&[][..], None), (&["--measure-decode"], Some(1))] {
+        let mut hub = Hub::open();
+        let server = format!("localhost:{}", hub.port);
+        let usual = ["omm", "ni-provider", "--server", &server, "--item-count", "1", "--run-folder", "run"];
+        let mut tool = Tool::start(&[&usual[..], more].concat());
+        hub.until(|hub| hub.heard(0).iter().any(Heard::is_image));
+        let stream = hub.heard(0).iter().find(|heard| heard.is_image()).unwrap().stream;
+        hub.send(0, &post(stream));
+        hub.until(|hub| hub.heard(0).iter().any(Heard::is_ack));
+        let _ = tool.end();
+        let record = tool.record("run");
+        let decoding = record["hops"].as_array().unwrap().iter().find(|hop| hop["name"] == "decoding");
+        assert_eq!(decoding.map(|hop| hop["samples"].as_u64().unwrap()), expected, "{record}");
+    }
+}
