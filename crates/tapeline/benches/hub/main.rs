@@ -24,6 +24,7 @@ mod served;
 mod spent;
 mod stages;
 mod tap;
+mod turns;
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use tapeline_measure::figures::thousands;
 use crate::feed::Carried;
 use crate::publisher::AHEAD;
 use crate::stages::Alone;
+use crate::turns::{ratios, spread};
 use crate::{CLIENTS, Figures, ITEMS, ITEMS_EACH, Rate, USUAL_RATE};
 
 pub(crate) fn page(figures: &Figures, turns: usize, environment: &str) -> String {
@@ -252,19 +253,4 @@ fn told(held: &Rate) -> String {
          clients",
         thousands(*received_per_s as u64)
     )
-}
-
-fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
-    ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
-}
-
-fn spread(figures: &[f64], decimals: usize) -> String {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.first(), sorted.get(sorted.len() / 2), sorted.last()) {
-        (Some(least), Some(median), Some(most)) => {
-            format!("{least:.decimals$} / **{median:.decimals$}** / {most:.decimals$}")
-        }
-        _ => "–".to_owned(),
-    }
 }

@@ -19,6 +19,8 @@ mod running;
 #[path = "../hub/spent.rs"]
 #[allow(dead_code, reason = "the other bench has threads of its own")]
 mod spent;
+#[path = "../hub/turns.rs"]
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use tapeline_measure::figures::thousands;
 
 use crate::makers::Maker;
+use crate::turns::{ratios, spread};
 use crate::{Figures, Held, ITEMS, Pair};
 
 /// The pairs that the aims are ratios of.
@@ -208,19 +209,4 @@ fn names([sender, receiver]: Pair) -> String {
 
 fn all(held: &[Held], what: fn(&Held) -> f64) -> Vec<f64> {
     held.iter().map(what).collect()
-}
-
-fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
-    ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
-}
-
-fn spread(figures: &[f64], decimals: usize) -> String {
-    let mut sorted: Vec<f64> = figures.iter().copied().filter(|figure| figure.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.first(), sorted.get(sorted.len() / 2), sorted.last()) {
-        (Some(least), Some(median), Some(most)) => {
-            format!("{least:.decimals$} / **{median:.decimals$}** / {most:.decimals$}")
-        }
-        _ => "–".to_owned(),
-    }
 }
