@@ -1,6 +1,7 @@
 //! What the options of the performance tools do that have to do with connections, threads and files, each seen from outside:
 //! what is in the handshake and in the login, what the tool's own sockets and threads are set to, which files there are.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::print_stderr, reason = "why it was skipped")]
 
 #[path = "../certificates/mod.rs"]
 mod certificates;
