@@ -464,8 +464,10 @@ impl Server {
         if let Some(cause) = self.streams.accept_error() {
             anstream::eprintln!("warning: nobody can be let in: {cause}");
         }
-        let is_silent =
-            |client: &Client| !matches!(client.stage, Stage::In) && now.since(client.since) >= HELLO_LIMIT_NS;
+        // Whoever waits for his password to be looked at has said it: how long that takes is not his fault.
+        let is_silent = |client: &Client| {
+            matches!(client.stage, Stage::Hello) && now.since(client.since) >= HELLO_LIMIT_NS
+        };
         for at in 0..self.clients.len() {
             if self.clients[at].as_ref().is_some_and(is_silent) {
                 self.turn_away(StreamId(at as u32), "it has not said who it is");

@@ -69,9 +69,9 @@ pub(super) struct Round {
 /// Between the start of the subscriber and the first update.
 const LEAD: Duration = Duration::from_millis(1_500);
 /// How long a part may take to say that it is ready.
-const READY: Duration = Duration::from_secs(20);
+const READY: Duration = Duration::from_secs(120);
 /// How long it may take after its time is over.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the publisher's own limit is measured.
 const LIMIT: Duration = Duration::from_secs(2);
 
