@@ -34,11 +34,21 @@ impl Listener {
     }
 
     /// The next who has connected, if there is one; one of another user is turned away. What comes back never waits.
-    pub fn accept(&self) -> Option<UnixStream> {
+    ///
+    /// # Errors
+    /// The machine refuses, such as for too many open files. Those that wait go on waiting.
+    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         loop {
-            let (stream, _) = self.listener.accept().ok()?;
-            if is_of_this_user(&stream) && stream.set_nonblocking(true).is_ok() {
-                return Some(stream);
+            match self.listener.accept() {
+                Ok((stream, _)) if is_of_this_user(&stream) && stream.set_nonblocking(true).is_ok() => {
+                    return Ok(Some(stream));
+                }
+                Ok(_) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    _ => return Err(error),
+                },
             }
         }
     }
@@ -87,9 +97,9 @@ mod tests {
         fs::write(&path, "left by somebody").unwrap();
         let listener = Listener::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(listener.accept().is_none(), "nobody is there");
+        assert!(listener.accept().unwrap().is_none(), "nobody is there");
         let mut client = connect(&path).unwrap();
-        let mut server = listener.accept().unwrap();
+        let mut server = listener.accept().unwrap().unwrap();
         let nothing = server.read(&mut [0; 8]).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
         client.write_all(b"tape").unwrap();

@@ -11,8 +11,9 @@ use std::time::Duration;
 use tapeline_wire::streams::{Over, Ready, Settings, Socket, StreamId, Streams};
 use tapeline_wire::tcp::Received;
 
-/// A server that says back what it is told, turn by turn.
+/// A server that says back what it is told, turn by turn; or nothing.
 struct Echo {
+    is_mute: bool,
     streams: Streams,
     /// What each connection has said, until it was closed.
     said: BTreeMap<StreamId, Vec<u8>>,
@@ -22,7 +23,7 @@ struct Echo {
 fn server(queue_bytes: usize, max_connections: usize) -> (Echo, SocketAddr) {
     let mut streams = Streams::new(Settings { max_connections, queue_bytes }).unwrap();
     let address = streams.listen("127.0.0.1:0".parse().unwrap()).unwrap();
-    (Echo { streams, said: BTreeMap::new(), over: Vec::new() }, address)
+    (Echo { is_mute: false, streams, said: BTreeMap::new(), over: Vec::new() }, address)
 }
 
 fn path(name: &str) -> PathBuf {
@@ -41,7 +42,9 @@ impl Echo {
                     Ready::Readable(id) => {
                         let count = self.streams.receive(id, &mut room);
                         self.said.get_mut(&id).unwrap().extend_from_slice(&room[..count]);
-                        self.streams.send(id, &room[..count]);
+                        if !self.is_mute {
+                            self.streams.send(id, &room[..count]);
+                        }
                     }
                     Ready::Over(id) => {
                         self.over.push(self.streams.why(id).unwrap().to_string());
@@ -151,4 +154,45 @@ fn clients_have_sockets_of_the_same_kinds() {
         echo.until(|echo| echo.streams.is_empty());
     }
     assert!(Socket::connect_local(&path.with_extension("nobody")).is_err());
+}
+
+#[test]
+fn who_sends_and_closes_at_once_is_read_and_noticed() {
+    let (mut echo, address) = server(1 << 20, 8);
+    let path = path("hasty");
+    // An answer would find out, by the error of a write.
+    echo.is_mute = true;
+    echo.streams.listen_local(&path).unwrap();
+    // More than there may be at a time: each has to be noticed.
+    for turn in 0..20 {
+        if turn % 2 == 0 {
+            TcpStream::connect(address).unwrap().write_all(b"hello").unwrap();
+        } else {
+            UnixStream::connect(&path).unwrap().write_all(b"hello").unwrap();
+        }
+        echo.until(|echo| echo.over.len() == turn + 1);
+    }
+    assert_eq!((echo.streams.len(), echo.streams.refused()), (0, 0));
+}
+
+#[test]
+fn who_is_prompt_is_not_cut_for_what_comes_between_two_flushes() {
+    let (mut echo, address) = server(1 << 10, 10);
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(b"prompt").unwrap();
+    echo.until(|echo| echo.has_said(b"prompt"));
+    let id = *echo.said.keys().next().unwrap();
+    echo.streams.flush();
+    for _ in 0..3 {
+        echo.streams.send(id, &[1; 1 << 10]);
+    }
+    assert!(echo.streams.why(id).is_none());
+    echo.streams.flush();
+    let mut heard = vec![0; 6 + (3 << 10)];
+    client.read_exact(&mut heard).unwrap();
+    // But not everything: there is a limit to one turn, too.
+    for _ in 0..5 {
+        echo.streams.send(id, &[1; 1 << 10]);
+    }
+    assert!(matches!(echo.streams.why(id), Some(Over::TooSlow { .. })));
 }

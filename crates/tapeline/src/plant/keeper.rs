@@ -180,7 +180,7 @@ impl Keeper {
     /// Gives who has asked as much as it takes; one after the other.
     fn answer(&mut self, now: Nanos) {
         if self.asking.is_none()
-            && let Some(stream) = self.listener.accept()
+            && let Ok(Some(stream)) = self.listener.accept()
         {
             let mut ready = MAGIC.to_vec();
             for frame in self.feeds.iter().flatten() {

@@ -85,6 +85,8 @@ pub struct Streams {
     /// Those with something to send, each once.
     touched: Vec<u32>,
     may_accept: bool,
+    /// The machine refused to let somebody in, who waits.
+    accept_later: bool,
     refused: u64,
     accept_error: Option<Error>,
 }
@@ -98,6 +100,10 @@ struct Peer {
     socket: Socket,
     output: Vec<u8>,
     written: usize,
+    /// The socket did not take all of what was flushed.
+    is_behind: bool,
+    /// The other end has closed its side, behind what may still be to be read.
+    is_ending: bool,
     is_new: bool,
     is_ready: bool,
     is_touched: bool,
@@ -114,6 +120,9 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const KEPT: usize = 1 << 20;
 
 impl Streams {
+    /// How many times [`Settings::queue_bytes`] may be sent between two flushes to one who has taken all before.
+    pub const AT_ONCE: usize = 4;
+
     /// A server that listens nowhere yet.
     ///
     /// # Errors
@@ -130,6 +139,7 @@ impl Streams {
             again: Vec::new(),
             touched: Vec::new(),
             may_accept: false,
+            accept_later: false,
             refused: 0,
             accept_error: None,
         })
@@ -172,7 +182,7 @@ impl Streams {
     /// The machine refuses to wait.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         self.flush();
-        for number in std::mem::take(&mut self.again) {
+        while let Some(number) = self.again.pop() {
             self.name(StreamId(number));
         }
         let is_busy = self.may_accept || !self.ready.is_empty();
@@ -193,12 +203,15 @@ impl Streams {
                 peer.is_touched = true;
                 self.touched.push(number as u32);
             }
+            // There is one edge for what was sent last and for the end behind it.
+            peer.is_ending |= event.is_read_closed() || event.is_error();
             if (event.is_readable() || event.is_read_closed() || event.is_error()) && !peer.is_ready {
                 peer.is_ready = true;
                 self.ready.push(number as u32);
             }
         }
-        if self.may_accept {
+        // After a wait, at the latest, there may be room for who was refused.
+        if self.may_accept || self.accept_later {
             self.accept();
         }
         Ok(())
@@ -230,8 +243,8 @@ impl Streams {
         let Some(peer) = self.peer(id) else { return 0 };
         match peer.socket.receive(room) {
             Ok(Received::Bytes(count)) => {
-                // Less than there is room for is all that has come (`epoll(7)`, on edges).
-                if count == room.len() {
+                // Less than there is room for is all that has come (`epoll(7)`, on edges), but for the end.
+                if count == room.len() || peer.is_ending {
                     self.again.push(id.0);
                 }
                 return count;
@@ -249,13 +262,17 @@ impl Streams {
         self.again.push(id.0);
     }
 
-    /// Puts bytes into a connection's queue. Whoever has not room for all of them is cut.
+    /// Puts bytes into a connection's queue. Nothing leaves before [`flush`](Self::flush).
+    ///
+    /// Whoever left something of what was flushed before, and has not room for all of this within [`Settings::queue_bytes`], is cut. Who
+    /// has taken everything is not too slow: between two flushes he has [`AT_ONCE`](Self::AT_ONCE) times as much, and one message of
+    /// any length.
     #[inline]
     pub fn send(&mut self, id: StreamId, bytes: &[u8]) {
         let most = self.settings.queue_bytes;
         let Some(Some(peer)) = self.peers.get_mut(id.0 as usize) else { return };
         let waiting = peer.output.len() - peer.written;
-        // Whatever is sent to one that has taken all before is taken: an answer may be longer than the queue.
+        let most = if peer.is_behind { most } else { most.saturating_mul(Self::AT_ONCE) };
         if waiting > 0 && waiting + bytes.len() > most {
             self.end(id, Over::TooSlow { waiting });
             return;
@@ -332,7 +349,7 @@ impl Streams {
         self.refused
     }
 
-    /// Why nobody could be let in, since this was asked last. Those who wait are tried again with the next one who comes.
+    /// Why nobody could be let in, since this was asked last. Those who wait are tried again after each wait.
     pub fn accept_error(&mut self) -> Option<Error> {
         self.accept_error.take()
     }
@@ -358,7 +375,7 @@ impl Streams {
     }
 
     fn accept(&mut self) {
-        self.may_accept = false;
+        (self.may_accept, self.accept_later) = (false, false);
         for at in 0..self.listeners.len() {
             for turn in 0.. {
                 if turn == ACCEPTED_AT_ONCE {
@@ -370,13 +387,21 @@ impl Streams {
                     Listener::Tcp(listener) => {
                         listener.accept_socket().and_then(|socket| socket.map(Socket::of_tcp).transpose())
                     }
-                    Listener::Local(listener) => Ok(listener.accept().map(Socket::of_local)),
+                    Listener::Local(listener) => match listener.accept() {
+                        Ok(stream) => Ok(stream.map(Socket::of_local)),
+                        Err(cause) => Err(Error::Socket {
+                            operation: Operation::Accept,
+                            address: "a Unix-domain socket".to_owned(),
+                            cause,
+                        }),
+                    },
                 };
                 match socket {
                     Ok(Some(socket)) => self.let_in(socket),
                     Ok(None) => break,
                     Err(cause) => {
                         self.accept_error = Some(cause);
+                        self.accept_later = true;
                         break;
                     }
                 }
@@ -403,6 +428,8 @@ impl Streams {
             socket,
             output: Vec::new(),
             written: 0,
+            is_behind: false,
+            is_ending: false,
             is_new: true,
             is_ready: true,
             is_touched: false,
@@ -428,12 +455,13 @@ impl Peer {
                         self.output.drain(..self.written);
                         self.written = 0;
                     }
+                    self.is_behind = true;
                     return Ok(());
                 }
                 count => self.written += count,
             }
         }
-        self.written = 0;
+        (self.written, self.is_behind) = (0, false);
         if self.output.capacity() > KEPT {
             self.output = Vec::new();
         } else {

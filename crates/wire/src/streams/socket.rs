@@ -100,6 +100,17 @@ impl Socket {
         }
     }
 
+    /// Whether the connection has been made by now.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub fn has_connected(&mut self) -> Result<bool, Error> {
+        match &mut self.0 {
+            Kind::Tcp(socket) => socket.has_connected(),
+            Kind::Local(_) => Ok(true),
+        }
+    }
+
     /// Waits until there is something to read, or with `or_room` also until there is room to write, or `timeout` is over: whether
     /// there is. Comes back early when a signal arrives.
     pub fn wait(&self, or_room: bool, timeout: Duration) -> bool {
