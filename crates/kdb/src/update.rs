@@ -213,6 +213,14 @@ impl Column<'_> {
             Self::List(list) => list.append_to(out),
         }
     }
+
+    /// The same, for a column that is to be a list: q makes a vector of cells that happen to be of one type.
+    pub fn append_values_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Vector(vector) => vector.append_values_to(out),
+            Self::List(list) => list.append_to(out),
+        }
+    }
 }
 
 /// The columns of some rows.

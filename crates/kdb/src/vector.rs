@@ -105,6 +105,15 @@ impl<'a> Vector<'a> {
         }
     }
 
+    /// Appends each item as a value of its own, the least significant byte first: as a list has them.
+    pub(crate) fn append_values_to(&self, out: &mut Vec<u8>) {
+        let mut items = self.iter();
+        for _ in 0..self.count {
+            out.push(self.kind.atom().0.cast_unsigned());
+            Self { count: 1, bytes: items.step(), ..*self }.append_to(out);
+        }
+    }
+
     /// Its items as numbers (`i64` of longs, timestamps and timespans, …); `None` where they are of another type.
     #[inline]
     #[must_use]

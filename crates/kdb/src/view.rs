@@ -147,8 +147,13 @@ impl<'a> List<'a> {
             // Written anew it has as many bytes, or fewer: a long count becomes a short one.
             out.resize(at + bytes.len(), 0);
             let mut encoder = Encoder::value_alone(&mut out[at..]);
-            // What was read can be written.
-            let len = encoder.value(&value.to_value()).and_then(|()| encoder.finish()).unwrap_or(0);
+            let written = encoder.value(&value.to_value()).and_then(|()| encoder.finish());
+            // What was read can be written. If that were ever wrong there would still be as many cells: `::` has two bytes, as the
+            // shortest value has.
+            let len = written.unwrap_or_else(|_| {
+                out[at..at + 2].copy_from_slice(&[Type::UNARY.0.cast_unsigned(), 0]);
+                2
+            });
             out.truncate(at + len);
         }
     }

@@ -60,8 +60,8 @@ pub enum Wrong {
     },
 }
 
-/// The most bytes of an answer: the subscriptions of all are the longest.
-const MOST_ANSWER: usize = 64 << 20;
+/// The most bytes of an answer: the subscriptions of all are the longest. Making one holds everybody up.
+const MOST_ANSWER: usize = 4 << 20;
 
 /// Writes an answer into `out`, as large as it has to be. Allocates: for what is asked now and then.
 pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) {

@@ -68,6 +68,10 @@ impl Batch {
         }
         let places = self.columns[first..].iter_mut().zip(&expected[first..]);
         for (column, (place, expected)) in columns.zip(places) {
+            if expected.kind == Type::LIST {
+                column.append_values_to(place);
+                continue;
+            }
             if column.kind() != expected.kind {
                 let column_name = expected.name.clone();
                 return Err(Wrong::Type {

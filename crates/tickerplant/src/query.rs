@@ -12,11 +12,13 @@ pub(crate) enum Query<'a> {
     Subscribe {
         /// The tables: one, or all where the name is empty.
         table: &'a [u8],
-        /// The symbols; all where there is only an empty one.
-        symbols: Vec<&'a [u8]>,
+        /// The symbols; all where there are none.
+        symbols: Option<Vec<&'a [u8]>>,
     },
     /// One of a tickerplant's variables.
     Read(Variable),
+    /// To end the day: `.u.endofday[]`.
+    EndDay,
 }
 
 /// What a tickerplant says of itself.
@@ -40,8 +42,8 @@ pub(crate) enum Variable {
 const LONGEST: usize = 64 * 1024;
 /// The most lists in each other.
 const DEEPEST: usize = 4;
-/// The most parts of a list.
-const MOST_PARTS: usize = 64;
+/// The most parts in all: an RDB asks for three, and each may be answered with all tables.
+const MOST_PARTS: usize = 16;
 
 impl Variable {
     /// By its name behind `.u.`.
@@ -64,7 +66,7 @@ impl<'a> Query<'a> {
         if text.len() > LONGEST {
             return None;
         }
-        let mut words = Words(text);
+        let mut words = Words(text, 0);
         let query = words.query(DEEPEST)?;
         words.skip(b';');
         words.blanks();
@@ -72,8 +74,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A text that is read from its front.
-struct Words<'a>(&'a [u8]);
+/// A text that is read from its front, and how many parts were found.
+struct Words<'a>(&'a [u8], usize);
 
 impl<'a> Words<'a> {
     fn blanks(&mut self) {
@@ -111,6 +113,10 @@ impl<'a> Words<'a> {
 
     fn query(&mut self, depth: usize) -> Option<Query<'a>> {
         self.blanks();
+        self.1 += 1;
+        if self.1 > MOST_PARTS {
+            return None;
+        }
         if self.skip(b'(') {
             let mut parts = Vec::new();
             loop {
@@ -118,7 +124,7 @@ impl<'a> Words<'a> {
                 if self.skip(b')') {
                     break;
                 }
-                if !self.skip(b';') || parts.len() == MOST_PARTS {
+                if !self.skip(b';') {
                     return None;
                 }
             }
@@ -144,8 +150,10 @@ impl<'a> Words<'a> {
                 let table = self.symbols()?;
                 let [table] = table[..] else { return None };
                 let symbols = if self.skip(b';') { self.symbols()? } else { return None };
+                let symbols = if symbols == [b""] { None } else { Some(symbols) };
                 self.skip(b']').then_some(Query::Subscribe { table, symbols })
             }
+            b".endofday" => (self.skip(b'[') && self.skip(b']')).then_some(Query::EndDay),
             rest => Variable::named(rest.strip_prefix(b".")?).map(Query::Read),
         }
     }
@@ -156,7 +164,8 @@ mod tests {
     use super::*;
 
     fn sub<'a>(table: &'a str, symbols: &[&'a str]) -> Query<'a> {
-        let symbols = symbols.iter().map(|symbol| symbol.as_bytes()).collect();
+        let symbols: Vec<_> = symbols.iter().map(|symbol| symbol.as_bytes()).collect();
+        let symbols = if symbols == [b""] { None } else { Some(symbols) };
         Query::Subscribe { table: table.as_bytes(), symbols }
     }
 
@@ -173,6 +182,7 @@ mod tests {
             ("(.u.i;.u.L)", both()),
             ("`.u `d", Query::Read(Variable::Date)),
             (".u.w", Query::Read(Variable::Subscriptions)),
+            (".u.endofday[]", Query::EndDay),
             ("(.u.sub[`a;`];.u.sub[`b;`x])", Query::All(vec![sub("a", &[""]), sub("b", &["x"])])),
         ];
         for (text, expected) in cases {
@@ -183,6 +193,7 @@ mod tests {
     #[test]
     fn nothing_else_is() {
         let deep = "(".repeat(60_000);
+        let many = format!("({}.u.i)", ".u.i;".repeat(100));
         for text in [
             "",
             "2+2",
@@ -198,6 +209,7 @@ mod tests {
             "system\"ls\"",
             ".u.i;exit 0",
             &deep,
+            &many,
         ] {
             assert_eq!(Query::parse(text.as_bytes()), None, "{text}");
         }

@@ -3,7 +3,7 @@
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use tapeline_kdb::{
-    Atom, Encoder, LEAST_PACKED, LogWriter, Message, MessageKind, Refused, Type, Update, View, pack,
+    Atom, Encoder, LEAST_PACKED, LogWriter, Message, MessageKind, Refused, Type, Update, Value, View, pack,
 };
 
 use crate::answers::{self, Wrong};
@@ -135,7 +135,9 @@ pub struct Tickerplant {
     counters: Counters,
     /// A message to subscribers, or an answer, and the same compressed.
     message: Vec<u8>,
-    packed: Vec<u8>,
+    packed: Packed,
+    /// The same of what one subscriber has chosen.
+    packed_alone: Packed,
     /// For each row whether a subscriber wants it.
     chosen: Vec<bool>,
 }
@@ -164,7 +166,8 @@ impl Tickerplant {
             day_is_to_end: false,
             counters: Counters::default(),
             message: Vec::new(),
-            packed: Vec::new(),
+            packed: Packed::default(),
+            packed_alone: Packed::default(),
             chosen: Vec::new(),
         }
     }
@@ -241,6 +244,7 @@ impl Tickerplant {
                 out.send(session, &self.message);
             }
         }
+        debug_assert!(self.unlogged().is_empty(), "the log lacks what was published");
         // Days on which nothing ran are passed over.
         self.date = now.date().max(self.date + 1);
         self.day_is_to_end = false;
@@ -299,40 +303,37 @@ impl Tickerplant {
         out: &mut impl Outlets,
     ) -> Result<Answer, Wrong> {
         let view = message.view().map_err(Wrong::Malformed)?;
-        match view {
+        // Three names in a row are a vector in q, and a call like any other list.
+        let (function, arguments) = match &view {
             View::List(list) => {
                 let mut values = list.iter();
-                let function = values.next().and_then(|value| value.name()).ok_or(Wrong::Unknown)?;
-                match function {
-                    b".u.upd" | b"upd" => {
-                        let update = Update::of(&view).map_err(Wrong::NoUpdate)?;
-                        self.update(from, &update, now, out)?;
-                        Ok(Answer::Null)
-                    }
-                    b".u.sub" => {
-                        let (Some(table), Some(symbols), None) =
-                            (values.next(), values.next(), values.next())
-                        else {
-                            return Err(Wrong::SubArguments);
-                        };
-                        let table = table.name().ok_or(Wrong::SubArguments)?;
-                        let symbols = symbols_of(&symbols).ok_or(Wrong::SubArguments)?;
-                        self.ask(from, &Query::Subscribe { table, symbols })
-                    }
-                    b".u.endofday" => {
-                        if !self.rights(from).is_some_and(|rights| rights.end_day) {
-                            return Err(Wrong::NoRight("ending the day is for others"));
-                        }
-                        self.day_is_to_end = true;
-                        Ok(Answer::Null)
-                    }
-                    _ => Err(Wrong::Unknown),
-                }
+                (values.next().and_then(|value| value.name()), [values.next(), values.next(), values.next()])
+            }
+            View::Vector(vector) if vector.kind() == Type::SYMBOL => {
+                let mut names = vector.symbols().into_iter().flatten();
+                let function = names.next();
+                let mut argument = || names.next().map(|name| View::Atom(Atom::Symbol(name)));
+                (function, [argument(), argument(), argument()])
             }
             other => {
                 let query = other.name().and_then(Query::parse).ok_or(Wrong::Unknown)?;
-                self.ask(from, &query)
+                return self.ask(from, &query);
             }
+        };
+        match function.ok_or(Wrong::Unknown)? {
+            b".u.upd" | b"upd" => {
+                let update = Update::of(&view).map_err(Wrong::NoUpdate)?;
+                self.update(from, &update, now, out)?;
+                Ok(Answer::Null)
+            }
+            b".u.sub" => {
+                let [Some(table), Some(symbols), None] = arguments else { return Err(Wrong::SubArguments) };
+                let table = table.name().ok_or(Wrong::SubArguments)?;
+                let symbols = symbols_of(&symbols).ok_or(Wrong::SubArguments)?;
+                self.ask(from, &Query::Subscribe { table, symbols })
+            }
+            b".u.endofday" => self.ask(from, &Query::EndDay),
+            _ => Err(Wrong::Unknown),
         }
     }
 
@@ -380,13 +381,13 @@ impl Tickerplant {
 
     /// Publishes the rows of a table that wait.
     fn publish(&mut self, table: usize, out: &mut impl Outlets) {
-        let Self { tables, message, packed, chosen, sessions, counters, .. } = self;
+        let Self { tables, message, packed, packed_alone, chosen, sessions, counters, .. } = self;
         let Table { schema, batch, subscriptions, picked } = &mut tables[table];
         if batch.rows() == 0 {
             return;
         }
         message.clear();
-        packed.clear();
+        packed.is_tried = false;
         for subscription in subscriptions.iter() {
             let session = subscription.session;
             let packs = sessions
@@ -405,7 +406,8 @@ impl Tickerplant {
                     batch.pick(schema, chosen, picked);
                     let whole = message.len();
                     picked.write_message(schema, message);
-                    send(session, &message[whole..], packs, &mut Vec::new(), out);
+                    packed_alone.is_tried = false;
+                    send(session, &message[whole..], packs, packed_alone, out);
                     message.truncate(whole);
                     counters.sent += 1;
                     continue;
@@ -424,14 +426,14 @@ impl Tickerplant {
     fn send_message(&mut self, to: SessionId, out: &mut impl Outlets) {
         let packs =
             self.sessions.get(to.0 as usize).and_then(Option::as_ref).is_some_and(|session| session.packs);
-        self.packed.clear();
+        self.packed.is_tried = false;
         send(to, &self.message, packs, &mut self.packed, out);
     }
 
     /// Answers a query.
     fn ask(&mut self, from: SessionId, query: &Query<'_>) -> Result<Answer, Wrong> {
         self.may_ask(from, query)?;
-        self.subscribe(from, query);
+        self.act_on(from, query);
         let mut message = std::mem::take(&mut self.message);
         answers::answer(&mut message, |out| self.write(from, query, out));
         self.message = message;
@@ -454,22 +456,29 @@ impl Tickerplant {
     fn may_ask(&self, from: SessionId, query: &Query<'_>) -> Result<(), Wrong> {
         match query {
             Query::All(queries) => queries.iter().try_for_each(|query| self.may_ask(from, query)),
-            Query::Read(_) => Ok(()),
-            Query::Subscribe { symbols, .. } if symbols.len() > self.most_symbols => {
+            Query::Read(Variable::Date | Variable::Tables) => Ok(()),
+            // They tell of what others publish, and want to have: for those who may have some of it.
+            Query::Read(_) => self.meant(from, b"").map(|_| ()),
+            Query::EndDay if self.rights(from).is_some_and(|rights| rights.end_day) => Ok(()),
+            Query::EndDay => Err(Wrong::NoRight("ending the day is for others")),
+            Query::Subscribe { symbols: Some(symbols), .. } if symbols.len() > self.most_symbols => {
                 Err(Wrong::Symbols { most: self.most_symbols, found: symbols.len() })
             }
             Query::Subscribe { table, .. } => self.meant(from, table).map(|_| ()),
         }
     }
 
-    fn subscribe(&mut self, from: SessionId, query: &Query<'_>) {
+    /// Does what a query asks for, besides an answer.
+    fn act_on(&mut self, from: SessionId, query: &Query<'_>) {
         match query {
-            Query::All(queries) => queries.iter().for_each(|query| self.subscribe(from, query)),
+            Query::All(queries) => queries.iter().for_each(|query| self.act_on(from, query)),
             Query::Read(_) => {}
+            Query::EndDay => self.day_is_to_end = true,
             Query::Subscribe { table, symbols } => {
                 for at in self.meant(from, table).unwrap_or_default() {
-                    let all = matches!(symbols[..], [symbol] if symbol.is_empty());
-                    let symbols = (!all).then(|| symbols.iter().map(|symbol| Box::from(*symbol)).collect());
+                    let symbols = symbols.as_ref();
+                    let symbols =
+                        symbols.map(|symbols| symbols.iter().map(|symbol| Box::from(*symbol)).collect());
                     // As `tick.q` has it, a new subscription takes the place of an old one.
                     self.tables[at].unsubscribe(from);
                     self.tables[at].subscriptions.push(Subscription { session: from, symbols });
@@ -491,12 +500,20 @@ impl Tickerplant {
                 }
                 meant.into_iter().try_for_each(|at| answers::subscribed(out, &self.tables[at].schema))
             }
-            Query::Read(variable) => self.write_variable(*variable, out),
+            Query::Read(variable) => self.write_variable(from, *variable, out),
+            Query::EndDay => out.value(&Value::null()),
         }
     }
 
-    fn write_variable(&self, variable: Variable, out: &mut Encoder<'_>) -> Result<(), Refused> {
-        let names = || self.tables.iter().map(|table| table.schema.name().as_bytes());
+    fn write_variable(
+        &self,
+        from: SessionId,
+        variable: Variable,
+        out: &mut Encoder<'_>,
+    ) -> Result<(), Refused> {
+        let name = |at: &usize| self.tables[*at].schema.name().as_bytes();
+        // Those that this session may subscribe to.
+        let visible = self.meant(from, b"").unwrap_or_default();
         let log = self.log.as_ref();
         match variable {
             Variable::Published => answers::count(out, log.map(|log| log.published)),
@@ -507,12 +524,19 @@ impl Tickerplant {
                 None => out.symbol(b""),
             },
             Variable::Date => out.atom(&Atom::<&[u8]>::Date(self.date)),
-            Variable::Tables => out.symbols(names()),
+            Variable::Tables => {
+                let publishes = |at: &usize| {
+                    self.rights(from).is_some_and(|rights| rights.publish.get(*at) == Some(&true))
+                };
+                let known = (0..self.tables.len()).filter(|at| visible.contains(at) || publishes(at));
+                out.symbols(known.collect::<Vec<_>>().iter().map(name))
+            }
             Variable::Subscriptions => {
                 out.dict(false)?;
-                out.symbols(names())?;
-                out.list(self.tables.len())?;
-                self.tables.iter().try_for_each(|table| {
+                out.symbols(visible.iter().map(name))?;
+                out.list(visible.len())?;
+                visible.iter().try_for_each(|at| {
+                    let table = &self.tables[*at];
                     out.list(table.subscriptions.len())?;
                     table.subscriptions.iter().try_for_each(|subscription| {
                         out.list(2)?;
@@ -538,21 +562,33 @@ impl Table {
     }
 }
 
-/// Sends a message, compressed if that is wanted and helps; `packed` keeps it for the next one who wants it so.
-fn send(to: SessionId, message: &[u8], packs: bool, packed: &mut Vec<u8>, out: &mut impl Outlets) {
-    let packs = packs && message.len() > LEAST_PACKED;
-    if packs && packed.is_empty() {
-        packed.resize(message.len(), 0);
-        let len = pack(message, packed).unwrap_or(0);
-        packed.truncate(len);
-    }
-    out.send(to, if packs && !packed.is_empty() { packed } else { message });
+/// A message compressed, once for all who want it so.
+#[derive(Debug, Default)]
+struct Packed {
+    is_tried: bool,
+    /// How long it is; none where it would not be short enough.
+    len: Option<usize>,
+    bytes: Vec<u8>,
 }
 
-/// What stands for symbols: one, or a list of them.
-fn symbols_of<'a>(view: &View<'a>) -> Option<Vec<&'a [u8]>> {
+/// Sends a message, compressed if that is wanted and helps.
+fn send(to: SessionId, message: &[u8], packs: bool, packed: &mut Packed, out: &mut impl Outlets) {
+    if packs && message.len() > LEAST_PACKED {
+        if !std::mem::replace(&mut packed.is_tried, true) {
+            packed.bytes.resize(message.len().max(packed.bytes.len()), 0);
+            packed.len = pack(message, &mut packed.bytes);
+        }
+        if let Some(len) = packed.len {
+            return out.send(to, &packed.bytes[..len]);
+        }
+    }
+    out.send(to, message);
+}
+
+/// What stands for symbols: all for an empty one, or else one, or a list of them.
+fn symbols_of<'a>(view: &View<'a>) -> Option<Option<Vec<&'a [u8]>>> {
     match view {
-        View::Vector(vector) if vector.kind() == Type::SYMBOL => Some(vector.symbols()?.collect()),
-        other => Some(vec![other.name()?]),
+        View::Vector(vector) if vector.kind() == Type::SYMBOL => Some(Some(vector.symbols()?.collect())),
+        other => other.name().map(|name| (!name.is_empty()).then(|| vec![name])),
     }
 }

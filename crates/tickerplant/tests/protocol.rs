@@ -291,6 +291,76 @@ fn rights_are_by_table() {
 }
 
 #[test]
+fn names_in_a_row_are_a_call() {
+    // `(`.u.sub;`trade;`)` as q writes it: a message of a vector of symbols.
+    let call = b"\x01\x01\0\0\x1c\0\0\0\x0b\0\x03\0\0\0.u.sub\0trade\0\0";
+    let mut plant = plant(false);
+    let Value::List(told) = &say(&mut plant, RDB, call)[0].1 else { panic!("it was refused") };
+    assert_eq!(told[0], Value::symbol("trade"));
+    assert_eq!(say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.5, "x")])).len(), 1);
+    let end = message(MessageKind::Sync, |out| out.symbols([b".u.endofday".as_slice(), b""]));
+    assert_eq!(say(&mut plant, FEED, &end), [(FEED, Value::null())]);
+    assert!(plant.is_day_over(NOW));
+}
+
+#[test]
+fn only_an_atom_means_all_symbols() {
+    let mut plant = plant(false);
+    let none = message(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.symbol(b".u.sub")?;
+        out.symbol(b"trade")?;
+        out.symbols([b"".as_slice()])
+    });
+    say(&mut plant, RDB, &none);
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "trade", &[("A", 1.0, ""), ("", 2.0, "")]));
+    let [(RDB, update)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(update, "trade"), [(String::new(), 2.0)]);
+}
+
+#[test]
+fn a_list_takes_cells_that_q_has_made_a_vector_of() {
+    let mut plant = plant(false);
+    sub(&mut plant, RDB, "trade", &[""]);
+    let call = message(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.symbol(b"upd")?;
+        out.symbol(b"trade")?;
+        out.list(3)?;
+        out.symbols([b"A".as_slice(), b"B"])?;
+        out.column(Type::FLOAT, [1.0, 2.0])?;
+        // Notes of one letter each.
+        out.string(b"xy")
+    });
+    let sent = say(&mut plant, FEED, &call);
+    let Value::List(parts) = &sent[0].1 else { panic!() };
+    let Value::Table { columns, .. } = &parts[2] else { panic!() };
+    assert_eq!(columns[3], Value::List(vec![Value::Atom(Atom::Char(b'x')), Value::Atom(Atom::Char(b'y'))]));
+}
+
+#[test]
+fn what_is_asked_is_of_what_one_may_have() {
+    let mut plant = plant(false);
+    let only = |publish: [bool; 2], subscribe: [bool; 2]| Rights {
+        publish: publish.into(),
+        subscribe: subscribe.into(),
+        end_day: false,
+    };
+    plant.open(FEED, only([true, false], [false, false]), false);
+    plant.open(RDB, only([false, false], [false, true]), false);
+    sub(&mut plant, OTHER, "trade", &["secret"]);
+    for text in [".u.w", ".u.i", ".u.j", ".u.L", "`.u `i`L"] {
+        assert!(error(&ask(&mut plant, FEED, text)).starts_with("access"), "{text}");
+    }
+    assert_eq!(ask(&mut plant, FEED, ".u.t"), symbols(&["trade"]));
+    assert_eq!(ask(&mut plant, RDB, ".u.t"), symbols(&["quote"]));
+    let Value::Dict { keys, values, .. } = ask(&mut plant, RDB, ".u.w") else { panic!() };
+    assert_eq!((*keys, *values), (symbols(&["quote"]), Value::List(vec![Value::List(Vec::new())])));
+    assert!(error(&ask(&mut plant, RDB, ".u.endofday[]")).starts_with("access"));
+    assert_eq!(ask(&mut plant, OTHER, ".u.endofday[]"), Value::null());
+}
+
+#[test]
 fn long_messages_are_compressed_for_who_wants_that() {
     let mut plant = plant(false);
     plant.open(OTHER, Rights::all(2), true);
