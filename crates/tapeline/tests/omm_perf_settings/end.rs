@@ -139,14 +139,15 @@ fn socket_of(process: Pid, other: &TcpStream) -> Option<OwnedFd> {
     sockets.find(|socket| getpeername(socket).is_ok_and(|peer| peer.is_some_and(|peer| peer == ours.into())))
 }
 
-/// Bytes of the blocks of memory of a process that have so many at least, and no name.
+/// Bytes of the blocks of memory of a process that have so many at least, can be written, and have no name.
 pub(crate) fn blocks(process: Pid, at_least: usize) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.as_raw_nonzero())).unwrap();
     let sizes = maps.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let (from, to) = words.next()?.split_once('-')?;
         let address = |text: &str| usize::from_str_radix(text, 16).ok();
-        words.nth(4).is_none().then(|| Some(address(to)? - address(from)?)).flatten()
+        let is_writable = words.next()?.starts_with("rw");
+        (is_writable && words.nth(3).is_none()).then(|| Some(address(to)? - address(from)?)).flatten()
     });
     sizes.filter(|size| *size >= at_least).sum()
 }
