@@ -349,10 +349,12 @@ fn images_come_however_many_updates_are_behind() {
     peer.open_all(1);
     peer.until_image(peer.first);
     // From now on there is more to send than anybody takes.
-    for number in 1..=20 {
+    for number in 1..=2_000 {
         peer.open(Domain::MARKET_PRICE, &format!("LATE{number}"));
     }
-    peer.until_image(peer.first + 20);
+    // At most what was on its way when they were asked for, and 256 updates for each ten images.
+    let updates = peer.until_image(peer.first + 2_000);
+    assert!(updates < 300_000, "{updates}");
 }
 
 #[test]

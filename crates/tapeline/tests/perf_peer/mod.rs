@@ -432,13 +432,19 @@ impl Peer {
         self.wire.say(|room| header.encode_with(room, |_| Ok(bytes)));
     }
 
-    /// Passes over what comes until an item has its image.
-    pub(crate) fn until_image(&mut self, stream: i32) {
-        let is_it = |message: &Vec<u8>| {
-            let message = MessageView::parse(message).unwrap();
-            message.class() == MessageClass::REFRESH && message.stream_id() == stream
-        };
-        while !self.wire.messages().expect("it is over").iter().any(is_it) {}
+    /// Passes over what comes until an item has its image: how many updates that is.
+    pub(crate) fn until_image(&mut self, stream: i32) -> usize {
+        let mut updates = 0;
+        loop {
+            for message in self.wire.messages().expect("it is over") {
+                let message = MessageView::parse(&message).unwrap();
+                match message.class() {
+                    MessageClass::REFRESH if message.stream_id() == stream => return updates,
+                    MessageClass::UPDATE => updates += 1,
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// Sends a generic message that began to be encoded, and was due, at these times.

@@ -51,7 +51,8 @@ pub(super) struct Working {
     reactor: Reactor,
     clients: Clients<Desk>,
     slices: Slices,
-    /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image.
+    /// Updates are behind, or held back: they would take all the room there is, and nobody would get an image. So images have their
+    /// turn between them, where otherwise they have the time that is to spare.
     is_behind: bool,
 }
 
@@ -123,9 +124,11 @@ impl Working {
         let progress = self.send();
         self.is_behind = progress != Progress::Done;
         let mut is_busy = progress == Progress::More;
-        // What is due does not wait until others have their images.
-        self.reactor.flush();
-        is_busy |= self.answer();
+        if !self.is_behind {
+            // What is due does not wait until others have their images.
+            self.reactor.flush();
+            is_busy |= self.answer();
+        }
         let is_active = self.clients.open.values().any(Client::is_active);
         match (is_busy, is_active) {
             (true, _) => Duration::ZERO,
@@ -150,7 +153,7 @@ impl Working {
         let mut progress = Progress::Done;
         for (id, client) in &mut self.clients.open {
             let Some(mut sender) = self.reactor.sender(*id) else { continue };
-            progress = progress.and(client.send(&mut sender, &mut self.desk, &self.slices));
+            progress = progress.and(client.send(&mut sender, &mut self.desk, &self.slices, self.is_behind));
         }
         progress
     }
