@@ -124,7 +124,8 @@ impl Plant {
 
 /// A service that is published to the plant.
 const PUBLISHED: &str = "[publishers]\nport = 0\n[[service]]\nname = \"TEST_FEED\"\nid = 2\n";
-const STEADY: [&str; 2] = ["--steady-state-time", "2"];
+/// As long as the images may take: in time beside much else, too.
+const STEADY: [&str; 2] = ["--steady-state-time", "8"];
 const UPDATES: [&str; 4] = ["--update-rate", "5000", "--latency-update-rate", "100"];
 
 /// All images came, and updates with times.
@@ -173,7 +174,7 @@ fn ni_provider_through_the_hub_with_a_cache_that_is_full() {
 fn ni_provider_through_the_hub_where_items_are_suspect_at_first() {
     // Whoever asks before there is an image has the item open, and suspect.
     let plant = Plant::open(&format!("{PUBLISHED}unknown = \"wait\"\n"));
-    let mut consumer = plant.consumer(&["--steady-state-time", "5"]);
+    let mut consumer = plant.consumer(&["--steady-state-time", "20"]);
     // Its first interval without an image.
     consumer.wait_for("Images:      0");
     let _provider = plant.ni_provider(&UPDATES);
@@ -202,7 +203,7 @@ fn a_stall_of_the_sender_shows_in_response_time_and_in_the_verdict() {
     let mut provider = Tool::start(&place.path().join("provider"), "provider", &every);
     let server = provider.address();
     let folder = place.path().join("consumer");
-    let options = ["--server", &server, "--item-count", ITEMS, "--steady-state-time", "3", "--nano-time"];
+    let options = ["--server", &server, "--item-count", ITEMS, "--steady-state-time", "8", "--nano-time"];
     let mut consumer = Tool::start(&folder, "consumer", &options);
     consumer.wait_for("Image retrieval time");
     // The whole sender stands still, as one whose core is taken away does.

@@ -8,7 +8,6 @@ mod market;
 mod stage;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use tapeline_measure::monotonic_ns;
 use tapeline_omm::domain::directory::ServiceState;
@@ -18,14 +17,14 @@ use tapeline_wire::rssl::Reactor;
 use market::{Answer, Market, Session, change, fields, run, service, update};
 use stage::Running;
 
-/// With few items, to its end: long enough for a machine that has much else to do.
+/// With few items, to its end: long enough for a machine that has much else to do, and needs a second to connect.
 fn few<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&["--item-count", "5", "--steady-state-time", "3"], more].concat()
+    [&["--item-count", "5", "--steady-state-time", "10"], more].concat()
 }
 
 /// With few items, of which not all come.
 fn too_few<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    [&["--item-count", "5", "--steady-state-time", "1"], more].concat()
+    [&["--item-count", "5", "--steady-state-time", "8"], more].concat()
 }
 
 /// Ends the consumer once `when` holds.
@@ -215,18 +214,20 @@ fn a_connection_that_is_lost_ends_it() {
 fn a_provider_that_is_not_there_yet_is_tried_again() {
     // A port that is free, most probably.
     let port = market::listen(&mut Reactor::new(1).unwrap(), 0);
-    let begun = monotonic_ns();
-    let mut is_there = false;
+    let mut said = None;
     let arguments = ["--item-count", "5", "--snapshot"];
     let outcome = market::run_at(Reactor::new(8).unwrap(), port, &arguments, Market::default(), |session| {
-        // By then it has tried at least once, or it finds the provider at once: both are well.
-        let waited = Duration::from_nanos(monotonic_ns() - begun);
-        if waited > Duration::from_millis(500) && !std::mem::replace(&mut is_there, true) {
+        if said.is_none() {
+            // It has tried in vain when it says so.
+            said = Some(session.line_of_talk());
             session.listen(port);
         }
     });
     assert!(outcome.is_success, "{}", outcome.talk);
-    assert!(outcome.talk.contains("it is tried again until there is one"), "{}", outcome.talk);
+    assert!(
+        said.as_deref().is_some_and(|said| said.contains("it is tried again until there is one")),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -454,7 +455,7 @@ fn a_busy_reader_never_sleeps() {
         outcome.record["processes"][0]["cores"].as_f64().unwrap()
     };
     let (sleeps, spins) = (cpu(&[]), cpu(&["--busy-read"]));
-    assert!(spins > 3.0 * sleeps, "{spins} {sleeps}");
+    assert!(spins > 2.0 * sleeps, "{spins} {sleeps}");
 }
 
 #[test]

@@ -313,6 +313,17 @@ impl Session {
         }
     }
 
+    /// The next line that the consumer says on standard error.
+    pub(crate) fn line_of_talk(&mut self) -> String {
+        let talk = self.child.stderr.as_mut().unwrap();
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // One by one: what follows is the outcome's.
+        while talk.read(&mut byte).unwrap() > 0 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     /// Listens from now on.
     pub(crate) fn listen(&mut self, port: u16) {
         listen(&mut self.reactor, port);

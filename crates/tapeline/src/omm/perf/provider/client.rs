@@ -100,13 +100,7 @@ impl Client {
         progress
     }
 
-    fn try_send(
-        &mut self,
-        sender: &mut Sender<'_>,
-        desk: &mut Desk,
-        slices: &Slices,
-        most: u32,
-    ) -> Progress {
+    fn try_send(&mut self, sender: &mut Sender<'_>, desk: &mut Desk, slices: &Slices, most: u32) -> Progress {
         let begun = desk.begun;
         if self.items.open() == 0 {
             self.updates.skip(begun);
