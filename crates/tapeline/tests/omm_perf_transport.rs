@@ -345,7 +345,9 @@ fn messages_are_those_of_transport_perf() {
 fn frames_carry_as_many_as_are_packed() {
     let heard = Peer::hears(Settings::default(), &["--msg-rate", "50k", "--pack", "25"]);
     assert_eq!(heard.messages.len() % 50, 0, "a slice's 50 messages");
-    assert_eq!(heard.messages.len() as u64, 25 * heard.frames);
+    // A connection that takes no more for a moment ends a frame before it is full.
+    let full = heard.messages.len() as u64 / 25;
+    assert!((full..=full + full / 10).contains(&heard.frames), "{full} {}", heard.frames);
 }
 
 #[test]
