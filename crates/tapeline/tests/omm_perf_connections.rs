@@ -6,7 +6,7 @@ mod certificates;
 mod stage;
 
 use std::io::{BufRead, BufReader};
-use std::net::{IpAddr, TcpListener};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -74,10 +74,10 @@ fn settings(folder: &Path, is_server: bool, versions: TlsVersions, protocol_type
     Arc::new(Settings { tls: Some(tls.unwrap()), protocol_type, host, ..Settings::default() })
 }
 
-/// The version of TLS that is spoken on the next connection, or why there is none.
-fn spoken(reactor: &mut Reactor) -> Result<&'static str, String> {
+/// The next connection, or why there is none. A tool that ends before has failed.
+fn connected(reactor: &mut Reactor, tool: &mut Tool) -> Result<ConnectionId, String> {
     loop {
-        let mut opened: Option<ConnectionId> = None;
+        let mut opened = None;
         while let Some((id, event, _)) = reactor.next(Nanos(monotonic_ns())) {
             match event {
                 Event::Connected(_) => opened = Some(id),
@@ -86,10 +86,18 @@ fn spoken(reactor: &mut Reactor) -> Result<&'static str, String> {
             }
         }
         if let Some(id) = opened {
-            return Ok(reactor.tls_version(id).unwrap());
+            return Ok(id);
+        }
+        if let Some(status) = tool.child.try_wait().unwrap() {
+            panic!("it ended with {status}: {}", tool.note());
         }
         reactor.wait(Duration::from_millis(100)).unwrap();
     }
+}
+
+/// The version of TLS that is spoken on the next connection, or why there is none.
+fn spoken(reactor: &mut Reactor, tool: &mut Tool) -> Result<&'static str, String> {
+    connected(reactor, tool).map(|id| reactor.tls_version(id).unwrap())
 }
 
 /// Both spellings of one version, and its name.
@@ -104,8 +112,8 @@ fn clients_offer_the_versions_of_tls_that_are_named() {
             let server = settings(folder.path(), true, TlsVersions::Both, protocol_type);
             let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &server).unwrap();
             let words: Vec<&str> = tool.split(' ').chain(["--tls", "--ca=ca.pem", option]).collect();
-            let _tool = Tool::start(folder, &words, Some(&format!("localhost:{}", address.port())));
-            assert_eq!(spoken(&mut reactor), Ok(version), "{tool} {option}");
+            let mut running = Tool::start(folder, &words, Some(&format!("localhost:{}", address.port())));
+            assert_eq!(spoken(&mut reactor, &mut running), Ok(version), "{tool} {option}");
         }
     }
 }
@@ -122,7 +130,7 @@ fn servers_take_the_versions_of_tls_that_are_named() {
                 let mut reactor = Reactor::new(1).unwrap();
                 let client = settings(tool.folder.path(), false, versions, protocol_type);
                 reactor.connect(address, &client, Nanos(monotonic_ns())).unwrap();
-                let spoken = spoken(&mut reactor);
+                let spoken = spoken(&mut reactor, &mut tool);
                 match versions {
                     TlsVersions::Both => assert_eq!(spoken, Ok(version), "{option}"),
                     _ => {
@@ -146,7 +154,7 @@ fn ends_without_a_version_in_common_say_so() {
         let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &server).unwrap();
         let words: Vec<&str> = tool.split(' ').chain(["--tls", "--ca=ca.pem", "--tls-version=1.2"]).collect();
         let mut tool = Tool::start(folder, &words, Some(&format!("localhost:{}", address.port())));
-        let why = spoken(&mut reactor).unwrap_err();
+        let why = spoken(&mut reactor, &mut tool).unwrap_err();
         let note = tool.note();
         assert!(note.contains("TLS: ") && note.contains("ProtocolVersion"), "{note}; here: {why}");
     }
@@ -183,10 +191,13 @@ fn clients_connect_from_the_interface_that_is_named() {
     ] {
         let folder = place();
         std::fs::write(folder.path().join("c.toml"), config).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap().to_string();
-        let _tool = Tool::start(folder, &words.split(' ').collect::<Vec<_>>(), Some(&server));
-        let (_, peer) = listener.accept().unwrap();
+        let mut reactor = Reactor::new(10).unwrap();
+        let protocol_type = if words.starts_with("transport") { 88 } else { 0 };
+        let settings = Arc::new(Settings { protocol_type, ..Settings::default() });
+        let server = reactor.listen("127.0.0.1:0".parse().unwrap(), &settings).unwrap().to_string();
+        let mut tool = Tool::start(folder, &words.split(' ').collect::<Vec<_>>(), Some(&server));
+        let id = connected(&mut reactor, &mut tool).unwrap();
+        let peer = reactor.peer_address(id).unwrap();
         assert_eq!(peer.ip(), from.parse::<IpAddr>().unwrap(), "{words}");
     }
 }

@@ -223,7 +223,7 @@ impl ClientArgs {
         let mut settings = host.settings;
         settings.host = host.server.clone();
         self.transport.apply(&mut settings);
-        let of_file = host.interface.as_deref().map(own_address).transpose().map_err(Error::msg)?;
+        let of_file = host.interface.as_deref().map(address_of_file).transpose()?;
         settings.interface = self.interface.or(of_file);
         if self.tls || host.is_encrypted {
             let versions = self.transport.tls_versions();
@@ -281,7 +281,7 @@ impl ServerArgs {
         let bind = match self.bind {
             Some(bind) => bind,
             None if interface.is_empty() => Ipv4Addr::LOCALHOST.into(),
-            None => own_address(interface).map_err(Error::msg)?,
+            None => address_of_file(interface)?,
         };
         let host = host.unwrap_or_else(|| {
             // A provider says much to many: as many buffers, and as patient, as EMA's.
@@ -325,19 +325,24 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// An address of this machine: itself, or the first of the interface or host of this name.
+/// An address of this machine: itself, or the first of the interface of this name. Nothing is asked of anybody.
 pub(crate) fn own_address(interface: &str) -> Result<IpAddr, String> {
     if let Ok(address) = interface.parse() {
         return Ok(address);
     }
-    let unknown = match tapeline_wire::interface::find(interface) {
-        Ok(Interface { address: Some(address), .. }) => return Ok(address.into()),
-        Ok(_) => format!("the interface {interface} has no IPv4 address; give one of its others"),
-        Err(unknown) => unknown.to_string(),
-    };
-    // EMA's files may name this host.
-    let mut named = (interface, 0).to_socket_addrs().ok().into_iter().flatten();
-    named.next().map(|address| address.ip()).ok_or(unknown)
+    match tapeline_wire::interface::find(interface) {
+        Ok(Interface { address: Some(address), .. }) => Ok(address.into()),
+        Ok(_) => Err(format!("the interface {interface} has no IPv4 address; give one of its others")),
+        Err(unknown) => Err(unknown.to_string()),
+    }
+}
+
+/// As [`own_address`] of an interface that a file names; a file of EMA's may name this host instead.
+fn address_of_file(interface: &str) -> anyhow::Result<IpAddr> {
+    own_address(interface).or_else(|unknown| {
+        let mut named = (interface, 0).to_socket_addrs().ok().into_iter().flatten();
+        named.next().map(|address| address.ip()).ok_or_else(|| Error::msg(unknown))
+    })
 }
 
 /// The addresses of a host and a port, looked up now: a server that comes back may have others.
