@@ -114,10 +114,15 @@ impl Directory {
 
         let shown = path.display().to_string();
         match fs::DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Error::io("make the folder", &shown)(error));
+            // Its name is to outlive the machine too.
+            Ok(()) => {
+                let parent =
+                    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+                let synced = fs::File::open(parent).and_then(|parent| parent.sync_all());
+                synced.map_err(Error::io("sync the folder above", &shown))?;
             }
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io("make the folder", &shown)(error)),
         }
         let mut options = fs::File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
@@ -177,9 +182,12 @@ impl File for fs::File {
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         use rustix::io::Errno;
 
-        match rustix::fs::fallocate(self, FallocateFlags::empty(), 0, bytes) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            other => other.map_err(io::Error::from),
+        loop {
+            match rustix::fs::fallocate(self, FallocateFlags::empty(), 0, bytes) {
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                other => return other.map_err(io::Error::from),
+            }
         }
     }
 

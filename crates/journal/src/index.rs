@@ -1,7 +1,7 @@
 //! Places of records in a segment, one in [`EVERY_BYTES`]: a file beside it.
 //!
-//! It is a hint. A mark is believed only when the record that it points to says the same, so it needs no checksum, is never
-//! synced, and may be lost or deleted at any time: then the segment is read from its beginning.
+//! It is a hint. A mark is believed when its checksum holds and the record that it points to has its sequence; it is never synced, and
+//! may be lost or deleted at any time: then the segment is read from its beginning.
 
 use tapeline_measure::Nanos;
 
@@ -10,7 +10,8 @@ use crate::format::{index_name, u64_at};
 
 /// A mark for so many bytes: what is read in vain at most.
 pub(crate) const EVERY_BYTES: u64 = 256 << 10;
-const MARK_BYTES: usize = 24;
+/// Three numbers, their CRC-32C, and four zeros.
+const MARK_BYTES: usize = 32;
 /// Of the largest segment, and no more memory than that.
 const MOST_MARKS: usize = (crate::Settings::MOST_SEGMENT_BYTES / EVERY_BYTES) as usize + 1;
 
@@ -42,9 +43,12 @@ impl<F: File> Index<F> {
     }
 
     pub(crate) fn put(&mut self, mark: Mark) {
+        let at = self.ready.len();
         for number in [mark.seq, mark.latest.0, mark.offset] {
             self.ready.extend_from_slice(&number.to_le_bytes());
         }
+        let crc = u64::from(crc32c::crc32c(&self.ready[at..]));
+        self.ready.extend_from_slice(&crc.to_le_bytes());
     }
 
     /// Whether it could be written.
@@ -65,6 +69,9 @@ pub(crate) fn read(folder: &impl Folder, first: u64) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for bytes in bytes[..count].chunks_exact(MARK_BYTES) {
         let mark = Mark { seq: u64_at(bytes, 0), latest: Nanos(u64_at(bytes, 8)), offset: u64_at(bytes, 16) };
+        if u64_at(bytes, 24) != u64::from(crc32c::crc32c(&bytes[..24])) {
+            break;
+        }
         if marks.last().is_some_and(|last| {
             last.seq >= mark.seq || last.offset >= mark.offset || last.latest > mark.latest
         }) {

@@ -29,6 +29,9 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<(F, Vec<Segment>, Opened), Er
     }
     let mut segments = listing.segments;
     let Some(last) = segments.last_mut() else { return Ok((folder, segments, Opened::default())) };
+    if let Some(fault) = last.fault {
+        return Err(Error::Corrupt { segment: last.name(), offset: 0, seq: last.header.first, fault });
+    }
     let mut reader = Reader::open(folder)?;
     reader.seek(From::Seq(last.header.first))?;
     let mut opened = Opened { last: last.header.after, latest: last.header.latest, ..Opened::default() };
@@ -46,10 +49,16 @@ pub(crate) fn open<F: Folder>(folder: F) -> Result<(F, Vec<Segment>, Opened), Er
         segments.pop();
     } else if last.bytes != end {
         let file = folder.open(&name, true).map_err(Error::io("open", &name))?;
-        let cut = file.set_length(end).and_then(|()| file.sync());
-        cut.map_err(Error::io("cut the torn tail of", &name))?;
+        file.set_length(end).map_err(Error::io("cut the torn tail of", &name))?;
         last.bytes = end;
     }
+    // What a process that was killed had written may be in memory alone, and it counts as synced from here on.
+    for segment in &segments {
+        let name = segment.name();
+        let file = folder.open(&name, true).map_err(Error::io("open", &name))?;
+        file.sync().map_err(Error::io("sync", &name))?;
+    }
+    folder.sync().map_err(Error::io("sync", "the journal's folder"))?;
     opened.segments = segments.len();
     Ok((folder, segments, opened))
 }

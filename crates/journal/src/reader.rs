@@ -7,7 +7,7 @@ use tapeline_measure::Nanos;
 use crate::folder::{File, Folder, read_full};
 use crate::format::{RECORD_BYTES, RecordHeader, SEGMENT_BYTES};
 use crate::index;
-use crate::segments::{Segment, list};
+use crate::segments::{Segment, list, list_behind};
 use crate::tail::{self, Tail};
 use crate::{Error, Fault};
 
@@ -71,7 +71,8 @@ pub struct SegmentView {
     pub bytes: u64,
 }
 
-/// Reads records in order. Memory: a megabyte, or the longest record.
+/// Reads records in order, as far as they are [written](crate::Progress::written_up_to): who may not give out what is not synced asks
+/// [`Progress::lets_go`](crate::Progress::lets_go). Memory: a megabyte, or the longest record.
 #[derive(Debug)]
 pub struct Reader<F: Folder> {
     folder: F,
@@ -254,9 +255,31 @@ impl<F: Folder> Reader<F> {
             if self.file.is_none() && !self.has_more_segments()? {
                 return Ok(Found::End);
             }
-            let next = self.segments.get(self.at + 1).map(|segment| segment.header);
+            if let Some(fault) = self.segments.get(self.at).and_then(|segment| segment.fault) {
+                let segment = self.segments[self.at];
+                return Err(Error::Corrupt {
+                    segment: segment.name(),
+                    offset: 0,
+                    seq: segment.header.first,
+                    fault,
+                });
+            }
+            let next = self.segments.get(self.at + 1).copied();
+            if let Some(Segment { fault: Some(_), .. }) = next {
+                // How far this one goes is not known: to its end.
+                if !matches!(self.look()?, There::Record(_)) {
+                    self.enter(self.at + 1)?;
+                    continue;
+                }
+            }
+            let next = next.filter(|next| next.fault.is_none()).map(|next| next.header);
             if let Some(next) = next {
                 if next.after == self.passed {
+                    self.enter(self.at + 1)?;
+                    continue;
+                }
+                if next.after < self.passed && self.is_given_up()? {
+                    // A write that failed, of which this reader has seen a part before it was taken back.
                     self.enter(self.at + 1)?;
                     continue;
                 }
@@ -266,6 +289,11 @@ impl<F: Folder> Reader<F> {
             }
             let header = match self.look()? {
                 There::Record(header) => header,
+                There::Not(_) if next.is_some() && self.is_gone()? => {
+                    // Those between this one and the next were let go of together with it.
+                    self.enter(self.at + 1)?;
+                    continue;
+                }
                 There::Not(fault) if next.is_some() => return Err(self.corrupt(fault)),
                 There::Not(fault) => {
                     if self.has_more_segments()? {
@@ -315,7 +343,7 @@ impl<F: Folder> Reader<F> {
     /// Whether segments have come since the last look.
     fn has_more_segments(&mut self) -> Result<bool, Error> {
         let current = self.segments.get(self.at).map(|segment| segment.header.first);
-        let segments = list(&self.folder)?.segments;
+        let segments = list_behind(&self.folder, current)?.segments;
         let Some(current) = current else {
             self.segments = segments;
             let is_one = !self.segments.is_empty();
@@ -324,15 +352,27 @@ impl<F: Folder> Reader<F> {
             }
             return Ok(is_one);
         };
-        if segments.last().is_none_or(|last| last.header.first <= current) {
+        if segments.is_empty() {
             return Ok(false);
         }
-        // Older ones may have been let go of, and the one that is read too, which stays open.
-        let own = self.segments[self.at];
-        self.segments = segments.into_iter().filter(|segment| segment.header.first > current).collect();
-        self.segments.insert(0, own);
-        self.at = 0;
+        // The one that is read may have been let go of; it stays open.
+        self.segments.retain(|segment| segment.header.first <= current);
+        self.segments.extend(segments);
         Ok(true)
+    }
+
+    /// Whether the segment that is read was let go of.
+    fn is_gone(&self) -> Result<bool, Error> {
+        let name = self.segments[self.at].name();
+        let names = self.folder.names().map_err(Error::io("read", "the journal's folder"))?;
+        Ok(!names.contains(&name))
+    }
+
+    /// Whether the segment that is read ends before the place where it is read, as a write that failed was taken back.
+    fn is_given_up(&self) -> Result<bool, Error> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let length = file.length().map_err(Error::io("look at", &self.segments[self.at].name()))?;
+        Ok(length < self.offset)
     }
 
     /// Whether what is there is a torn tail. `false` where it was a write under way, that is done now.

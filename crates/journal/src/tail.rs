@@ -50,7 +50,8 @@ pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Resu
     let mut next = from;
     while at < length {
         let count = read_full(file, &mut block, at).map_err(Error::io("read", name))?;
-        let own = count.min(BLOCK);
+        // No further than it went at first: it may grow meanwhile.
+        let own = count.min(BLOCK).min(usize::try_from(length - at).unwrap_or(BLOCK));
         if own == 0 {
             break;
         }

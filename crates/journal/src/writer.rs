@@ -1,6 +1,7 @@
 //! Writing a journal.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;
@@ -76,6 +77,8 @@ struct Older {
     bytes: u64,
     /// The latest time of its records and those before it.
     latest: Nanos,
+    /// Whether it outlives the machine.
+    is_synced: bool,
 }
 
 /// The segment that is written.
@@ -100,7 +103,10 @@ impl<F: Folder> Writer<F> {
         let older: VecDeque<_> = segments
             .iter()
             .zip(latest)
-            .map(|(segment, latest)| Older { first: segment.header.first, bytes: segment.bytes, latest })
+            .map(|(segment, latest)| {
+                let (first, bytes) = (segment.header.first, segment.bytes);
+                Older { first, bytes, latest, is_synced: true }
+            })
             .collect();
         let writer = Self {
             folder,
@@ -146,7 +152,7 @@ impl<F: Folder> Writer<F> {
     #[inline]
     pub fn append(&mut self, seq: u64, time: Nanos, body: &[u8]) -> Outcome {
         let end = self.end + record_size(body.len()) as u64;
-        let is_next = seq == self.last.wrapping_add(1) && time.0 < self.day_end;
+        let is_next = seq.checked_sub(1) == Some(self.last) && time.0 < self.day_end;
         // `limit` is 0 without a segment, so that nothing fits. A longer record than any is above it too.
         if !is_next || end > self.limit || self.group.len() + record_size(body.len()) > GROUP_BYTES {
             return self.append_rarely(seq, time, body);
@@ -198,12 +204,33 @@ impl<F: Folder> Writer<F> {
         }
         if let Some(current) = self.current.take() {
             let _ = current.file.set_length(current.written);
-            if let Err(error) = current.file.sync() {
+            let synced = current.file.sync().and_then(|()| self.folder.sync());
+            if let Err(error) = synced {
                 return self.fail(Error::io("sync", &segment_name(current.first))(error));
             }
-            self.progress.set_synced(self.kept);
         }
+        // Those before it, which nobody waited for while it was written.
+        for older in self.older.iter().filter(|older| !older.is_synced) {
+            let name = segment_name(older.first);
+            let synced = self.folder.open(&name, true).and_then(|file| file.sync());
+            if let Err(error) = synced {
+                return self.fail(Error::io("sync", &name)(error));
+            }
+        }
+        self.progress.set_synced(self.kept);
         Outcome::Kept
+    }
+
+    /// The segment that was written is one of those before the next one.
+    fn end_segment(&mut self) {
+        if let Some(current) = self.current.take() {
+            // No more than room would be lost.
+            let _ = current.file.set_length(current.written);
+            let is_synced = self.settings.durability == Durability::Synced;
+            let (first, bytes, latest) = (current.first, current.written, self.latest);
+            self.older.push_back(Older { first, bytes, latest, is_synced });
+            self.older_bytes += bytes;
+        }
     }
 
     /// Puts a record for which there is room behind the others.
@@ -234,7 +261,7 @@ impl<F: Folder> Writer<F> {
             self.last = self.last.max(seq);
             return self.without();
         }
-        if seq <= self.last && self.last != 0 || seq == 0 {
+        if seq <= self.last {
             return self.refuse(Error::NotLater { last: self.last, found: seq });
         }
         if body.len() > MOST_BODY {
@@ -273,18 +300,15 @@ impl<F: Folder> Writer<F> {
         };
         if self.flush().is_kept() {
             let _ = self.fail(error);
+            // The disk is well: the next one may be.
+            self.retry_at = 0;
         }
         self.count_missing(seq)
     }
 
     /// Ends the current segment and begins one with this record.
     fn begin(&mut self, first: u64, time: Nanos, size: usize) -> Result<(), Error> {
-        if let Some(current) = self.current.take() {
-            // No more than room would be lost.
-            let _ = current.file.set_length(current.written);
-            self.older.push_back(Older { first: current.first, bytes: current.written, latest: self.latest });
-            self.older_bytes += current.written;
-        }
+        self.end_segment();
         (self.end, self.limit) = (0, 0);
         self.let_go(time);
         let bytes = self.settings.segment_bytes.max((SEGMENT_BYTES + size) as u64);
@@ -313,10 +337,17 @@ impl<F: Folder> Writer<F> {
     fn let_go(&mut self, now: Nanos) {
         let Retention { age, bytes } = self.settings.retention;
         while let Some(oldest) = self.older.front() {
-            let is_old = age.is_some_and(|age| now.since(oldest.latest) > age.as_nanos() as i64);
+            let is_old = age.is_some_and(|age| {
+                now.since(oldest.latest) > i64::try_from(age.as_nanos()).unwrap_or(i64::MAX)
+            });
             let is_much = bytes.is_some_and(|most| self.older_bytes > most);
-            if !is_old && !is_much || self.folder.remove(&segment_name(oldest.first)).is_err() {
+            if !is_old && !is_much {
                 return;
+            }
+            match self.folder.remove(&segment_name(oldest.first)) {
+                // Somebody else has removed it already.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return,
+                _ => {}
             }
             let _ = self.folder.remove(&index_name(oldest.first));
             self.older_bytes -= oldest.bytes;
@@ -330,11 +361,7 @@ impl<F: Folder> Writer<F> {
         self.progress.add_missing(self.grouped);
         (self.grouped, self.end, self.limit) = (0, 0, 0);
         self.group.clear();
-        if let Some(current) = self.current.take() {
-            let _ = current.file.set_length(current.written);
-            self.older.push_back(Older { first: current.first, bytes: current.written, latest: self.latest });
-            self.older_bytes += current.written;
-        }
+        self.end_segment();
         self.retry_at = self.latest.0.saturating_add(Settings::RETRY_NS);
         self.progress.set_state(match self.settings.on_failure {
             OnFailure::Stop => State::Stopped,

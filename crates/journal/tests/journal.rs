@@ -199,6 +199,80 @@ fn old_segments_are_let_go_of() {
     }
 }
 
+/// Those that a reader has open are let go of, and further ones behind them.
+#[test]
+fn a_reader_that_is_lapped_is_told_what_it_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { retention: Retention { age: None, bytes: Some(200_000) }, ..SMALL };
+    let (mut writer, _) = open(folder.path(), settings);
+    write(&mut writer, 1..=10);
+    let mut follower = reader(folder.path());
+    assert_eq!(rest(&mut follower).unwrap().0.len(), 10);
+    write(&mut writer, 11..=6_000);
+    let (seqs, holes) = rest(&mut follower).unwrap();
+    let own =
+        seqs.iter().zip(11..).take_while(|(seq, next)| **seq == *next).last().map_or(10, |(seq, _)| *seq);
+    let oldest = reader(folder.path()).segments().next().unwrap().first;
+    assert_eq!(holes, [(own + 1, oldest - 1)]);
+    assert_eq!(seqs.last(), Some(&6_000));
+}
+
+/// A write that failed is taken back, and a reader may have seen it before: it goes on.
+#[test]
+fn a_reader_goes_on_behind_what_was_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(folder.path(), SMALL);
+    write(&mut writer, 1..=3);
+    assert!(writer.finish().is_kept());
+    let path = &segments(folder.path())[0];
+    let kept = fs::metadata(path).unwrap().len();
+    fs::remove_file(path).unwrap();
+    let (mut writer, _) = open(folder.path(), SMALL);
+    write(&mut writer, 1..=5);
+    let mut follower = reader(folder.path());
+    assert_eq!(rest(&mut follower).unwrap().0, [1, 2, 3, 4, 5]);
+    drop(writer);
+    fs::File::options().write(true).open(path).unwrap().set_len(kept).unwrap();
+    let (mut writer, opened) = open(folder.path(), SMALL);
+    assert_eq!(opened.last, 3);
+    write(&mut writer, [7, 8]);
+    assert_eq!(rest(&mut follower).unwrap(), (vec![7, 8], vec![(6, 6)]));
+}
+
+/// Somebody deletes a segment by hand: retention goes on with the next ones.
+#[test]
+fn a_segment_that_is_gone_is_let_go_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { retention: Retention { age: None, bytes: Some(200_000) }, ..SMALL };
+    let (mut writer, _) = open(folder.path(), settings);
+    write(&mut writer, 1..=500);
+    fs::remove_file(&segments(folder.path())[0]).unwrap();
+    write(&mut writer, 501..=6_000);
+    assert!(segments(folder.path()).len() <= 6, "{}", segments(folder.path()).len());
+}
+
+/// What is before a segment whose header is damaged can be read.
+#[test]
+fn a_damaged_header_is_an_error_for_who_gets_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, _) = open(folder.path(), SMALL);
+    write(&mut writer, 1..=3_000);
+    assert!(writer.finish().is_kept());
+    let path = &segments(folder.path())[2];
+    let mut bytes = fs::read(path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(path, bytes).unwrap();
+    let first: u64 = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let mut reader = reader(folder.path());
+    for seq in 1..first {
+        assert!(matches!(reader.next().unwrap(), Next::Record(record) if record.seq == seq));
+    }
+    let error = reader.next().unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { offset: 0, seq, .. } if *seq == first), "{error}");
+    reader.seek(From::Seq(3_000)).unwrap();
+    assert_eq!(rest(&mut reader).unwrap().0, [3_000]);
+}
+
 /// Whatever is cut off the last segment: the records before it are there, and it is said what went.
 #[test]
 fn a_torn_tail_is_cut_at_every_length() {
@@ -298,11 +372,16 @@ fn a_wrong_index_leads_nobody_astray() {
     assert!(writer.finish().is_kept());
     let index = segments(folder.path())[0].with_extension("index");
     let whole = fs::read(&index).unwrap();
-    assert!(whole.len() / 24 > 8, "{} bytes", whole.len());
+    assert!(whole.len() / 32 > 8, "{} bytes", whole.len());
     let mut shifted = whole.clone();
-    shifted[24 + 16] ^= 8;
-    shifted[48 + 16 + 1] ^= 1;
-    for bytes in [None, Some(shifted), Some(vec![0xFF; 100]), Some(whole[..30].to_vec()), Some(whole)] {
+    shifted[32 + 16] ^= 8;
+    let mut earlier = whole.clone();
+    // The time before the last mark: a search would begin too late.
+    let last = earlier.len() - 32;
+    earlier[last + 8..last + 16].fill(0);
+    for bytes in
+        [None, Some(shifted), Some(earlier), Some(vec![0xFF; 100]), Some(whole[..30].to_vec()), Some(whole)]
+    {
         match bytes {
             Some(bytes) => fs::write(&index, bytes).unwrap(),
             None => fs::remove_file(&index).unwrap(),

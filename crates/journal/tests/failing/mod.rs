@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 
@@ -34,6 +34,8 @@ const PAGE: usize = 4_096;
 #[derive(Debug)]
 struct State {
     files: BTreeMap<String, Rc<RefCell<Contents>>>,
+    /// Names that are on disk.
+    names: BTreeSet<String>,
     fails: Fails,
 }
 
@@ -48,7 +50,11 @@ pub(crate) struct InMemory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self(Rc::new(RefCell::new(State { files: BTreeMap::new(), fails: Fails::Nothing })))
+        Self(Rc::new(RefCell::new(State {
+            files: BTreeMap::new(),
+            names: BTreeSet::new(),
+            fails: Fails::Nothing,
+        })))
     }
 
     pub(crate) fn fail(&self, fails: Fails) {
@@ -59,6 +65,9 @@ impl Memory {
     pub(crate) fn stop(&self, mut keeps: impl FnMut() -> bool) -> Self {
         let after = Self::new();
         for (name, contents) in &self.0.borrow().files {
+            if !self.0.borrow().names.contains(name) && !keeps() {
+                continue;
+            }
             let contents = contents.borrow();
             let mut bytes = contents.on_disk.clone();
             if bytes.len() != contents.now.len() && keeps() {
@@ -71,6 +80,7 @@ impl Memory {
                 }
             }
             let contents = Contents { on_disk: bytes.clone(), now: bytes };
+            after.0.borrow_mut().names.insert(name.clone());
             after.0.borrow_mut().files.insert(name.clone(), Rc::new(RefCell::new(contents)));
         }
         after
@@ -126,6 +136,11 @@ impl Folder for Memory {
     }
 
     fn sync(&self) -> io::Result<()> {
+        let mut state = self.0.borrow_mut();
+        if matches!(state.fails, Fails::Sync | Fails::Dying) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        state.names = state.files.keys().cloned().collect();
         Ok(())
     }
 }
