@@ -16,7 +16,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-pub use check::{Check, CheckNumber, Proof, Secret, TokenHash, Verdict};
+pub use check::{Check, CheckNumber, Checks, Proof, Secret, TokenHash, Verdict};
 pub(crate) use gate::{Admission, Gate, Outcome, name_of};
 pub use pattern::Pattern;
 pub(crate) use rights::{NOT_ENTITLED, Pass, Pending};

@@ -17,10 +17,17 @@ mod stage;
 const TRADE: &str = "port = 0\nlog_folder = \"logs\"\n[[table]]\nname = \"trade\"\n\
     columns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";
 
+/// A time zone in which it is about noon, so that no day ends by itself. (West is positive in these names.)
+fn zone() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let hour = (now.as_secs() / 3_600 % 24) as i64;
+    format!("Etc/GMT{:+}", hour - 12)
+}
+
 /// A tickerplant with this configuration, and what it says of itself.
 fn start(folder: &TempDir, config: &str) -> (Running, Json) {
     let file = folder.path().join("tick.toml");
-    std::fs::write(&file, config).unwrap();
+    std::fs::write(&file, format!("timezone = \"{}\"\n{config}", zone())).unwrap();
     let mut running =
         Running::start(&["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"]);
     let said = running.says();
@@ -143,6 +150,12 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     assert_eq!(price(&other.next()), 3.0);
     assert!(matches!(other.ask("2+2"), Value::Error(_)));
     assert_eq!(logged(&log), 3, "what was published is in the file");
+    // A second one would cut the first one's log, and take its socket.
+    let file = folder.path().join("tick.toml");
+    let second = tapeline(&["tick", "serve", "--config", file.to_str().unwrap()]).output().unwrap();
+    let said_second = String::from_utf8(second.stderr).unwrap();
+    assert!(!second.status.success() && said_second.contains("another process writes"), "{said_second}");
+    assert!(unix.exists());
     // One that sends what is no message is closed, and nobody else.
     let mut hostile = Client::tcp(&said);
     hostile.stream.write_all(&[9; 64]).unwrap();
@@ -157,9 +170,7 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     assert!(!unix.exists());
     // The next one goes on with the day's log.
     let (running, said) = start(&folder, TRADE);
-    if said["log"].as_str() == Some(&log) {
-        assert_eq!(said["messages"], 4);
-    }
+    assert_eq!((said["log"].as_str(), &said["messages"]), (Some(&*log), &Json::from(4)));
     end(running);
 }
 

@@ -79,24 +79,28 @@ type Round = VecDeque<Check>;
 /// Checks that wait for their turn. Each address has its turn in one round, so that one which sends many keeps the others
 /// waiting for one check alone.
 #[derive(Debug, Default)]
-pub(crate) struct Checks {
+pub struct Checks {
     rounds: VecDeque<(Option<IpAddr>, Round)>,
 }
 
 impl Checks {
-    /// Those of one address.
-    pub(crate) fn of(&self, address: Option<IpAddr>) -> usize {
+    /// How many are of one address.
+    #[must_use]
+    pub fn of(&self, address: Option<IpAddr>) -> usize {
         self.rounds.iter().find(|(other, _)| *other == address).map_or(0, |(_, checks)| checks.len())
     }
 
-    pub(crate) fn push(&mut self, address: Option<IpAddr>, check: Check) {
+    /// One more of an address.
+    pub fn push(&mut self, address: Option<IpAddr>, check: Check) {
         match self.rounds.iter_mut().find(|(other, _)| *other == address) {
             Some((_, checks)) => checks.push_back(check),
             None => self.rounds.push_back((address, Round::from([check]))),
         }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Check> {
+    /// The next one, of the address whose turn it is.
+    #[expect(clippy::should_implement_trait, reason = "there may be more after there was none")]
+    pub fn next(&mut self) -> Option<Check> {
         let (address, mut checks) = self.rounds.pop_front()?;
         let check = checks.pop_front()?;
         if !checks.is_empty() {
@@ -106,7 +110,7 @@ impl Checks {
     }
 
     /// Nobody waits for a check any more: whether it was here.
-    pub(crate) fn forget(&mut self, number: CheckNumber) -> bool {
+    pub fn forget(&mut self, number: CheckNumber) -> bool {
         for (round, (_, checks)) in self.rounds.iter_mut().enumerate() {
             let Some(at) = checks.iter().position(|check| check.number == number) else { continue };
             checks.remove(at);

@@ -117,12 +117,15 @@ fn check(raw: Raw, path: &Path) -> anyhow::Result<Config> {
         let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
         return Err(Hinted::new("nobody could connect: neither tcp nor unix", hint).into());
     }
+    if raw.max_connections == Some(0) {
+        return Err(Hinted::new("max_connections is 0: nobody could connect", "1000 is usual").into());
+    }
     let bind = raw.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let folder = path.parent().unwrap_or(Path::new("")).join(raw.log_folder.unwrap_or_default());
     let access = raw.access.as_ref().map(|raw| Access::read(raw, path, &tables)).transpose()?;
     Ok(Config {
         address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
-        unix: raw.unix,
+        unix: raw.unix.map(|unix| path.parent().unwrap_or(Path::new("")).join(unix)),
         publish_every,
         spins: raw.waiting == Some(Waiting::Spin),
         queue_bytes: size("queue", raw.queue.as_ref(), USUAL_QUEUE)?,
@@ -204,6 +207,7 @@ mod tests {
             (&*format!("queue = \"x\"\n{TRADE}"), "queue: 'x' is no size"),
             (&*format!("publish_every = \"0ms\"\n{TRADE}"), "publish_every"),
             (&*format!("tcp = false\n{TRADE}"), "nobody could connect"),
+            (&*format!("max_connections = 0\n{TRADE}"), "max_connections is 0"),
             (&TRADE.replace("sym s", "sym"), "no name and type"),
             (&TRADE.replace("list", "text"), "\"text\""),
             (&TRADE.replace("time timespan\", \"", ""), "as the first two columns"),

@@ -1,11 +1,11 @@
 //! The kdb+ log of each day: the file that an RDB replays with `-11!`.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapeline_kdb::{Atom, LogWriter, Order};
+use tapeline_kdb::{Atom, Fault, LOG_HEADER, LogWriter, Order, Update, check_header};
 
 use crate::failure::Hinted;
 use crate::kdb::log_file::LogFile;
@@ -36,54 +36,77 @@ impl DayLog {
             .with_context(|| format!("cannot make the folder {}", config.folder.display()))?;
         let folder = config.folder.canonicalize().unwrap_or_else(|_| config.folder.clone());
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
-        let made = OpenOptions::new().append(true).create_new(true).open(&path);
-        match made {
-            Ok(file) => {
-                let mut header = [0; 8];
-                let (writer, _) = LogWriter::begin(&mut header)?;
-                let mut log = Self { file, path, bytes: 0 };
-                log.append(&header)?;
-                Ok((log, writer))
-            }
-            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Self::go_on(path),
-            Err(cause) => Err(cause).with_context(|| format!("cannot make the log {}", path.display())),
+        let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
+        if file.try_lock().is_err() {
+            let what = format!("another process writes the log {}", path.display());
+            return Err(
+                Hinted::new(what, "log_folder or log_name gives this tickerplant a log of its own").into()
+            );
         }
+        let mut begin = Vec::new();
+        let read = Read::take(&file, LOG_HEADER.len() as u64).read_to_end(&mut begin);
+        read.with_context(|| format!("cannot read {}", path.display()))?;
+        let mut log = Self { file, path, bytes: 0 };
+        if begin.len() < LOG_HEADER.len() && LOG_HEADER.starts_with(&begin) {
+            // New, or left by one that died, or had no room, before the header was there.
+            log.cut(0)?;
+            let mut header = [0; 8];
+            let (writer, _) = LogWriter::begin(&mut header)?;
+            log.append(&header)?;
+            return Ok((log, writer));
+        }
+        check_header(&begin).with_context(|| log.path.display().to_string())?;
+        let writer = log.go_on()?;
+        Ok((log, writer))
     }
 
-    fn go_on(path: PathBuf) -> anyhow::Result<(Self, LogWriter)> {
-        let mut read = LogFile::open(&path, Order::Little)?;
-        let mut messages = 0;
-        let tail = read.each(|_, _| {
-            messages += 1;
-            true
+    /// Finds the end of a log that is there, and cuts off what is torn.
+    fn go_on(&mut self) -> anyhow::Result<LogWriter> {
+        let mut read = LogFile::open(&self.path, Order::Little)?;
+        let (mut messages, mut other) = (0, None);
+        let tail = read.each(|offset, message| {
+            // Zeros, which a machine that stopped may leave, are an empty list.
+            let is_update = Update::of(message).is_ok();
+            messages += u64::from(is_update);
+            if !is_update {
+                other = Some(offset);
+            }
+            is_update
         });
         if let Some(cause) = read.failure() {
-            anyhow::bail!("cannot read {}: {cause}", path.display());
+            anyhow::bail!("cannot read {}: {cause}", self.path.display());
         }
-        let whole = tail.as_ref().map_or(read.offset(), |tail| tail.offset);
-        let file = OpenOptions::new().append(true).open(&path);
-        let file = file.with_context(|| format!("cannot append to {}", path.display()))?;
+        let damaged = |offset, what: &str| {
+            let what = format!("{} is damaged at byte {offset}: {what}", self.path.display());
+            let hint =
+                "`tapeline kdb inspect` shows what is in it; move it away, or cut it behind what is whole";
+            Err(Hinted::new(what, hint).into())
+        };
+        if let Some(offset) = other {
+            return damaged(offset, "there is something else than an update");
+        }
+        self.bytes = tail.as_ref().map_or(read.offset(), |tail| tail.offset);
         if let Some(tail) = tail {
-            let is_torn = tail.order.is_none() && matches!(tail.fault, tapeline_kdb::Fault::Cut { .. });
-            if !is_torn {
-                let what = format!(
-                    "{} is damaged at byte {}: {} bytes are behind its last whole message",
-                    path.display(),
+            if tail.order.is_some() || !matches!(tail.fault, Fault::Cut { .. }) {
+                return damaged(
                     tail.fault_offset,
-                    tail.bytes
+                    &format!("{} bytes are behind its last whole message", tail.bytes),
                 );
-                let hint =
-                    "`tapeline kdb inspect` shows what is in it; move it away, or cut it to that length";
-                return Err(Hinted::new(what, hint).into());
             }
-            file.set_len(whole).with_context(|| format!("cannot cut {}", path.display()))?;
+            self.cut(self.bytes)?;
             anstream::eprintln!(
                 "warning: the last message of {} was not whole: {} bytes cut off, {messages} messages stay",
-                path.display(),
+                self.path.display(),
                 tail.bytes
             );
         }
-        Ok((Self { file, path, bytes: whole }, LogWriter::resume(messages, whole)))
+        Ok(LogWriter::resume(messages, self.bytes))
+    }
+
+    /// Makes the file end here.
+    fn cut(&self, bytes: u64) -> anyhow::Result<()> {
+        self.file.set_len(bytes).with_context(|| format!("cannot cut {}", self.path.display()))
     }
 
     /// Where it is.
@@ -112,6 +135,8 @@ impl DayLog {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use tapeline_kdb::Encoder;
+
     use super::*;
 
     #[test]
@@ -121,7 +146,13 @@ mod tests {
         let mut message = [0; 64];
         let (mut log, mut writer) = DayLog::open(&config, 9_822).unwrap();
         assert!(log.path().ends_with("sym2026.11.22"), "{}", log.path().display());
-        let len = writer.append(&mut message, |out| out.symbol(b"tick")).unwrap();
+        let update = |out: &mut Encoder<'_>| {
+            out.list(3)?;
+            out.symbol(b"upd")?;
+            out.symbol(b"trade")?;
+            out.list(0)
+        };
+        let len = writer.append(&mut message, update).unwrap();
         for _ in 0..3 {
             log.append(&message[..len]).unwrap();
         }
@@ -134,11 +165,41 @@ mod tests {
         drop(log);
         let (log, writer) = DayLog::open(&config, 9_822).unwrap();
         assert_eq!(writer.messages(), 4);
+        // Two tickerplants would cut each other's messages.
+        let said = DayLog::open(&config, 9_822).unwrap_err().to_string();
+        assert!(said.contains("another process writes"), "{said}");
         // Damage in the middle is not passed over.
         let mut bytes = fs::read(log.path()).unwrap();
         bytes[8 + len] = 55;
         fs::write(log.path(), bytes).unwrap();
+        drop(log);
         let said = DayLog::open(&config, 9_822).unwrap_err().to_string();
         assert!(said.contains(&format!("damaged at byte {}", 8 + len)), "{said}");
+    }
+
+    #[test]
+    fn what_dies_before_the_header_is_begun_anew_and_zeros_are_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = LogConfig { folder: folder.path().to_owned(), name: "sym".to_owned() };
+        let path = folder.path().join("sym2026.11.22");
+        for left in 0..LOG_HEADER.len() {
+            fs::write(&path, &LOG_HEADER[..left]).unwrap();
+            let (_, writer) = DayLog::open(&config, 9_822).unwrap();
+            assert_eq!(
+                (writer.messages(), fs::read(&path).unwrap()),
+                (0, LOG_HEADER.to_vec()),
+                "{left} bytes"
+            );
+        }
+        for (bytes, says) in [
+            ([&LOG_HEADER[..], &[0; 64]].concat(), "damaged at byte 8"),
+            (b"other".to_vec(), "sym2026.11.22"),
+            (vec![0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3], "sym2026.11.22"),
+        ] {
+            fs::write(&path, &bytes).unwrap();
+            let said = crate::failure::text(&DayLog::open(&config, 9_822).unwrap_err());
+            assert!(said.contains(says), "{said}");
+            assert_eq!(fs::read(&path).unwrap(), bytes, "it is as it was");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! `tapeline tick serve`: the loop between sockets, tickerplant and log.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tapeline_hub::access::{CheckNumber, Proof, Secret};
+use tapeline_hub::access::{CheckNumber, Checks, Proof, Secret};
 use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames};
 use tapeline_measure::{Clock, Nanos};
@@ -53,8 +52,8 @@ const SHORT_NAP: Duration = Duration::from_millis(1);
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// Who has not said who he is after so long is closed.
 const HELLO_LIMIT_NS: i64 = 10_000_000_000;
-/// Passwords that wait to be looked at; who comes beyond them is closed.
-const MOST_CHECKS: usize = 64;
+/// Lines about clients in a second; of more there is only a count.
+const MOST_SAID: u64 = 10;
 /// For how long what waits for subscribers is sent when it has ended.
 const LAST_WORDS_NS: i64 = 1_000_000_000;
 
@@ -97,6 +96,14 @@ enum Stage {
     In,
 }
 
+impl Client {
+    /// Whether it has had time to say who it is, and has not. Whoever waits for his password to be looked at has said it: how long that
+    /// takes is not his fault.
+    fn is_silent(&self, now: Nanos) -> bool {
+        matches!(self.stage, Stage::Hello) && now.since(self.since) >= HELLO_LIMIT_NS
+    }
+}
+
 /// All of it.
 struct Server {
     config: Config,
@@ -107,9 +114,15 @@ struct Server {
     clock: Clock,
     zone: Zone,
     passwords: Option<Worker>,
-    /// Passwords to be looked at, and the number of the last one.
-    checks: VecDeque<(StreamId, Check)>,
+    /// Passwords to be looked at, one for each connection at most: addresses take turns, so that who sends many wrong ones keeps the
+    /// others waiting for one alone.
+    checks: Checks,
+    /// The number of the last one.
     last_check: u64,
+    /// Clients whose password was not looked at yet.
+    waiting: usize,
+    /// Clients of whom something was to be said in this second.
+    said: u64,
     report: Report,
 }
 
@@ -162,13 +175,7 @@ impl Server {
         })?;
         let settings =
             streams::Settings { max_connections: config.max_connections, queue_bytes: config.queue_bytes };
-        let mut streams = Streams::new(settings)?;
-        let refused =
-            |error| failure::of_port("the tickerplant cannot listen".to_owned(), "the configuration", error);
-        let address = config.address.map(|address| streams.listen(address)).transpose().map_err(refused)?;
-        if let Some(path) = &config.unix {
-            streams.listen_local(path)?;
-        }
+        let streams = Streams::new(settings)?;
         let settings =
             Settings { is_timed: config.publish_every.is_some(), ..Settings::new(config.tables.clone()) };
         let passwords = config.access.is_some().then(Worker::start).transpose()?;
@@ -181,11 +188,26 @@ impl Server {
             clock,
             zone,
             passwords,
-            checks: VecDeque::new(),
+            checks: Checks::default(),
             last_check: 0,
+            waiting: 0,
+            said: 0,
             report: Report::default(),
         };
+        // The log's lock first: who has it may take the socket's name from whoever left it.
         server.begin_log()?;
+        let refused =
+            |error| failure::of_port("the tickerplant cannot listen".to_owned(), "the configuration", error);
+        let Self { config, streams, .. } = &mut server;
+        let address = config.address.map(|address| streams.listen(address)).transpose().map_err(refused)?;
+        if let Some(path) = &config.unix {
+            // Without a log there is no lock: its name is not to be taken from one who is there.
+            if tapeline_wire::local::connect(path).is_ok() {
+                let what = format!("somebody listens at {} already", path.display());
+                return Err(Hinted::new(what, "unix gives this tickerplant a name of its own").into());
+            }
+            streams.listen_local(path)?;
+        }
         Ok((server, address))
     }
 
@@ -273,7 +295,7 @@ impl Server {
         if self.config.spins {
             return Duration::ZERO;
         }
-        let is_checking = self.passwords.as_ref().is_some_and(Worker::is_busy) || !self.checks.is_empty();
+        let is_checking = self.waiting > 0;
         let longest = if is_checking { SHORT_NAP } else { NAP };
         match self.config.publish_every {
             Some(every) if self.plant.has_rows() => {
@@ -352,16 +374,14 @@ impl Server {
             return true;
         };
         let user = String::from_utf8_lossy(hello.user).into_owned();
-        if self.checks.len() >= MOST_CHECKS {
-            self.turn_away(id, "too many passwords are being looked at");
-            return false;
-        }
         // Who is no user with a password is held against somebody else's, so that it takes as long.
         let (hash, is_user) = access.users.password_hash(&user);
         let proof = Proof::Password { password: Secret::new(hello.password), hash };
         self.last_check += 1;
         let number = CheckNumber(self.last_check);
-        self.checks.push_back((id, Check { number, proof }));
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        self.checks.push(address, Check { number, proof });
+        self.waiting += 1;
         client.stage = Stage::Checking { number, user, is_user, capability };
         false
     }
@@ -381,11 +401,12 @@ impl Server {
         let Some(worker) = &mut self.passwords else { return Ok(()) };
         let done = worker.done()?;
         if !worker.is_busy()
-            && let Some((_, check)) = self.checks.pop_front()
+            && let Some(check) = self.checks.next()
         {
             worker.check(check);
         }
         if let Some(Done::Checked(number, verdict)) = done {
+            self.waiting = self.waiting.saturating_sub(1);
             self.checked(number, verdict);
         }
         Ok(())
@@ -434,14 +455,26 @@ impl Server {
 
     /// A connection is over.
     fn over(&mut self, id: StreamId) {
-        if let Some(why @ (streams::Over::TooSlow { .. } | streams::Over::Broken(_))) = self.streams.why(id) {
-            self.report.cut += u64::from(matches!(why, streams::Over::TooSlow { .. }));
-            self.say_of(id, "was cut", &why.to_string());
+        let why = match self.streams.why(id) {
+            Some(why @ streams::Over::TooSlow { .. }) => {
+                self.report.cut += 1;
+                Some(why.to_string())
+            }
+            Some(why @ streams::Over::Broken(_)) => Some(why.to_string()),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.say_of(id, "was cut", &why);
         }
         self.forget(id);
     }
 
-    fn say_of(&self, id: StreamId, what: &str, why: &str) {
+    /// Says what became of somebody: of the first few in a second. Standard error is slow, and whoever scans ports is quick.
+    fn say_of(&mut self, id: StreamId, what: &str, why: &str) {
+        self.said += 1;
+        if self.said > MOST_SAID {
+            return;
+        }
         match self.streams.peer_address(id) {
             Some(address) => anstream::eprintln!("note: client {} ({address}) {what}: {why}", id.0),
             None => anstream::eprintln!("note: client {} {what}: {why}", id.0),
@@ -451,7 +484,12 @@ impl Server {
     fn forget(&mut self, id: StreamId) {
         self.plant.close(SessionId(id.0));
         self.streams.close(id);
-        self.checks.retain(|(whose, _)| *whose != id);
+        if let Some(Some(Client { stage: Stage::Checking { number, .. }, .. })) =
+            self.clients.get(id.0 as usize)
+        {
+            // The one that is being looked at comes back all the same.
+            self.waiting -= usize::from(self.checks.forget(*number));
+        }
         if let Some(client) = self.clients.get_mut(id.0 as usize) {
             *client = None;
         }
@@ -461,15 +499,15 @@ impl Server {
     fn keep_house(&mut self, now: Nanos) {
         self.clock.recalibrate();
         self.zone.look(now);
+        let said = std::mem::take(&mut self.said);
+        if said > MOST_SAID {
+            anstream::eprintln!("note: {} more clients were turned away or cut", said - MOST_SAID);
+        }
         if let Some(cause) = self.streams.accept_error() {
             anstream::eprintln!("warning: nobody can be let in: {cause}");
         }
-        // Whoever waits for his password to be looked at has said it: how long that takes is not his fault.
-        let is_silent = |client: &Client| {
-            matches!(client.stage, Stage::Hello) && now.since(client.since) >= HELLO_LIMIT_NS
-        };
         for at in 0..self.clients.len() {
-            if self.clients[at].as_ref().is_some_and(is_silent) {
+            if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {
                 self.turn_away(StreamId(at as u32), "it has not said who it is");
             }
         }
@@ -480,5 +518,27 @@ impl Server {
         let Counters { updates, rows, sent, answered, refused } = self.plant.counters();
         let turned_away = turned_away + self.streams.refused();
         Report { connections, turned_away, cut, updates, rows, sent, answered, refused }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_says_nothing_is_silent() {
+        let client = |stage| Client { frames: Frames::new(1_024), stage, since: Nanos(5) };
+        let checking = Stage::Checking {
+            number: CheckNumber(1),
+            user: "me".to_owned(),
+            is_user: true,
+            capability: Capability::OURS,
+        };
+        let late = Nanos(5) + HELLO_LIMIT_NS as u64;
+        assert!(client(Stage::Hello).is_silent(late));
+        assert!(!client(Stage::Hello).is_silent(Nanos(late.0 - 1)));
+        // However long the thread that checks takes.
+        assert!(!client(checking).is_silent(late));
+        assert!(!client(Stage::In).is_silent(late));
     }
 }
