@@ -24,6 +24,7 @@ use tapeline_measure::{Nanos, Rank, figures};
 use self::place::{Link, Place};
 use self::round::{Bench, Round, Through};
 use crate::arguments::{self, Cores};
+use crate::failure::Hinted;
 use crate::output::{self, Format};
 use crate::run_folder::RunFolder;
 use crate::stop::Stop;
@@ -56,10 +57,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rows: u64,
     /// What is kept of what is published: nothing, or the kdb+ log, written before publication
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
     journal: Journal,
     /// What connects the processes
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
     socket: Socket,
     /// How all of them wait
     #[arg(long, value_enum, default_value_t)]
@@ -67,7 +68,8 @@ pub(crate) struct BenchArgs {
     /// Cores for publisher, tickerplant and subscriber, in that order and over again
     #[arg(long, value_name = "CORES", value_parser = arguments::cores)]
     cpus: Option<Cores>,
-    /// Measure this tickerplant, which runs already, in place of our own: HOST:PORT, HOST:PORT:USER:PASSWORD or a socket's path
+    /// Measure this tickerplant, which runs already, in place of our own: HOST:PORT or a socket's path. What is published is in its log, too;
+    /// TICK_LOGIN=USER:PASSWORD in the environment says who publishes
     #[arg(long, value_name = "PLACE")]
     target: Option<Place>,
     /// A new folder for the run folders of all rates
@@ -198,13 +200,17 @@ impl BenchArgs {
             }
             (None, Some(text)) => arguments::some_duration(&text).map_err(wrong("DURATION"))?,
         };
+        if rates.contains(&0) || rates.iter().enumerate().any(|(at, rate)| rates[..at].contains(rate)) {
+            return Err(Hinted::new("a rate is 0, or there twice", "such as --rates 10k,60k,200k").into());
+        }
         let folder = RunFolder::create(self.run_folder.as_deref(), "tick")?;
         let bench = Bench {
             duration,
             warm_up: self.warm_up,
             rows: self.rows,
             is_logged: self.journal == Journal::Written,
-            is_local: self.socket == Socket::Unix,
+            // The relay stands beside it, on sockets of the same kind.
+            is_local: self.target.as_ref().map_or(self.socket == Socket::Unix, Place::is_local),
             spins: self.waiting == Waits::Spin,
             cpus: self.cpus.as_ref().map(|cores| cores.0.clone()).unwrap_or_default(),
             folder: folder.path().to_owned(),
@@ -216,7 +222,7 @@ impl BenchArgs {
             None => Through::Tickerplant,
         };
         let mut rounds = Vec::new();
-        for rate in rates.into_iter().filter(|rate| *rate > 0) {
+        for rate in rates {
             for through in [&Through::Relay, &through] {
                 anstream::eprintln!("{}/s through {}", figures::thousands(rate), through.name());
                 rounds.push(bench.round(through, rate)?);

@@ -1,7 +1,7 @@
 //! A tickerplant to connect to, and a connection to it.
 
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::net::ToSocketAddrs;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,55 +12,69 @@ use tapeline_wire::tcp::Received;
 
 use crate::failure::Hinted;
 
-/// Where a tickerplant listens, and who is to be said to connect: `host:port[:user:password]` as kdb+ has it, or the path of a
-/// Unix-domain socket.
+/// Where a tickerplant listens: `HOST:PORT`, or the path of a Unix-domain socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    at: At,
-    user: String,
-    password: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum At {
-    Tcp(SocketAddr),
-    Local(PathBuf),
-}
+pub(crate) struct Place(String);
 
 impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains('/') {
-            return Ok(Self { at: At::Local(text.into()), user: String::new(), password: String::new() });
-        }
-        let expected = || {
-            format!("'{text}' is no tickerplant; write HOST:PORT, HOST:PORT:USER:PASSWORD or a socket's path")
-        };
-        let mut parts = text.splitn(4, ':');
-        let (host, port) = (parts.next().unwrap_or_default(), parts.next().ok_or_else(expected)?);
-        let host = if host.is_empty() { "localhost" } else { host };
-        let port: u16 = port.parse().map_err(|_| expected())?;
-        let mut addresses = (host, port).to_socket_addrs().map_err(|cause| format!("{host}: {cause}"))?;
-        let mut rest = || parts.next().unwrap_or_default().to_owned();
-        Ok(Self { at: At::Tcp(addresses.next().ok_or_else(expected)?), user: rest(), password: rest() })
+        let is_place = text.contains('/')
+            || text
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let expected = || format!("'{text}' is no tickerplant; write HOST:PORT or a socket's path");
+        if is_place { Ok(Self(text.to_owned())) } else { Err(expected()) }
     }
 }
 
 impl Place {
     /// As it is written on a command line.
     pub(super) fn argument(&self) -> String {
-        match &self.at {
-            At::Tcp(address) => format!("{address}:{}:{}", self.user, self.password),
-            At::Local(path) => path.display().to_string(),
+        self.0.clone()
+    }
+
+    /// Whether it is a Unix-domain socket.
+    pub(super) fn is_local(&self) -> bool {
+        self.0.contains('/')
+    }
+
+    /// Connects, to the first of a name's addresses at which somebody listens.
+    fn connect(&self) -> anyhow::Result<Socket> {
+        let what = || format!("cannot connect to the tickerplant at {}", self.0);
+        if self.is_local() {
+            return Socket::connect_local(Path::new(&self.0)).with_context(what);
         }
+        let mut last = anyhow::anyhow!("the name has no address");
+        for address in self.0.to_socket_addrs().with_context(what)? {
+            match Socket::connect(address).map_err(anyhow::Error::from).and_then(connected) {
+                Ok(socket) => return Ok(socket),
+                Err(cause) => last = cause,
+            }
+        }
+        Err(last.context(what()))
     }
 }
+
+/// Waits until a connection is made: nothing can be sent before.
+fn connected(mut socket: Socket) -> anyhow::Result<Socket> {
+    for _ in 0..PATIENCE.as_nanos() / NAP.as_nanos() {
+        if socket.has_connected()? {
+            return Ok(socket);
+        }
+        socket.wait(true, NAP);
+    }
+    bail!("nobody answers")
+}
+
+/// Who is said to connect, `USER:PASSWORD`: in the environment, which others of this machine do not see, as they do command lines.
+const LOGIN: &str = "TICK_LOGIN";
 
 /// The longest sleep of one who waits: a signal to end is heeded so soon.
 const NAP: Duration = Duration::from_millis(20);
 /// For how long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a tickerplant, let in.
 pub(super) struct Link {
@@ -72,17 +86,11 @@ pub(super) struct Link {
 impl Link {
     /// Connects and says who it is.
     pub(super) fn open(place: &Place, most_message: usize, spins: bool) -> anyhow::Result<Self> {
-        let socket = match &place.at {
-            At::Tcp(address) => Socket::connect(*address),
-            At::Local(path) => Socket::connect_local(path),
-        };
-        let socket = socket.context("cannot connect to the tickerplant")?;
-        let mut link = Self { socket, frames: Frames::new(most_message), spins };
-        let hello = Hello {
-            user: place.user.as_bytes(),
-            password: place.password.as_bytes(),
-            capability: Capability::OURS,
-        };
+        let mut link = Self { socket: place.connect()?, frames: Frames::new(most_message), spins };
+        let login = std::env::var(LOGIN).unwrap_or_default();
+        let (user, password) = login.split_once(':').unwrap_or((&login, ""));
+        let (user, password) = (user.as_bytes(), password.as_bytes());
+        let hello = Hello { user, password, capability: Capability::OURS };
         let mut room = [0; 512];
         let len = hello.write(&mut room)?;
         link.send(&room[..len])?;
@@ -94,7 +102,11 @@ impl Link {
                 _ => _ = link.socket.wait(false, NAP),
             }
         }
-        Err(Hinted::new("the tickerplant let nobody in", "HOST:PORT:USER:PASSWORD names a user").into())
+        Err(Hinted::new(
+            "the tickerplant let nobody in",
+            "TICK_LOGIN=USER:PASSWORD in the environment names a user",
+        )
+        .into())
     }
 
     /// Sends all of it; whether it had to wait for room.
@@ -152,17 +164,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_written_as_kdb_writes_them() {
-        for (text, written) in [
-            ("127.0.0.1:5010", "127.0.0.1:5010::"),
-            ("127.0.0.1:5010:me:a:b", "127.0.0.1:5010:me:a:b"),
-            ("/tmp/kx.5010", "/tmp/kx.5010"),
+    fn places_are_passed_on_as_they_were_written() {
+        for (text, is_local) in [
+            ("127.0.0.1:5010", false),
+            ("localhost:5010", false),
+            ("[::1]:5010", false),
+            ("/tmp/kx.5010", true),
         ] {
             let place: Place = text.parse().unwrap();
-            assert_eq!(place.argument(), written);
-            assert_eq!(place.argument().parse::<Place>().unwrap(), place);
+            assert_eq!((place.argument(), place.is_local()), (text.to_owned(), is_local));
         }
-        for text in ["", "5010", "localhost:x"] {
+        for text in ["", "5010", ":5010", "localhost:x"] {
             assert!(text.parse::<Place>().is_err(), "{text}");
         }
     }

@@ -62,6 +62,7 @@ pub(super) struct Round {
     why: String,
     sent_updates: u64,
     received_rows: u64,
+    missing_rows: u64,
     /// Arrival less due; nothing where updates piled up.
     pub(super) latency: Option<Percentiles>,
 }
@@ -88,10 +89,10 @@ impl Bench {
         let mut relay = Part::start("null sink", &self.relay(true))?;
         let said: Listening = relay.says(READY, &self.stop, || {})?;
         let place = self.place(said.address)?;
-        let start = Clock::calibrate().now();
+        let start = Clock::calibrate().now() + LEAD.as_nanos() as u64;
         let arguments = self.feed(&place, 0, start, (Duration::ZERO, LIMIT));
         let mut feed = Part::start("publisher", &arguments)?;
-        let sent: Sent = feed.says(LIMIT + PATIENCE, &self.stop, || {})?;
+        let sent: Sent = feed.says(LEAD + LIMIT + PATIENCE, &self.stop, || {})?;
         Ok(sent.rate_hz)
     }
 
@@ -134,9 +135,13 @@ impl Bench {
         let started = start + self.warm_up.as_nanos() as u64;
         let mut run =
             Run::new("tick", started, self.duration, evidence, Vec::new(), Environment::read(&clock));
-        if received.rows < all && run.verdict != Verdict::GeneratorLimited {
-            run.verdict = Verdict::Overload;
-            run.why = format!("{} of {all} rows had not arrived when all should have", all - received.rows);
+        let missing = all.saturating_sub(received.rows);
+        if missing > 0 {
+            // Lost, or still on their way: to whoever waits for them it is the same.
+            if run.verdict != Verdict::GeneratorLimited {
+                run.verdict = Verdict::Overload;
+            }
+            run.why = format!("{missing} of {all} rows had not arrived when all should have; {}", run.why);
         }
         let seconds = self.duration.as_secs_f64();
         run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);
@@ -147,8 +152,10 @@ impl Bench {
                 clock_error_ns: clock.error_ns(),
             })
             .into();
+        // Of others' it is not known.
+        let is_logged = matches!(through, Through::Tickerplant).then_some(self.is_logged);
         run.settings = serde_json::json!({
-            "through": through.name(), "rate": rate, "rows": self.rows, "log": self.is_logged, "unix": self.is_local,
+            "through": through.name(), "rate": rate, "rows": self.rows, "log": is_logged, "unix": self.is_local,
             "spins": self.spins, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
         });
         let parts = server.iter().chain([&feed, &sink]);
@@ -173,6 +180,7 @@ impl Bench {
             why: run.why,
             sent_updates: sent.updates,
             received_rows: received.rows,
+            missing_rows: missing,
             latency: (!is_over).then(|| latency.percentiles()),
         })
     }
@@ -224,7 +232,7 @@ impl Bench {
 
     fn config(&self) -> String {
         let place = if self.is_local {
-            format!("tcp = false\nunix = {:?}", self.socket())
+            format!("tcp = false\nunix = {}", toml::Value::from(self.socket().display().to_string()))
         } else {
             "port = 0".to_owned()
         };
