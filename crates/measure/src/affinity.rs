@@ -35,6 +35,17 @@ pub fn pin(core: usize) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|errno| Error::Pin { core, source: errno.into() })
 }
 
+/// Lets the calling thread run on every core of the process: a thread begins on those of the one that starts it.
+///
+/// # Errors
+/// The system refuses.
+pub fn unpin() -> Result<(), Error> {
+    let mut set = CpuSet::new();
+    // The set ends where its size is fixed.
+    allowed().iter().filter(|&&core| core < CpuSet::MAX_CPU).for_each(|&core| set.set(core));
+    sched_setaffinity(None, &set).map_err(|errno| Error::Unpin { source: errno.into() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

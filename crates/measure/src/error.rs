@@ -22,6 +22,12 @@ pub enum Error {
         /// The kernel's answer.
         source: std::io::Error,
     },
+    /// The kernel refused to let the thread run on every core of the process.
+    #[error("cannot let this thread run on every core")]
+    Unpin {
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
     /// A file under `/proc` or `/sys` could not be read.
     #[error("cannot read {}", .path.display())]
     Read {

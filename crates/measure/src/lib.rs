@@ -39,7 +39,7 @@ mod tsc;
 mod usage;
 mod verdict;
 
-pub use affinity::{cores, pin};
+pub use affinity::{cores, pin, unpin};
 pub use clock::{Calibration, Clock, Recalibration, monotonic_ns};
 pub use distribution::{read_hlog, write_hgrm, write_hlog};
 pub use environment::{Build, Environment};

@@ -671,7 +671,7 @@ fn a_lookout_says_when_there_is_something_to_do() {
     std::thread::scope(|scope| {
         let looking = scope.spawn(move || {
             // A client comes, and then it says something.
-            assert!(lookout.wait().unwrap());
+            assert!(lookout.wait(None).unwrap());
             lookout
         });
         let mut client = TcpStream::connect(address).unwrap();
@@ -680,11 +680,11 @@ fn a_lookout_says_when_there_is_something_to_do() {
         server.wait(Duration::ZERO).unwrap();
         assert!(server.next(NOW).is_none());
         client.write_all(b"what is no handshake").unwrap();
-        assert!(lookout.wait().unwrap());
+        assert!(lookout.wait(None).unwrap());
         server.wait(Duration::ZERO).unwrap();
         assert!(matches!(server.next(NOW), Some((_, Event::Closed(_), _))));
         end.wake().unwrap();
-        while lookout.wait().unwrap() {}
+        while lookout.wait(None).unwrap() {}
     });
 }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod dispatching;
 mod market;
 #[path = "../stage/mod.rs"]
 mod stage;
@@ -361,16 +362,16 @@ fn decoding_is_measured_if_it_is_asked_for() {
 
 #[test]
 fn posts_are_sent_at_their_rate_and_come_back() {
-    sends(true);
+    sends(true, &[]);
 }
 
 #[test]
 fn generic_messages_are_sent_at_their_rate_and_come_back() {
-    sends(false);
+    sends(false, &[]);
 }
 
 /// Three in each of a hundred slices a second, of which fifty have a time, to items in turn.
-fn sends(posts: bool) {
+fn sends(posts: bool, more: &[&str]) {
     let options = match posts {
         true => ["--posting-rate", "300", "--posting-latency-rate", "50"],
         false => ["--generic-msg-rate", "300", "--generic-msg-latency-rate", "50"],
@@ -378,6 +379,7 @@ fn sends(posts: bool) {
     let arguments = [
         &["--item-count", "4", "--steady-state-time", "86400", "--tick-rate", "100", "--nano-time"],
         &options[..],
+        more,
     ]
     .concat();
     let market = Market { reflects: true, ..Market::default() };

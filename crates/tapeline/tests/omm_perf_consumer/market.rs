@@ -329,6 +329,11 @@ impl Session {
         listen(&mut self.reactor, port);
     }
 
+    /// The consumer's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks the consumer to end.
     pub(crate) fn ask_to_end(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);

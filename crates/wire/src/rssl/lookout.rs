@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -33,13 +34,13 @@ impl Lookout {
         Ok((Self { poll, events: Events::with_capacity(2) }, waker))
     }
 
-    /// Sleeps until the reactor has something to do that came after the last time: `true`. `false`: it was woken to end.
-    /// May say `true` without a reason.
+    /// Sleeps until the reactor has something to do that came after the last time, or for so long at most: `true`. `false`: it
+    /// was woken to end. May say `true` without a reason.
     ///
     /// # Errors
     /// The machine refuses to wait.
-    pub fn wait(&mut self) -> Result<bool, Error> {
-        match self.poll.poll(&mut self.events, None) {
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        match self.poll.poll(&mut self.events, timeout) {
             Ok(()) => Ok(self.events.iter().all(|event| event.token() != END)),
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => Ok(true),
             Err(cause) => Err(error::reactor("look out for", cause)),

@@ -246,10 +246,8 @@ impl Reactor {
     /// The machine refuses to wait.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), Error> {
         self.flush();
-        let idle = self.ready.is_empty()
-            && self.over.is_none()
-            && !self.listeners.iter().any(|listening| listening.is_ready);
-        let timeout = if idle { timeout.min(Duration::from_nanos(TURN_NS)) } else { Duration::ZERO };
+        let timeout =
+            if self.is_idle() { timeout.min(Duration::from_nanos(TURN_NS)) } else { Duration::ZERO };
         self.set_alarm(timeout)?;
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Ok(()) => {}
@@ -273,6 +271,13 @@ impl Reactor {
             }
         }
         Ok(())
+    }
+
+    /// Whether nothing is left of what came: of more a [`Lookout`] need not say anything.
+    pub fn is_idle(&self) -> bool {
+        self.ready.is_empty()
+            && self.over.is_none()
+            && !self.listeners.iter().any(|listening| listening.is_ready)
     }
 
     /// The next event, with the connection it is of and the way to answer it; `None` when each connection had its turn, and

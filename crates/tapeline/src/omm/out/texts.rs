@@ -1,8 +1,7 @@
 //! The texts of messages that go to many connections.
 
-use std::cell::RefCell;
 use std::io::Write;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use tapeline_omm::rwf::MessageClass;
 
@@ -10,8 +9,10 @@ use super::json::Meaning;
 
 /// Texts that were made last, of updates, shared by the connections of one thread. An update goes to one after the other who has
 /// its item open, in as many forms as they have views and services' names: each is made once, and has its id changed for the others.
+///
+/// No second thread ever has them; the lock is there for connections that may be handed to one, and is never waited for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts(Rc<RefCell<Kept>>);
+pub(crate) struct Texts(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -42,7 +43,7 @@ impl Texts {
     /// Puts the text of a message into `out`, if it has been made: whether it has.
     pub(super) fn give(&self, meaning: &Meaning, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(id) = id_of_update(message) else { return false };
-        let kept = self.0.borrow();
+        let Ok(kept) = self.0.try_lock() else { return false };
         let Some(made) = kept.made.iter().find(|made| made.is(meaning, message)) else { return false };
         out.extend_from_slice(BEGIN);
         // Writing to memory does not fail.
@@ -60,7 +61,7 @@ impl Texts {
         if !is_short || !is_its {
             return;
         }
-        let mut kept = self.0.borrow_mut();
+        let Ok(mut kept) = self.0.try_lock() else { return };
         let Kept { made, next } = &mut *kept;
         let behind_id = BEGIN.len() + digits;
         let place = *next % MOST;
@@ -146,7 +147,7 @@ mod tests {
             assert_eq!(text(&mut second, &message), wanted);
         }
         // Two messages, whatever the stream.
-        assert_eq!(texts.0.borrow().made.len(), 2);
+        assert_eq!(texts.0.lock().unwrap().made.len(), 2);
         // Who means something else by the same message makes a text of its own: a client's stands alone.
         let mut client = new(Side::Client);
         client.share(&texts);
@@ -162,6 +163,6 @@ mod tests {
         for bid in (0..3 * MOST as i64).chain(0..3 * MOST as i64) {
             assert!(text(&mut json, &update(9, bid)).contains(&format!("\"BID\":{}", bid as f64 / 100.0)));
         }
-        assert_eq!(texts.0.borrow().made.len(), MOST);
+        assert_eq!(texts.0.lock().unwrap().made.len(), MOST);
     }
 }

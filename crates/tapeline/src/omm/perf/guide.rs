@@ -77,8 +77,10 @@ enum Means {
     OneOrZero(&'static str),
     /// What Tapeline does always.
     Always,
-    /// Which thread dispatches: 1 is what Tapeline does.
+    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise, and providers always.
     Dispatch,
+    /// Cores of the threads that dispatch.
+    ApiThreads,
     Host,
     Port,
     ConnectionType,
@@ -182,7 +184,7 @@ const WORDS: &[Word] = &[
     word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
     word("spTLSv1.3", C | P | N | T, Means::Flag("tls-version=1.3")),
     word("useUserDispatch", C | P | N, Means::Dispatch),
-    word("apiThreads", C, Means::Refused(true, "no thread of the library dispatches: each connection's own does", "-threads binds the threads of connections to cores")),
+    word("apiThreads", C, Means::ApiThreads),
     word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
     word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
     word("packBufSize", P | N, Means::Refused(true, "a packed frame is as long as frames can be", "--max-fragment-size says how long that is, -maxPackCount how many messages it has")),
@@ -215,6 +217,9 @@ struct Said {
     /// Options in Tapeline's spelling that matter for others.
     has_config: bool,
     has_certificate: bool,
+    has_threads: bool,
+    has_user_dispatch: bool,
+    api_threads: Option<String>,
 }
 
 /// Arguments as Tapeline spells them, the first being the program's name. What is in its spelling already, and what is of no
@@ -233,6 +238,7 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
             continue;
         };
         said.has_config |= text == "--config" || text.starts_with("--config=");
+        said.has_threads |= text == "--threads" || text.starts_with("--threads=");
         let Some((spelled, word, value)) = find(tool, text)? else {
             out.push(argument.clone());
             continue;
@@ -262,6 +268,7 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
         match word.means {
             Means::Value(option) => {
                 said.has_certificate |= option == "cert";
+                said.has_threads |= option == "threads";
                 add(&format!("{option}={value}"));
             }
             Means::Flag(option) => add(option),
@@ -272,15 +279,20 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
             },
             Means::Always => {}
             Means::Dispatch => match value.as_str() {
-                "1" => {}
+                "1" => said.has_user_dispatch = true,
+                "0" if tool == Tool::Consumer => add("api-dispatch"),
                 "0" => {
                     let what = format!(
-                        "{spelled} 0 cannot be: each connection's thread dispatches its own messages"
+                        "{spelled} 0 cannot be: each thread of a provider dispatches what its own connections bring"
                     );
                     return Err(Hinted::new(what, "leave it out; what Tapeline does is -useUserDispatch 1"));
                 }
                 _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
             },
+            Means::ApiThreads => {
+                add(&format!("api-threads={value}"));
+                said.api_threads = Some(value);
+            }
             Means::Host => said.host = Some(value),
             Means::Port => said.port = Some(value),
             Means::ConnectionType => said.connection = Some(value),
@@ -381,6 +393,16 @@ impl Said {
     /// The options that follow from several.
     fn together(self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
         let mut out = self.config(tool, link, folder)?;
+        if let Some(list) = &self.api_threads {
+            if self.has_user_dispatch {
+                let what = format!("-apiThreads {list} is of API dispatch, and -useUserDispatch is 1");
+                return Err(Hinted::new(what, "say -useUserDispatch 0, or leave -apiThreads out"));
+            }
+            // As many connections, whose own threads are bound to none.
+            if !self.has_threads {
+                out.push(format!("--threads={}", vec!["-1"; list.split(',').count()].join(",")));
+            }
+        }
         let is_client = has_host(tool);
         match (&self.host, &self.port) {
             (None, None) => {}

@@ -24,7 +24,7 @@ impl Sentry {
         let rings = bell.clone();
         let thread = std::thread::Builder::new().name("hub-sentry".to_owned()).spawn(move || {
             // A machine that refuses to wait makes it slower and nothing else: the hub never sleeps for long.
-            while lookout.wait().unwrap_or(false) {
+            while lookout.wait(None).unwrap_or(false) {
                 rings.ring();
                 while rings.is_rung() {
                     std::thread::park();

@@ -6,7 +6,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `plan.rs` | what all threads are to do: the options with their files read |
-//! | `working.rs` | a thread: its connection, and where in the test it is |
+//! | `working.rs` | a thread: its connection, and where in the test it is; with API dispatch, two threads |
 //! | `taking.rs` | what comes: images, updates, generic messages, and what is counted of them |
 //! | `decoding.rs` | payloads, every value of them, and the times in them |
 //! | `sending.rs` | bursts of posts and generic messages |

@@ -14,6 +14,7 @@ use super::super::options::ConsumerArgs;
 use super::super::source::Source;
 use super::super::stamp::Unit;
 use super::super::tally::Kind;
+use crate::arguments::Core;
 use crate::failure::Hinted;
 use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
@@ -46,6 +47,8 @@ pub(super) struct Plan {
     pub(super) measures_decode: bool,
     pub(super) says_due: bool,
     pub(super) spins: bool,
+    /// Threads that dispatch, by their cores, one for each connection; none where those of the connections do it.
+    pub(super) api_threads: Vec<Core>,
     pub(super) unit: Unit,
 }
 
@@ -99,6 +102,7 @@ impl Plan {
             measures_decode: args.measure_decode,
             says_due: !args.no_due,
             spins: args.busy_read,
+            api_threads: args.api_threads(),
             unit: if args.times.nano_time { Unit::Nanos } else { Unit::Micros },
         })
     }

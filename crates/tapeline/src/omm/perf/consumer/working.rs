@@ -1,4 +1,6 @@
-//! A thread: its connection, and where in the test it is.
+//! A thread: its connection, and where in the test it is. With API dispatch there are two of them (`dispatching.rs`).
+
+mod dispatching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +30,10 @@ const DRAIN_NS: u64 = 5_000_000_000;
 pub(super) fn work(plan: &Arc<Plan>, thread: usize, link: Link) {
     let mut taking = Taking::new(plan, thread, link);
     let how = match Working::new(plan, thread) {
-        Ok(mut working) => working.run(&mut taking),
+        Ok(mut working) => match plan.api_threads.get(thread) {
+            None => working.run(&mut taking),
+            Some(core) => dispatching::run(&mut working, &mut taking, core.0),
+        },
         Err(cause) => Err(cause),
     };
     taking.link.end(how);
@@ -95,7 +100,7 @@ impl Working {
     }
 
     fn run(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
-        while !taking.link.is_over() && !matches!(self.stage, Stage::Over) {
+        while !self.is_over(taking) {
             let now = now();
             self.receive(now, taking)?;
             self.look_for_service(now, taking);
@@ -109,6 +114,10 @@ impl Working {
             self.reactor.wait(self.wait(next))?;
         }
         self.log_out(taking)
+    }
+
+    fn is_over(&self, taking: &Taking) -> bool {
+        taking.link.is_over() || matches!(self.stage, Stage::Over)
     }
 
     /// Takes what has come.
@@ -271,12 +280,20 @@ impl Working {
         Ok(())
     }
 
+    /// Has the role do what is due; when it wants that again.
+    fn tick_role(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
+        match self.connection.and_then(|id| self.reactor.sender(id)) {
+            Some(mut sender) => self.consumer.tick(now, &mut self.room.on(&mut sender), taking),
+            None => self.consumer.tick(now, &mut Nowhere, taking),
+        }
+    }
+
     /// Does what is due, and sends; when to do so again.
     fn tick(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<Option<Nanos>> {
+        let next = self.tick_role(now, taking);
         let sender = self.connection.and_then(|id| self.reactor.sender(id));
-        let Some(mut sender) = sender else { return Ok(self.consumer.tick(now, &mut Nowhere, taking)) };
+        let Some(mut sender) = sender else { return Ok(next) };
         let mut out = self.room.on(&mut sender);
-        let next = self.consumer.tick(now, &mut out, taking);
         let due = match &mut self.stage {
             Stage::Startup { slices, opened, .. } => {
                 (*opened < self.plan.division.of(self.thread)).then(|| slices.due())

@@ -48,6 +48,12 @@ fn the_guides_command_lines_are_ours() {
         ("tapeline omm consumer -uname joe -snapshot", "tapeline omm consumer --user=joe --snapshot"),
         ("EmaCppConsPerf -useServiceId 1 -useUserDispatch 1", "tapeline omm consumer --use-service-id"),
         ("EmaCppConsPerf -useServiceId 0", "tapeline omm consumer"),
+        ("EmaCppConsPerf -useUserDispatch 0", "tapeline omm consumer --api-dispatch"),
+        ("EmaCppConsPerf -apiThreads 2,3", "tapeline omm consumer --api-threads=2,3 --threads=-1,-1"),
+        (
+            "EmaCppConsPerf -threads 0 -useUserDispatch 0 -apiThreads 2",
+            "tapeline omm consumer --threads=0 --api-dispatch --api-threads=2",
+        ),
         ("EmaCppConsPerf -websocket rssl.json.v2", "tapeline omm consumer --websocket=rssl.json.v2"),
         ("ConsPerf -connType websocket", "tapeline omm consumer --websocket=rssl.rwf"),
         (
@@ -112,7 +118,7 @@ fn every_word_is_an_option_of_its_tool() {
         "pl" => "rssl.rwf",
         "compression" => "zlib",
         "compression-level" => "9",
-        "bind" => "127.0.0.1",
+        "bind" | "interface" => "127.0.0.1",
         "max-fragment-size" => "6144",
         _ => "1000",
     };
@@ -125,7 +131,7 @@ fn every_word_is_an_option_of_its_tool() {
                 Means::ConnectionType => "socket",
                 Means::EncryptedType => "websocket",
                 Means::Protocols => "rssl.rwf",
-                Means::OneOrZero(_) | Means::Dispatch => "1",
+                Means::OneOrZero(_) | Means::Dispatch | Means::ApiThreads => "1",
                 Means::ConfigName => "Name --config x.xml",
                 Means::Refused(..) | Means::Flag(_) | Means::Always => "",
             };
@@ -179,12 +185,12 @@ fn what_cannot_be_is_said() {
         ("ConsPerf -itemCount", "-itemCount has no value (a value comes behind it)"),
         ("EmaCppConsPerf -useServiceId yes", "-useServiceId is 'yes'; expected 1 or 0"),
         (
-            "EmaCppConsPerf -useUserDispatch 0",
-            "-useUserDispatch 0 cannot be: each connection's thread dispatches its own messages (leave it out; what Tapeline does is -useUserDispatch 1)",
+            "EmaCppIProvPerf -useUserDispatch 0",
+            "-useUserDispatch 0 cannot be: each thread of a provider dispatches what its own connections bring (leave it out; what Tapeline does is -useUserDispatch 1)",
         ),
         (
-            "tapeline omm consumer --use-user-dispatch=0",
-            "--use-user-dispatch 0 cannot be: each connection's thread dispatches its own messages (leave it out; what Tapeline does is -useUserDispatch 1)",
+            "tapeline omm provider --use-user-dispatch=0",
+            "--use-user-dispatch 0 cannot be: each thread of a provider dispatches what its own connections bring (leave it out; what Tapeline does is -useUserDispatch 1)",
         ),
         (
             "ConsPerf -connType http",

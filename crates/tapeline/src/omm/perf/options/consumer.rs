@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
+use crate::arguments::{self, Core};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
@@ -53,6 +54,12 @@ pub(crate) struct ConsumerArgs {
     /// Look for messages without ever sleeping: the least latency, for a core of its own
     #[arg(long)]
     pub(in super::super) busy_read: bool,
+    /// A further thread for each connection takes what comes on it: API dispatch
+    #[arg(long, help_heading = "Threads")]
+    api_dispatch: bool,
+    /// The same, by the core that each of these threads is bound to; -1 for one that is bound to none
+    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core, help_heading = "Threads")]
+    pub(super) api_threads: Vec<Core>,
     /// Leave out when a post or generic message was due (TIM_TRK_4)
     #[arg(long)]
     pub(in super::super) no_due: bool,
@@ -78,4 +85,14 @@ pub(crate) struct ConsumerArgs {
     pub(in super::super) login: LoginArgs,
     #[command(flatten)]
     pub(in super::super) dictionary: DictionaryArgs,
+}
+
+impl ConsumerArgs {
+    /// Threads that dispatch, by their cores; none with user dispatch.
+    pub(in super::super) fn api_threads(&self) -> Vec<Core> {
+        match self.api_dispatch && self.api_threads.is_empty() {
+            true => vec![Core(None); self.threads.threads.len()],
+            false => self.api_threads.clone(),
+        }
+    }
 }

@@ -23,11 +23,16 @@ impl ConsumerArgs {
             ("Steady State Time", self.steady_state_time.to_string()),
             ("Delay Steady State Time", self.delay_steady_state_calc.to_string()),
             ("Service", self.service_name.clone()),
-            // Each connection's thread dispatches its own messages.
-            ("useUserDispatch", "1".to_owned()),
+            ("useUserDispatch", u8::from(self.api_threads().is_empty()).to_string()),
             ("mainThread", core(&self.threads.main_thread)),
-            ("Thread List", cores(&self.threads)),
-            ("ApiThread List", "(none)".to_owned()),
+            ("Thread List", cores(&self.threads.threads)),
+            (
+                "ApiThread List",
+                match &*self.api_threads() {
+                    [] => "(none)".to_owned(),
+                    threads => cores(threads),
+                },
+            ),
             ("Username", user.to_owned()),
             ("Item Count", self.items.item_count.to_string()),
             ("Common Item Count", self.items.common_item_count.to_string()),
@@ -135,7 +140,7 @@ impl PublishingArgs {
             ("Provider Name", name.to_owned()),
             ("useUserDispatch", yes(true)),
             ("mainThread CpuId", core(&threads.main_thread)),
-            ("Thread List", cores(threads)),
+            ("Thread List", cores(&threads.threads)),
         ]
     }
 
@@ -154,8 +159,8 @@ fn core(core: &Core) -> String {
     core.0.map_or_else(|| "-1".to_owned(), |core| core.to_string())
 }
 
-fn cores(threads: &ThreadArgs) -> String {
-    threads.threads.iter().map(core).collect::<Vec<_>>().join(",")
+fn cores(threads: &[Core]) -> String {
+    threads.iter().map(core).collect::<Vec<_>>().join(",")
 }
 
 fn yes(is: bool) -> String {

@@ -31,6 +31,18 @@ impl ConsumerArgs {
             }
         }
         check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())?;
+        let (threads, api_threads) = (self.threads.threads.len(), self.api_threads().len());
+        if api_threads > 0 && api_threads != threads {
+            let what = format!("--api-threads names {api_threads}, and --threads {threads}");
+            return Err(Hinted::of_options(what, "each connection has one of both: name equally many"));
+        }
+        if api_threads > 0 && self.busy_read {
+            let what = "--busy-read is of user dispatch, and --api-dispatch or --api-threads is given";
+            return Err(Hinted::of_options(
+                what,
+                "leave one of them out: two threads that never sleep hold each other up",
+            ));
+        }
         let (delay, time) = (self.delay_steady_state_calc, self.steady_state_time);
         if delay > LONGEST_DELAY_MS {
             let what =
