@@ -62,6 +62,11 @@ sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what ha
 	$(CARGO) test $(locked) --package tapeline-sim --test seeds what_must_hold -- --nocapture
 .PHONY: sim
 
+journal-kills: ## a journal's writer killed KILLS times (200) under load: what it said to be synced is there, without a hole
+	@scripts/setup test
+	JOURNAL_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline-journal --test killed -- --nocapture
+.PHONY: journal-kills
+
 hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
 	@scripts/setup test
 	$(CARGO) test $(locked) --package tapeline --test hub_faults -- --nocapture --test-threads 1
