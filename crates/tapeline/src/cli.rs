@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Feed(crate::feed::Feed),
     /// Publish to, read from, list and remove shared-memory rings
     Ring(crate::ring::Ring),
+    /// Read again what a plant has published: verify, inspect and replay its journal
+    Journal(crate::journal::Journal),
     /// Hold datagrams back under a live feed, cut them loose, and time the recovery
     Burst(crate::burst::Burst),
     /// Consume, provide and decode Open Message Model data, over RSSL
@@ -50,6 +52,7 @@ impl Command {
             Self::Stat(command) => command.run(),
             Self::Feed(command) => command.run(),
             Self::Ring(command) => command.run(),
+            Self::Journal(command) => command.run(),
             Self::Burst(command) => command.run(),
             Self::Omm(command) => command.run(),
             Self::Kdb(command) => command.run(),

@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 mod feed;
 mod jitter;
+mod journal;
 mod kdb;
 mod near;
 mod omm;

@@ -1,0 +1,52 @@
+//! `tapeline journal`: what a plant has published, read again.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `place.rs` | which journal, and where in it |
+//! | `verify.rs` | every checksum and sequence: counts, holes, verdict |
+//! | `inspect.rs` | segments, and ticks from a place on |
+//! | `replay.rs` | onto a ring, at any speed, and on with what is live |
+
+mod inspect;
+mod place;
+mod replay;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Hinted;
+
+/// Read again what a plant has published.
+#[derive(Debug, Args)]
+pub(crate) struct Journal {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Read all of a journal, and hold every checksum and sequence
+    Verify(verify::Verify),
+    /// Show a journal's segments, and ticks from a sequence or a time on
+    Inspect(inspect::Inspect),
+    /// Publish a journal's ticks onto a ring, at the speed at which they came, another, or as fast as they go
+    Replay(replay::Replay),
+}
+
+impl Journal {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Verify(verify) => verify.run(),
+            Command::Inspect(inspect) => inspect.run(),
+            Command::Replay(replay) => replay.run(),
+        }
+    }
+}
+
+/// An error of the journal's, with what the user can do about it.
+pub(crate) fn hinted(what: &str, error: tapeline_journal::Error) -> anyhow::Error {
+    let hint = error.hint().unwrap_or_default();
+    anyhow::Error::new(error).context(Hinted::new(what, hint))
+}
