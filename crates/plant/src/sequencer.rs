@@ -88,6 +88,7 @@ pub struct Sequencer<P> {
     publish: P,
     items: Items,
     service: u16,
+    first: u64,
     next: u64,
     consolidation: Option<Box<Consolidation>>,
 }
@@ -96,9 +97,16 @@ impl<P: Publish> Sequencer<P> {
     /// The most bytes that the RWF message of a feed's tick may take.
     pub const MAX_BODY_BYTES: usize = 512;
 
-    /// Ticks go to `publish`, those of feeds as `service`'s; the first one gets sequence 1.
+    /// Ticks go to `publish`, those of feeds as `service`'s; the first one gets sequence 1, unless it goes on [after](Self::after) others.
     pub fn new(service: u16, items: Items, publish: P) -> Self {
-        Self { publish, items, service, next: 1, consolidation: None }
+        Self { publish, items, service, first: 1, next: 1, consolidation: None }
+    }
+
+    /// The first tick gets the sequence behind this one: a plant goes on where another ended.
+    #[must_use]
+    pub fn after(self, last: Seq) -> Self {
+        let first = last.0 + 1;
+        Self { first, next: first, ..self }
     }
 
     /// The number of an item of the feeds' service, given now if it is new.
@@ -318,7 +326,7 @@ impl<P: Publish> Sequencer<P> {
 
     /// How many ticks have been published.
     pub fn published(&self) -> u64 {
-        self.next - 1
+        self.next - self.first
     }
 
     /// What the ticks go to.

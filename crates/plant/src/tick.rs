@@ -89,7 +89,7 @@ impl Flags {
 /// The fixed part of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The plant's own sequence: the first tick is 1, none is left out.
+    /// The plant's own sequence: the first tick is 1, or behind the last one in the plant's journal; none is left out.
     pub seq: Seq,
     /// The feed's sequence of the message behind this tick; 0 where there is none.
     pub feed_seq: u64,

@@ -5,6 +5,7 @@
 pub(crate) mod access;
 mod faults;
 pub(crate) mod hub;
+mod journal;
 mod memory;
 pub(crate) mod recovery;
 pub(crate) mod sources;
@@ -35,6 +36,7 @@ use toml::Spanned;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::near::nearest;
+use crate::plant::journal::JournalConfig;
 use crate::plant::keeper::KeeperConfig;
 use crate::trading_day;
 
@@ -72,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) service_id: u16,
     /// Whether images are kept for who comes late.
     pub(crate) keeper: Option<KeeperConfig>,
+    /// Where what is published is kept.
+    pub(crate) journal: Option<JournalConfig>,
     /// The OMM providers that it has items of.
     pub(crate) sources: Option<sources::SourcesConfig>,
     /// Who serves clients on the network.
@@ -170,6 +174,7 @@ struct RawConfig {
     feed: Vec<RawFeed>,
     nbbo: Option<symbols::RawNbbo>,
     hub: Option<hub::RawHub>,
+    journal: Option<journal::RawJournal>,
     #[serde(default)]
     service: Vec<sources::RawService>,
     #[serde(default)]
@@ -436,6 +441,7 @@ impl Source<'_> {
         });
         Some(Config {
             keeper,
+            journal: raw.journal.as_ref().map(|journal| self.journal(journal)),
             nbbo,
             service_id,
             sources,

@@ -32,6 +32,7 @@ use self::seated::{Read, Seated};
 use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
+use super::journal::Gate;
 use super::sources::Demanding;
 use super::ticks::Lost;
 use crate::failure::{self, Hinted};
@@ -51,6 +52,8 @@ const ANSWERS: usize = 256;
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The same where sources may answer, images come, or a password is checked: none of them rings, and the answer waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
+/// How long to sleep while the next tick is on its way to the disk: short beside what a disk takes.
+const WHILE_HELD: Duration = Duration::from_micros(20);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// What becomes of what was missed without images.
@@ -158,11 +161,13 @@ impl fmt::Display for HubReport {
 
 impl RunningHub {
     /// Opens the port and makes the thread, which waits for the ring. To be called before this thread is pinned: the other
-    /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any.
+    /// one inherits where it may run. `sources`: the way to those of the plant that can be asked, if there are any; `gate`: what keeps ticks back until
+    /// they are on disk.
     pub(super) fn start(
         config: HubConfig,
         sources: Option<Demanding>,
         teller: Teller<HubFigures>,
+        gate: Option<Gate>,
     ) -> anyhow::Result<Self> {
         let mut reactor = Reactor::new(config.max_connections)?;
         reactor.limit_held(config.incoming_bytes);
@@ -199,7 +204,7 @@ impl RunningHub {
                     config.settings.unknown = Unknown::Wait;
                 }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
-                let place = Seated::new(ring, subscriber);
+                let place = Seated::new(ring, subscriber).behind(gate);
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 let ended = program.catch_up(late).and_then(|()| program.run());
                 if let Err(error) = &ended {
@@ -331,7 +336,12 @@ impl Program {
             if taken == 0 && !is_busy && !self.spin {
                 let is_answered = self.sources.is_some() || self.entrance.is_busy() || self.late.is_some();
                 let sleep = if is_answered { SHORT_SLEEP } else { LONGEST_SLEEP };
-                self.place.subscriber.wait_or(self.sentry.bell(), sleep);
+                if self.place.is_held {
+                    // The ring has something, so that it would not wait.
+                    std::thread::sleep(WHILE_HELD);
+                } else {
+                    self.place.subscriber.wait_or(self.sentry.bell(), sleep);
+                }
                 self.sentry.answer();
             }
         }

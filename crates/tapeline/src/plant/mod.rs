@@ -8,6 +8,7 @@ mod follow;
 pub(crate) mod hub;
 mod images;
 mod intake;
+pub(crate) mod journal;
 mod keeper;
 pub(crate) mod measure;
 mod queue;

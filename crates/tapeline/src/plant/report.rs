@@ -12,6 +12,7 @@ use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
 use super::hub::{HubReport, RunningHub};
+use super::journal::JournalReport;
 use super::recovery::Recovery;
 use super::sources::SourcesReport;
 use super::zeromq::{RunningZeromq, ZeromqReport};
@@ -96,6 +97,9 @@ pub(crate) struct PlantReport {
     /// What subscribers of ZeroMQ got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) zeromq: Option<ZeromqReport>,
+    /// What its journal kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<JournalReport>,
 }
 
 /// What was published of the best bid and offer over feeds.
@@ -265,6 +269,7 @@ impl PlantReport {
             hub: None,
             sources: None,
             zeromq: None,
+            journal: None,
             nbbo: sequencer.consolidation().map(|consolidation| {
                 let counters = consolidation.counters();
                 NbboReport {
@@ -459,6 +464,12 @@ impl PlantReport {
         }
         if let Some(hub) = &self.hub {
             text.push_str(&format!("\n{hub}"));
+        }
+        if let Some(JournalReport { folder, ticks, missing, last }) = &self.journal {
+            let (ticks, missing) = (thousands(*ticks), thousands(*missing));
+            text.push_str(&format!(
+                "\njournal in {folder}: {ticks} ticks kept, {missing} missing, the last is {last}"
+            ));
         }
         if let Some(zeromq) = &self.zeromq {
             text.push_str(&format!(

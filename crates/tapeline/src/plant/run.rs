@@ -11,7 +11,7 @@ use clap::Args;
 use tapeline_feed::book;
 use tapeline_feed::line::{self, Restart, Start};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Sequencer};
+use tapeline_plant::{Channel, ChannelSettings, Items, Note, Refused, RingPublish, Seq, Sequencer};
 use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
@@ -19,6 +19,7 @@ use super::config::{self, Config, Feed, Receive};
 use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
 use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
+use super::journal::RunningJournal;
 use super::keeper::RunningKeeper;
 use super::recorded::Recorded;
 use super::recovery::Recovery;
@@ -83,6 +84,7 @@ struct Running {
     sources: Option<RunningSources>,
     clock: Clock,
     sequencer: Sequencer<RingPublish>,
+    journal: Option<RunningJournal>,
     stop: Stop,
     housekept: Nanos,
     truncated: u64,
@@ -102,6 +104,8 @@ impl RunArgs {
             config.hub = None;
         }
         let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.again.is_some());
+        let journal = config.journal.as_ref().map(RunningJournal::start).transpose()?;
+        let gate = journal.as_ref().and_then(RunningJournal::gate);
         let keeper = config.keeper.take();
         let keeper = keeper.map(|keeper| RunningKeeper::start(keeper, &config.ring)).transpose()?;
         let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
@@ -116,8 +120,9 @@ impl RunArgs {
         };
         let page = web.as_ref().map(Server::address);
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
-        let zeromq = zeromq.map(RunningZeromq::start).transpose()?;
-        let hub = config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller)).transpose()?;
+        let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate.clone())).transpose()?;
+        let hub =
+            config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
             hearer: of_hub,
             begin: snapshot::Hub {
@@ -133,12 +138,19 @@ impl RunArgs {
         if matches!(config.receive, Receive::Inline) {
             pin()?;
         }
-        let mut plant = Running::open(&config, sources, &stop, teller)?;
+        let after = journal.as_ref().map(|journal| journal.after);
+        let mut plant = Running::open(&config, (sources, after), &stop, teller)?;
         if !is_read_again {
             plant.again = Some(Again::on_signal()?);
         }
         pin()?;
         counting.begin();
+        // Before the first tick, so that nothing is left out.
+        if let Some(journal) = journal {
+            let (journal, seat) = journal.join(&config.ring)?;
+            plant.sequencer.publisher().ring().exempt(seat);
+            plant.journal = Some(journal);
+        }
         // Before the first tick, so that its images are whole.
         let hub = match hub {
             None => None,
@@ -168,11 +180,13 @@ impl RunArgs {
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
+        let journal = plant.journal.take();
         plant.close()?;
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
         report.zeromq = zeromq.map(RunningZeromq::end).transpose()?;
         keeper.map(RunningKeeper::end).transpose()?;
+        report.journal = journal.map(RunningJournal::end).transpose()?;
         drop(web);
         drop(counting);
         match self.format {
@@ -199,7 +213,7 @@ impl RunArgs {
 impl Running {
     fn open(
         config: &Config,
-        sources: Option<RunningSources>,
+        (sources, after): (Option<RunningSources>, Option<Seq>),
         stop: &Stop,
         teller: Teller<PlantFigures>,
     ) -> anyhow::Result<Self> {
@@ -233,7 +247,8 @@ impl Running {
             sources,
             housekept: clock.now(),
             clock,
-            sequencer: Sequencer::new(config.service_id, items, publish),
+            sequencer: Sequencer::new(config.service_id, items, publish).after(after.unwrap_or_default()),
+            journal: None,
             stop: stop.clone(),
             truncated: 0,
             evicted: 0,
@@ -288,6 +303,9 @@ impl Running {
             if let Some(sources) = &mut self.sources {
                 let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
                 taken += usize::from(has_come);
+            }
+            if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
+                return Err(Refused::Stopping);
             }
             let now = self.clock.now();
             if self.stop.requested() {

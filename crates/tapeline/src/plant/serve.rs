@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tapeline_hub::Posts;
+use tapeline_journal::Durability;
 
 use super::config;
 use super::counting::telling;
@@ -42,6 +43,10 @@ impl ServeArgs {
             let what = format!("{} has no [hub]", self.config.display());
             return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
         };
+        if config.journal.as_ref().is_some_and(|journal| journal.settings.durability == Durability::Synced) {
+            let what = "durability = \"synced\" in [journal] has the hub wait for the disk, and it cannot see that from here";
+            return Err(Hinted::new(what, "run the hub in the plant, or keep the journal \"written\"").into());
+        }
         if hub.web.is_some() || hub.zeromq.is_some() {
             anstream::eprintln!(
                 "note: the page, metrics and ZeroMQ are the plant's own hub's; they are not served from here"
@@ -56,7 +61,8 @@ impl ServeArgs {
         // The plant's sources are another process's: there is no way to them from here.
         hub.settings.posts = Posts::Refuse;
         hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
-        let (hub, _) = RunningHub::start(hub, None, telling().0)?.join(&config.ring, Joining::Later(stop))?;
+        let (hub, _) =
+            RunningHub::start(hub, None, telling().0, None)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
             Format::Json => {
                 crate::output::print_json_line(&Ready::of(&config, Some(&hub), None, None, None))?;

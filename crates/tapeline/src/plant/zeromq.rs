@@ -23,6 +23,7 @@ use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
 use super::images::{Images, Place};
+use super::journal::{Gate, Held};
 use super::reader::Reader;
 use super::ticks::{self, Next};
 use crate::failure;
@@ -79,14 +80,14 @@ pub(crate) struct ZeromqReport {
 
 impl RunningZeromq {
     /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    pub(super) fn start(config: ZeromqConfig) -> anyhow::Result<Self> {
+    pub(super) fn start(config: ZeromqConfig, gate: Option<Gate>) -> anyhow::Result<Self> {
         let publisher = Publisher::bind(config.address, config.settings.clone()).map_err(|error| {
             let what = format!("ZeroMQ cannot listen at {}", config.address);
             failure::of_port(what, "[hub.zeromq]", error)
         })?;
         let address = publisher.local_address();
-        let reader =
-            Reader::start("zeromq", move |subscriber| Outlet::new(config, publisher, subscriber).run())?;
+        let outlet = move |subscriber| Outlet { gate, ..Outlet::new(config, publisher, subscriber) };
+        let reader = Reader::start("zeromq", move |subscriber| outlet(subscriber).run())?;
         Ok(Self { address, reader })
     }
 
@@ -108,6 +109,8 @@ const BATCH: usize = 64;
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
 /// The same while nobody is connected.
 const LONG_SLEEP: Duration = Duration::from_millis(10);
+/// How long to sleep while the next tick is on its way to the disk.
+const WHILE_HELD: Duration = Duration::from_micros(20);
 /// For how long what is queued is sent when the plant has ended.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
@@ -136,6 +139,9 @@ struct Outlet {
     images: Option<(Images, Round)>,
     text: Vec<u8>,
     report: ZeromqReport,
+    /// What keeps ticks back until they are on disk, and whether it does.
+    gate: Option<Gate>,
+    is_held: bool,
 }
 
 impl Outlet {
@@ -163,6 +169,8 @@ impl Outlet {
             images,
             text: Vec::new(),
             report: ZeromqReport { address, ..ZeromqReport::default() },
+            gate: None,
+            is_held: false,
         }
     }
 
@@ -188,7 +196,10 @@ impl Outlet {
                     anyhow::bail!("the plant has died");
                 }
             }
-            if taken == 0 {
+            if taken == 0 && self.is_held {
+                // The ring has something, so that it would not wait.
+                std::thread::sleep(WHILE_HELD);
+            } else if taken == 0 {
                 let is_alone = self.publisher.counters().subscribers == 0;
                 self.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
             }
@@ -209,6 +220,14 @@ impl Outlet {
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
         for taken in 0..BATCH {
+            match self.gate.as_ref().map_or(Held::No, |gate| gate.holds(&self.subscriber)) {
+                Held::No => self.is_held = false,
+                Held::Yes => {
+                    self.is_held = true;
+                    return Ok((taken, false));
+                }
+                Held::ForEver => return Ok((taken, true)),
+            }
             match ticks::next(&mut self.subscriber)? {
                 Next::Tick(tick) => {
                     let Self {

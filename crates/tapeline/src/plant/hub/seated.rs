@@ -5,6 +5,7 @@ use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber};
 
+use super::super::journal::{Gate, Held};
 use super::super::ticks::{self, Lost, Next};
 use crate::failure::Hinted;
 
@@ -14,6 +15,10 @@ pub(super) struct Seated {
     pub(super) subscriber: Subscriber,
     /// Which plant's ring it is: see [`Subscriber::epoch`].
     epoch: u32,
+    /// What keeps ticks back until they are on disk.
+    gate: Option<Gate>,
+    /// Whether the next one was, when it was looked for.
+    pub(super) is_held: bool,
     /// How often it was another one.
     pub(super) rejoined: u64,
 }
@@ -36,7 +41,12 @@ pub(super) enum Read<'a> {
 impl Seated {
     pub(super) fn new(ring: Name, subscriber: Subscriber) -> Self {
         let epoch = subscriber.epoch();
-        Self { ring, subscriber, epoch, rejoined: 0 }
+        Self { ring, subscriber, epoch, gate: None, is_held: false, rejoined: 0 }
+    }
+
+    /// Takes no tick that the gate holds.
+    pub(super) fn behind(self, gate: Option<Gate>) -> Self {
+        Self { gate, ..self }
     }
 
     /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
@@ -45,6 +55,15 @@ impl Seated {
     /// Another plant goes on with the ring; there is something else than ticks.
     #[inline]
     pub(super) fn next(&mut self, awaited: Seq) -> anyhow::Result<Read<'_>> {
+        if let Some(gate) = &self.gate {
+            let held = gate.holds(&self.subscriber);
+            self.is_held = held == Held::Yes;
+            match held {
+                Held::No => {}
+                Held::Yes => return Ok(Read::Nothing),
+                Held::ForEver => return Ok(Read::End),
+            }
+        }
         // Before the tick: of one that comes later the next look says it.
         let is_ours = self.subscriber.epoch() == self.epoch;
         let tick = match ticks::next(&mut self.subscriber)? {

@@ -1,0 +1,209 @@
+//! The plant's journal: one more reader of its ring, that keeps every tick on disk. `[journal]` in its configuration.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Poll, Seat, Subscriber, Wait};
+
+use super::reader::Reader;
+use crate::journal::hinted;
+
+/// Ticks that are taken before they are written, where the ring always has more.
+const BATCH: usize = 4_096;
+/// How long to sleep at most while the ring is quiet.
+const SLEEP: Duration = Duration::from_millis(10);
+
+/// What is to be kept, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalConfig {
+    pub(crate) folder: PathBuf,
+    pub(crate) settings: Settings,
+}
+
+/// What a journal did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct JournalReport {
+    /// Its folder.
+    pub(crate) folder: String,
+    /// Ticks of this plant that are in it.
+    pub(crate) ticks: u64,
+    /// Ticks that are not, because it could not be written.
+    pub(crate) missing: u64,
+    /// The last sequence that is in it.
+    pub(crate) last: u64,
+}
+
+/// Its thread.
+#[derive(Debug)]
+pub(super) struct RunningJournal {
+    reader: Reader<JournalReport>,
+    progress: Arc<Progress>,
+    durability: Durability,
+    /// The last tick of the plants before this one: it goes on behind it.
+    pub(super) after: Seq,
+}
+
+/// What keeps ticks back until they are on disk.
+#[derive(Clone, Debug)]
+pub(super) struct Gate(Arc<Progress>);
+
+impl RunningJournal {
+    /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
+    pub(super) fn start(config: &JournalConfig) -> anyhow::Result<Self> {
+        let folder = config.folder.display().to_string();
+        let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
+        let (writer, opened) =
+            opened.map_err(|error| hinted(&format!("cannot open the journal in {folder}"), error))?;
+        if let Some(tail) = &opened.tail {
+            anstream::eprintln!(
+                "the journal in {folder} was torn: {} bytes behind tick {} were cut off {}",
+                thousands(tail.bytes),
+                tail.after,
+                tail.segment
+            );
+        }
+        let (progress, durability) = (writer.progress(), config.settings.durability);
+        let keep = move |subscriber| Keeping { writer, subscriber, first: None, is_well: true }.run(folder);
+        Ok(Self { reader: Reader::start("journal", keep)?, progress, durability, after: Seq(opened.last) })
+    }
+
+    /// The ring is there: returns when it is read; its place there is to be [exempt](tapeline_ring::Publisher) from the stall limit,
+    /// as what it missed would be lost.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
+        let (reader, seat) = self.reader.join(ring)?;
+        Ok((Self { reader, ..self }, seat))
+    }
+
+    /// What holds back whoever gives ticks to others, where they are to be on disk first.
+    pub(super) fn gate(&self) -> Option<Gate> {
+        (self.durability == Durability::Synced).then(|| Gate(Arc::clone(&self.progress)))
+    }
+
+    /// Whether the plant has to stop, as nothing more can be kept.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.progress.state() == State::Stopped
+    }
+
+    /// The ring has ended.
+    pub(super) fn end(self) -> anyhow::Result<JournalReport> {
+        self.reader.end()
+    }
+}
+
+/// What a gate says of the next tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It may go out, or there is none.
+    No,
+    /// It is not on disk yet.
+    Yes,
+    /// It will never be: the plant stops.
+    ForEver,
+}
+
+impl Gate {
+    /// Whether the next tick of a ring may go out.
+    pub(super) fn holds(&self, subscriber: &Subscriber) -> Held {
+        let next = subscriber.ahead().next();
+        let Some(seq) = next.and_then(|frame| Tick::parse(frame).ok()).map(|tick| tick.header.seq) else {
+            return Held::No;
+        };
+        if self.0.lets_go(seq.0) {
+            return Held::No;
+        }
+        if self.0.state() == State::Stopped { Held::ForEver } else { Held::Yes }
+    }
+}
+
+/// The journal at work.
+struct Keeping {
+    writer: Writer<Directory>,
+    subscriber: Subscriber,
+    /// The first tick of this plant.
+    first: Option<u64>,
+    /// As the user was last told.
+    is_well: bool,
+}
+
+impl Keeping {
+    /// Keeps what comes until the ring ends. A journal that has stopped goes on reading, so that it holds nobody up.
+    fn run(mut self, folder: String) -> anyhow::Result<JournalReport> {
+        let mut is_alive = true;
+        loop {
+            let mut taken = 0;
+            let mut is_over = false;
+            while taken < BATCH {
+                match self.subscriber.next() {
+                    Poll::Frame(frame) => {
+                        let tick = Tick::parse(frame.bytes())
+                            .context("the ring holds something that is not a tick")?;
+                        let seq = tick.header.seq.0;
+                        self.first.get_or_insert(seq);
+                        let outcome = self.writer.append(seq, tick.header.sequenced, frame.bytes());
+                        if outcome.is_kept() != self.is_well {
+                            self.is_well = !self.is_well;
+                            say(&self.writer, outcome, seq);
+                        }
+                        taken += 1;
+                    }
+                    Poll::Ended => {
+                        is_over = true;
+                        break;
+                    }
+                    Poll::Empty => break,
+                    Poll::Evicted { .. } => anyhow::bail!("the plant went on without its journal"),
+                    _ => anyhow::bail!("the plant's ring is damaged"),
+                }
+            }
+            let outcome = self.writer.flush();
+            if self.is_well && !outcome.is_kept() {
+                self.is_well = false;
+                say(&self.writer, outcome, self.writer.kept_up_to() + 1);
+            }
+            if is_over {
+                break;
+            }
+            if taken == 0 {
+                anyhow::ensure!(is_alive, "the plant has died");
+                self.subscriber.wait(Wait::Park, SLEEP);
+                // Who ends the ring lets go of it too: one more look tells that from death.
+                is_alive = self.subscriber.publisher_alive()?;
+            }
+        }
+        let progress = self.writer.progress();
+        let outcome = self.writer.finish();
+        let (last, missing) = (progress.written_up_to(), progress.missing());
+        let given = self.first.map_or(0, |first| (last + 1).saturating_sub(first));
+        // Those in front of the last one: what is missing at the end was not counted as given.
+        let report = JournalReport { folder, ticks: given.saturating_sub(missing), missing, last };
+        anyhow::ensure!(outcome != Outcome::Stopped, "ticks from {} on are not in the journal", last + 1);
+        Ok(report)
+    }
+}
+
+/// Says on standard error that the journal fails, or is well again.
+fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64) {
+    let Some(fault) = writer.fault() else {
+        anstream::eprintln!("the journal is written again, from tick {seq} on");
+        return;
+    };
+    let cause = std::error::Error::source(fault).map(|cause| format!(": {cause}")).unwrap_or_default();
+    let then = match outcome {
+        Outcome::Stopped => "the plant stops",
+        _ => "the plant goes on WITHOUT a journal",
+    };
+    anstream::eprintln!(
+        "error: {fault}{cause}; ticks from {} on are missing, {then}",
+        writer.kept_up_to() + 1
+    );
+    if let Some(hint) = fault.hint() {
+        anstream::eprintln!("hint: {hint}");
+    }
+}
