@@ -32,7 +32,7 @@ use self::seated::{Read, Seated};
 use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
-use super::journal::Gate;
+use super::journal::{Gate, WHILE_HELD};
 use super::sources::Demanding;
 use super::ticks::Lost;
 use crate::failure::{self, Hinted};
@@ -52,8 +52,6 @@ const ANSWERS: usize = 256;
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The same where sources may answer, images come, or a password is checked: none of them rings, and the answer waits for that long.
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
-/// How long to sleep while the next tick is on its way to the disk: short beside what a disk takes.
-const WHILE_HELD: Duration = Duration::from_micros(20);
 /// For how long a hub that ends goes on sending what its clients are owed.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// What becomes of what was missed without images.

@@ -19,6 +19,8 @@ use crate::journal::hinted;
 const BATCH: usize = 4_096;
 /// How long to sleep at most while the ring is quiet.
 const SLEEP: Duration = Duration::from_millis(10);
+/// How long to sleep while the next tick is on its way to the disk: short beside what a disk takes.
+pub(super) const WHILE_HELD: Duration = Duration::from_micros(20);
 
 /// What is to be kept, and where.
 #[derive(Clone, Debug)]
@@ -119,6 +121,18 @@ impl Gate {
             return Held::No;
         }
         if self.0.state() == State::Stopped { Held::ForEver } else { Held::Yes }
+    }
+
+    /// Returns once a tick that was taken may go out: one that came behind the look at an empty ring was never held. `false`: it will never
+    /// be on disk.
+    pub(super) fn lets_out(&self, seq: Seq) -> bool {
+        while !self.0.lets_go(seq.0) {
+            if self.0.state() == State::Stopped {
+                return false;
+            }
+            std::thread::sleep(WHILE_HELD);
+        }
+        true
     }
 }
 

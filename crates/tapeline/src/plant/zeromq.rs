@@ -23,7 +23,7 @@ use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
 use super::images::{Images, Place};
-use super::journal::{Gate, Held};
+use super::journal::{Gate, Held, WHILE_HELD};
 use super::reader::Reader;
 use super::ticks::{self, Next};
 use crate::failure;
@@ -109,8 +109,6 @@ const BATCH: usize = 64;
 const SHORT_SLEEP: Duration = Duration::from_micros(500);
 /// The same while nobody is connected.
 const LONG_SLEEP: Duration = Duration::from_millis(10);
-/// How long to sleep while the next tick is on its way to the disk.
-const WHILE_HELD: Duration = Duration::from_micros(20);
 /// For how long what is queued is sent when the plant has ended.
 const LAST_WORDS_NS: i64 = 2_000_000_000;
 /// How often the clock is compared with the kernel's.
@@ -230,6 +228,9 @@ impl Outlet {
             }
             match ticks::next(&mut self.subscriber)? {
                 Next::Tick(tick) => {
+                    if self.gate.as_ref().is_some_and(|gate| !gate.lets_out(tick.header.seq)) {
+                        return Ok((taken, true));
+                    }
                     let Self {
                         publisher, config, items, channels, images, text, report, begun, clock, ..
                     } = self;

@@ -73,6 +73,9 @@ impl Seated {
             Next::Lost(lost) => return Ok(Read::Lost(lost)),
         };
         let seq = tick.header.seq;
+        if self.gate.as_ref().is_some_and(|gate| !gate.lets_out(seq)) {
+            return Ok(Read::End);
+        }
         if seq < awaited {
             // Another plant's begin with 1.
             return if self.rejoined > 0 && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
