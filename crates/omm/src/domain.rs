@@ -2,7 +2,7 @@
 //!
 //! [`login`] and [`directory`] come first on every connection, then perhaps [`dictionary`]; [`item`] has what a request for
 //! items carries beside its key, [`post`] the receipts of posts, [`round_trip`] the provider's clock on the login stream,
-//! [`symbol_list`] lists of names. The messages themselves are those of [`rwf`](crate::rwf): what is here reads and writes
+//! [`standby`] which of several servers is the active one, [`symbol_list`] lists of names. The messages themselves are those of [`rwf`](crate::rwf): what is here reads and writes
 //! their keys and payloads.
 //!
 //! Elements that a message does not have are `None`; methods of the same name, where there are any, give the default that
@@ -19,6 +19,7 @@ pub mod item;
 pub mod login;
 pub mod post;
 pub mod round_trip;
+pub mod standby;
 pub mod symbol_list;
 
 pub use dictionary::{DictionaryKind, DictionaryRequest};

@@ -1,6 +1,7 @@
 //! The login (domain 1): who connects, and what both ends can do.
 
 use super::elements::{Buffer, elements, encode_list};
+use super::standby;
 use crate::rwf::{
     Attributes, Container, DataType, Domain, Flags, Key, NameType, RefreshHeader, RequestHeader, flags,
 };
@@ -99,9 +100,9 @@ elements! {
         authentication_error_text "AuthenticationErrorText": &'a [u8],
         /// Bits of what can be asked in batches; 0 if absent.
         support_batch_requests "SupportBatchRequests": u64,
-        /// Whether standby is possible; 0 if absent.
+        /// Whether it can be one of several servers of a warm standby; 0 if absent.
         support_standby "SupportStandby": u64,
-        /// Kinds of standby.
+        /// Bits of what a standby can be of: [`standby::BY_LOGIN`], [`standby::BY_SERVICE`]; both if absent.
         support_standby_mode "SupportStandbyMode": u64,
         /// Whether items can be paused one by one; 0 if absent.
         support_optimized_pause_resume "SupportOptimizedPauseResume": u64,
@@ -137,6 +138,16 @@ impl LoginFeatures<'_> {
     #[must_use]
     pub fn batches(&self, what: u64) -> bool {
         self.support_batch_requests.unwrap_or(0) & what != 0
+    }
+
+    /// Bits of what a warm standby can be of, [`standby::BY_LOGIN`] and [`standby::BY_SERVICE`]; 0 for nothing.
+    #[must_use]
+    pub fn standby_modes(&self) -> u64 {
+        match self.support_standby.unwrap_or(0) {
+            0 => 0,
+            // The vendor's library (ETA 3.9.1) takes one that does not say for one that has both.
+            _ => self.support_standby_mode.unwrap_or(standby::BY_LOGIN | standby::BY_SERVICE),
+        }
     }
 
     /// Whether items can be paused one by one.

@@ -35,6 +35,7 @@ mod request;
 mod sending;
 mod services;
 mod settings;
+mod standby;
 
 use std::sync::Arc;
 

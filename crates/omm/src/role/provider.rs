@@ -35,6 +35,7 @@ mod answers;
 mod dictionaries;
 mod passing;
 mod requests;
+mod standing_by;
 mod streams;
 
 use std::collections::VecDeque;
@@ -44,6 +45,7 @@ use tapeline_measure::Nanos;
 use super::downloads::Downloads;
 use super::peer::{Login, Peer, after};
 use super::{Outbox, Over};
+use crate::domain::standby::{ConnectionStatus, ServerType};
 use crate::domain::{DictionaryRequest, LoginRequest, RoundTrip, View};
 use crate::rwf::{
     Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, Priority, StateCode,
@@ -53,6 +55,7 @@ use crate::{Malformed, Qos};
 
 pub use super::peer::Counters;
 pub use answers::Receipt;
+use standing_by::Standing;
 use streams::{Kind, Stream, Streams};
 pub use streams::{StreamHandle, stream_bytes};
 
@@ -209,6 +212,16 @@ pub enum Event<'a> {
         /// The whole message.
         message: MessageView<'a>,
     },
+    /// The consumer has several servers, and this one is its active one again, or stands by from now on; only where the login
+    /// said that it can ([`LoginFeatures::support_standby`](crate::domain::LoginFeatures)). Items that stand by take no updates
+    /// ([`Sent::NotOpen`](super::Sent)), and their images go out without data. Of what is active again the images should be sent
+    /// once more: until then there are no updates.
+    Standing {
+        /// Of this service; `None`: of all items.
+        service_id: Option<u16>,
+        /// What it is.
+        server: ServerType,
+    },
     /// A round trip is done.
     RoundTrip {
         /// Nanoseconds from sending to here.
@@ -239,6 +252,7 @@ pub struct Provider {
     /// The login is paused, and all items with it.
     is_paused: bool,
     takes_posts: bool,
+    standing: Standing,
     downloads: Downloads,
     /// Streams whose refusal is due then, in that order.
     refusals: VecDeque<(Nanos, StreamHandle)>,
@@ -265,6 +279,7 @@ impl Provider {
             peer,
             is_paused: false,
             takes_posts: false,
+            standing: Standing::default(),
             downloads: Downloads::default(),
             refusals: VecDeque::new(),
             last_refusal: None,
@@ -462,6 +477,11 @@ impl Provider {
                 _ => self.peer.counters.ignored += 1,
             }
             return;
+        }
+        if let Ok(Some(status)) = ConnectionStatus::read(message)
+            && self.is_offered(&status)
+        {
+            return self.set_standing(&status, out, application);
         }
         application.event(self, out, Event::Generic { stream, header: *header, message: *message });
     }

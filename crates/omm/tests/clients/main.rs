@@ -14,3 +14,4 @@ mod recovery;
 mod replay;
 mod requests;
 mod simulation;
+mod standby;

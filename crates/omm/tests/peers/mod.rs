@@ -187,6 +187,7 @@ fn decide(
         Event::Login { request, .. } => {
             let features = LoginFeatures {
                 support_omm_post: Some(u64::from(number & 1)),
+                support_standby: Some(u64::from(number & 2)),
                 round_trip_latency: Some(2),
                 ..LoginFeatures::default()
             };

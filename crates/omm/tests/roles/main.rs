@@ -4,3 +4,4 @@
 mod acceptor;
 mod desk;
 mod provider;
+mod standby;

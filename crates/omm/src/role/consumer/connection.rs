@@ -50,6 +50,8 @@ pub(super) struct Features {
     pub(super) batches: bool,
     pub(super) batch_reissues: bool,
     pub(super) batch_closes: bool,
+    /// Bits of what it can be in a warm standby.
+    pub(super) standby: u64,
 }
 
 /// One connection after the other.
@@ -259,6 +261,7 @@ impl Consumer {
             batches: features.batches(BATCH_REQUESTS),
             batch_reissues: features.batches(BATCH_REISSUES),
             batch_closes: features.batches(BATCH_CLOSES),
+            standby: features.standby_modes(),
         };
         self.counters.logins += 1;
         self.connection.attempts = 0;

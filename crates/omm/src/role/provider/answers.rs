@@ -91,6 +91,7 @@ impl Provider {
         let sent = self.peer.refresh_login(out, refresh)?;
         if sent.is_queued() && self.is_logged_in() {
             self.takes_posts = refresh.features.takes_posts();
+            self.standing.offered = refresh.features.standby_modes();
             self.round_trips.are_wanted =
                 refresh.features.round_trip_latency == Some(login::ROUND_TRIP_WANTED);
             let interval = self.settings.round_trip_interval_ms;
@@ -225,7 +226,8 @@ impl Provider {
     /// Sends an image of an item, or a part of one; `write` writes the payload, whose type the header gives.
     ///
     /// Of the header, domain, stream, key (unless one is given) and the flags SOLICITED, PRIVATE_STREAM and QUALIFIED_STREAM
-    /// are the role's. A complete image ends a snapshot: its state becomes NON_STREAMING, and the handle is worth nothing
+    /// are the role's. Of an item that [stands by](Provider::stands_by) the image is sent without data, once for each request:
+    /// one that nobody asked for is passed over. A complete image ends a snapshot: its state becomes NON_STREAMING, and the handle is worth nothing
     /// afterwards, as after a state that is final.
     ///
     /// # Errors
@@ -244,6 +246,9 @@ impl Provider {
         if !self.peer.settle(out) {
             return Ok(Sent::Full);
         }
+        if open.is_held_by(&self.standing) && !is_final(&header.state) {
+            return self.blank_image(out, stream, header);
+        }
         let filled = open.refresh(header);
         let sent = out.encode(&mut |room| filled.encode_with(room, &mut *write))?;
         if !sent.is_queued() {
@@ -259,6 +264,27 @@ impl Provider {
             open.has_image = true;
             open.is_awaited &= !is_complete;
             open.set_group(group);
+        }
+        Ok(sent)
+    }
+
+    /// The image of an item that stands by: all of it, whatever part was to be sent, and no image that updates could follow.
+    fn blank_image(
+        &mut self,
+        out: &mut dyn Outbox,
+        stream: StreamHandle,
+        header: &RefreshHeader<'_>,
+    ) -> Result<Sent, Refused> {
+        let Some(open) = self.streams.get_mut(stream) else { return Ok(Sent::NotOpen) };
+        if !open.is_awaited {
+            return Ok(Sent::Queued);
+        }
+        let flags = with(header.flags, flags::refresh::REFRESH_COMPLETE, true);
+        let blank = RefreshHeader { flags, container: DataType::NO_DATA, part: None, ..*header };
+        let filled = open.refresh(&blank);
+        let sent = out.encode(&mut |room| filled.encode(room))?;
+        if sent.is_queued() {
+            open.is_awaited = false;
         }
         Ok(sent)
     }

@@ -201,6 +201,11 @@ impl Streams {
         })
     }
 
+    /// Changes every stream.
+    pub(super) fn for_each(&mut self, change: impl FnMut(&mut Stream)) {
+        self.places.iter_mut().filter_map(|place| place.stream.as_mut()).for_each(change);
+    }
+
     /// Looks at every stream; those for which `keep` says no are closed.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Stream) -> bool) {
         for (place, slot) in self.places.iter_mut().enumerate() {
