@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::domain::{RequestPayload, View};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
@@ -55,6 +56,9 @@ impl Application for Desk<'_> {
                 self.post(provider, out, stream, (&header, &message), receipt);
             }
             Event::Generic { stream, message, .. } => self.generic(stream, &message),
+            Event::Standing { service_id, server: ServerType::Active } => {
+                self.take_over(provider, service_id);
+            }
             Event::RoundTrip { ns } => {
                 self.account.round_trip_ns = ns;
                 self.account.counters.round_trips += 1;
@@ -229,6 +233,16 @@ impl Desk<'_> {
         market.views.release(before);
         let goes_on = !request.is_pause();
         self.owe_image(provider, stream, |open| request.wants_refresh() || goes_on && open.missed);
+    }
+
+    /// This hub is its client's active server again, for one service or for all: what has no data there gets its image.
+    fn take_over(&mut self, provider: &Provider, service_id: Option<u16>) {
+        for stream in self.market.interest.streams_of(self.id) {
+            let service = provider.key(stream).and_then(|key| key.service_id);
+            if service_id.is_none() || service == service_id {
+                self.owe_image(provider, stream, |_| true);
+            }
+        }
     }
 
     /// A stream whose client has an image is owed another one, `if` so.

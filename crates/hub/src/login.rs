@@ -3,6 +3,7 @@
 use tapeline_omm::State;
 use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::domain::login::{self, LoginFeatures};
+use tapeline_omm::domain::standby;
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{Header, MessageView, StateCode, StreamState, flags};
@@ -127,6 +128,8 @@ impl Desk<'_> {
             support_omm_post: Some(self.market.services.take_posts().into()),
             support_optimized_pause_resume: Some(1),
             support_pause_resume: Some(1),
+            support_standby: Some(1),
+            support_standby_mode: Some(standby::BY_LOGIN | standby::BY_SERVICE),
             support_view_requests: Some(1),
             round_trip_latency: attributes.round_trip_latency,
             ..LoginFeatures::default()

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use exchange::{Client, Exchange, Values, bid, close, item, item_view, quote, request};
 use proptest::prelude::*;
 use tapeline_hub::{End, Note, Settings, SlowPolicy, TooMuch, Unknown};
-use tapeline_omm::domain::{List, RequestPayload, View};
+use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
+use tapeline_omm::domain::{LOGIN_STREAM, List, RequestPayload, View};
 use tapeline_omm::fid;
 use tapeline_omm::rwf::{DataState, Domain, Key, MessageClass, RequestHeader, StateCode, StreamState, flags};
 use tapeline_plant::tick;
@@ -88,6 +89,42 @@ fn a_snapshot_is_one_image_and_no_more() {
     assert_eq!(classes(&client, 8), [MessageClass::REFRESH]);
     assert_eq!(client.on(8)[0].state.unwrap().0, StreamState::NON_STREAMING);
     assert_eq!(classes(&client, 9), [MessageClass::REFRESH, MessageClass::UPDATE]);
+}
+
+#[test]
+fn a_hub_that_stands_by_has_no_data_until_it_is_the_active_server() {
+    let mut exchange = Exchange::new(Settings::default());
+    exchange.refresh("AAPL", &quote(1, 100));
+    let mut client = exchange.client(ROOM);
+    let stream = client.stream();
+    let tell = |exchange: &mut Exchange, client: &Client, server| {
+        let status = ConnectionStatus::Login(server);
+        exchange.say(client, &exchange::message(|room| status.encode(LOGIN_STREAM, room)));
+    };
+    tell(&mut exchange, &client, ServerType::Standby);
+    exchange.say(&client, &item(stream, "AAPL"));
+    exchange.update("AAPL", &bid(2));
+    exchange.read_all(&mut client);
+    let values = |client: &Client| -> Vec<_> {
+        client.on(stream).iter().map(|received| (received.class, received.values.clone())).collect()
+    };
+    assert_eq!(values(&client), [(MessageClass::REFRESH, Values::new())]);
+    // What was missed is in the image, and updates follow that.
+    tell(&mut exchange, &client, ServerType::Active);
+    exchange.update("AAPL", &bid(3));
+    exchange.read_all(&mut client);
+    exchange.update("AAPL", &bid(4));
+    exchange.read_all(&mut client);
+    assert_eq!(values(&client)[1].0, MessageClass::REFRESH);
+    assert_eq!(client.folded(stream), Some(quote(4, 100)));
+    // It stands by once more.
+    tell(&mut exchange, &client, ServerType::Standby);
+    exchange.update("AAPL", &bid(5));
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(stream), Some(quote(4, 100)));
+    tell(&mut exchange, &client, ServerType::Active);
+    exchange.read_all(&mut client);
+    assert_eq!(client.folded(stream), Some(quote(5, 100)));
 }
 
 #[test]
