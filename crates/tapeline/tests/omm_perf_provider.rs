@@ -5,6 +5,7 @@ mod perf_peer;
 mod stage;
 
 use perf_peer::{Heard, MESSAGES, Peer, Provider};
+use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
 use tapeline_omm::rwf::{DataType, Domain, NakCode, PostUserInfo, StateCode, StreamState};
 
 /// A provider that sends so much a second in 100 slices, all of it stamped in nanoseconds.
@@ -75,6 +76,44 @@ fn contents_come_in_turn_for_each_item() {
     assert!(heard.iter().all(|heard| heard.sent.is_none() && heard.due.is_none()), "none is stamped");
     let images: Vec<_> = heard.iter().filter(|heard| heard.is_image()).map(|heard| heard.bid).collect();
     assert_eq!(images, [100, 100]);
+}
+
+/// The images and updates of a stream.
+fn of_stream(heard: &[Heard], stream: i32) -> Vec<&Heard> {
+    heard.iter().filter(|heard| heard.stream == stream && (heard.is_image() || heard.is_update())).collect()
+}
+
+#[test]
+fn one_that_stands_by_sends_data_when_it_is_the_active_one() {
+    let of_login: fn(ServerType) -> ConnectionStatus = ConnectionStatus::Login;
+    let of_service: fn(ServerType) -> ConnectionStatus =
+        |server| ConnectionStatus::Services(vec![(1, server)]);
+    for status in [of_login, of_service] {
+        let provider = provider("1000", &["--latency-update-rate", "0"]);
+        let mut peer = Peer::log_in(provider.port);
+        peer.services();
+        peer.tell(&status(ServerType::Standby));
+        peer.open_all(3);
+        let heard = peer.until(|heard| heard.iter().filter(|heard| heard.is_image()).count() >= 3);
+        assert!(heard.iter().all(|heard| !heard.is_update() && heard.bytes.is_empty()), "{heard:?}");
+        for round in 0..2 {
+            peer.tell(&status(ServerType::Active));
+            let heard = peer.until(|heard| updates(heard) >= 30);
+            for stream in peer.first..peer.first + 3 {
+                let all = of_stream(&heard, stream);
+                let Some((image, updates)) = all.split_first() else { continue };
+                assert!(image.is_image() && image.bid == 100, "round {round}: {all:?}");
+                assert!(updates.iter().all(|heard| heard.is_update()), "round {round}: {all:?}");
+            }
+            // What is said behind it shows that it was taken.
+            peer.tell(&status(ServerType::Standby));
+            let last = peer.next;
+            peer.open(Domain::MARKET_PRICE, &format!("LAST{round}"));
+            let heard = peer.until(|heard| !of_stream(heard, last).is_empty());
+            assert!(of_stream(&heard, last)[0].bytes.is_empty());
+            peer.close(last);
+        }
+    }
 }
 
 #[test]

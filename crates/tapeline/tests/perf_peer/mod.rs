@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::domain::standby::ConnectionStatus;
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, directory};
 use tapeline_omm::rwf::{
     CloseHeader, Container, DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, NakCode,
@@ -393,6 +394,12 @@ impl Peer {
     /// Opens so many items of prices.
     pub(crate) fn open_all(&mut self, count: usize) {
         (0..count).for_each(|number| self.open(Domain::MARKET_PRICE, &format!("RDT{number}")));
+    }
+
+    /// Says what the provider is to it: on the stream of the login, or on that of the directory, which is to be open.
+    pub(crate) fn tell(&mut self, status: &ConnectionStatus) {
+        let stream = if matches!(status, ConnectionStatus::Login(_)) { 1 } else { 2 };
+        self.wire.say(|room| status.encode(stream, room));
     }
 
     pub(crate) fn close(&mut self, stream: i32) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post::Nak;
+use tapeline_omm::domain::standby::{self, ServerType};
 use tapeline_omm::domain::{LoginFeatures, LoginRequest, login};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
@@ -139,6 +140,12 @@ impl Application for Answers<'_> {
                 self.desk.heard_generic(&message);
                 Ok(())
             }
+            Event::Standing { service_id, server: ServerType::Active } => {
+                if service_id.is_none_or(|id| self.desk.plan.services.service(id).is_some()) {
+                    self.items.ask_all_again(provider);
+                }
+                Ok(())
+            }
             Event::Malformed(fault) => {
                 self.desk.link.tally.counts.malformed += 1;
                 // One line for each connection: a peer can send as many as it likes.
@@ -180,6 +187,8 @@ impl Answers<'_> {
             support_optimized_pause_resume: Some(1),
             support_pause_resume: Some(1),
             support_omm_post: Some(1),
+            support_standby: Some(1),
+            support_standby_mode: Some(standby::BY_LOGIN | standby::BY_SERVICE),
             round_trip_latency: attributes.round_trip_latency,
             ..LoginFeatures::default()
         };

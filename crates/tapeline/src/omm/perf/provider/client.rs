@@ -134,12 +134,16 @@ impl Client {
         most: u64,
         now: Nanos,
     ) -> Progress {
-        let Self { provider, room, items, .. } = self;
+        let Self { provider, room, items, passed, .. } = self;
         let mut out = room.on(sender);
         for _ in 0..most {
             let Some((stream, answer)) = items.first_answer() else { return Progress::Done };
             let sent = match answer {
-                Answer::Image => image(provider, &mut out, items, desk, stream),
+                Answer::Image => {
+                    // It may be one that takes updates again.
+                    *passed = 0;
+                    image(provider, &mut out, items, desk, stream)
+                }
                 Answer::Closed(code, text) => {
                     let (state, data) = (StreamState::CLOSED, DataState::SUSPECT);
                     let state = State { stream: state, data, code, text };
@@ -179,7 +183,8 @@ fn image(
     let header = publishing.image_header(domain, payload);
     let sent = provider.refresh(out, stream, &header, &mut |room| payload.encode(room, None))?;
     if sent.is_queued() {
-        link.tally.counts.images += 1;
+        // Those without data count for nothing: the provider stands by.
+        link.tally.counts.images += u64::from(!provider.stands_by(stream));
         match provider.stream_id(stream) {
             Some(_) => items.has_image(stream, is_book),
             // A snapshot is done.

@@ -81,6 +81,13 @@ impl Items {
         }
     }
 
+    /// The images of all open items are wanted again.
+    pub(super) fn ask_all_again(&mut self, provider: &Provider) {
+        for place in 0..self.open.len() {
+            self.ask_again(provider, self.open[place].stream);
+        }
+    }
+
     /// A stream is refused.
     pub(super) fn refuse(
         &mut self,
