@@ -20,7 +20,55 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn agree(place: &Place) -> Result<String, String> {
     let folder = place.logs().join("perf");
     let _ = std::fs::remove_dir_all(&folder);
-    Ok([to_library(place, &folder)?, from_library(place, &folder)?].join("\n"))
+    let mut found = vec![to_library(place, &folder)?, from_library(place, &folder)?];
+    for mode in ["LOGIN_BASED", "SERVICE_BASED"] {
+        found.push(to_library_by_standby(place, &folder.join(mode), mode)?);
+    }
+    Ok(found.join("\n"))
+}
+
+/// A consumer on EMA (Java) with warm standby, and two of Tapeline's providers: the active one, which sends no updates, is killed.
+/// All that the other sends gets there, and it sends nothing before.
+fn to_library_by_standby(place: &Place, folder: &Path, mode: &str) -> Result<String, String> {
+    let [first_port, second_port] = [free_port(), free_port()];
+    let ports = [first_port, second_port].map(|port| port.to_string());
+    let quiet =
+        ["--port", &ports[0], "--update-rate", "0", "--latency-update-rate", "0", "--run-time", "600"];
+    let mut first = Tool::start(&folder.join("first"), "provider", &quiet)?;
+    let busy =
+        ["--port", &ports[1], "--update-rate", "10000", "--run-time", "40", "--write-stats-interval", "1"];
+    let mut second = Tool::start(&folder.join("second"), "provider", &busy)?;
+    first.listens(first_port)?;
+    second.listens(second_port)?;
+    let mut command = only(&place.java_client("EmaTimedConsumer", WAYS[0], first_port), &["--server"]);
+    command.args(["--standby", &format!("localhost:{second_port}"), "--standby-mode", mode]);
+    command.args(["--items", ITEMS, "--dictionary", &place.dictionary()]);
+    let mut library = place.start(command, "EmaTimedConsumer.log");
+    library.wait_for("images")?;
+    let begun = Instant::now();
+    while second.column("ProvStats1.csv", "Requests received").unwrap_or(0).to_string() != ITEMS {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("EMA's consumer did not ask the server that stands by: {}", second.said()));
+        }
+        std::thread::yield_now();
+    }
+    let before =
+        second.column("ProvStats1.csv", "Updates sent")? + second.column("ProvStats1.csv", "Images sent")?;
+    drop(first);
+    let told = library.wait_for("end")?;
+    let second = second.end()?;
+    let sent = second.figure("Overall Statistics", "Updates sent")? as u64;
+    let images = second.column("ProvStats1.csv", "Images sent")?;
+    if before != 0 || images.to_string() != ITEMS || sent == 0 || told["updates"].as_u64() != Some(sent) {
+        return Err(format!(
+            "{mode}: a provider that stood by sent {before} messages before it was wanted, then {images} images and {sent} \
+             updates; EMA's consumer got: {told}"
+        ));
+    }
+    Ok(format!(
+        "Two of Tapeline's providers, EMA's consumer (Java) with warm standby, {mode}: the active one was killed, the other sent \
+         {images} images and {sent} updates, and all of them got there"
+    ))
 }
 
 /// Tapeline's provider and a consumer on EMA (Java): to the last update. Then Tapeline's consumer beside that, for its times.
@@ -135,6 +183,11 @@ impl Tool {
         std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
 
+    /// The sum of a column of a statistics file, so far.
+    fn column(&self, file: &str, name: &str) -> Result<u64, String> {
+        column(&self.folder, file, name)
+    }
+
     /// What it said, once it has ended.
     fn end(mut self) -> Result<Said, String> {
         self.child.wait().map_err(|error| error.to_string())?;
@@ -166,12 +219,15 @@ impl Said {
 
     /// The sum of a column of a statistics file.
     fn column(&self, file: &str, name: &str) -> Result<u64, String> {
-        let text =
-            std::fs::read_to_string(self.folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        let mut lines = text.lines();
-        let head = lines.next().unwrap_or_default();
-        let at =
-            head.split(',').position(|column| column.trim() == name).ok_or(format!("no {name}: {head}"))?;
-        Ok(lines.filter_map(|line| line.split(',').nth(at)?.trim().parse::<u64>().ok()).sum())
+        column(&self.folder, file, name)
     }
+}
+
+/// The sum of a column of a statistics file in a tool's folder.
+fn column(folder: &Path, file: &str, name: &str) -> Result<u64, String> {
+    let text = std::fs::read_to_string(folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
+    let mut lines = text.lines();
+    let head = lines.next().unwrap_or_default();
+    let at = head.split(',').position(|column| column.trim() == name).ok_or(format!("no {name}: {head}"))?;
+    Ok(lines.filter_map(|line| line.split(',').nth(at)?.trim().parse::<u64>().ok()).sum())
 }

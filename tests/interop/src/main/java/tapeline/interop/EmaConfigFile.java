@@ -13,12 +13,31 @@ final class EmaConfigFile {
     private EmaConfigFile() {}
 
     static String consumer(Options options) {
+        boolean stands = options.has("standby");
         return write("""
                 <ConsumerGroup><DefaultConsumer value="C"/><ConsumerList><Consumer><Name value="C"/>
-                  <Channel value="Channel"/><Dictionary value="D"/><ItemCountHint value="20000"/>
+                  <%s/><Dictionary value="D"/><ItemCountHint value="20000"/>
                   <ReconnectMinDelay value="200"/><ReconnectMaxDelay value="1000"/><ReconnectAttemptLimit value="-1"/>
                 </Consumer></ConsumerList></ConsumerGroup>
-                %s%s""".formatted(channel(options), dictionary(options, options.has("dictionary"))));
+                %s%s%s""".formatted(
+                stands ? "WarmStandbyChannelSet value=\"W\"" : "Channel value=\"Channel\"",
+                stands ? standby(options) : "",
+                channel(options),
+                dictionary(options, options.has("dictionary"))));
+    }
+
+    /** Two servers: the one of the option `server` is active at first. */
+    private static String standby(Options options) {
+        return """
+                <WarmStandbyGroup><WarmStandbyList><WarmStandbyChannel><Name value="W"/>
+                  <StartingActiveServer value="First"/><StandbyServerSet value="Second"/>
+                  <WarmStandbyMode value="WarmStandbyMode::%s"/>
+                </WarmStandbyChannel></WarmStandbyList></WarmStandbyGroup>
+                <WarmStandbyServerInfoGroup><WarmStandbyServerInfoList>
+                  <WarmStandbyServerInfo><Name value="First"/><Channel value="Channel"/></WarmStandbyServerInfo>
+                  <WarmStandbyServerInfo><Name value="Second"/><Channel value="Standby"/></WarmStandbyServerInfo>
+                </WarmStandbyServerInfoList></WarmStandbyServerInfoGroup>
+                """.formatted(options.text("standby-mode", "LOGIN_BASED"));
     }
 
     static String niProvider(Options options) {
@@ -52,8 +71,14 @@ final class EmaConfigFile {
     }
 
     private static String channel(Options options) {
+        String first = channel(options, "Channel", options.text("server"));
+        String second = options.has("standby") ? channel(options, "Standby", options.text("standby")) : "";
+        return "<ChannelGroup><ChannelList>\n" + first + second + "</ChannelList></ChannelGroup>\n";
+    }
+
+    private static String channel(Options options, String name, String at) {
         Transport transport = options.transport();
-        String[] server = options.text("server").split(":");
+        String[] server = at.split(":");
         String encrypted = transport.encrypted
                 ? "<EncryptedProtocolType value=\"EncryptedProtocolType::%s\"/>".formatted(transport.underEncryption())
                 : "";
@@ -61,14 +86,14 @@ final class EmaConfigFile {
                 ? ""
                 : "<WsProtocols value=\"%s\"/>".formatted(transport.subProtocol);
         return """
-                <ChannelGroup><ChannelList><Channel><Name value="Channel"/>
+                <Channel><Name value="%s"/>
                   <ChannelType value="ChannelType::%s"/>%s%s
                   <CompressionType value="CompressionType::%s"/>
                   <Host value="%s"/><Port value="%s"/>
                   <GuaranteedOutputBuffers value="%d"/>
-                </Channel></ChannelList></ChannelGroup>
+                </Channel>
                 """.formatted(
-                transport.channelType(), encrypted, webSocket, compression(options), server[0], server[1],
+                name, transport.channelType(), encrypted, webSocket, compression(options), server[0], server[1],
                 transport.json() ? JSON_BUFFERS : BUFFERS);
     }
 

@@ -20,10 +20,13 @@ import java.util.Set;
  */
 final class EmaTimedConsumer implements OmmConsumerClient {
     private static final String USAGE = "EmaTimedConsumer --server HOST:PORT [--service NAME] [--items N] [--dictionary FOLDER, else downloaded]"
-            + " [--timeout SECONDS until the server ends]";
+            + " [--standby HOST:PORT of a server that stands by] [--standby-mode LOGIN_BASED|SERVICE_BASED]"
+            + " [--timeout SECONDS until the server ends, or both]";
     private static final int TIM_TRK_1 = 3902;
 
     private int images;
+    /** Of one server, or of both. */
+    private int wanted;
     private long updates;
     private long fields;
     private long timed;
@@ -32,7 +35,8 @@ final class EmaTimedConsumer implements OmmConsumerClient {
     private boolean ended;
 
     public static void main(String[] arguments) {
-        Options options = new Options(arguments, USAGE, Set.of("server", "service", "items", "dictionary", "timeout"));
+        Options options = new Options(arguments, USAGE, Set.of(
+                "server", "service", "items", "dictionary", "standby", "standby-mode", "timeout"));
         boolean passed = new EmaTimedConsumer().run(options);
         // The library's threads would otherwise keep the process.
         System.exit(passed ? 0 : 1);
@@ -43,6 +47,7 @@ final class EmaTimedConsumer implements OmmConsumerClient {
                 EmaFactory.createOmmConsumerConfig(EmaConfigFile.consumer(options))
                         .operationModel(OmmConsumerConfig.OperationModel.USER_DISPATCH).username("interop"));
         int items = options.number("items", 100);
+        wanted = options.has("standby") ? 2 * items : items;
         for (int number = 1; number <= items; number++) {
             consumer.registerClient(EmaFactory.createReqMsg().domainType(EmaRdm.MMT_MARKET_PRICE)
                     .serviceName(options.text("service", "DIRECT_FEED")).name("RDT" + number), this);
@@ -58,7 +63,7 @@ final class EmaTimedConsumer implements OmmConsumerClient {
         }
         Line.event("end").with("images", images).with("updates", updates).with("fields", fields).with("timed", timed)
                 .with("mean_us", timed == 0 ? 0 : sum / timed).with("least_us", least).with("ended", ended).print();
-        return ended && images >= items;
+        return ended && images >= wanted;
     }
 
     @Override
@@ -90,7 +95,8 @@ final class EmaTimedConsumer implements OmmConsumerClient {
 
     @Override
     public void onStatusMsg(StatusMsg status, OmmConsumerEvent event) {
-        ended |= status.hasState() && status.state().dataState() == OmmState.DataState.SUSPECT;
+        // Between two servers items are in doubt, too: only what comes behind the last images is the end.
+        ended |= status.hasState() && status.state().dataState() == OmmState.DataState.SUSPECT && images >= wanted;
     }
 
     @Override
