@@ -219,7 +219,8 @@ impl ClientArgs {
         }
     }
 
-    fn endpoint(&self, host: Host) -> anyhow::Result<Endpoint> {
+    /// Where a host is, and how to speak to it.
+    pub(crate) fn endpoint(&self, host: Host) -> anyhow::Result<Endpoint> {
         let mut settings = host.settings;
         settings.host = host.server.clone();
         self.transport.apply(&mut settings);
@@ -309,7 +310,8 @@ impl ServerArgs {
 }
 
 impl Host {
-    fn plain(server: &str) -> Self {
+    /// With the usual settings.
+    pub(crate) fn plain(server: &str) -> Self {
         Self {
             server: server.to_owned(),
             is_encrypted: false,

@@ -118,6 +118,7 @@ impl WatchArgs {
         let stop = Stop::on_signals()?;
         let clock = Clock::calibrate();
         let mut chosen = self.config.load(Group::Consumer)?;
+        chosen.one_after_the_other();
         let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
         let dictionary = dictionary.load()?;
         let asked = Asked::new(self, &dictionary)?;

@@ -7,6 +7,7 @@ mod dispatching;
 mod market;
 #[path = "../stage/mod.rs"]
 mod stage;
+mod standby;
 
 use std::collections::BTreeSet;
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::directory::{Info, ServiceEntry, ServicePart, ServiceState};
+use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::domain::{Directory, LoginFeatures};
 use tapeline_omm::role::provider::{Application, Event, Provider, Settings, StreamHandle};
 use tapeline_omm::role::{Outbox, Queue, Sent};
@@ -62,6 +63,10 @@ pub(crate) struct Market {
     pub(crate) reflects: bool,
     /// Nobody is let in.
     pub(crate) refuses: bool,
+    /// Kinds of warm standby that the login offers.
+    pub(crate) standby: Option<u64>,
+    /// What each connection was told that it is, in order.
+    pub(crate) standings: Vec<(usize, ServerType)>,
     pub(crate) users: Vec<String>,
     pub(crate) requests: Vec<Request>,
     pub(crate) messages: Vec<Message>,
@@ -143,6 +148,8 @@ impl Default for Market {
             answer: |_| Answer::Image,
             reflects: false,
             refuses: false,
+            standby: None,
+            standings: Vec::new(),
             users: Vec::new(),
             requests: Vec::new(),
             messages: Vec::new(),
@@ -207,7 +214,12 @@ impl Application for Market {
                     let _ = provider.login_status(out, state);
                     return;
                 }
-                let features = LoginFeatures { support_omm_post: Some(1), ..LoginFeatures::default() };
+                let features = LoginFeatures {
+                    support_omm_post: Some(1),
+                    support_standby: self.standby.map(|_| 1),
+                    support_standby_mode: self.standby,
+                    ..LoginFeatures::default()
+                };
                 let _ = provider.accept_login(Nanos(monotonic_ns()), out, &request, features).unwrap();
             }
             Event::Directory { stream, .. } => {
@@ -257,6 +269,10 @@ impl Application for Market {
                     assert_eq!(sent, Ok(Sent::Queued));
                 }
             }
+            Event::Standing { server, .. } => {
+                let connection = self.connections.iter().position(|known| *known == id).unwrap();
+                self.standings.push((connection, server));
+            }
             Event::Malformed(fault) => panic!("{fault}"),
             _ => {}
         }
@@ -303,6 +319,27 @@ impl Session {
             let changes = std::slice::from_ref(change);
             assert_eq!(client.provider.directory_changed(&mut client.out, changes), Ok(Sent::Queued));
         }
+    }
+
+    /// Tells those of a connection of a change of a service.
+    pub(crate) fn change_at(&mut self, connection: usize, change: &ServiceEntry) {
+        let id = self.market.connections[connection];
+        let client = self.clients.get_mut(&id).unwrap();
+        let changes = std::slice::from_ref(change);
+        assert_eq!(client.provider.directory_changed(&mut client.out, changes), Ok(Sent::Queued));
+    }
+
+    /// Connections that are there.
+    pub(crate) fn connected(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Ends a connection.
+    pub(crate) fn hang_up_at(&mut self, connection: usize) {
+        self.flush();
+        let id = self.market.connections[connection];
+        self.clients.remove(&id);
+        self.reactor.close(id);
     }
 
     /// Ends every connection.

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use tapeline_omm::json;
 use tapeline_omm::role::consumer;
 use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol};
@@ -25,6 +26,8 @@ pub(crate) struct Chosen {
     pub(crate) json: json::Settings,
     /// Whom a client connects to: the first, or when that fails the next. Of a server, the one at which it listens.
     pub(crate) hosts: Vec<Host>,
+    /// Servers that a consumer has besides, at once; they go before the hosts.
+    pub(crate) standby: Option<WarmStandby>,
     /// What a provider serves: number, name, vendor.
     pub(crate) services: Vec<(u16, String, Option<String>)>,
     /// Files of fields and enumerations.
@@ -43,7 +46,54 @@ pub(crate) struct Chosen {
     pub(crate) obeys_open_window: Option<bool>,
 }
 
+/// Servers of which one is active, while the others stand by.
+#[derive(Debug)]
+pub(crate) struct WarmStandby {
+    /// The one that is active at first, then the others. There is one at least.
+    pub(crate) servers: Vec<StandbyServer>,
+    pub(crate) mode: StandbyMode,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct StandbyServer {
+    pub(crate) host: Host,
+    /// Services for which it is the active one at first.
+    pub(crate) services: Vec<String>,
+}
+
+/// What it is that stands by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StandbyMode {
+    /// A server, with all that it has: another takes over when its connection is lost
+    #[default]
+    Login,
+    /// A service: another server takes over when it is down, too
+    Service,
+}
+
+impl StandbyMode {
+    /// In one word.
+    pub(crate) const fn what(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::Service => "service",
+        }
+    }
+}
+
 impl Chosen {
+    /// For a program with one connection at a time: the servers of a warm standby are tried one after the other.
+    pub(crate) fn one_after_the_other(&mut self) {
+        if let Some(standby) = self.standby.take() {
+            anstream::eprintln!(
+                "note: there is one connection here: servers that stand by are tried in their turn"
+            );
+            let hosts = standby.servers.into_iter().map(|server| server.host);
+            self.hosts = hosts.chain(std::mem::take(&mut self.hosts)).collect();
+        }
+    }
+
     /// A consumer's settings: the usual ones, where the file says nothing.
     pub(crate) fn consumer(&self) -> consumer::Settings {
         let usual = consumer::Settings::default();
@@ -86,12 +136,12 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
         let of_group = root.child(&group.group())?;
         of_group.text(&group.default())
     };
-    let names = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
+    let known = || group.entries(root).filter_map(|entry| entry.text("Name")).collect::<Vec<_>>();
     let entry = match name.or_else(default) {
         Some(name) => group.entry(root, name).ok_or_else(|| {
-            let hint = match nearest(name, &names()) {
+            let hint = match nearest(name, &known()) {
                 Some(near) => format!("there is {near}"),
-                None => format!("there are {}", names().join(", ")),
+                None => format!("there are {}", known().join(", ")),
             };
             Fault::new(root.line, format!("there is no {} called {name}", group.name()), hint)
         })?,
@@ -126,15 +176,16 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
     // It was checked that each is there.
     let named = |name, of: Group| entry.text(name).and_then(|name| of.entry(root, name));
     let usual_port = if group == Group::NiProvider { 14_003 } else { 14_002 };
-    let channels = entry.text("ChannelSet").or_else(|| entry.text("Channel")).unwrap_or_default();
-    for name in channels.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+    for name in names(entry.text("ChannelSet").or_else(|| entry.text("Channel"))) {
         if let Some(channel) = Group::Channel.entry(root, name) {
             chosen.hosts.push(client(channel, usual_port)?);
             used.push((Group::Channel, channel));
         }
     }
-    if let Some(set) = entry.child("WarmStandbyChannelSet").or_else(|| entry.child("SessionChannelSet"))
+    chosen.standby = standby(root, entry, usual_port, &mut used, &mut chosen.idle)?;
+    if let Some(set) = entry.child("SessionChannelSet")
         && chosen.hosts.is_empty()
+        && chosen.standby.is_none()
     {
         let what = format!("{} is all that says where to connect, and it has no effect", set.name);
         return Err(Fault::new(set.line, what, "give it a Channel or a ChannelSet"));
@@ -181,6 +232,49 @@ fn idle(settings: &[Setting], block: &Node, found: &mut Vec<(String, usize)>) {
             _ => {}
         }
     }
+}
+
+/// The first of the groups of servers that are named: others would be tried when all of that are lost.
+fn standby<'n>(
+    root: &'n Node,
+    entry: &'n Node,
+    usual_port: u16,
+    used: &mut Vec<(Group, &'n Node)>,
+    unused: &mut Vec<(String, usize)>,
+) -> Result<Option<WarmStandby>, Fault> {
+    let Some(set) = entry.child("WarmStandbyChannelSet") else { return Ok(None) };
+    let mut groups = names(set.value.as_deref());
+    // It was checked that each is there.
+    let Some(group) = groups.next().and_then(|name| Group::WarmStandby.entry(root, name)) else {
+        return Ok(None);
+    };
+    unused.extend(groups.map(|name| (format!("WarmStandbyChannel {name}"), set.line)));
+    used.push((Group::WarmStandby, group));
+    let name = group.text("Name").unwrap_or_default();
+    let Some(starting) = group.text("StartingActiveServer") else {
+        let what = format!("{name} does not say which server is active at first");
+        return Err(Fault::new(group.line, what, "give it a StartingActiveServer"));
+    };
+    let mut servers = Vec::new();
+    for name in std::iter::once(starting).chain(names(group.text("StandbyServerSet"))) {
+        let Some(info) = Group::WarmStandbyServer.entry(root, name) else { continue };
+        let Some(channel) = info.text("Channel").and_then(|name| Group::Channel.entry(root, name)) else {
+            let what = format!("{name} does not say how to connect to it");
+            return Err(Fault::new(info.line, what, "give it a Channel"));
+        };
+        let services = names(info.text("PerServiceNameSet")).map(str::to_owned).collect();
+        servers.push(StandbyServer { host: client(channel, usual_port)?, services });
+        used.extend([(Group::WarmStandbyServer, info), (Group::Channel, channel)]);
+    }
+    let is_of_service =
+        group.code("WarmStandbyMode").is_some_and(|mode| mode.eq_ignore_ascii_case("SERVICE_BASED"));
+    let mode = if is_of_service { StandbyMode::Service } else { StandbyMode::Login };
+    Ok(Some(WarmStandby { servers, mode }))
+}
+
+/// The names of a list with commas.
+fn names(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
 fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {

@@ -22,7 +22,7 @@ use std::path::Path;
 use crate::failure::Hinted;
 use crate::omm::xml::text as file_text;
 
-pub(crate) use chosen::{Chosen, Host};
+pub(crate) use chosen::{Chosen, Host, StandbyMode, StandbyServer};
 pub(crate) use schema::Group;
 use tree::{Fault, Node};
 
@@ -167,19 +167,67 @@ Port = 14002
         assert_eq!(json.default_service, Some(9));
     }
 
+    /// `SMALL` with groups of servers: `W` of two, and `V`.
+    fn with_standby(consumer: &str, mode: &str) -> String {
+        let groups = format!(
+            r#"</ConsumerGroup><WarmStandbyGroup><WarmStandbyList>
+<WarmStandbyChannel><Name value="W"/><StartingActiveServer value="S1"/><StandbyServerSet value="S2"/>{mode}</WarmStandbyChannel>
+<WarmStandbyChannel><Name value="V"/></WarmStandbyChannel>
+</WarmStandbyList></WarmStandbyGroup><WarmStandbyServerInfoGroup><WarmStandbyServerInfoList>
+<WarmStandbyServerInfo><Name value="S1"/><Channel value="Channel_2"/></WarmStandbyServerInfo>
+<WarmStandbyServerInfo><Name value="S2"/><Channel value="Channel_3"/><PerServiceNameSet value="ONE, TWO"/></WarmStandbyServerInfo>
+</WarmStandbyServerInfoList></WarmStandbyServerInfoGroup>"#
+        );
+        let channel = |number: u8| {
+            format!("<Channel><Name value=\"Channel_{number}\"/><Host value=\"h{number}\"/></Channel>")
+        };
+        let text = SMALL.replace("</ConsumerGroup>", &groups);
+        let text = text.replace("<ChannelList>", &format!("<ChannelList>{}{}", channel(2), channel(3)));
+        text.replace("<Channel value=\"Channel_1\"/>", consumer)
+    }
+
+    fn chosen(text: &str) -> Result<Chosen, Fault> {
+        chosen::choose(&parse(text).unwrap(), Group::Consumer, None)
+    }
+
     #[test]
-    fn a_standby_alone_is_nowhere_to_connect_to() {
-        let standby = "</ConsumerGroup><WarmStandbyGroup><WarmStandbyList><WarmStandbyChannel>\
-            <Name value=\"W\"/></WarmStandbyChannel></WarmStandbyList></WarmStandbyGroup>";
-        let text = SMALL.replace("</ConsumerGroup>", standby);
-        let both = text.replace("<Channel value=", "<WarmStandbyChannelSet value=\"W\"/><Channel value=");
-        let chosen = chosen::choose(&parse(&both).unwrap(), Group::Consumer, None).unwrap();
-        assert_eq!(chosen.idle, [("WarmStandbyChannelSet".to_owned(), 3)]);
-        let alone = text.replace("<Channel value=\"Channel_1\"/>", "<WarmStandbyChannelSet value=\"W\"/>");
-        let fault = chosen::choose(&parse(&alone).unwrap(), Group::Consumer, None).unwrap_err();
-        assert_eq!((fault.line, fault.hint.as_str()), (3, "give it a Channel or a ChannelSet"));
-        let unknown = both.replace("ChannelSet value=\"W\"", "ChannelSet value=\"V\"");
-        assert_eq!(refusal(&unknown).1, "there is no WarmStandbyChannel called V");
+    fn servers_that_stand_by_are_read() {
+        let set = "<WarmStandbyChannelSet value=\"W\"/>";
+        for (mode, expected) in [
+            ("", StandbyMode::Login),
+            ("<WarmStandbyMode value=\"WarmStandbyMode::LOGIN_BASED\"/>", StandbyMode::Login),
+            ("<WarmStandbyMode value=\"WarmStandbyMode::SERVICE_BASED\"/>", StandbyMode::Service),
+        ] {
+            let chosen = chosen(&with_standby(set, mode)).unwrap();
+            assert_eq!((chosen.hosts.len(), chosen.idle), (0, vec![]));
+            let standby = chosen.standby.unwrap();
+            assert_eq!(standby.mode, expected);
+            let servers =
+                standby.servers.iter().map(|server| (server.host.server.as_str(), &server.services[..]));
+            let named = ["ONE".to_owned(), "TWO".to_owned()];
+            assert_eq!(servers.collect::<Vec<_>>(), [("h2:14002", &[][..]), ("h3:14002", &named[..])]);
+        }
+        // Beside a channel, and in a program with one connection.
+        let mut both = chosen(&with_standby(&format!("{set}<Channel value=\"Channel_1\"/>"), "")).unwrap();
+        assert_eq!((both.hosts.len(), both.standby.is_some()), (1, true));
+        both.one_after_the_other();
+        let hosts: Vec<&str> = both.hosts.iter().map(|host| host.server.as_str()).collect();
+        assert_eq!(hosts, ["h2:14002", "h3:14002", "feed:14002"]);
+    }
+
+    #[test]
+    fn servers_that_stand_by_say_what_they_lack() {
+        let set = |names: &str| with_standby(&format!("<WarmStandbyChannelSet value=\"{names}\"/>"), "");
+        let other = chosen(&set("W, V")).unwrap();
+        assert_eq!(other.idle, [("WarmStandbyChannel V".to_owned(), 3)]);
+        let fault = chosen(&set("V")).unwrap_err();
+        assert_eq!((fault.line, fault.hint.as_str()), (6, "give it a StartingActiveServer"));
+        let nowhere = set("W").replace("<Channel value=\"Channel_3\"/>", "");
+        let fault = chosen(&nowhere).unwrap_err();
+        assert_eq!((fault.line, fault.hint.as_str()), (9, "give it a Channel"));
+        assert_eq!(refusal(&set("U")).1, "there is no WarmStandbyChannel called U");
+        let session = with_standby("<SessionChannelSet value=\"\"/>", "");
+        assert_eq!(chosen(&session).unwrap_err().hint, "give it a Channel or a ChannelSet");
     }
 
     #[test]

@@ -134,7 +134,7 @@ const CONSUMER: &[Setting] = with_session![
     idle("SessionChannel", Text),
     idle("SessionChannelSet", SomeOf(Group::Session)),
     idle("SessionEnhancedItemRecovery", Flag),
-    idle("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
+    one("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
     idle("EnableRtt", Flag),
     idle("UpdateTypeFilter", U64),
     idle("NegativeUpdateTypeFilter", U64),
@@ -294,13 +294,13 @@ const LOGGER: &[Setting] = &[
 ];
 
 const WARM_STANDBY: &[Setting] = &[
-    idle("Name", Text),
-    idle("StartingActiveServer", Of(Group::WarmStandbyServer)),
-    idle("StandbyServerSet", SomeOf(Group::WarmStandbyServer)),
-    idle("WarmStandbyMode", Code(&["LOGIN_BASED", "SERVICE_BASED"])),
+    one("Name", Text),
+    one("StartingActiveServer", Of(Group::WarmStandbyServer)),
+    one("StandbyServerSet", SomeOf(Group::WarmStandbyServer)),
+    one("WarmStandbyMode", Code(&["LOGIN_BASED", "SERVICE_BASED"])),
 ];
 const WARM_STANDBY_SERVER: &[Setting] =
-    &[idle("Name", Text), idle("Channel", Of(Group::Channel)), idle("PerServiceNameSet", Text)];
+    &[one("Name", Text), one("Channel", Of(Group::Channel)), one("PerServiceNameSet", Text)];
 const SESSION: &[Setting] = &[
     idle("Name", Text),
     idle("ChannelSet", SomeOf(Group::Channel)),

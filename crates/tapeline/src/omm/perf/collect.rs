@@ -488,7 +488,7 @@ impl<'a> Collector<'a> {
         thread.sums.note(milestone, self.began.elapsed().as_secs_f64());
         match milestone {
             Milestone::Ready => thread.is_ready = true,
-            Milestone::FirstRequest(_) | Milestone::Parted => {}
+            Milestone::FirstRequest(_) | Milestone::Switched | Milestone::Resumed(_) | Milestone::Parted => {}
             Milestone::AllImages(_) => {
                 if let Limit::SteadyState { delay, .. } = self.run.limit {
                     if delay.is_zero() {

@@ -104,6 +104,24 @@ impl Pace {
     }
 }
 
+/// How often another server took over, and how long the stream stood still then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Switches {
+    pub(super) count: u64,
+    /// Those after which all images have come.
+    pub(super) resumed: u64,
+    /// Nanoseconds from the last message of the server before to the last of the images.
+    pub(super) longest_ns: u64,
+}
+
+impl Switches {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.resumed += other.resumed;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
 /// What one thread, or all of them, did over a run.
 #[derive(Debug)]
 pub(super) struct Sums {
@@ -111,6 +129,7 @@ pub(super) struct Sums {
     pub(super) counts: Counts,
     /// Images that are to come.
     pub(super) images: u64,
+    pub(super) switches: Switches,
     startup_updates: u64,
     steady_updates: u64,
     /// Of updates: until every image is there, then until times count, then from there on.
@@ -152,6 +171,7 @@ impl Sums {
             tool,
             counts: Counts::default(),
             images,
+            switches: Switches::default(),
             startup_updates: 0,
             steady_updates: 0,
             startup: Times::default(),
@@ -257,6 +277,11 @@ impl Sums {
             Milestone::AllImages(when) | Milestone::Done(when) => {
                 self.all_images.get_or_insert((*when, at));
             }
+            Milestone::Switched => self.switches.count += 1,
+            Milestone::Resumed(still_ns) => {
+                self.switches.resumed += 1;
+                self.switches.longest_ns = self.switches.longest_ns.max(*still_ns);
+            }
             Milestone::Parted => self.parted = Some(at),
             Milestone::Ready | Milestone::Lost(_) => {}
         }
@@ -292,6 +317,7 @@ impl Sums {
         Figures {
             counts: self.counts,
             images: self.images,
+            switches: self.switches,
             startup: PhaseFigures::new(startup_s, self.startup_updates, &self.startup),
             steady: steady_s.map(|seconds| PhaseFigures::new(seconds, self.steady_updates, &self.steady)),
             overall: PhaseFigures {
@@ -328,6 +354,7 @@ impl Sums {
         for sums in threads {
             all.counts.add(&sums.counts);
             all.images += sums.images;
+            all.switches.add(&sums.switches);
             all.startup_updates += sums.startup_updates;
             all.steady_updates += sums.steady_updates;
             all.startup.merge(&sums.startup);
@@ -400,6 +427,7 @@ pub(super) struct Figures {
     pub(super) counts: Counts,
     /// Images that were to come.
     pub(super) images: u64,
+    pub(super) switches: Switches,
     pub(super) startup: PhaseFigures,
     /// `None` if it was not reached.
     pub(super) steady: Option<PhaseFigures>,

@@ -20,6 +20,8 @@ pub(super) struct Counts {
     pub(super) updates: u64,
     /// Of those that were sent, those with a time.
     pub(super) stamped_updates: u64,
+    /// Updates of servers that stand by: they are not among the others.
+    pub(super) standby_updates: u64,
     /// Posts that a consumer sent, or a provider received.
     pub(super) posts: u64,
     /// Of those that were sent, those with a time.
@@ -64,6 +66,7 @@ impl Counts {
             statuses,
             updates,
             stamped_updates,
+            standby_updates,
             posts,
             stamped_posts,
             reflected_posts,
@@ -87,6 +90,7 @@ impl Counts {
         self.statuses += statuses;
         self.updates += updates;
         self.stamped_updates += stamped_updates;
+        self.standby_updates += standby_updates;
         self.posts += posts;
         self.stamped_posts += stamped_posts;
         self.reflected_posts += reflected_posts;
@@ -355,6 +359,10 @@ pub(super) enum Milestone {
     AllImages(Nanos),
     /// A snapshot consumer has all its images: it has nothing more to do.
     Done(Nanos),
+    /// Another server than before is the active one: its images follow.
+    Switched,
+    /// They are all there, so many nanoseconds after the last message of the server before.
+    Resumed(u64),
     /// A connection is over, and others may go on or follow.
     Parted,
     /// The connection or the service was lost: this thread's test is over.

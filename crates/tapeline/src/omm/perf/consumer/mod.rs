@@ -1,19 +1,25 @@
 //! `tapeline omm consumer`: ConsPerf, the guide's chapter 4.
 //!
-//! Each thread has a connection of its own: it logs in, waits for the service, asks for its items in bursts until each of them
+//! Each thread has a connection of its own, or with warm standby one to each server: it logs in, waits for the service, asks for its items in bursts until each of them
 //! has an image, and then takes what comes, posting and sending generic messages meanwhile if it is told to.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `plan.rs` | what all threads are to do: the options with their files read |
-//! | `working.rs` | a thread: its connection, and where in the test it is; with API dispatch, two threads |
+//! | `servers.rs` | whom a thread connects to, and who stands by |
+//! | `working.rs` | a thread: its servers, and where in the test it is; with API dispatch, two threads |
+//! | `server.rs` | one server: its connection, what its role wants, which items are asked for there |
 //! | `taking.rs` | what comes: images, updates, generic messages, and what is counted of them |
+//! | `renewal.rs` | images that come again when another server takes over, and how long that takes |
 //! | `decoding.rs` | payloads, every value of them, and the times in them |
 //! | `sending.rs` | bursts of posts and generic messages |
 
 pub(super) mod decoding;
 mod plan;
+mod renewal;
 mod sending;
+mod server;
+mod servers;
 mod taking;
 mod working;
 

@@ -14,17 +14,17 @@ use super::super::options::ConsumerArgs;
 use super::super::source::Source;
 use super::super::stamp::Unit;
 use super::super::tally::Kind;
+use super::servers::Servers;
 use crate::arguments::Core;
 use crate::failure::Hinted;
 use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::Credentials;
 use crate::omm::out::JsonSettings;
-use crate::omm::transport::Endpoint;
 
 /// What all threads are to do.
 pub(super) struct Plan {
-    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) servers: Servers,
     pub(super) credentials: Credentials,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
@@ -69,6 +69,7 @@ impl Plan {
         let threads = args.threads.threads.len().max(1);
         let division = args.items.division(threads);
         let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
+        let servers = Servers::new(args, &mut chosen)?;
         let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
         let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
         let messages = match posts.all + generics.all {
@@ -85,7 +86,7 @@ impl Plan {
         Ok(Self {
             settings: settings(&chosen, items.len()),
             json: chosen.json,
-            endpoints: args.server.endpoints(chosen.hosts, "localhost:14002")?,
+            servers,
             credentials: args.login.credentials()?,
             dictionary,
             dictionary_files,
@@ -124,8 +125,8 @@ impl Plan {
 
     /// The test's inputs as the guide's summary has them.
     pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
-        let servers: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
-        args.test_inputs(self.credentials.user(), &servers.join(", "), &self.dictionary_files)
+        let names: Vec<String> = (0..self.servers.count()).map(|number| self.servers.names(number)).collect();
+        args.test_inputs(self.credentials.user(), &names, self.servers.standby, &self.dictionary_files)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_omm::role::Outbox;
-use tapeline_omm::role::consumer::{Application, Consumer, Event};
-use tapeline_omm::rwf::{DataState, Header, MessageClass, MessageView, PostUserInfo, StreamState, flags};
+use tapeline_measure::{Nanos, figures, monotonic_ns};
+use tapeline_omm::rwf::{
+    DataState, DataType, Header, MessageClass, MessageView, PostUserInfo, StreamState, flags,
+};
 use tapeline_omm::{Dictionary, State};
 
 use super::super::link::{Link, Word};
@@ -13,6 +13,8 @@ use super::super::stamp::{self, Stamp};
 use super::super::tally::{Kind, Milestone, Phase, Timed};
 use super::decoding::{Decoder, Found};
 use super::plan::Plan;
+use super::renewal::Renewal;
+use crate::omm::config::StandbyMode;
 
 /// Takes what comes.
 pub(super) struct Taking {
@@ -32,21 +34,11 @@ pub(super) struct Taking {
     first_closed: Option<String>,
     has_said_malformed: bool,
     has_said_suspect: bool,
-    /// What the role asks of the connection.
-    pub(super) wants_connection: bool,
-    pub(super) wants_disconnection: bool,
-    /// Connections that failed since the last that was logged in.
-    pub(super) attempt: u32,
-    /// The directory or the dictionary is new.
-    pub(super) has_news: bool,
-    /// The dictionary that was downloaded.
-    pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// Why it is over for good, as the provider, or the role, has it.
-    pub(super) refusal: Option<String>,
+    /// Another server is active than before, and has not sent all images yet.
+    renewal: Option<Renewal>,
+    has_said_eager: bool,
     /// The test is over: what is said of items now is this side's own doing.
     pub(super) is_over: bool,
-    /// Why the role gives its connection up.
-    pub(super) timed_out: Option<String>,
 }
 
 impl Taking {
@@ -64,14 +56,9 @@ impl Taking {
             first_closed: None,
             has_said_malformed: false,
             has_said_suspect: false,
-            wants_connection: false,
-            wants_disconnection: false,
-            attempt: 0,
-            has_news: false,
-            dictionary: None,
-            refusal: None,
+            renewal: None,
+            has_said_eager: false,
             is_over: false,
-            timed_out: None,
         }
     }
 
@@ -118,7 +105,51 @@ impl Taking {
         }
     }
 
-    fn message(&mut self, closure: u64, message: &MessageView<'_>, is_final: bool) {
+    /// What a server is told by, if there are several.
+    pub(super) fn standby(&self) -> Option<StandbyMode> {
+        self.plan.servers.standby
+    }
+
+    /// The service that is asked.
+    pub(super) fn service(&self) -> &str {
+        &self.plan.service
+    }
+
+    /// The dictionary is this one from now on.
+    pub(super) fn set_dictionary(&mut self, dictionary: &Arc<Dictionary>) {
+        self.decoder.set_dictionary(dictionary);
+    }
+
+    /// What comes is another server's from now on. `heard`: when the last message of the one before was taken.
+    pub(super) fn switched(&mut self, heard: Nanos) {
+        self.link.say(Word::Milestone(Milestone::Switched));
+        self.renewal = Some(Renewal::new(heard, &self.has_image, self.renewal.as_ref()));
+        self.look_at_renewal();
+    }
+
+    /// What a server sends that stands by counts for nothing: images have no data, and updates are not to come.
+    pub(super) fn of_standby(&mut self, message: &MessageView<'_>) {
+        if message.class() == MessageClass::UPDATE {
+            self.link.tally.counts.standby_updates += 1;
+            if !std::mem::replace(&mut self.has_said_eager, true) {
+                self.note("a server that stands by sends updates; they do not count");
+            }
+        }
+    }
+
+    /// The state of an item changed, by no message of its own.
+    pub(super) fn state(&mut self, closure: u64, state: &State<'_>, is_final: bool) {
+        if self.is_over {
+            return;
+        }
+        self.link.tally.counts.statuses += 1;
+        if is_final {
+            self.close(closure, state);
+        }
+    }
+
+    #[inline]
+    pub(super) fn message(&mut self, closure: u64, message: &MessageView<'_>, is_final: bool) {
         match message.class() {
             MessageClass::UPDATE => self.update(message),
             MessageClass::REFRESH => self.refresh(closure, message, is_final),
@@ -181,6 +212,10 @@ impl Taking {
         }
         let state = refresh.state;
         let is_open = matches!(state.stream, StreamState::OPEN | StreamState::NON_STREAMING);
+        // Of a server that still stood by when it was asked: the image follows.
+        if self.standby().is_some() && is_open && message.container() == DataType::NO_DATA {
+            return;
+        }
         match is_open && state.data == DataState::OK {
             true => self.image(closure),
             false if is_open => {
@@ -211,6 +246,25 @@ impl Taking {
                 self.complete();
             }
         }
+        self.renew(closure);
+    }
+
+    /// An item has its image of a server that took over, or will never have it.
+    fn renew(&mut self, closure: u64) {
+        if let Some(renewal) = &mut self.renewal {
+            renewal.renew(closure);
+            self.look_at_renewal();
+        }
+    }
+
+    fn look_at_renewal(&mut self) {
+        if let Some(still_ns) = self.renewal.as_ref().and_then(|renewal| renewal.over(Nanos(monotonic_ns())))
+        {
+            self.renewal = None;
+            let still = figures::duration(still_ns);
+            self.note(&format!("every item has its image again, {still} behind the last message before"));
+            self.link.say(Word::Milestone(Milestone::Resumed(still_ns)));
+        }
     }
 
     /// An item is closed, and was not to be.
@@ -225,6 +279,7 @@ impl Taking {
                 self.first_closed = Some(first);
             }
         }
+        self.renew(closure);
     }
 
     /// What an item is called.
@@ -246,7 +301,7 @@ impl Taking {
     }
 
     #[cold]
-    fn malformed(&mut self, what: &str) {
+    pub(super) fn malformed(&mut self, what: &str) {
         self.link.tally.counts.malformed += 1;
         if !std::mem::replace(&mut self.has_said_malformed, true) {
             self.note(&format!("a message cannot be read: {what}"));
@@ -259,35 +314,6 @@ impl Taking {
         let unit = self.plan.unit;
         let stamp = Stamp { field, sent: unit.ns_of(sent), due: (due != 0).then(|| unit.ns_of(due)) };
         self.link.tally.time(Timed::new(kind, stamp, unit.ns_of(unit.wire_of(received))));
-    }
-}
-
-impl Application for Taking {
-    #[inline]
-    fn event(&mut self, _: &mut Consumer, _: &mut dyn Outbox, event: Event<'_>) {
-        match event {
-            Event::Message { closure, message, is_final, .. } => self.message(closure, message, is_final),
-            Event::State { closure, state, is_final, .. } if !self.is_over => {
-                self.link.tally.counts.statuses += 1;
-                if is_final {
-                    self.close(closure, &state);
-                }
-            }
-            Event::Connect { attempt } => (self.wants_connection, self.attempt) = (true, attempt),
-            Event::Disconnect => self.wants_disconnection = true,
-            Event::TimedOut(wait) => self.timed_out = Some(format!("{wait:?} timed out").to_lowercase()),
-            Event::Ended { state } => self.refusal = Some(state.to_string()),
-            Event::Directory(_) => self.has_news = true,
-            Event::Dictionary(dictionary) => {
-                self.decoder.set_dictionary(dictionary);
-                (self.dictionary, self.has_news) = (Some(Arc::clone(dictionary)), true);
-            }
-            Event::DictionaryFailed(failed) => {
-                self.note(&format!("the provider's dictionary cannot be had: {failed}"));
-            }
-            Event::Malformed(fault) => self.malformed(&fault.to_string()),
-            _ => {}
-        }
     }
 }
 

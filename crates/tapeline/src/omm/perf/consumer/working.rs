@@ -1,4 +1,4 @@
-//! A thread: its connection, and where in the test it is. With API dispatch there are two of them (`dispatching.rs`).
+//! A thread: its servers, and where in the test it is. With API dispatch there are two of them (`dispatching.rs`).
 
 mod dispatching;
 
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_omm::domain::directory::{ServiceEntry, ServiceState};
-use tapeline_omm::role::consumer::{Consumer, ItemRequest, ServiceName};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
+use tapeline_omm::domain::standby::ServerType;
+use tapeline_wire::rssl::{Event, Reactor};
 
 use super::super::link::{Link, Word};
-use super::super::slices::{Share, Slices};
-use super::super::tally::{Kind, Milestone};
-use super::plan::{Plan, takes};
+use super::super::tally::Milestone;
+use super::plan::Plan;
 use super::sending::Sending;
+use super::server::Server;
 use super::taking::Taking;
 use crate::failure::Hinted;
-use crate::omm::out::{Nowhere, Room, Side};
+use crate::omm::config::StandbyMode;
+use crate::omm::out::{Room, Side};
 use crate::omm::transport::resolve;
 
 /// The longest wait between two looks at whether to end.
@@ -44,36 +44,20 @@ enum Stage {
     /// It waits for connection, login and service.
     Waiting,
     /// It asks for items, and waits for their images.
-    Startup {
-        slices: Slices,
-        share: Share,
-        opened: usize,
-        posts: Items,
-        generics: Items,
-    },
+    Startup,
     Steady(Sending),
     Over,
 }
-
-/// Items that take posts, or generic messages.
-type Items = Vec<(tapeline_omm::role::consumer::Handle, tapeline_omm::rwf::Domain)>;
 
 struct Working {
     plan: Arc<Plan>,
     thread: usize,
     reactor: Reactor,
-    consumer: Consumer,
-    connection: Option<ConnectionId>,
-    /// The endpoint that is connected to, or was last.
-    endpoint: usize,
-    room: Room,
+    /// One, or with warm standby several.
+    servers: Vec<Server>,
+    /// Which of them sends what is counted.
+    active: usize,
     stage: Stage,
-    /// Requests that have been counted.
-    requests: u64,
-    /// The service's number, if items are asked for by that.
-    service_id: Option<u16>,
-    has_said_unreachable: bool,
-    has_said_no_service: bool,
 }
 
 /// The clock of everything here: times in messages are on it.
@@ -83,20 +67,13 @@ fn now() -> Nanos {
 
 impl Working {
     fn new(plan: &Arc<Plan>, thread: usize) -> anyhow::Result<Self> {
-        Ok(Self {
-            plan: Arc::clone(plan),
-            thread,
-            reactor: Reactor::new(1)?,
-            consumer: Consumer::new(plan.settings.clone(), &plan.credentials.request())?,
-            connection: None,
-            endpoint: 0,
-            room: Room::default(),
-            stage: Stage::Waiting,
-            requests: 0,
-            service_id: None,
-            has_said_unreachable: false,
-            has_said_no_service: false,
-        })
+        let count = plan.servers.count();
+        let mut servers =
+            (0..count).map(|number| Server::new(plan, number)).collect::<anyhow::Result<Vec<_>>>()?;
+        let active = plan.servers.first;
+        servers[active].set_type(ServerType::Active);
+        let (plan, reactor) = (Arc::clone(plan), Reactor::new(count)?);
+        Ok(Self { plan, thread, reactor, servers, active, stage: Stage::Waiting })
     }
 
     fn run(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
@@ -106,6 +83,7 @@ impl Working {
             self.look_for_service(now, taking);
             self.ask(now, taking)?;
             let next = self.tick(now, taking)?;
+            self.say_standing(taking);
             self.disconnect(taking);
             self.connect(now, taking)?;
             self.count_requests(taking);
@@ -123,34 +101,35 @@ impl Working {
     /// Takes what has come.
     fn receive(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
-            if self.connection != Some(id) {
+            let Some(number) = self.servers.iter().position(|server| server.connection == Some(id)) else {
                 continue;
-            }
+            };
+            let server = &mut self.servers[number];
             match event {
                 Event::Message(received) => {
-                    let Self { consumer, room, .. } = self;
+                    server.heard = now;
+                    let (consumer, room, mut hearing) = server.hearing(taking);
                     room.take(received, &mut sender, |message, out| {
-                        consumer.message(now, message, out, taking);
+                        consumer.message(now, message, out, &mut hearing);
                         anyhow::Ok(())
                     })?;
-                    if std::mem::take(&mut taking.has_news) {
-                        self.room.set_services(self.consumer.directory());
-                        if let Some(dictionary) = &taking.dictionary {
-                            self.room.set_dictionary(dictionary);
+                    if std::mem::take(&mut server.wants.has_news) {
+                        server.room.set_services(server.consumer.directory());
+                        if let Some(dictionary) = server.consumer.dictionary() {
+                            server.room.set_dictionary(dictionary);
                         }
-                        self.has_service_gone(taking);
+                        self.has_service_gone(number, taking);
                     }
                 }
                 Event::Connected(agreed) => {
-                    self.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
-                    self.consumer.connected(now, &mut self.room.on(&mut sender));
+                    server.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    server.consumer.connected(now, &mut server.room.on(&mut sender));
                 }
                 Event::Closed(reason) => {
                     let reason = reason.to_string();
-                    self.connection = None;
-                    self.leave(taking);
-                    self.lost(&reason, taking);
-                    self.consumer.disconnected(now, taking);
+                    server.leave(taking);
+                    self.lost(number, &reason, taking);
+                    self.disconnected(number, now, taking);
                 }
                 _ => {}
             }
@@ -158,153 +137,179 @@ impl Working {
         Ok(())
     }
 
-    /// The connection is gone: where the test had begun, it is over; else there will be another one.
-    fn lost(&mut self, reason: &str, taking: &mut Taking) {
-        let server = &self.plan.endpoints[self.endpoint].server;
-        match self.stage {
-            Stage::Over => {}
-            Stage::Waiting => {
-                if !std::mem::replace(&mut self.has_said_unreachable, true) {
-                    taking.note(&format!(
-                        "no connection to {server}, it is tried again until there is one: {reason}"
-                    ));
-                }
-            }
-            _ => {
-                let what = format!("{server}: {reason}");
-                taking.link.say(Word::Milestone(Milestone::Lost(what)));
-                (self.stage, taking.is_over) = (Stage::Over, true);
-            }
-        }
-    }
-
-    /// The service as the directory has it: by its name, or once that is known by its number.
-    fn service(&self) -> Option<&ServiceEntry> {
-        let directory = self.consumer.directory();
-        match self.service_id {
-            Some(id) => directory.service(id),
-            None => directory.named(&self.plan.service),
-        }
-    }
-
-    /// Where the test has begun, it is over without its service.
-    fn has_service_gone(&mut self, taking: &mut Taking) {
-        let has_begun = matches!(self.stage, Stage::Startup { .. } | Stage::Steady(_));
-        let is_up = self.service().and_then(ServiceEntry::state).is_some_and(ServiceState::is_up);
-        if has_begun && !is_up {
-            let what = format!("the service {} is down, or gone", self.plan.service);
-            taking.link.say(Word::Milestone(Milestone::Lost(what)));
-            (self.stage, taking.is_over) = (Stage::Over, true);
-        }
-    }
-
-    /// Begins to ask for items as soon as their service takes requests.
-    fn look_for_service(&mut self, now: Nanos, taking: &mut Taking) {
-        if !matches!(self.stage, Stage::Waiting) || !self.consumer.is_ready() {
+    /// The connection to a server is gone, or cannot be had.
+    fn lost(&mut self, number: usize, reason: &str, taking: &mut Taking) {
+        let server = &mut self.servers[number];
+        let name = &server.endpoint(&self.plan).server;
+        if matches!(self.stage, Stage::Over) || server.is_out {
             return;
         }
-        let state = self.service().and_then(ServiceEntry::state);
-        let (is_there, is_open) = (state.is_some(), state.is_some_and(ServiceState::accepts_requests));
-        if is_open {
-            let id = self.service().map(|service| service.id);
-            self.service_id = id.filter(|_| self.plan.asks_by_id);
-            taking.link.say(Word::Milestone(Milestone::Ready));
-            self.stage = Stage::Startup {
-                slices: Slices::new(self.plan.tick_rate, now),
-                share: Share::new(self.plan.request_rate, self.plan.tick_rate),
-                opened: 0,
-                posts: Vec::new(),
-                generics: Vec::new(),
-            };
-        } else if !std::mem::replace(&mut self.has_said_no_service, true) {
-            let (service, directory) = (&self.plan.service, self.consumer.directory());
-            let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
-            taking.note(&match (is_there, names.is_empty()) {
-                (true, _) => format!("the service {service} takes no requests now; they wait until it does"),
-                (false, true) => format!("there is no service {service}, nor any other; it is waited for"),
-                (false, false) => {
-                    format!("there is no service {service} but {}; it is waited for", names.join(", "))
+        if number != self.active {
+            if !std::mem::replace(&mut server.has_said_unreachable, true) {
+                taking.note(&format!(
+                    "{name}, which is to stand by, is not there, and is tried again: {reason}"
+                ));
+            }
+            return;
+        }
+        let what = format!("{name}: {reason}");
+        if self.switch(&what, taking) {
+            return;
+        }
+        let server = &mut self.servers[number];
+        if !matches!(self.stage, Stage::Waiting) {
+            self.end(what, taking);
+        } else if !std::mem::replace(&mut server.has_said_unreachable, true) {
+            taking.note(&format!(
+                "no connection to {}, it is tried again until there is one: {reason}",
+                server.endpoint(&self.plan).server
+            ));
+        }
+    }
+
+    /// The active server is of no use any more: the next one that stands by takes over, if there is any.
+    fn switch(&mut self, why: &str, taking: &mut Taking) -> bool {
+        let (count, before) = (self.servers.len(), self.active);
+        let next = (1..count)
+            .map(|step| (before + step) % count)
+            .find(|number| self.servers[*number].can_take_over(&self.plan));
+        let Some(next) = next else { return false };
+        self.active = next;
+        self.servers[before].set_type(ServerType::Standby);
+        self.servers[before].has_said_unreachable = true;
+        self.servers[next].set_type(ServerType::Active);
+        let server = &self.servers[next];
+        taking.note(&format!("{why}; {} is active now", server.endpoint(&self.plan).server));
+        if let Some(dictionary) = server.consumer.dictionary() {
+            taking.set_dictionary(dictionary);
+        }
+        if !matches!(self.stage, Stage::Waiting) {
+            taking.switched(self.servers[before].heard);
+        }
+        if matches!(self.stage, Stage::Steady(_)) {
+            self.stage = self.steady(now(), taking);
+        }
+        true
+    }
+
+    /// The test is over before its time: something that it needs is lost.
+    fn end(&mut self, what: String, taking: &mut Taking) {
+        taking.link.say(Word::Milestone(Milestone::Lost(what)));
+        (self.stage, taking.is_over) = (Stage::Over, true);
+    }
+
+    /// Where the test has begun, it is over without its service, unless another server has that: not where a standby is of the
+    /// whole connection, which is there.
+    fn has_service_gone(&mut self, number: usize, taking: &mut Taking) {
+        let has_begun = matches!(self.stage, Stage::Startup | Stage::Steady(_));
+        if number != self.active || !has_begun || self.servers[number].is_up(&self.plan) {
+            return;
+        }
+        let what = format!("the service {} is down, or gone", self.plan.service);
+        let name = &self.servers[number].endpoint(&self.plan).server;
+        let why = format!("{name}: {what}");
+        let is_of_service = self.plan.servers.standby == Some(StandbyMode::Service);
+        if !is_of_service || !self.switch(&why, taking) {
+            self.end(what, taking);
+        }
+    }
+
+    /// Begins to ask each server for items as soon as their service takes requests there.
+    fn look_for_service(&mut self, now: Nanos, taking: &mut Taking) {
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            if server.asking.is_none() && !server.is_out && server.is_open(&self.plan) {
+                server.begin(&self.plan, now);
+            }
+            if number != self.active || !matches!(self.stage, Stage::Waiting) || !server.consumer.is_ready() {
+                continue;
+            }
+            if server.asking.is_some() {
+                taking.link.say(Word::Milestone(Milestone::Ready));
+                if server.has_begun() {
+                    // It stood by until now.
+                    taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
                 }
-            });
+                self.stage = Stage::Startup;
+            } else if !std::mem::replace(&mut server.has_said_no_service, true) {
+                let (service, directory) = (&self.plan.service, server.consumer.directory());
+                let names: Vec<&str> = directory.services().filter_map(|service| service.name()).collect();
+                let is_there = server.service(&self.plan).is_some_and(|service| service.state().is_some());
+                taking.note(&match (is_there, names.is_empty()) {
+                    (true, _) => {
+                        format!("the service {service} takes no requests now; they wait until it does")
+                    }
+                    (false, true) => {
+                        format!("there is no service {service}, nor any other; it is waited for")
+                    }
+                    (false, false) => {
+                        format!("there is no service {service} but {}; it is waited for", names.join(", "))
+                    }
+                });
+            }
         }
     }
 
     /// Opens the items of the slices that have begun. Without any left, and with all images, the steady state begins.
     fn ask(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
-        let Stage::Startup { slices, share, opened, posts, generics } = &mut self.stage else {
-            return Ok(());
-        };
-        let plan = &*self.plan;
-        let (items, count) = (plan.items_of(self.thread), plan.division.of(self.thread));
-        let service = self.service_id.map_or(ServiceName::Name(&plan.service), ServiceName::Id);
-        while *opened < count
-            && let Some((slice, due)) = slices.begin(now)
-        {
-            taking.link.tally.slice(now.since(due));
-            if *opened == 0 {
+        let thread = self.thread;
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let is_first = server.ask(&self.plan, thread, now, taking)?;
+            if is_first && number == self.active {
                 taking.link.say(Word::Milestone(Milestone::FirstRequest(now)));
             }
-            let burst = usize::try_from(share.burst(slice)).unwrap_or(usize::MAX);
-            let numbered = items.clone().enumerate().skip(*opened).take(burst);
-            for (number, item) in numbered {
-                let is_streaming = !item.is_snapshot && !plan.is_snapshot;
-                let takes = |kind, rate: u64| rate > 0 && is_streaming && takes(item, kind);
-                let sends = takes(Kind::Generic, plan.generics.all);
-                let handle = self.consumer.open(&ItemRequest {
-                    domain: item.domain,
-                    is_streaming,
-                    // As the public tools do: what is said on such a stream is between the two ends.
-                    is_private: sends,
-                    closure: number as u64,
-                    ..ItemRequest::new(service, item.name.as_bytes())
-                })?;
-                if takes(Kind::Post, plan.posts.all) {
-                    posts.push((handle, item.domain));
-                }
-                if sends {
-                    generics.push((handle, item.domain));
-                }
-                *opened += 1;
-            }
         }
-        if *opened == count && taking.has_all() {
-            if count == 0 {
+        let is_asked = self.servers[self.active].has_asked(&self.plan, thread);
+        if matches!(self.stage, Stage::Startup) && is_asked && taking.has_all() {
+            if self.plan.division.of(thread) == 0 {
                 taking.complete();
             }
-            let (posts, generics) = (std::mem::take(posts), std::mem::take(generics));
-            self.stage = match plan.is_snapshot {
-                true => Stage::Over,
-                false => Stage::Steady(Sending::new(&self.plan, posts, generics, taking.poster, now)),
-            };
+            self.stage = if self.plan.is_snapshot { Stage::Over } else { self.steady(now, taking) };
         }
         Ok(())
     }
 
-    /// Has the role do what is due; when it wants that again.
-    fn tick_role(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
-        match self.connection.and_then(|id| self.reactor.sender(id)) {
-            Some(mut sender) => self.consumer.tick(now, &mut self.room.on(&mut sender), taking),
-            None => self.consumer.tick(now, &mut Nowhere, taking),
+    /// Says who stands by, as soon as that server would be ready.
+    fn say_standing(&mut self, taking: &Taking) {
+        if !matches!(self.stage, Stage::Steady(_)) {
+            return;
         }
+        for number in (0..self.servers.len()).filter(|number| *number != self.active) {
+            if self.servers[number].stands_by_anew(&self.plan, self.thread) {
+                let name = |number: usize| &self.servers[number].endpoint(&self.plan).server;
+                taking.note(&format!("{} is active, {} stands by", name(self.active), name(number)));
+            }
+        }
+    }
+
+    /// What is sent goes to the active server.
+    fn steady(&self, now: Nanos, taking: &Taking) -> Stage {
+        let asking = self.servers[self.active].asking.as_ref();
+        let (posts, generics) =
+            asking.map(|asking| (asking.posts.clone(), asking.generics.clone())).unwrap_or_default();
+        Stage::Steady(Sending::new(&self.plan, posts, generics, taking.poster, now))
+    }
+
+    /// Has the roles do what is due; when they want that again.
+    fn tick_roles(&mut self, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
+        let Self { servers, reactor, .. } = self;
+        let next = servers.iter_mut().filter(|server| !server.is_out);
+        next.filter_map(|server| server.tick(reactor, now, taking)).min()
     }
 
     /// Does what is due, and sends; when to do so again.
     fn tick(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<Option<Nanos>> {
-        let next = self.tick_role(now, taking);
-        let sender = self.connection.and_then(|id| self.reactor.sender(id));
-        let Some(mut sender) = sender else { return Ok(next) };
-        let mut out = self.room.on(&mut sender);
-        let due = match &mut self.stage {
-            Stage::Startup { slices, opened, .. } => {
-                (*opened < self.plan.division.of(self.thread)).then(|| slices.due())
-            }
-            Stage::Steady(sending) => {
-                sending.send(now, &mut self.consumer, &mut out, &mut taking.link.tally)?;
-                sending.due()
-            }
-            Stage::Waiting | Stage::Over => None,
-        };
-        Ok(next.into_iter().chain(due).min())
+        let next = self.tick_roles(now, taking);
+        let server = &mut self.servers[self.active];
+        let mut sends = None;
+        if let Stage::Steady(sending) = &mut self.stage
+            && let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id))
+        {
+            let mut out = server.room.on(&mut sender);
+            sending.send(now, &mut server.consumer, &mut out, &mut taking.link.tally)?;
+            sends = sending.due();
+        }
+        let asks = self.servers.iter().filter_map(|server| server.due(&self.plan, self.thread));
+        Ok(next.into_iter().chain(sends).chain(asks).min())
     }
 
     /// How long there is nothing to do but to take what comes.
@@ -315,55 +320,73 @@ impl Working {
         next.map_or(TURN, |next| Duration::from_nanos(next.0.saturating_sub(now().0))).min(TURN)
     }
 
-    /// Connects, if the role wants it.
+    /// Connects, where the roles want it.
     fn connect(&mut self, now: Nanos, taking: &mut Taking) -> anyhow::Result<()> {
-        if let Some(why) = taking.refusal.take().filter(|_| !matches!(self.stage, Stage::Over)) {
-            let server = &self.plan.endpoints[self.endpoint].server;
-            let what = format!("the session with {server} is over: {why}");
-            return Err(
-                Hinted::new(what, "--user and --password-file say who logs in, --server where").into()
-            );
-        }
-        if !std::mem::take(&mut taking.wants_connection) {
-            return Ok(());
-        }
-        self.endpoint = taking.attempt as usize % self.plan.endpoints.len();
-        let endpoint = &self.plan.endpoints[self.endpoint];
-        let begun = resolve(&endpoint.server)
-            .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now)?));
-        match begun {
-            Ok(id) => self.connection = Some(id),
-            Err(cause) => {
-                self.lost(&format!("{cause:#}"), taking);
-                self.consumer.disconnected(now, taking);
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if let Some(why) = server.wants.refusal.take().filter(|_| !matches!(self.stage, Stage::Over)) {
+                self.refused(number, &why, taking)?;
+            }
+            let server = &mut self.servers[number];
+            if !std::mem::take(&mut server.wants.connection) || server.is_out {
+                continue;
+            }
+            let endpoint = server.next_endpoint(&self.plan);
+            let begun = resolve(&endpoint.server)
+                .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now)?));
+            match begun {
+                Ok(id) => server.connection = Some(id),
+                Err(cause) => {
+                    self.lost(number, &format!("{cause:#}"), taking);
+                    self.disconnected(number, now, taking);
+                }
             }
         }
         Ok(())
     }
 
-    /// Closes the connection, if the role wants it.
+    /// A server's session is over for good.
+    fn refused(&mut self, number: usize, why: &str, taking: &mut Taking) -> anyhow::Result<()> {
+        let server = &mut self.servers[number];
+        server.is_out = true;
+        let what = format!("the session with {} is over: {why}", server.endpoint(&self.plan).server);
+        if number != self.active {
+            taking.note(&what);
+        } else if !self.switch(&what, taking) {
+            let hint = "--user and --password-file say who logs in, --server where";
+            return Err(Hinted::new(what, hint).into());
+        }
+        Ok(())
+    }
+
+    /// A role has no connection any more.
+    fn disconnected(&mut self, number: usize, now: Nanos, taking: &mut Taking) {
+        let (consumer, _, mut hearing) = self.servers[number].hearing(taking);
+        consumer.disconnected(now, &mut hearing);
+    }
+
+    /// Closes connections, where the roles want it, and that of a server that cannot stand by.
     fn disconnect(&mut self, taking: &mut Taking) {
-        if std::mem::take(&mut taking.wants_disconnection)
-            && let Some(id) = self.connection.take()
-        {
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            let wants = std::mem::take(&mut server.wants.disconnection);
+            let Some(id) = server.connection.filter(|_| wants || server.is_out) else { continue };
             self.reactor.close(id);
-            self.leave(taking);
-            if taking.refusal.is_none() {
-                let why =
-                    taking.timed_out.take().unwrap_or_else(|| "the provider closed the login".to_owned());
-                self.lost(&why, taking);
+            server.leave(taking);
+            if !wants {
+                let name = &server.endpoint(&self.plan).server;
+                let mode = self.plan.servers.standby.map_or("", StandbyMode::what);
+                taking.note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
+            } else if server.wants.refusal.is_none() {
+                let why = server.wants.timed_out.take();
+                let why = why.unwrap_or_else(|| "the provider closed the login".to_owned());
+                self.lost(number, &why, taking);
             }
         }
     }
 
-    /// Forgets the connection that there was.
-    fn leave(&mut self, taking: &mut Taking) {
-        taking.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
-    }
-
     fn count_requests(&mut self, taking: &mut Taking) {
-        let requests = self.consumer.counters().requests;
-        taking.link.tally.counts.requests += requests - std::mem::replace(&mut self.requests, requests);
+        self.servers.iter_mut().for_each(|server| server.count_requests(taking));
     }
 
     /// Says what was missing, lets what was sent go out, and says goodbye.
@@ -373,30 +396,37 @@ impl Working {
         }
         (self.stage, taking.is_over) = (Stage::Over, true);
         self.drain(taking)?;
-        if let Some(id) = self.connection.take()
-            && let Some(mut sender) = self.reactor.sender(id)
-        {
-            self.consumer.log_out(&mut self.room.on(&mut sender), taking);
-            sender.flush();
-            self.reactor.close(id);
+        for server in &mut self.servers {
+            if let Some(id) = server.connection {
+                server.with_role(&mut self.reactor, taking, |consumer, out, hearing| {
+                    consumer.log_out(out, hearing);
+                });
+                if let Some(mut sender) = self.reactor.sender(id) {
+                    sender.flush();
+                }
+                self.reactor.close(id);
+            }
+            server.leave(taking);
+            server.count_requests(taking);
         }
-        self.leave(taking);
-        self.count_requests(taking);
         Ok(())
     }
 
     /// Waits until what was counted as sent is out, and takes what comes meanwhile: a peer that is not read might not read.
     fn drain(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
         let until = now().0.saturating_add(DRAIN_NS);
-        while let Some(mut sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
-            let is_out = self.room.on(&mut sender).settle() && sender.unsent() == 0;
+        loop {
+            let server = &mut self.servers[self.active];
+            let Some(mut sender) = server.connection.and_then(|id| self.reactor.sender(id)) else {
+                return Ok(());
+            };
+            let is_out = server.room.on(&mut sender).settle() && sender.unsent() == 0;
             let now = now();
             if is_out || now.0 >= until {
-                break;
+                return Ok(());
             }
             self.reactor.wait(TURN)?;
             self.receive(now, taking)?;
         }
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
 use crate::arguments::{self, Core};
+use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
@@ -81,6 +82,13 @@ pub(crate) struct ConsumerArgs {
     pub(in super::super) config: ConfigArgs,
     #[command(flatten)]
     pub(in super::super) server: ClientArgs,
+    /// A server that stands by, and takes over when that of --server is lost: warm standby. May be given several times
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Warm standby")]
+    pub(in super::super) standby: Vec<String>,
+    /// What stands by: whole connections, or the service alone, which may also go down [default: that of the configuration, or
+    /// login]
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "Warm standby")]
+    pub(in super::super) standby_mode: Option<StandbyMode>,
     #[command(flatten)]
     pub(in super::super) login: LoginArgs,
     #[command(flatten)]

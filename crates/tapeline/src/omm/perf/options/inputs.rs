@@ -3,6 +3,7 @@
 use super::provider::PublishingArgs;
 use super::{ConsumerArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
 use crate::arguments::Core;
+use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::perf::item_list;
 use crate::omm::perf::messages::Messages;
@@ -12,14 +13,17 @@ use crate::omm::perf::source::Source;
 pub(in super::super) type Inputs = Vec<(&'static str, String)>;
 
 impl ConsumerArgs {
-    /// `user` logs in at one of the `servers`; `dictionary` is what was loaded.
+    /// `user` logs in at the first of the `servers`, and at others that stand by, if there are any; `dictionary` is what was
+    /// loaded.
     pub(in super::super) fn test_inputs(
         &self,
         user: &str,
-        servers: &str,
+        servers: &[String],
+        standby: Option<StandbyMode>,
         dictionary: &DictionaryArgs,
     ) -> Inputs {
-        vec![
+        let (first, others) = servers.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
+        let mut inputs = vec![
             ("Steady State Time", self.steady_state_time.to_string()),
             ("Delay Steady State Time", self.delay_steady_state_calc.to_string()),
             ("Service", self.service_name.clone()),
@@ -48,13 +52,17 @@ impl ConsumerArgs {
             ("Stats File", self.stats_file.clone()),
             ("Latency Log File", latency_file(&self.results)),
             ("Tick Rate", self.pace.tick_rate.to_string()),
-            ("Server", servers.to_owned()),
+            ("Server", first.to_owned()),
             ("Use Service Id", yes(self.use_service_id)),
             ("Dictionary", dictionary.shown()),
             ("Nanosecond Time", yes(self.times.nano_time)),
             ("Measure Decode", yes(self.measure_decode)),
             ("Due Time", yes(!self.no_due)),
-        ]
+        ];
+        if let Some(mode) = standby {
+            inputs.extend([("Standby Servers", others.join(", ")), ("Standby Mode", mode.what().to_owned())]);
+        }
+        inputs
     }
 }
 
@@ -194,7 +202,12 @@ mod tests {
     #[test]
     fn names_and_order_are_the_guides() {
         let files = DictionaryArgs::of(None, None);
-        let inputs = of::<ConsumerArgs>("--threads 0,-1 --item-file a.xml").test_inputs("joe", "a:1", &files);
+        let args = of::<ConsumerArgs>("--threads 0,-1 --item-file a.xml");
+        let servers = ["a:1", "b:2", "c:3"].map(str::to_owned);
+        let inputs = args.test_inputs("joe", &servers, Some(StandbyMode::Service), &files);
+        let last: Vec<&str> = inputs.iter().rev().take(2).map(|(_, value)| value.as_str()).collect();
+        assert_eq!(last, ["service", "b:2, c:3"]);
+        let inputs = args.test_inputs("joe", &servers[..1], None, &files);
         let guide = [
             "Steady State Time",
             "Delay Steady State Time",

@@ -261,6 +261,7 @@ mod tests {
             statuses: 2,
             updates: 500_000,
             stamped_updates: 50,
+            standby_updates: 0,
             posts: 100,
             stamped_posts: 10,
             reflected_posts: 99,

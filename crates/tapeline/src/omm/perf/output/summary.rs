@@ -94,6 +94,13 @@ fn of_consumer(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
         lines.seconds("Image retrieval time (sec)", seconds);
         lines.rate("Avg image rate", if seconds > 0.0 { figures.images as f64 / seconds } else { 0.0 });
     }
+    if figures.switches.count > 0 {
+        lines.count("Standby switches", figures.switches.count);
+        lines.seconds("Standby standstill max (sec)", figures.switches.longest_ns as f64 / 1e9);
+    }
+    if counts.standby_updates > 0 {
+        lines.count("Standby updates received", counts.standby_updates);
+    }
     lines.rate("Avg update rate", figures.overall.per_second);
     if rates.posts > 0 {
         lines.rate("Avg posting rate", figures.posts_per_second);

@@ -75,12 +75,12 @@ impl Shared<'_> {
             working.disconnect(taking);
             working.connect(now, taking)?;
             // What the role owes for what has come goes out now.
-            working.tick_role(now, taking);
+            working.tick_roles(now, taking);
             working.reactor.flush();
             wait = if working.reactor.is_idle() { TURN } else { Duration::ZERO };
             let moves_on = match working.stage {
-                Stage::Waiting => working.consumer.is_ready(),
-                Stage::Startup { .. } => taking.has_all(),
+                Stage::Waiting => working.servers.iter().any(|server| server.consumer.is_ready()),
+                Stage::Startup => taking.has_all(),
                 Stage::Steady(_) => false,
                 Stage::Over => true,
             };
@@ -107,6 +107,7 @@ impl Shared<'_> {
             working.look_for_service(now, taking);
             working.ask(now, taking)?;
             let next = working.tick(now, taking)?;
+            working.say_standing(taking);
             working.reactor.flush();
             working.count_requests(taking);
             taking.say_unknown();

@@ -1,0 +1,57 @@
+//! The images that a server sends which takes over: until they are all there, the stream stands still.
+
+use tapeline_measure::Nanos;
+
+/// What is waited for behind a switch.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    /// When the last message of the server was taken that was active before.
+    since: Nanos,
+    /// Items whose image has not come again.
+    awaited: Vec<bool>,
+    missing: usize,
+}
+
+impl Renewal {
+    /// Of the items that have had an image. Where an earlier one is not done, the stream has stood still since that.
+    pub(super) fn new(since: Nanos, had_image: &[bool], earlier: Option<&Self>) -> Self {
+        let missing = had_image.iter().filter(|had| **had).count();
+        Self { since: earlier.map_or(since, |earlier| earlier.since), awaited: had_image.to_vec(), missing }
+    }
+
+    /// An item has its image again, or will never have one.
+    pub(super) fn renew(&mut self, closure: u64) {
+        let item = usize::try_from(closure).ok().and_then(|item| self.awaited.get_mut(item));
+        if item.is_some_and(std::mem::take) {
+            self.missing -= 1;
+        }
+    }
+
+    /// How long the stream has stood still, nanoseconds, if that is over now.
+    pub(super) fn over(&self, now: Nanos) -> Option<u64> {
+        (self.missing == 0).then(|| now.0.saturating_sub(self.since.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_over_with_the_last_image() {
+        let mut renewal = Renewal::new(Nanos(100), &[true, false, true], None);
+        renewal.renew(0);
+        renewal.renew(0);
+        // Neither had one before.
+        renewal.renew(1);
+        renewal.renew(7);
+        assert_eq!(renewal.over(Nanos(150)), None);
+        // The next server is lost, too, before that.
+        let mut renewal = Renewal::new(Nanos(160), &[true, false, true], Some(&renewal));
+        renewal.renew(0);
+        assert_eq!(renewal.over(Nanos(170)), None);
+        renewal.renew(2);
+        assert_eq!(renewal.over(Nanos(180)), Some(80));
+        assert_eq!(Renewal::new(Nanos(5), &[], None).over(Nanos(5)), Some(0));
+    }
+}

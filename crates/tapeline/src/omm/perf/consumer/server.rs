@@ -1,0 +1,334 @@
+//! One server of a thread: its connection, what its role wants, and which items are asked for there. With warm standby a thread
+//! has several of them, of which one is the active one.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::domain::directory::{ServiceEntry, ServiceState};
+use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
+use tapeline_omm::role::Outbox;
+use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle, ItemRequest, ServiceName};
+use tapeline_omm::rwf::Domain;
+use tapeline_wire::rssl::{ConnectionId, Reactor};
+
+use super::super::slices::{Share, Slices};
+use super::super::tally::Kind;
+use super::plan::{Plan, takes};
+use super::taking::Taking;
+use crate::omm::config::StandbyMode;
+use crate::omm::out::{Nowhere, Room};
+use crate::omm::transport::Endpoint;
+
+/// A server, connected to or not.
+pub(super) struct Server {
+    /// Its place among those of the plan.
+    number: usize,
+    pub(super) consumer: Consumer,
+    pub(super) connection: Option<ConnectionId>,
+    pub(super) room: Room,
+    pub(super) wants: Wants,
+    /// Set as soon as its service took requests.
+    pub(super) asking: Option<Asking>,
+    /// The endpoint that is connected to, or was last.
+    endpoint: usize,
+    /// Requests that have been counted.
+    requests: u64,
+    /// The service's number, if items are asked for by that.
+    service_id: Option<u16>,
+    /// What it is, and what it was told on this connection.
+    server_type: ServerType,
+    told: Option<ServerType>,
+    /// When its last message was taken.
+    pub(super) heard: Nanos,
+    /// It is not tried again.
+    pub(super) is_out: bool,
+    pub(super) has_said_unreachable: bool,
+    pub(super) has_said_no_service: bool,
+    has_said_standing: bool,
+}
+
+/// What a server's role says of its connection, until that is done.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    pub(super) connection: bool,
+    pub(super) disconnection: bool,
+    /// Connections that failed since the last that was logged in.
+    pub(super) attempt: u32,
+    /// The directory or the dictionary is new.
+    pub(super) has_news: bool,
+    /// Why it is over for good, as the provider, or the role, has it.
+    pub(super) refusal: Option<String>,
+    /// Why the role gives its connection up.
+    pub(super) timed_out: Option<String>,
+}
+
+/// Which items are asked for, and which of them take what is sent.
+pub(super) struct Asking {
+    slices: Slices,
+    share: Share,
+    pub(super) opened: usize,
+    pub(super) posts: Items,
+    pub(super) generics: Items,
+}
+
+/// Items that take posts, or generic messages.
+pub(super) type Items = Vec<(Handle, Domain)>;
+
+impl Server {
+    pub(super) fn new(plan: &Plan, number: usize) -> anyhow::Result<Self> {
+        Ok(Self {
+            number,
+            consumer: Consumer::new(plan.settings.clone(), &plan.credentials.request())?,
+            connection: None,
+            room: Room::default(),
+            wants: Wants::default(),
+            asking: None,
+            endpoint: 0,
+            requests: 0,
+            service_id: None,
+            server_type: ServerType::Standby,
+            told: None,
+            heard: Nanos(0),
+            is_out: false,
+            has_said_unreachable: false,
+            has_said_no_service: false,
+            has_said_standing: false,
+        })
+    }
+
+    /// Where it is, or was tried last.
+    pub(super) fn endpoint<'p>(&self, plan: &'p Plan) -> &'p Endpoint {
+        let endpoints = plan.servers.endpoints(self.number);
+        &endpoints[self.endpoint % endpoints.len()]
+    }
+
+    /// Where it is to be tried now: of several the next one.
+    pub(super) fn next_endpoint<'p>(&mut self, plan: &'p Plan) -> &'p Endpoint {
+        self.endpoint = self.wants.attempt as usize;
+        self.endpoint(plan)
+    }
+
+    /// The service as the directory has it: by its name, or once that is known by its number.
+    pub(super) fn service(&self, plan: &Plan) -> Option<&ServiceEntry> {
+        let directory = self.consumer.directory();
+        match self.service_id {
+            Some(id) => directory.service(id),
+            None => directory.named(&plan.service),
+        }
+    }
+
+    fn is_service(&self, plan: &Plan, so: fn(&ServiceState) -> bool) -> bool {
+        self.service(plan).and_then(ServiceEntry::state).is_some_and(so)
+    }
+
+    /// Whether the service is there and not down.
+    pub(super) fn is_up(&self, plan: &Plan) -> bool {
+        self.is_service(plan, ServiceState::is_up)
+    }
+
+    /// Whether the service takes requests.
+    pub(super) fn is_open(&self, plan: &Plan) -> bool {
+        self.consumer.is_ready() && self.is_service(plan, ServiceState::accepts_requests)
+    }
+
+    /// Whether it could be the active one from now on.
+    pub(super) fn can_take_over(&self, plan: &Plan) -> bool {
+        !self.is_out && self.connection.is_some() && self.asking.is_some() && self.is_open(plan)
+    }
+
+    /// Begins to ask for items.
+    pub(super) fn begin(&mut self, plan: &Plan, now: Nanos) {
+        self.service_id = self.service(plan).map(|service| service.id).filter(|_| plan.asks_by_id);
+        self.asking = Some(Asking {
+            slices: Slices::new(plan.tick_rate, now),
+            share: Share::new(plan.request_rate, plan.tick_rate),
+            opened: 0,
+            posts: Vec::new(),
+            generics: Vec::new(),
+        });
+    }
+
+    /// Opens the items of the slices that have begun: whether the first of them is among these.
+    pub(super) fn ask(
+        &mut self,
+        plan: &Plan,
+        thread: usize,
+        now: Nanos,
+        taking: &mut Taking,
+    ) -> anyhow::Result<bool> {
+        let asking = self.asking.as_mut().filter(|_| !self.consumer.is_ended());
+        let Some(Asking { slices, share, opened, posts, generics }) = asking else { return Ok(false) };
+        let (items, count) = (plan.items_of(thread), plan.division.of(thread));
+        let service = self.service_id.map_or(ServiceName::Name(&plan.service), ServiceName::Id);
+        let before = *opened;
+        while *opened < count
+            && let Some((slice, due)) = slices.begin(now)
+        {
+            taking.link.tally.slice(now.since(due));
+            let burst = usize::try_from(share.burst(slice)).unwrap_or(usize::MAX);
+            let numbered = items.clone().enumerate().skip(*opened).take(burst);
+            for (number, item) in numbered {
+                let is_streaming = !item.is_snapshot && !plan.is_snapshot;
+                let takes = |kind, rate: u64| rate > 0 && is_streaming && takes(item, kind);
+                let sends = takes(Kind::Generic, plan.generics.all);
+                let handle = self.consumer.open(&ItemRequest {
+                    domain: item.domain,
+                    is_streaming,
+                    // As the public tools do: what is said on such a stream is between the two ends.
+                    is_private: sends,
+                    closure: number as u64,
+                    ..ItemRequest::new(service, item.name.as_bytes())
+                })?;
+                if takes(Kind::Post, plan.posts.all) {
+                    posts.push((handle, item.domain));
+                }
+                if sends {
+                    generics.push((handle, item.domain));
+                }
+                *opened += 1;
+            }
+        }
+        Ok(before == 0 && *opened > 0)
+    }
+
+    /// Whether the first items are asked for.
+    pub(super) fn has_begun(&self) -> bool {
+        self.asking.as_ref().is_some_and(|asking| asking.opened > 0)
+    }
+
+    /// Whether all items of a thread are asked for.
+    pub(super) fn has_asked(&self, plan: &Plan, thread: usize) -> bool {
+        self.asking.as_ref().is_some_and(|asking| asking.opened == plan.division.of(thread))
+    }
+
+    /// When the next items are to be asked for.
+    pub(super) fn due(&self, plan: &Plan, thread: usize) -> Option<Nanos> {
+        self.asking.as_ref().filter(|_| !self.has_asked(plan, thread)).map(|asking| asking.slices.due())
+    }
+
+    /// Whether it stands by, and could take over, for the first time since it became so.
+    pub(super) fn stands_by_anew(&mut self, plan: &Plan, thread: usize) -> bool {
+        let is_ready = self.told == Some(ServerType::Standby)
+            && self.can_take_over(plan)
+            && self.has_asked(plan, thread);
+        is_ready && !std::mem::replace(&mut self.has_said_standing, true)
+    }
+
+    /// It is the active one from now on, or one that stands by, and is to be told.
+    pub(super) fn set_type(&mut self, server_type: ServerType) {
+        (self.server_type, self.has_said_standing) = (server_type, false);
+    }
+
+    /// Has the role do what is due; when it wants that again.
+    pub(super) fn tick(&mut self, reactor: &mut Reactor, now: Nanos, taking: &mut Taking) -> Option<Nanos> {
+        self.with_role(reactor, taking, |consumer, out, hearing| consumer.tick(now, out, hearing))
+    }
+
+    /// Takes what its role has to say: `act` is given the role, the way out if there is one, and who hears.
+    pub(super) fn with_role<T>(
+        &mut self,
+        reactor: &mut Reactor,
+        taking: &mut Taking,
+        act: impl FnOnce(&mut Consumer, &mut dyn Outbox, &mut Hearing<'_>) -> T,
+    ) -> T {
+        let Self { consumer, room, wants, told, server_type, connection, is_out, .. } = self;
+        let mut hearing = Hearing { taking, wants, told, is_out, server_type: *server_type };
+        match connection.and_then(|id| reactor.sender(id)) {
+            Some(mut sender) => {
+                let mut out = room.on(&mut sender);
+                hearing.tell(consumer, &mut out);
+                act(consumer, &mut out, &mut hearing)
+            }
+            None => act(consumer, &mut Nowhere, &mut hearing),
+        }
+    }
+
+    /// Who hears what its role says, beside the role and the room.
+    pub(super) fn hearing<'s>(
+        &'s mut self,
+        taking: &'s mut Taking,
+    ) -> (&'s mut Consumer, &'s mut Room, Hearing<'s>) {
+        let Self { consumer, room, wants, told, server_type, is_out, .. } = self;
+        (consumer, room, Hearing { taking, wants, told, is_out, server_type: *server_type })
+    }
+
+    /// Forgets the connection that there was.
+    pub(super) fn leave(&mut self, taking: &mut Taking) {
+        (self.connection, self.told, self.has_said_standing) = (None, None, false);
+        taking.link.tally.counts.malformed += std::mem::take(&mut self.room).unreadable();
+    }
+
+    /// Counts the requests that were sent since the last time: those of the active server.
+    pub(super) fn count_requests(&mut self, taking: &mut Taking) {
+        let requests = self.consumer.counters().requests;
+        let new = requests - std::mem::replace(&mut self.requests, requests);
+        if self.server_type == ServerType::Active {
+            taking.link.tally.counts.requests += new;
+        }
+    }
+}
+
+/// Hears what one server's role says.
+pub(super) struct Hearing<'a> {
+    taking: &'a mut Taking,
+    wants: &'a mut Wants,
+    told: &'a mut Option<ServerType>,
+    is_out: &'a mut bool,
+    server_type: ServerType,
+}
+
+impl Hearing<'_> {
+    /// Tells the server what it is, as soon as it can be told: items are asked for behind it. One that should stand by and cannot
+    /// is of no use.
+    fn tell(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox) {
+        let Some(mode) = self.taking.standby() else { return };
+        if *self.told == Some(self.server_type) || consumer.directory().services().len() == 0 {
+            return;
+        }
+        let status = match mode {
+            StandbyMode::Login => ConnectionStatus::Login(self.server_type),
+            StandbyMode::Service => match consumer.directory().named(self.taking.service()) {
+                Some(service) => ConnectionStatus::Services(vec![(service.id, self.server_type)]),
+                None => return,
+            },
+        };
+        if consumer.tell_standing(&status, out) {
+            *self.told = Some(self.server_type);
+        } else if self.server_type == ServerType::Standby {
+            *self.is_out = true;
+        }
+    }
+}
+
+impl Application for Hearing<'_> {
+    #[inline]
+    fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>) {
+        let wants = &mut *self.wants;
+        match event {
+            Event::Message { closure, message, is_final, .. } => match self.server_type {
+                ServerType::Active => self.taking.message(closure, message, is_final),
+                ServerType::Standby => self.taking.of_standby(message),
+            },
+            Event::State { closure, state, is_final, .. } if self.server_type == ServerType::Active => {
+                self.taking.state(closure, &state, is_final);
+            }
+            Event::Connect { attempt } => (wants.connection, wants.attempt) = (true, attempt),
+            Event::Disconnect => wants.disconnection = true,
+            Event::TimedOut(wait) => wants.timed_out = Some(format!("{wait:?} timed out").to_lowercase()),
+            Event::Ended { state } => wants.refusal = Some(state.to_string()),
+            Event::Directory(_) => {
+                wants.has_news = true;
+                self.tell(consumer, out);
+            }
+            Event::Dictionary(dictionary) => {
+                wants.has_news = true;
+                if self.server_type == ServerType::Active {
+                    self.taking.set_dictionary(dictionary);
+                }
+            }
+            Event::DictionaryFailed(failed) => {
+                self.taking.note(&format!("the provider's dictionary cannot be had: {failed}"));
+            }
+            Event::Malformed(fault) => self.taking.malformed(&fault.to_string()),
+            _ => {}
+        }
+    }
+}
