@@ -59,6 +59,15 @@ pub trait File {
     /// The system's.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
+    /// Where, from an offset on, the next byte may be that is no zero; `None` if there are none to the end. Who cannot say so gives the
+    /// offset itself.
+    ///
+    /// # Errors
+    /// The system's.
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(Some(offset))
+    }
+
     /// The file's length in bytes.
     ///
     /// # Errors
@@ -169,6 +178,17 @@ impl File for fs::File {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         FileExt::write_at(self, bytes, offset)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        // Where a segment has not been written, its room was only promised: the file system knows.
+        match rustix::fs::seek(self, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(data) => Ok(Some(data)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            // Not every file system can say; then all is looked at.
+            Err(rustix::io::Errno::INVAL) => Ok(Some(offset)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn length(&self) -> io::Result<u64> {

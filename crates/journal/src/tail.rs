@@ -38,7 +38,8 @@ pub(crate) struct Behind {
 /// Looks for records behind `from`, where the one after `last` should be.
 ///
 /// A record is taken for one if its checksum holds and its sequence can be. Checksums are taken over twice what there is at most: bytes
-/// that were made to take longer count as damage.
+/// that were made to take longer count as damage. What was never written of a segment is passed over, so that a look at a write that is
+/// under way costs what is written behind it, and not the room that was made.
 pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Result<Behind, Error> {
     let length = file.length().map_err(Error::io("look at", name))?;
     let mut found = Behind { end: from, ..Behind::default() };
@@ -49,6 +50,11 @@ pub(crate) fn behind(file: &impl File, name: &str, from: u64, last: u64) -> Resu
     // The next place where a record may begin, behind the one that was found.
     let mut next = from;
     while at < length {
+        match file.next_data(at).map_err(Error::io("look at", name))? {
+            // A place where a record may begin.
+            Some(data) if data < length => at = at.max(data / 8 * 8),
+            _ => break,
+        }
         let count = read_full(file, &mut block, at).map_err(Error::io("read", name))?;
         // No further than it went at first: it may grow meanwhile.
         let own = count.min(BLOCK).min(usize::try_from(length - at).unwrap_or(BLOCK));

@@ -147,7 +147,7 @@ proptest! {
         let synced = writer.progress().synced_up_to();
         prop_assert_eq!(synced, seq);
         // The next write is given to the kernel and not synced, as when the machine stops before that returns.
-        folder.fail(Fails::Dying);
+        folder.fail(Fails::Dying(u64::MAX));
         let last = seq + unsynced;
         // Where a segment begins within, it stops at that.
         let _ = (seq + 1..=last).all(|seq| append(&mut writer, seq, Nanos(SECOND)).is_kept());

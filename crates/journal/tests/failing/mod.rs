@@ -18,8 +18,9 @@ pub(crate) enum Fails {
     ReadOnly,
     /// Syncs: an I/O error.
     Sync,
-    /// The machine is about to [stop](Memory::stop): no sync is done, and nothing is cut any more.
-    Dying,
+    /// The process is about to be killed, or the machine to [stop](Memory::stop): so many bytes are written still, no sync is done, and
+    /// nothing is cut any more.
+    Dying(u64),
 }
 
 #[derive(Debug, Default)]
@@ -95,13 +96,14 @@ impl Memory {
     fn writable(&self, bytes: u64) -> io::Result<u64> {
         match &mut self.0.borrow_mut().fails {
             Fails::Full(0) => Err(io::ErrorKind::StorageFull.into()),
-            Fails::Full(left) => {
+            Fails::Dying(0) if bytes > 0 => Err(io::Error::from_raw_os_error(5)),
+            Fails::Full(left) | Fails::Dying(left) => {
                 let taken = bytes.min(*left);
                 *left -= taken;
                 Ok(taken)
             }
             Fails::ReadOnly => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
-            Fails::Nothing | Fails::Sync | Fails::Dying => Ok(bytes),
+            Fails::Nothing | Fails::Sync => Ok(bytes),
         }
     }
 }
@@ -137,7 +139,7 @@ impl Folder for Memory {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.0.borrow_mut();
-        if matches!(state.fails, Fails::Sync | Fails::Dying) {
+        if matches!(state.fails, Fails::Sync | Fails::Dying(_)) {
             return Err(io::Error::from_raw_os_error(5));
         }
         state.names = state.files.keys().cloned().collect();
@@ -170,7 +172,7 @@ impl File for InMemory {
     }
 
     fn set_length(&self, bytes: u64) -> io::Result<()> {
-        if matches!(self.of.0.borrow().fails, Fails::ReadOnly | Fails::Dying) {
+        if matches!(self.of.0.borrow().fails, Fails::ReadOnly | Fails::Dying(_)) {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
         self.contents.borrow_mut().now.resize(bytes as usize, 0);
@@ -184,7 +186,7 @@ impl File for InMemory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        if matches!(self.of.0.borrow().fails, Fails::Sync | Fails::Dying) {
+        if matches!(self.of.0.borrow().fails, Fails::Sync | Fails::Dying(_)) {
             return Err(io::Error::from_raw_os_error(5));
         }
         let mut contents = self.contents.borrow_mut();
