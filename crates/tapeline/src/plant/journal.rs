@@ -13,6 +13,7 @@ use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Poll, Seat, Subscriber, Wait};
 
 use super::reader::Reader;
+use super::ticks::{self, Next};
 use crate::journal::hinted;
 
 /// Ticks that are taken before they are written, where the ring always has more.
@@ -101,7 +102,7 @@ impl RunningJournal {
 
 /// What a gate says of the next tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+enum Held {
     /// It may go out, or there is none.
     No,
     /// It is not on disk yet.
@@ -111,8 +112,25 @@ pub(super) enum Held {
 }
 
 impl Gate {
+    /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
+    ///
+    /// # Errors
+    /// As [`ticks::next`].
+    pub(super) fn next<'a>(&self, subscriber: &'a mut Subscriber) -> anyhow::Result<Option<Next<'a>>> {
+        match self.holds(subscriber) {
+            Held::No => {}
+            Held::Yes => return Ok(None),
+            Held::ForEver => return Ok(Some(Next::End)),
+        }
+        between_looks();
+        Ok(Some(match ticks::next(subscriber)? {
+            Next::Tick(tick) if !self.lets_out(tick.header.seq) => Next::End,
+            next => next,
+        }))
+    }
+
     /// Whether the next tick of a ring may go out.
-    pub(super) fn holds(&self, subscriber: &Subscriber) -> Held {
+    fn holds(&self, subscriber: &Subscriber) -> Held {
         let next = subscriber.ahead().next();
         let Some(seq) = next.and_then(|frame| Tick::parse(frame).ok()).map(|tick| tick.header.seq) else {
             return Held::No;
@@ -125,7 +143,7 @@ impl Gate {
 
     /// Returns once a tick that was taken may go out: one that came behind the look at an empty ring was never held. `false`: it will never
     /// be on disk.
-    pub(super) fn lets_out(&self, seq: Seq) -> bool {
+    fn lets_out(&self, seq: Seq) -> bool {
         while !self.0.lets_go(seq.0) {
             if self.0.state() == State::Stopped {
                 return false;
@@ -219,5 +237,86 @@ fn say(writer: &Writer<Directory>, outcome: Outcome, seq: u64) {
     );
     if let Some(hint) = fault.hint() {
         anstream::eprintln!("hint: {hint}");
+    }
+}
+
+/// Between a gate's look at the ring and the take: where a test lets a tick come.
+#[cfg(not(test))]
+const fn between_looks() {}
+#[cfg(test)]
+use self::tests::between_looks;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tapeline_measure::Nanos;
+    use tapeline_ring::{Options, Publisher, Start};
+
+    use super::ticks::frame;
+    use super::*;
+
+    thread_local! {
+        /// What happens between a gate's look at the ring and the take.
+        static BETWEEN: RefCell<Option<Box<dyn FnOnce()>>> = RefCell::default();
+    }
+
+    pub(super) fn between_looks() {
+        if let Some(happens) = BETWEEN.take() {
+            happens();
+        }
+    }
+
+    /// A synced journal, and a ring with a reader.
+    fn scene(name: &str, folder: &std::path::Path) -> (Writer<Directory>, Publisher, Subscriber) {
+        let settings = Settings { durability: Durability::Synced, ..Settings::default() };
+        let (writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
+        let name: Name = format!("test-gate-{name}-{}", std::process::id()).parse().unwrap();
+        let publisher = Publisher::open(&name, &Options { capacity: 1 << 16, ..Options::default() }).unwrap();
+        let subscriber = Subscriber::join(&name, Start::Newest).unwrap();
+        (writer, publisher, subscriber)
+    }
+
+    fn taken(next: Option<Next<'_>>) -> Option<u64> {
+        match next {
+            Some(Next::Tick(tick)) => Some(tick.header.seq.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_tick_goes_out_once_it_is_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, mut publisher, mut subscriber) = scene("held", folder.path());
+        let gate = Gate(writer.progress());
+        assert!(matches!(gate.next(&mut subscriber).unwrap(), Some(Next::Nothing)));
+        publisher.publish(&frame(1)).unwrap();
+        assert!(gate.next(&mut subscriber).unwrap().is_none());
+        assert!(writer.append(1, Nanos(0), &frame(1)).is_kept());
+        assert!(gate.next(&mut subscriber).unwrap().is_none(), "it is not written yet");
+        assert!(writer.flush().is_kept());
+        assert_eq!(taken(gate.next(&mut subscriber).unwrap()), Some(1));
+        publisher.close().unwrap();
+    }
+
+    /// It comes where the gate has just looked at an empty ring, and the reader is about to take what there is.
+    #[test]
+    fn a_tick_that_comes_behind_the_look_at_an_empty_ring_waits_for_the_disk_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut writer, publisher, mut subscriber) = scene("between", folder.path());
+        let gate = Gate(writer.progress());
+        // The disk never has it: whoever waits is told so, and whoever does not wait is given the tick.
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert_eq!(writer.append(1, Nanos(0), &frame(1)), Outcome::Stopped);
+        let publisher = Rc::new(RefCell::new(publisher));
+        let comes = Rc::clone(&publisher);
+        BETWEEN.set(Some(Box::new(move || {
+            comes.borrow_mut().publish(&frame(1)).unwrap();
+        })));
+        let next = gate.next(&mut subscriber).unwrap();
+        assert!(matches!(next, Some(Next::End)), "{:?} was given out", taken(next));
+        assert!(BETWEEN.take().is_none(), "nothing came between");
     }
 }

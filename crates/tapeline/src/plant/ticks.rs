@@ -61,3 +61,31 @@ impl Lost {
         Hinted::new(what, hint).into()
     }
 }
+
+/// An update of an item of a feed, as it stands on a ring.
+#[cfg(test)]
+pub(super) fn frame(seq: u64) -> Vec<u8> {
+    use tapeline_measure::Nanos;
+    use tapeline_plant::tick::{Flags, Header, Kind};
+    use tapeline_plant::{ItemId, Seq, State};
+
+    let never = Nanos(0);
+    let header = Header {
+        seq: Seq(seq),
+        feed_seq: 0,
+        event: never,
+        wire: never,
+        decoded: never,
+        sequenced: never,
+        item: ItemId(1),
+        service: 1,
+        channel: 0,
+        kind: Kind::Update,
+        flags: Flags::default(),
+        source_type: 0,
+        state: State::default(),
+    };
+    let mut frame = Vec::new();
+    Tick { header, name: "A", body: &[0; 8], source: &[] }.write(&mut frame);
+    frame
+}

@@ -23,7 +23,7 @@ use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
 use super::images::{Images, Place};
-use super::journal::{Gate, Held, WHILE_HELD};
+use super::journal::{Gate, WHILE_HELD};
 use super::reader::Reader;
 use super::ticks::{self, Next};
 use crate::failure;
@@ -218,19 +218,13 @@ impl Outlet {
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
         for taken in 0..BATCH {
-            match self.gate.as_ref().map_or(Held::No, |gate| gate.holds(&self.subscriber)) {
-                Held::No => self.is_held = false,
-                Held::Yes => {
-                    self.is_held = true;
-                    return Ok((taken, false));
-                }
-                Held::ForEver => return Ok((taken, true)),
-            }
-            match ticks::next(&mut self.subscriber)? {
-                Next::Tick(tick) => {
-                    if self.gate.as_ref().is_some_and(|gate| !gate.lets_out(tick.header.seq)) {
-                        return Ok((taken, true));
-                    }
+            let next = match &self.gate {
+                Some(gate) => gate.next(&mut self.subscriber)?,
+                None => Some(ticks::next(&mut self.subscriber)?),
+            };
+            self.is_held = next.is_none();
+            match next {
+                Some(Next::Tick(tick)) => {
                     let Self {
                         publisher, config, items, channels, images, text, report, begun, clock, ..
                     } = self;
@@ -240,9 +234,9 @@ impl Outlet {
                         outlet.forget(tick.header.item);
                     }
                 }
-                Next::Nothing => return Ok((taken, false)),
-                Next::End => return Ok((taken, true)),
-                Next::Lost(lost) => return Err(lost.of("ZeroMQ")),
+                None | Some(Next::Nothing) => return Ok((taken, false)),
+                Some(Next::End) => return Ok((taken, true)),
+                Some(Next::Lost(lost)) => return Err(lost.of("ZeroMQ")),
             }
         }
         Ok((BATCH, false))

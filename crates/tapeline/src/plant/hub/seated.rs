@@ -5,7 +5,7 @@ use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber};
 
-use super::super::journal::{Gate, Held};
+use super::super::journal::Gate;
 use super::super::ticks::{self, Lost, Next};
 use crate::failure::Hinted;
 
@@ -55,27 +55,20 @@ impl Seated {
     /// Another plant goes on with the ring; there is something else than ticks.
     #[inline]
     pub(super) fn next(&mut self, awaited: Seq) -> anyhow::Result<Read<'_>> {
-        if let Some(gate) = &self.gate {
-            let held = gate.holds(&self.subscriber);
-            self.is_held = held == Held::Yes;
-            match held {
-                Held::No => {}
-                Held::Yes => return Ok(Read::Nothing),
-                Held::ForEver => return Ok(Read::End),
-            }
-        }
         // Before the tick: of one that comes later the next look says it.
         let is_ours = self.subscriber.epoch() == self.epoch;
-        let tick = match ticks::next(&mut self.subscriber)? {
-            Next::Tick(tick) => tick,
-            Next::Nothing => return Ok(Read::Nothing),
-            Next::End => return Ok(Read::End),
-            Next::Lost(lost) => return Ok(Read::Lost(lost)),
+        let next = match &self.gate {
+            Some(gate) => gate.next(&mut self.subscriber)?,
+            None => Some(ticks::next(&mut self.subscriber)?),
+        };
+        self.is_held = next.is_none();
+        let tick = match next {
+            Some(Next::Tick(tick)) => tick,
+            None | Some(Next::Nothing) => return Ok(Read::Nothing),
+            Some(Next::End) => return Ok(Read::End),
+            Some(Next::Lost(lost)) => return Ok(Read::Lost(lost)),
         };
         let seq = tick.header.seq;
-        if self.gate.as_ref().is_some_and(|gate| !gate.lets_out(seq)) {
-            return Ok(Read::End);
-        }
         if seq < awaited {
             // Another plant's begin with 1.
             return if self.rejoined > 0 && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
@@ -117,9 +110,6 @@ pub(super) fn another_plant() -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
-    use tapeline_measure::Nanos;
-    use tapeline_plant::ItemId;
-    use tapeline_plant::tick::{Flags, Header, Kind};
     use tapeline_ring::{Options, Publisher, Refused};
 
     use super::*;
@@ -132,25 +122,8 @@ mod tests {
     }
 
     fn publish(publisher: &mut Publisher, seqs: std::ops::RangeInclusive<u64>) {
-        let never = Nanos(0);
         for seq in seqs {
-            let header = Header {
-                seq: Seq(seq),
-                feed_seq: 0,
-                event: never,
-                wire: never,
-                decoded: never,
-                sequenced: never,
-                item: ItemId(1),
-                service: 1,
-                channel: 0,
-                kind: Kind::Update,
-                flags: Flags::default(),
-                source_type: 0,
-                state: tapeline_plant::State::default(),
-            };
-            let mut frame = Vec::new();
-            Tick { header, name: "A", body: &[0; 8], source: &[] }.write(&mut frame);
+            let frame = ticks::frame(seq);
             while publisher.publish(&frame) == Err(Refused::Full) {
                 std::thread::yield_now();
             }
