@@ -62,9 +62,10 @@ sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what ha
 	$(CARGO) test $(locked) --package tapeline-sim --test seeds what_must_hold -- --nocapture
 .PHONY: sim
 
-journal-kills: ## a journal's writer killed KILLS times (200) under load: what it said to be synced is there, without a hole
+journal-kills: ## a journal's writer, then a whole plant with clients, killed KILLS times (200) under load: nothing that was given out is lost
 	@scripts/setup test
 	JOURNAL_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline-journal --test killed -- --nocapture
+	PLANT_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline --test plant_kills -- --nocapture
 .PHONY: journal-kills
 
 hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes

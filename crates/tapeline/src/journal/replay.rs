@@ -170,7 +170,10 @@ impl Onto<'_> {
             .with_context(|| Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?"))?;
         let mut is_alive = true;
         while !self.stop.requested() {
+            let epoch = live.epoch();
             match live.next() {
+                // Of a plant that was killed: what the journal has of it is passed on already, and the numbers of the rest are others' now.
+                tapeline_ring::Poll::Frame(frame) if frame.epoch() < epoch => {}
                 tapeline_ring::Poll::Frame(frame) => {
                     let tick =
                         Tick::parse(frame.bytes()).context("the ring holds something that is not a tick")?;

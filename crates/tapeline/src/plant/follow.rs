@@ -1,5 +1,6 @@
 //! Following a plant's ring: what `watch`, `measure` and `tally` share.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tapeline_plant::Note;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::{Name, Start, Subscriber, Wait};
 
+use super::resumed::Resumed;
 use super::ticks::{self, Next};
 use crate::arguments;
 use crate::failure::Hinted;
@@ -24,6 +26,13 @@ pub(crate) struct FollowArgs {
     /// Begin with the newest tick, or with the oldest that is still there
     #[arg(long, value_enum, default_value_t = From::Newest)]
     pub(crate) from: From,
+    /// Take the ticks from the plant's journal, once they are in it: what is there from --from-sequence on, and then what comes. Each is
+    /// seen once, also where the plant is killed meanwhile and this reader is started again behind its last one
+    #[arg(long, value_name = "FOLDER", requires = "from_sequence")]
+    pub(crate) journal: Option<PathBuf>,
+    /// The first sequence to take from the journal: the one behind the last that was seen
+    #[arg(long, value_name = "N", requires = "journal", conflicts_with = "from")]
+    pub(crate) from_sequence: Option<u64>,
     /// What to do while nothing arrives: "spin" and "pause" take a whole core, "park" sleeps in the kernel
     #[arg(long, value_enum, default_value_t = WaitFor::Park)]
     pub(crate) wait: WaitFor,
@@ -126,6 +135,8 @@ impl std::fmt::Display for End {
 #[derive(Debug)]
 pub(crate) struct Follow {
     subscriber: Subscriber,
+    /// Where the ticks come from, where that is not the ring.
+    resumed: Option<Resumed>,
     wait: Wait,
     stop: Stop,
     clock: Clock,
@@ -140,6 +151,8 @@ pub(crate) struct Follow {
 const LOOK_NS: i64 = 50_000_000;
 /// How long one wait takes at most, so that signals, limits and a dead plant are noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// How long to sleep while a tick that is on the ring is not in the journal yet, which rings no bell.
+const WHILE_BEHIND: Duration = Duration::from_micros(200);
 
 impl Follow {
     /// Joins the ring; `label` is what `tapeline ring stat` shows.
@@ -179,8 +192,13 @@ impl Follow {
                 Err(error) => return Err(error).context("cannot join the plant's ring"),
             }
         };
+        let resumed = match (&args.journal, args.from_sequence) {
+            (Some(journal), Some(from)) => Some(Resumed::open(journal, from, name, label)?),
+            _ => None,
+        };
         Ok(Self {
             subscriber,
+            resumed,
             wait: args.wait.strategy(),
             stop,
             clock,
@@ -201,6 +219,11 @@ impl Follow {
         self.clock.error_ns()
     }
 
+    /// Ticks that the journal does not have, where they are taken from there.
+    pub(crate) fn missing(&self) -> u64 {
+        self.resumed.as_ref().map_or(0, Resumed::missing)
+    }
+
     /// The plant's last word about itself.
     pub(crate) fn note(&self) -> Option<Note> {
         Note::from_words(self.subscriber.note()?)
@@ -217,8 +240,13 @@ impl Follow {
         let begun = self.clock.now();
         let mut looked = begun;
         let mut busy = 0u32;
+        let mut is_dead = false;
         loop {
-            match ticks::next(&mut self.subscriber)? {
+            let next = match &mut self.resumed {
+                Some(resumed) => resumed.next(&mut self.subscriber),
+                None => ticks::next(&mut self.subscriber),
+            };
+            match next? {
                 Next::Tick(tick) => {
                     let received = self.clock.now();
                     on_tick(&tick, received)?;
@@ -241,7 +269,16 @@ impl Follow {
                 Next::End => return Ok(End::PlantEnded),
                 Next::Lost(lost) => return Err(lost.of("this reader")),
                 Next::Nothing => {
-                    let there = self.subscriber.wait(self.wait, LONGEST_WAIT);
+                    let is_all = self.resumed.as_ref().is_none_or(Resumed::is_at_end);
+                    if is_dead && is_all && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {
+                        return Ok(End::PlantDied);
+                    }
+                    let there = if self.resumed.as_ref().is_some_and(Resumed::is_behind) {
+                        std::thread::sleep(WHILE_BEHIND);
+                        true
+                    } else {
+                        self.subscriber.wait(self.wait, LONGEST_WAIT)
+                    };
                     if there && self.clock.now().since(looked) < LOOK_NS {
                         continue;
                     }
@@ -259,9 +296,7 @@ impl Follow {
                 if self.duration.is_some_and(|limit| now.since(begun) >= limit.as_nanos() as i64) {
                     return Ok(End::Duration);
                 }
-                if !self.subscriber.publisher_alive()? && !self.subscriber.wait(Wait::Spin, Duration::ZERO) {
-                    return Ok(End::PlantDied);
-                }
+                is_dead = !self.subscriber.publisher_alive()?;
             }
         }
     }

@@ -16,6 +16,7 @@ mod reader;
 mod recorded;
 mod recovery;
 pub(crate) mod report;
+mod resumed;
 mod run;
 mod serve;
 mod sources;
@@ -42,7 +43,8 @@ use clap::{Args, Subcommand};
         tapeline plant check plant.toml        all that is wrong with it, and what would run\n  \
         tapeline plant --config plant.toml     run it until Ctrl-C\n  \
         tapeline plant watch AAPL MSFT         its quotes, on the terminal\n  \
-        tapeline plant watch | jq .            the same as JSON lines"
+        tapeline plant watch | jq .            the same as JSON lines\n  \
+        tapeline plant watch --journal journal --from-sequence 1001 | cat    each tick from there on, once"
 )]
 pub(crate) struct Plant {
     #[command(subcommand)]

@@ -102,7 +102,7 @@ impl WatchArgs {
         for said in wanted.borrow_mut().unseen(Nanos(u64::MAX)) {
             anstream::eprintln!("note: {said}");
         }
-        Ok(end.exit_code(0))
+        Ok(end.exit_code(follow.missing()))
     }
 }
 

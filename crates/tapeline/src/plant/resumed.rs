@@ -1,0 +1,138 @@
+//! Reading on where one stopped: what a plant's journal has from a sequence on, and on with what it keeps now.
+//!
+//! Every tick comes from the journal, the newest too. What is there outlives the plant; what is only on the ring when the plant is killed does
+//! not, and the plant that goes on gives those numbers to other ticks. So each tick is seen once, however often the plant ends.
+//! The ring is the bell, says what is still to come, and when the plant has ended.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rustix::process::Pid;
+use tapeline_journal::{Directory, From, Next as Kept, Reader};
+use tapeline_measure::monotonic_ns;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Start, Subscriber};
+
+use super::ticks::{self, Next};
+use crate::journal::hinted;
+
+/// How long a plant that has ended may take for the rest of its journal: it is in memory, and goes to the kernel at once.
+const PARTING_NS: u64 = 10_000_000_000;
+
+/// A reader of the journal, beside one of the ring.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    journal: Reader<Directory>,
+    place: Place,
+}
+
+/// How far it is.
+#[derive(Debug)]
+struct Place {
+    ring: Name,
+    label: String,
+    /// The last sequence that was given out, or passed by.
+    last: u64,
+    /// The newest one of the ring: the journal will have it, unless the plant dies.
+    newest: u64,
+    /// The plant's process.
+    plant: Option<Pid>,
+    /// When the ring was seen to have ended, on the monotonic clock.
+    ended: Option<u64>,
+    /// Ticks that the journal does not have.
+    missing: u64,
+    /// The journal has given all that it has, so far.
+    is_at_end: bool,
+    /// It will have more at once.
+    is_behind: bool,
+}
+
+impl Resumed {
+    /// From this sequence on, in the journal of the plant whose ring has been joined already.
+    pub(super) fn open(folder: &Path, from: u64, ring: Name, label: &str) -> anyhow::Result<Self> {
+        let opened = Directory::open(folder).and_then(Reader::open).and_then(|mut journal| {
+            journal.seek(From::Seq(from))?;
+            Ok(journal)
+        });
+        let what = || format!("cannot read the journal in {}", folder.display());
+        let journal = opened.map_err(|error| hinted(&what(), error))?;
+        let (label, last) = (label.to_owned(), from.saturating_sub(1));
+        let (is_at_end, is_behind) = (false, true);
+        let plant =
+            tapeline_ring::inspect(&ring).ok().and_then(|ring| Pid::from_raw(ring.publisher.pid as i32));
+        let place =
+            Place { ring, label, last, newest: 0, plant, ended: None, missing: 0, is_at_end, is_behind };
+        Ok(Self { journal, place })
+    }
+
+    /// Takes the next tick. What is on the ring is passed by, so that a slow reader holds up nobody.
+    ///
+    /// # Errors
+    /// The journal is damaged; there is something else than ticks.
+    pub(super) fn next(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'_>> {
+        (self.place.is_at_end, self.place.is_behind) = (false, true);
+        match self.journal.next().map_err(|error| hinted("the journal cannot be read on", error))? {
+            Kept::Record(record) => {
+                self.place.last = record.seq;
+                let tick =
+                    Tick::parse(record.body).context("the journal holds something that is not a tick")?;
+                Ok(Next::Tick(tick))
+            }
+            Kept::Missing { from, to } => {
+                self.place.miss(from, to);
+                Ok(Next::Nothing)
+            }
+            Kept::End => self.place.look(ring),
+        }
+    }
+
+    /// Whether more is to be expected of the journal at once, though the ring has nothing new.
+    pub(super) fn is_behind(&self) -> bool {
+        self.place.is_behind
+    }
+
+    /// Whether all that was there when it was last asked has been taken.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.place.is_at_end
+    }
+
+    /// Ticks that the journal does not have.
+    pub(super) fn missing(&self) -> u64 {
+        self.place.missing
+    }
+}
+
+impl Place {
+    fn miss(&mut self, from: u64, to: u64) {
+        anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+        self.missing += to - from + 1;
+        self.last = to;
+    }
+
+    /// The journal has no more for now: whether it will, by what is on the ring.
+    fn look(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'static>> {
+        loop {
+            match ticks::next(ring)? {
+                // Not the highest one ever: a plant that goes on behind a killed one's journal begins further down.
+                Next::Tick(tick) => self.newest = tick.header.seq.0,
+                Next::Nothing => break,
+                Next::End => {
+                    self.ended.get_or_insert_with(monotonic_ns);
+                    break;
+                }
+                // Nothing is lost by that: it is in the journal.
+                Next::Lost(_) => *ring = Subscriber::join_as(&self.ring, Start::Newest, &self.label)?,
+            }
+        }
+        (self.is_at_end, self.is_behind) = (true, self.newest > self.last);
+        let Some(ended) = self.ended else { return Ok(Next::Nothing) };
+        let is_there = self.plant.is_some_and(|plant| rustix::process::test_kill_process(plant).is_ok());
+        if self.is_behind && is_there && monotonic_ns() - ended < PARTING_NS {
+            return Ok(Next::Nothing);
+        }
+        if self.is_behind {
+            self.miss(self.last + 1, self.newest);
+        }
+        Ok(Next::End)
+    }
+}

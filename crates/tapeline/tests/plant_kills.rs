@@ -1,0 +1,135 @@
+//! A whole plant that is killed at any moment under load, and started again: what its hub gave out is in its journal, the sequence has
+//! no hole, and a subscriber that comes back with its last sequence sees each tick once.
+//!
+//! `PLANT_KILLS` says how often, 5 times unless it does (`make journal-kills`: 200).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should stop; it says what it did"
+)]
+
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use stage::{Place, Running, tapeline};
+use tapeline_journal::{Directory, From, Next, Reader};
+
+mod stage;
+
+/// The busiest stocks of the simulated exchange are always the same.
+const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
+/// Messages a second: each life begins the day anew, and none gets to its end.
+const RATE: &str = "10k";
+const DAY: &str = "60s";
+/// Ticks of a life at most, before it is ended.
+const MOST_TICKS: u64 = 3_000;
+
+/// What was said of an item: an image or an update, and its fields.
+fn said_of(line: &Value, kind: &str, item: &str) -> Option<(String, Value)> {
+    let kind = line[kind].as_str().filter(|kind| matches!(*kind, "refresh" | "update"))?;
+    (line["item"] == item).then(|| (kind.to_owned(), line["fields"].clone()))
+}
+
+/// A client of the hub that has the stocks open: all that it was given, once the connection is over.
+fn client(server: &str) -> JoinHandle<Vec<Value>> {
+    let fixed = ["omm", "watch", "--server", server, "--service", "TAPELINE", "--format", "json"];
+    let mut client = Running::start(&[&fixed[..], &["--attempts", "1", "--until-closed"], &STOCKS].concat());
+    std::thread::spawn(move || {
+        let mut given = Vec::new();
+        while let Some(line) = client.may_say() {
+            given.push(line);
+        }
+        given
+    })
+}
+
+/// All ticks of a plant, as a subscriber that takes them from a sequence on sees them.
+fn subscriber(place: &Place, journal: &Path, from: u64) -> Running {
+    let (journal, from) = (journal.to_str().unwrap(), from.to_string());
+    let fixed = ["plant", "watch", "--ring", &place.ring, "--format", "json"];
+    Running::start(&[&fixed[..], &["--journal", journal, "--from-sequence", &from]].concat())
+}
+
+/// Reads the journal behind `last`: no hole, to which sequence.
+fn journal_goes_to(journal: &Path, last: u64) -> u64 {
+    let mut reader = Reader::open(Directory::open(journal).unwrap()).unwrap();
+    reader.seek(From::Seq(last + 1)).unwrap();
+    let mut end = last;
+    loop {
+        match reader.next().unwrap() {
+            Next::Record(record) => {
+                assert_eq!(record.seq, end + 1);
+                end = record.seq;
+            }
+            Next::Missing { from, to } => panic!("{from} to {to} are missing"),
+            Next::End => return end,
+        }
+    }
+}
+
+#[test]
+fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() {
+    let kills = std::env::var("PLANT_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let place = Place::new(0);
+    let folder = place.folder.path();
+    let (journal, day) = (folder.join("journal"), folder.join("day.itch"));
+    let write = ["feed", "simulate", "--symbols", "3", "--rate", RATE, "--duration", DAY, "--write"];
+    let output = tapeline(&[&write[..], &[day.to_str().unwrap()]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let config = folder.join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\npublish = \"every-message\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\n\
+         date = \"2020-01-02\"\nfile = \"{}\"\n[hub]\nport = 0\nunknown = \"wait\"\nslow = \"cut\"\n\
+         slow_bytes = \"64MiB\"\n[journal]\nfolder = \"{}\"\ndurability = \"synced\"\nsegment_size = \"256KiB\"\n",
+        place.ring,
+        day.display(),
+        journal.display()
+    );
+    std::fs::write(&config, text).unwrap();
+
+    let mut dice = 0x9E37_79B9_u64;
+    let (mut last, mut acknowledged) = (0, 0);
+    // Their rings are not removed: each goes on with that of the one before.
+    let mut killed = Vec::new();
+    for kill in 1..=kills {
+        let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+        let ready = plant.says();
+        assert_eq!(ready["ready"], json!(place.ring), "kill {kill}");
+        let client = client(ready["hub"].as_str().unwrap());
+        let mut subscriber = subscriber(&place, &journal, last + 1);
+        // Killed behind some tick, wherever the others are by then.
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let ticks = 1 + (dice >> 33) % MOST_TICKS;
+        let mut seen: Vec<Value> = (0..ticks).map(|_| subscriber.says()).collect();
+        plant.child.kill().unwrap();
+        plant.child.wait().unwrap();
+        killed.push(plant);
+        while let Some(line) = subscriber.may_say() {
+            seen.push(line);
+        }
+        // The sequence goes on behind the life before, each once.
+        for (line, expected) in seen.iter().zip(last + 1..) {
+            assert_eq!(line["seq"], json!(expected), "kill {kill}");
+        }
+        let end = journal_goes_to(&journal, last);
+        assert_eq!(end, last + seen.len() as u64, "kill {kill}: the subscriber saw all that is there");
+        last = end;
+        let given = client.join().unwrap();
+        for stock in STOCKS {
+            let kept: Vec<_> = seen.iter().filter_map(|line| said_of(line, "kind", stock)).collect();
+            let given: Vec<_> = given.iter().filter_map(|line| said_of(line, "event", stock)).collect();
+            // First an image, which may be of any tick; then each update that there was.
+            let updates = given.get(1..).unwrap_or_default();
+            assert!(
+                updates.is_empty() || kept.windows(updates.len()).any(|kept| kept == updates),
+                "kill {kill}: {stock}: {} updates, not all of them in the journal",
+                updates.len()
+            );
+            acknowledged += updates.len();
+        }
+    }
+    println!("{kills} kills, {last} ticks, {acknowledged} of them given to a client of the hub");
+    assert!(kills < 20 || acknowledged > 0);
+}
