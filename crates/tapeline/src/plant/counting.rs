@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use tapeline_journal::Progress;
 use tapeline_measure::{Clock, Nanos, Usage};
 use tapeline_plant::sources::{self as source, Standing};
 use tapeline_ring::Name;
@@ -17,7 +18,7 @@ use tapeline_ring::Name;
 use super::config::Config;
 use super::hub::counting::{HubFigures, Merged};
 use crate::stat::file::CountersFile;
-use crate::stat::snapshot::{Backpressure, Feed, LAYOUT, Part, Process, Reader, Snapshot, Source};
+use crate::stat::snapshot::{Backpressure, Feed, Journal, LAYOUT, Part, Process, Reader, Snapshot, Source};
 
 /// How often it is looked whether there is something new; the others tell once a second.
 const LOOK: Duration = Duration::from_millis(200);
@@ -155,6 +156,7 @@ impl Counting {
         config: &Config,
         plant: Hearer<PlantFigures>,
         hub: Option<OfHub>,
+        journal: Option<Arc<Progress>>,
         board: &Arc<Board>,
     ) -> anyhow::Result<Self> {
         let (control, told) = channel();
@@ -189,8 +191,18 @@ impl Counting {
                 return;
             }
             let file = CountersFile::of(&ring);
-            let mut counter =
-                Counter { clock, ring, file, complained: false, snapshot, usage: None, plant, hub, board };
+            let mut counter = Counter {
+                clock,
+                ring,
+                file,
+                complained: false,
+                snapshot,
+                usage: None,
+                plant,
+                hub,
+                journal,
+                board,
+            };
             counter.write();
             let _ = tell.send(());
             counter.run(&told);
@@ -231,6 +243,7 @@ struct Counter {
     usage: Option<Usage>,
     plant: Hearer<PlantFigures>,
     hub: Option<(Hearer<HubFigures>, Merged)>,
+    journal: Option<Arc<Progress>>,
     board: Arc<Board>,
 }
 
@@ -280,6 +293,7 @@ impl Counter {
                 threads: usage.threads,
             };
         }
+        self.snapshot.journal = self.journal.as_deref().map(of_journal);
         if let Ok(ring) = tapeline_ring::inspect(&self.ring) {
             self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
             self.snapshot.backpressure.evicted = ring.publisher.evicted;
@@ -302,6 +316,15 @@ impl Counter {
         }
         self.board.put(Arc::new(self.snapshot.clone()));
     }
+}
+
+fn of_journal(progress: &Progress) -> Journal {
+    let state = match progress.state() {
+        tapeline_journal::State::Keeping => "keeping",
+        tapeline_journal::State::Stopped => "stopped",
+        tapeline_journal::State::Without => "without",
+    };
+    Journal { state: state.to_owned(), kept: progress.written_up_to(), missing: progress.missing() }
 }
 
 fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {

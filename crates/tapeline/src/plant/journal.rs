@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::SIGXFSZ;
 use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
@@ -62,6 +63,8 @@ impl RunningJournal {
     pub(super) fn start(config: &JournalConfig) -> anyhow::Result<Self> {
         let folder = config.folder.display().to_string();
         let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
+        // A limit on the size of files is an error of the journal's, and not the end of the process.
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot heed SIGXFSZ")?;
         let (writer, opened) =
             opened.map_err(|error| hinted(&format!("cannot open the journal in {folder}"), error))?;
         if let Some(tail) = &opened.tail {
@@ -82,6 +85,11 @@ impl RunningJournal {
     pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
         let (reader, seat) = self.reader.join(ring)?;
         Ok((Self { reader, ..self }, seat))
+    }
+
+    /// How far it is, for who tells that to the outside.
+    pub(super) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
     }
 
     /// What holds back whoever gives ticks to others, where they are to be on disk first.

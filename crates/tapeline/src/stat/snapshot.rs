@@ -47,6 +47,9 @@ pub(crate) struct Snapshot {
     pub(crate) backpressure: Backpressure,
     /// Those who read the ring, the hub among them.
     pub(crate) readers: Vec<Reader>,
+    /// The journal, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<Journal>,
     /// The hub, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<Hub>,
@@ -140,6 +143,18 @@ pub(crate) struct Reader {
     pub(crate) evicted: bool,
     /// Between it and the newest tick; told once in an eighth of the ring.
     pub(crate) lag_bytes: u64,
+}
+
+/// A journal.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Journal {
+    /// keeping; stopped: it cannot be written, and the plant ends; without: it cannot be written, and the plant goes on without it.
+    pub(crate) state: String,
+    /// The last sequence that is in it.
+    pub(crate) kept: u64,
+    /// Ticks that are not in it.
+    pub(crate) missing: u64,
 }
 
 /// A hub.

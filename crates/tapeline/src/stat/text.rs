@@ -34,6 +34,16 @@ pub(super) fn of(plant: &Snapshot) -> String {
         figures::duration(plant.backpressure.stalled_ns),
         plant.backpressure.evicted,
     );
+    if let Some(journal) = &plant.journal {
+        let state =
+            if journal.state == "keeping" { journal.state.clone() } else { journal.state.to_uppercase() };
+        text.push_str(&format!(
+            "\njournal      {}, up to tick {}, {} missing",
+            shown(&state),
+            thousands(journal.kept),
+            thousands(journal.missing)
+        ));
+    }
     for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
@@ -240,7 +250,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Hop, Part, Source};
+    use crate::stat::snapshot::{Hop, Journal, Part, Source};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
@@ -254,8 +264,10 @@ mod tests {
             services: vec![Part { service: "A".to_owned(), state: "suspect".to_owned(), ..Part::default() }],
             ..Source::default()
         };
-        let plant = Snapshot { hub: Some(hub), sources: vec![source], ..Snapshot::default() };
+        let journal = Some(Journal { state: "without".to_owned(), kept: 1_200, missing: 3 });
+        let plant = Snapshot { hub: Some(hub), sources: vec![source], journal, ..Snapshot::default() };
         let text = of(&Snapshot { written_ns: 2_300_000_000, ..plant });
+        assert!(text.contains("WITHOUT, up to tick 1,200, 3 missing"), "{text}");
         assert!(text.contains("AWAY") && text.contains("A SUSPECT for 2"), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
         assert!(text.contains("me") && text.contains("1.5 µs"), "{text}");

@@ -22,6 +22,14 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     if let Some(hub) = &snapshot.hub {
         thread("hub", hub.heard_ns, hub.ended);
     }
+    if let Some(journal) = &snapshot.journal {
+        let says = match journal.missing {
+            0 => format!("{}, up to tick {}", journal.state, journal.kept),
+            missing => format!("{}, up to tick {}, {missing} missing", journal.state, journal.kept),
+        };
+        // What is missing was told when it was; it does not come back.
+        checks.push(("journal".to_owned(), journal.state == "keeping", says));
+    }
     for feed in &snapshot.feeds {
         // What is being mended is late, not gone; after the end of its session a feed is silent as it should be.
         let is_well = matches!(feed.state.as_str(), "live" | "recovering") || feed.ended;
@@ -46,7 +54,7 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Feed, Hub, Service};
+    use crate::stat::snapshot::{Feed, Hub, Journal, Service};
 
     const NOW: u64 = 100_000_000_000;
 
@@ -55,6 +63,7 @@ mod tests {
             written_ns: NOW - 1,
             heard_ns: NOW - 1_000_000_000,
             feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
+            journal: Some(Journal { state: "keeping".to_owned(), missing: 7, ..Journal::default() }),
             hub: Some(Hub {
                 heard_ns: NOW - 1_000_000_000,
                 services: vec![Service { name: "TAPELINE".to_owned(), up: true, ..Service::default() }],
@@ -68,13 +77,15 @@ mod tests {
     fn each_thing_that_fails_fails_the_whole() {
         assert!(of(&well(), Nanos(NOW)).0);
         type Spoil = fn(&mut Snapshot);
-        let spoilt: [(&str, Spoil); 7] = [
+        let spoilt: [(&str, Spoil); 9] = [
             ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
             ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
             ("plant", |plant| plant.heard_ns -= LATE_NS),
             ("counters", |plant| plant.written_ns -= LATE_NS),
             ("hub", |plant| plant.hub.as_mut().unwrap().heard_ns -= LATE_NS),
             ("hub", |plant| plant.hub.as_mut().unwrap().ended = true),
+            ("journal", |plant| plant.journal.as_mut().unwrap().state = "without".to_owned()),
+            ("journal", |plant| plant.journal.as_mut().unwrap().state = "stopped".to_owned()),
             ("service TAPELINE", |plant| plant.hub.as_mut().unwrap().services[0].up = false),
         ];
         for (check, spoil) in spoilt {

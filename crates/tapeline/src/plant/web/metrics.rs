@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use tapeline_measure::Nanos;
 
-use crate::stat::snapshot::{Hub, LATE_NS, Latency, Snapshot};
+use crate::stat::snapshot::{Hub, Journal, LATE_NS, Latency, Snapshot};
 
 /// A metric: its name, its type, what it means.
 type Metric = (&'static str, &'static str, &'static str);
@@ -49,6 +49,9 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_ring_stalled_seconds_total", "counter", "For how long they waited"),
     ("tapeline_ring_evicted_total", "counter", "Readers that lost their place"),
     ("tapeline_ring_reader_lag_bytes", "gauge", "Between a reader and the newest tick"),
+    ("tapeline_journal_state", "gauge", "1 for the state that the journal is in, 0 for the others"),
+    ("tapeline_journal_sequence", "gauge", "The last tick that is in the journal"),
+    ("tapeline_journal_missing_total", "counter", "Ticks that are not in the journal"),
     ("tapeline_service_up", "gauge", "1 while the service is up"),
     ("tapeline_hub_ticks_total", "counter", "Ticks that the hub took from the ring"),
     ("tapeline_hub_missing_ticks_total", "counter", "Ticks that it missed"),
@@ -168,6 +171,9 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         "tapeline_source_up" | "tapeline_source_items" | "tapeline_source_service_state" => {
             write_sources(page, plant);
         }
+        "tapeline_journal_state" | "tapeline_journal_sequence" | "tapeline_journal_missing_total" => {
+            plant.journal.iter().for_each(|journal| write_journal(page, journal));
+        }
         _ => write_feeds(page, plant),
     }
 }
@@ -190,6 +196,18 @@ fn write_sources(page: &mut Page, plant: &Snapshot) {
                 }
             }
         }
+    }
+}
+
+fn write_journal(page: &mut Page, journal: &Journal) {
+    match page.name {
+        "tapeline_journal_state" => {
+            for state in ["keeping", "stopped", "without"] {
+                page.put(&[("state", state)], u8::from(journal.state == state));
+            }
+        }
+        "tapeline_journal_sequence" => page.put(&[], journal.kept),
+        _ => page.put(&[], journal.missing),
     }
 }
 
@@ -317,6 +335,7 @@ mod tests {
                 }],
                 ..Source::default()
             }],
+            journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
             hub: Some(hub),
             ..Snapshot::default()
@@ -383,6 +402,8 @@ mod tests {
         assert_eq!(series["tapeline_lag_seconds_max"], 1.5);
         assert_eq!(series["tapeline_feed_state{feed=\"itch\",state=\"stale\"}"], 1.0);
         assert_eq!(series["tapeline_feed_state{feed=\"itch\",state=\"live\"}"], 0.0);
+        assert_eq!(series["tapeline_journal_state{state=\"without\"}"], 1.0);
+        assert_eq!(series["tapeline_journal_missing_total"], 2.0);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());

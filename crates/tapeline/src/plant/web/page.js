@@ -126,11 +126,12 @@ async function look() {
 }
 
 function show() {
-  const now = snapshot, hub = now.hub || {};
+  const now = snapshot, hub = now.hub || {}, journal = now.journal;
   text(byId("plant"), now.plant);
   document.title = now.plant + " – Tapeline";
   const late = Math.max(0, now.written_ns - Math.min(now.heard_ns || now.started_ns, hub.heard_ns || now.started_ns)) / 1e9;
-  if (late > 5) say("counters", "bad", "counters: a thread has said nothing for " + late.toFixed(0) + " s");
+  if (journal && journal.state !== "keeping") say("counters", "bad", "journal: cannot be written; " + (journal.state === "without" ? "ticks are published WITHOUT it" : "the plant stops"));
+  else if (late > 5) say("counters", "bad", "counters: a thread has said nothing for " + late.toFixed(0) + " s");
   else say("counters", "good", "counters: " + now.process.cores.toFixed(2) + " cores, " + quantity(now.process.resident_bytes, "B"));
 
   fill("feeds", now.feeds.map((feed) => [
@@ -144,6 +145,7 @@ function show() {
   facts([
     ["Process", now.pid + ", version " + now.version + ", up " + duration(now.written_ns - now.started_ns)],
     ["Ticks", count(now.ticks) + ", " + quantity(now.ticks_per_second, "ticks/s")],
+    ["Journal", journal ? journal.state + ", up to tick " + count(journal.kept) + (journal.missing ? ", " + count(journal.missing) + " missing" : "") : "–"],
     ["Cache", hub.cache ? count(hub.cache.items) + " items, " + quantity(hub.cache.bytes, "B") + " of " + quantity(hub.cache.limit_bytes, "B") : "–"],
     ["Sent", hub.totals ? count(hub.totals.refreshes) + " images, " + count(hub.totals.updates) + " updates" : "–"],
   ]);
