@@ -34,6 +34,19 @@ fn ring(pid: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/tapeline-demo-{pid}"))
 }
 
+const README: &str = include_str!("../../../README.md");
+
+/// Who received, as the last table of a summary has them: name and way, the heading first.
+fn rows(text: &str) -> Vec<String> {
+    let from = text.find("\nclient ").unwrap() + 1;
+    let lines = text[from..].lines().take_while(|line| !line.trim().is_empty() && !line.starts_with("```"));
+    let cells = |line: &str| {
+        let cells = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty());
+        cells.take(2).collect::<Vec<_>>().join(" | ")
+    };
+    lines.filter(|line| !line.starts_with('-')).map(cells).collect()
+}
+
 #[test]
 fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
     let folder = tempfile::tempdir().unwrap();
@@ -49,14 +62,25 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
     // Two in shared memory have everything, two on the network all of their items.
     let clients = run["clients"].as_array().unwrap();
     let over: Vec<_> = clients.iter().map(|client| client["over"].as_str().unwrap()).collect();
-    assert_eq!(over, ["shared memory", "shared memory", "RSSL over TCP", "WebSocket, JSON"]);
+    assert_eq!(
+        over,
+        ["shared memory", "shared memory", "RSSL over TCP", "WebSocket, JSON", "disk, replayed"]
+    );
     for client in clients {
         assert_eq!((&client["lost"], &client["verdict"]), (&json!(0), &json!("PASS")), "{client}");
-        assert!(
-            client["samples"].as_u64() > Some(100) && client["received"].as_u64() > Some(300),
-            "{client}"
-        );
+        let is_timed = client["samples"].as_u64() > Some(100) || client["name"] == "journal";
+        assert!(is_timed && client["received"].as_u64() > Some(300), "{client}");
     }
+    // The journal is what was published, and gone.
+    let journal = &run["journal"];
+    let found = (&journal["replayed"], &journal["last_sequence"], &journal["missing"]);
+    assert_eq!(found, (&json!(40_002), &json!(40_002), &json!(0)), "{journal}");
+    for subscriber in run["settings"]["parts"]["subscribers"].as_array().unwrap() {
+        let checksum = format!("{:08x}", subscriber["checksum"].as_u64().unwrap());
+        assert_eq!(journal["checksum"], json!(checksum));
+    }
+    assert!(!folder.join("journal").exists());
+    assert_eq!(rows(&std::fs::read_to_string(folder.join("summary.txt")).unwrap()), rows(README));
     let hops: Vec<_> =
         run["hops"].as_array().unwrap().iter().map(|hop| hop["name"].as_str().unwrap()).collect();
     let expected =
@@ -76,6 +100,22 @@ fn every_message_of_the_simulated_exchange_reaches_both_subscribers() {
 }
 
 #[test]
+fn a_journal_stays_where_that_is_asked_for_and_there_is_none_where_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    let found = run(&kept, &["--rate", "5k", "--duration", "1s", "--journal", "kept"]);
+    assert_eq!(found["journal"]["replayed"], json!(5_002));
+    let verify =
+        ["journal", "verify", kept.join("journal").to_str().unwrap(), "--format", "json"].map(str::to_owned);
+    let output = Command::new(env!("CARGO_BIN_EXE_tapeline")).args(verify).output().unwrap();
+    let verified: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&verified["ticks"], &verified["damage"]), (&json!(5_002), &Value::Null), "{verified}");
+    let none = folder.path().join("none");
+    let found = run(&none, &["--rate", "5k", "--duration", "1s", "--journal", "none"]);
+    assert!(found["journal"].is_null() && !none.join("journal").exists(), "{found}");
+}
+
+#[test]
 fn a_real_capture_takes_the_place_of_the_exchange() {
     let Some(capture) = shared("moldudp64-derived/aapl5000-clean.pcap") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -84,6 +124,7 @@ fn a_real_capture_takes_the_place_of_the_exchange() {
     assert_eq!(run["lost"], json!(0), "{}", run["why"]);
     assert_eq!(run["throughput"]["messages"], json!(5_000));
     assert_eq!(run["settings"]["parts"]["plant"]["feeds"][0]["live_orders"], json!(128));
+    assert_eq!(run["journal"]["replayed"], run["settings"]["parts"]["plant"]["ticks"]);
 }
 
 /// Most excerpts of a real day begin anywhere and have no end of session.

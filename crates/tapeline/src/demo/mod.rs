@@ -2,9 +2,11 @@
 //!
 //! A process tree: the simulated exchange (or a capture being replayed) sends multicast on loopback, the plant takes it
 //! and publishes a ring, two subscribers read the ring, and two clients of its hub have a few busy items open, over TCP and
-//! over a WebSocket. Each is this same program, started as a user would start it.
+//! over a WebSocket. The plant keeps a journal, which is replayed at the end. Each is this same program, started as a user would
+//! start it.
 
 mod clients;
+mod journal;
 mod outcome;
 mod stage;
 
@@ -18,6 +20,7 @@ use serde_json::json;
 use tapeline_measure::{Clock, Jitter, Nanos, Spent, Trend, Verdict, cores};
 
 use self::clients::{Client, Clients};
+use self::journal::{Expected, Journal, Kept, Replayed};
 use self::stage::{Hub, Stage};
 use crate::arguments;
 use crate::output::{self, Format, Progress};
@@ -33,6 +36,7 @@ use crate::stop::Stop;
     tapeline demo                              the rate that this machine carries, for 15 seconds\n  \
     tapeline demo --rate 200k --duration 60s   a rate and a time of your own\n  \
     tapeline demo --page --duration 10m        and a page to look at meanwhile\n  \
+    tapeline demo --journal kept               the plant's journal stays in the run folder\n  \
     tapeline demo --capture day.pcap.gz        a real capture instead of the simulated exchange")]
 pub(crate) struct Demo {
     /// Messages a second; if not said, half of the highest of a few that a short try carries, or a quarter on a noisy machine
@@ -68,6 +72,9 @@ pub(crate) struct Demo {
     /// Serve the live page meanwhile, and say where
     #[arg(long, conflicts_with = "capture")]
     page: bool,
+    /// What becomes of the plant's journal
+    #[arg(long, value_enum, default_value_t)]
+    journal: Journal,
     /// Where the run folder goes; under runs/ if not said
     #[arg(long, value_name = "PATH")]
     run_folder: Option<PathBuf>,
@@ -86,10 +93,23 @@ const JITTER: Duration = Duration::from_millis(1_000);
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long after the feed's end the rest may take: the queues between are bounded, so they drain in far less.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+/// The same for a plant that has a journal: the rest of up to 4 GiB goes to a disk of 40 MB/s.
+const SYNC_LIMIT: Duration = Duration::from_secs(120);
 /// Latencies of the first moments are cold caches and page faults: stated, and left out.
 const WARM_UP: &str = "500ms";
 /// Cores that are watched at most.
 const MOST_CORES: usize = 16;
+
+/// What becomes of the journal of one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// There is none.
+    Bare,
+    /// It is written, and nobody reads it.
+    Kept,
+    /// It is read again at the end.
+    Replayed,
+}
 
 /// What the simulated exchange or the replay says at its end; they print more.
 #[derive(Debug, Deserialize)]
@@ -116,6 +136,8 @@ struct Said {
     subscribers: Vec<Report>,
     /// Of the hub.
     clients: Vec<Client>,
+    /// Of the plant's journal, where it was to be replayed.
+    replayed: Option<Replayed>,
     usage: Vec<(String, Spent)>,
     started: Nanos,
 }
@@ -160,7 +182,19 @@ impl Demo {
             Some(file) => Progress::counting(&format!("replaying {}", file.display()), "", None),
             None => Progress::over("demo", self.duration),
         };
-        let said = self.once(folder, rate, self.duration, progress, stop)?;
+        let expected = match &self.capture {
+            Some(capture) => Expected::Capture(capture),
+            None => {
+                Expected::Ticks(self.duration.as_secs_f64().mul_add(rate.unwrap_or(0) as f64, 1.0) as u64)
+            }
+        };
+        let refused = self.journal.refused(&expected, folder.path());
+        if let Some(why) = &refused {
+            anstream::eprintln!("note: {why}");
+        }
+        let turn =
+            if self.journal == Journal::None || refused.is_some() { Turn::Bare } else { Turn::Replayed };
+        let said = self.once(folder, rate, self.duration, turn, progress, stop)?;
         if said.plant.kernel_drops() > 0 {
             anstream::eprintln!(
                 "warning: the kernel dropped {} datagrams because a socket's buffer was full; run.json says on which line",
@@ -183,7 +217,9 @@ impl Demo {
     ) -> anyhow::Result<u64> {
         for rate in TRIED_RATES {
             let progress = Progress::over(&format!("trying {}", output::rate(rate as f64, "msgs")), TRY);
-            let said = self.once(folder, Some(rate), TRY, progress, stop)?;
+            // What the journal costs is to be in it.
+            let turn = if self.journal == Journal::None { Turn::Bare } else { Turn::Kept };
+            let said = self.once(folder, Some(rate), TRY, turn, progress, stop)?;
             let verdict = outcome::run_of(&said, jitter.to_vec(), clock)?.verdict;
             anstream::eprintln!("tried {}: {verdict}", output::rate(rate as f64, "msgs"));
             match verdict {
@@ -202,9 +238,12 @@ impl Demo {
         folder: &RunFolder,
         rate: Option<u64>,
         duration: Duration,
+        turn: Turn,
         mut progress: Progress,
         stop: &Stop,
     ) -> anyhow::Result<Said> {
+        let is_left = self.journal == Journal::Kept && turn == Turn::Replayed;
+        let journal = (turn != Turn::Bare).then(|| Kept::new(folder.path(), is_left));
         let stage = Stage::set(
             folder,
             self.lines,
@@ -212,7 +251,7 @@ impl Demo {
             self.start(),
             self.date.as_deref(),
             self.warm_up(),
-            self.hub(),
+            (self.hub(), journal.as_ref()),
         )?;
         let mut plant = Part::start("plant", &stage.plant())?;
         let ready: Ready = plant.says(START_LIMIT, stop, || {})?;
@@ -246,7 +285,8 @@ impl Demo {
             // An excerpt of a day has no end of session: the plant publishes what has arrived, and ends.
             plant.ask_to_end();
         }
-        let plant_report: PlantReport = plant.says(DRAIN_LIMIT, stop, || {})?;
+        let limit = if journal.is_some() { SYNC_LIMIT } else { DRAIN_LIMIT };
+        let plant_report: PlantReport = plant.says(limit, stop, || {})?;
         let reports = subscribers
             .iter_mut()
             .map(|part| part.says(DRAIN_LIMIT, stop, || {}))
@@ -255,7 +295,14 @@ impl Demo {
         let mut usage: Vec<_> = [&sender, &plant].into_iter().chain(&subscribers).map(Part::spent).collect();
         usage.extend(clients.iter_mut().flat_map(Clients::parts).map(|part| part.spent()));
         let clients = found.unwrap_or_default();
-        Ok(Said { sent, plant: plant_report, subscribers: reports, clients, usage, started })
+        let replayed = match &journal {
+            Some(journal) if turn == Turn::Replayed => {
+                drop(progress);
+                Some(journal.replay(limit.saturating_add(duration), stop)?)
+            }
+            _ => None,
+        };
+        Ok(Said { sent, plant: plant_report, subscribers: reports, clients, replayed, usage, started })
     }
 
     fn sender(&self, stage: &Stage, rate: Option<u64>, duration: Duration) -> Vec<String> {
@@ -320,6 +367,7 @@ impl Demo {
             "seed": self.seed,
             "pack": self.pack,
             "warm_up": self.warm_up(),
+            "journal": said.plant.journal.is_some(),
             "parts": outcome::parts(said),
         })
     }

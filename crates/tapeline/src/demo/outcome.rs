@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tapeline_measure::{Clock, Environment, Evidence, Jitter, Recorder, Verdict};
+use tapeline_measure::{Clock, Environment, Evidence, Jitter, Percentiles, Recorder, Verdict};
 
 use super::Said;
 use super::clients::Client;
@@ -22,7 +22,7 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
         sent_rate_hz: sent as f64 * 1e9 / said.sent.duration_ns.max(1) as f64,
         sent,
         received: fewest,
-        lost: lost(said),
+        lost: lost(said)?,
         sender: said.sent.trend,
         system: worst.map_or_else(Default::default, |worst| worst.trend),
         held_back_share: said.sent.back_pressure_ns as f64 / said.sent.duration_ns.max(1) as f64,
@@ -40,6 +40,13 @@ pub(super) fn run_of(said: &Said, jitter: Vec<Jitter>, clock: &Clock) -> anyhow:
         })
         .collect();
     run.clients = clients(said)?;
+    run.journal = said.replayed.as_ref().map(|replayed| run_folder::Journal {
+        replayed: replayed.ticks,
+        last_sequence: replayed.last,
+        checksum: format!("{:08x}", replayed.checksum),
+        missing: missing_in_journal(said).unwrap_or(0),
+        replay_seconds: replayed.seconds,
+    });
     run.processes =
         said.usage.iter().map(|(name, spent)| Process { name: name.clone(), spent: *spent }).collect();
     Ok(run)
@@ -73,7 +80,29 @@ fn clients(said: &Said) -> anyhow::Result<Vec<run_folder::Client>> {
             percentiles: client.age.percentiles(),
         });
     }
+    if let Some(replayed) = &said.replayed {
+        let lost = missing_in_journal(said)?;
+        clients.push(run_folder::Client {
+            name: "journal".to_owned(),
+            over: "disk, replayed".to_owned(),
+            received: replayed.ticks,
+            lost,
+            verdict: verdict(lost),
+            percentiles: Percentiles::default(),
+        });
+    }
     Ok(clients)
+}
+
+/// Ticks that were published and did not come back from the journal; 0 where there is none.
+///
+/// # Errors
+/// What came back is not what was published.
+fn missing_in_journal(said: &Said) -> anyhow::Result<u64> {
+    let Some(replayed) = &said.replayed else { return Ok(0) };
+    // All subscribers are given the same; one that has lost some says nothing of the rest.
+    let given = said.subscribers.iter().min_by_key(|subscriber| subscriber.lost);
+    given.map_or(Ok(0), |given| replayed.missing_of(said.plant.ticks, given))
 }
 
 /// What a client of the hub lost, and what the hub lost for it.
@@ -94,13 +123,14 @@ fn lost_by(said: &Said, subscriber: &Report) -> u64 {
 ///
 /// What the kernel dropped on a line is missing there; it only counts where no other line made up for it, and then it is
 /// in `missing_messages` already. What was sent after the last message that arrived shows by the feed's own sequence.
-fn lost(said: &Said) -> u64 {
+fn lost(said: &Said) -> anyhow::Result<u64> {
     let in_plant = said.plant.missing_messages();
     let after = said.subscribers.iter().map(|subscriber| lost_by(said, subscriber));
     let after = after.chain(said.clients.iter().map(|client| lost_by_client(said, client)));
+    let after = after.chain([missing_in_journal(said)?]);
     // Only a sender that numbers its messages from 1 tells how many there were in all.
     let tail = said.sent.messages.map_or(0, |sent| sent.saturating_sub(said.plant.last_sequence()));
-    in_plant + tail + after.max().unwrap_or(0)
+    Ok(in_plant + tail + after.max().unwrap_or(0))
 }
 
 /// The table's columns: the hops inside the plant once, the ring's hop for each subscriber, the whole way of the slower.
@@ -169,6 +199,7 @@ pub(super) fn parts(said: &Said) -> serde_json::Value {
                 "received": subscriber.received,
                 "lost": subscriber.lost,
                 "last_feed_seq": subscriber.last_feed_seq,
+                "checksum": subscriber.checksum,
             })
         })
         .collect();

@@ -8,6 +8,7 @@ use tapeline_measure::cores;
 use tapeline_ring::Name;
 use tapeline_wire::udp::{ReceiveOptions, Receiver};
 
+use super::journal::Kept;
 use crate::run_folder::RunFolder;
 
 /// What clients on the network find.
@@ -53,7 +54,7 @@ impl Stage {
         start: &str,
         date: Option<&str>,
         warm_up: &'static str,
-        hub: Hub,
+        (hub, journal): (Hub, Option<&Kept>),
     ) -> anyhow::Result<Self> {
         let pid = std::process::id();
         let ring = Name::new(&format!("demo-{pid}"))?;
@@ -67,7 +68,8 @@ impl Stage {
         let others = if hub == Hub::None { 2 } else { 3 };
         let cores = (cores.len() >= subscribers + others).then_some(cores);
         let stage = Self { ring, config: folder.path().join("plant.toml"), lines, cores, warm_up };
-        std::fs::write(&stage.config, stage.toml(start, date, hub))
+        let journal = journal.map(Kept::toml).unwrap_or_default();
+        std::fs::write(&stage.config, stage.toml(start, date, hub) + &journal)
             .with_context(|| format!("cannot write {}", stage.config.display()))?;
         Ok(stage)
     }
@@ -120,6 +122,8 @@ impl Stage {
             "--until-end-of-session",
             "--warm-up",
             self.warm_up,
+            // To be held against the journal.
+            "--checksum",
             "--format",
             "json",
         ]

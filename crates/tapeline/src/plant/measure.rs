@@ -29,6 +29,9 @@ pub(crate) struct MeasureArgs {
     /// Leave the first ticks out of the latencies (not out of the count of losses)
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::arguments::duration)]
     warm_up: std::time::Duration,
+    /// Take a checksum of all ticks, to be held against that of a journal's replay
+    #[arg(long)]
+    checksum: bool,
     /// Print one line of JSON as soon as the ring is joined, so that a script knows when to start the feed
     #[arg(long)]
     announce: bool,
@@ -105,6 +108,9 @@ pub(crate) struct Report {
     pub(crate) last_feed_seq: u64,
     /// Bytes of the ticks, headers included.
     pub(crate) bytes: u64,
+    /// CRC-32C over the ticks as they stand on the ring, one after the other, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum: Option<u32>,
     /// From the first tick to the last.
     pub(crate) elapsed_ns: u64,
     /// The bound on the error of stamps that are compared with the subscriber's own clock.
@@ -126,9 +132,25 @@ pub(crate) struct Joined {
 /// Stamps further apart than this come from a feed of another time: no latency can be had from them.
 const LIVE_NS: i64 = 10_000_000_000;
 
+/// A checksum that goes on from tick to tick. Costs a copy of each and its CRC; memory: the longest tick.
+#[derive(Debug, Default)]
+struct Checksum {
+    crc: u32,
+    frame: Vec<u8>,
+}
+
+impl Checksum {
+    fn add(&mut self, tick: &Tick<'_>) {
+        self.frame.clear();
+        tick.write(&mut self.frame);
+        self.crc = crc32c::crc32c_append(self.crc, &self.frame);
+    }
+}
+
 /// Checks and times ticks. Costs five histogram entries a tick, no allocation.
 #[derive(Debug)]
 struct Meter {
+    checksum: Option<Checksum>,
     warm_up_ns: u64,
     warm_from: Option<Nanos>,
     /// Set up by the first tick that is timed: the time before it says nothing of the feed.
@@ -160,8 +182,9 @@ impl Timed {
 }
 
 impl Meter {
-    fn new(warm_up: std::time::Duration) -> Self {
+    fn new(warm_up: std::time::Duration, takes_checksum: bool) -> Self {
         Self {
+            checksum: takes_checksum.then(Checksum::default),
             warm_up_ns: warm_up.as_nanos() as u64,
             warm_from: None,
             timed: None,
@@ -177,6 +200,9 @@ impl Meter {
     fn tick(&mut self, tick: &Tick<'_>, received: Nanos) {
         let header = &tick.header;
         let seq = header.seq.0;
+        if let Some(checksum) = &mut self.checksum {
+            checksum.add(tick);
+        }
         if self.first.is_none() {
             self.first = Some((seq, received));
         } else {
@@ -223,6 +249,7 @@ impl Meter {
             gaps,
             last_feed_seq: self.last_feed_seq,
             bytes: self.bytes,
+            checksum: self.checksum.map(|checksum| checksum.crc),
             elapsed_ns: u64::try_from(self.last.1.since(first_at)).unwrap_or(0),
             clock_error_ns,
             hops: Hop::ALL
@@ -245,7 +272,7 @@ impl MeasureArgs {
             output::print_json_line(&Joined { joined: self.follow.ring.clone() })?;
         }
         let missing_before = follow.note().map_or(0, |note| note.missing);
-        let meter = RefCell::new(Meter::new(self.warm_up));
+        let meter = RefCell::new(Meter::new(self.warm_up, self.checksum));
         let end = follow.run(
             |tick, received| {
                 meter.borrow_mut().tick(tick, received);
@@ -264,6 +291,12 @@ impl MeasureArgs {
 }
 
 impl Report {
+    /// Of a subscriber that was given nothing.
+    #[cfg(test)]
+    pub(crate) fn empty(label: &str) -> Self {
+        Meter::new(std::time::Duration::ZERO, false).report(label.to_owned(), End::PlantEnded, 0, 0)
+    }
+
     /// The distributions, decoded.
     pub(crate) fn latencies(&self) -> anyhow::Result<Vec<(Hop, Recorder)>> {
         self.hops.iter().map(|hop| Ok((hop.hop, hop.recorder()?))).collect()
@@ -291,7 +324,11 @@ impl Report {
             output::rate(rate_hz, "ticks"),
             output::byte_rate(self.bytes as f64 * rate_hz / self.received.max(1) as f64),
             self.end,
-        ))
+        ))?;
+        match self.checksum {
+            Some(checksum) => output::print(&format!("checksum {checksum:08x}")),
+            None => Ok(()),
+        }
     }
 }
 

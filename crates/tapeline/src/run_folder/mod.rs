@@ -14,7 +14,7 @@ use tapeline_measure::{Nanos, Recorder, Window, write_hgrm, write_hlog};
 use crate::failure::Hinted;
 use crate::output;
 
-pub(crate) use record::{Client, Hop, Phase, Process, Run, Second, Throughput};
+pub(crate) use record::{Client, Hop, Journal, Phase, Process, Run, Second, Throughput};
 
 /// Names tried before giving up; two runs must begin in the same second for one to be taken.
 const TRIES: u32 = 64;

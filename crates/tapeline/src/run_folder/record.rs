@@ -40,6 +40,9 @@ pub(crate) struct Run {
     /// Whom the messages went to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) clients: Vec<Client>,
+    /// What came back from the journal of what was published, where it was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<Journal>,
     /// Parts of the run that are measured apart: start-up and steady state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) phases: Vec<Phase>,
@@ -146,6 +149,21 @@ pub(crate) struct Client {
     pub(crate) percentiles: Percentiles,
 }
 
+/// What was read back from a journal.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Journal {
+    /// Ticks that came back.
+    pub(crate) replayed: u64,
+    /// Those that did not.
+    pub(crate) missing: u64,
+    /// The last one's sequence.
+    pub(crate) last_sequence: u64,
+    /// CRC-32C over all of them, in hexadecimal; where none is missing that of what was published.
+    pub(crate) checksum: String,
+    /// How long that took, a process's start included.
+    pub(crate) replay_seconds: f64,
+}
+
 /// What one process used over the run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Process {
@@ -182,6 +200,7 @@ impl Run {
             lost: evidence.lost,
             hops: Vec::new(),
             clients: Vec::new(),
+            journal: None,
             phases: Vec::new(),
             counts: serde_json::Value::Null,
             timeline: Vec::new(),
@@ -209,6 +228,21 @@ impl Run {
             ),
         );
         fact("lost", figures::thousands(self.lost));
+        if let Some(journal) = &self.journal {
+            let Journal { replayed, missing, last_sequence, checksum, replay_seconds } = journal;
+            let replayed = figures::thousands(*replayed);
+            let verdict = match *missing {
+                0 => "as they were published".to_owned(),
+                missing => format!("{} are missing", figures::thousands(missing)),
+            };
+            let last = figures::thousands(*last_sequence);
+            fact(
+                "journal",
+                format!(
+                    "{replayed} ticks replayed in {replay_seconds:.1} s, {verdict}: up to {last}, checksum {checksum}"
+                ),
+            );
+        }
         if let Some(floor) = self.jitter_floor_p99_ns {
             let cores: Vec<usize> = self.jitter.iter().map(|jitter| jitter.core).collect();
             let longest = self.jitter.iter().map(|jitter| jitter.max_ns).max().unwrap_or(0);

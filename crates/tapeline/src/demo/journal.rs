@@ -1,0 +1,255 @@
+//! The demo's journal: what the plant published is kept, replayed at the end, and held against what a subscriber was given.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Deserialize;
+use tapeline_measure::figures::quantity;
+use tapeline_ring::Name;
+
+use super::START_LIMIT;
+use crate::part::Part;
+use crate::plant::measure::Report;
+use crate::stop::Stop;
+
+/// What becomes of the journal of a demo's plant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Journal {
+    /// Kept, replayed at the end and removed, where there is room and 4 GiB are enough for it
+    #[default]
+    Replayed,
+    /// The same, however long it becomes, and left in the run folder
+    Kept,
+    /// None
+    None,
+}
+
+/// What a journal takes at most if nobody asked for more: three times what a demo of the usual time writes at 500,000 a second.
+const MOST_BYTES: u64 = 4 << 30;
+/// Bytes of a tick with its record; of the simulated exchange's messages 190 in the mean.
+const TICK_BYTES: u64 = 200;
+/// The same for a byte of a capture: ITCH's messages have 30 bytes, and a compressed one a fourth of that.
+const BYTES_OF_CAPTURE: u64 = TICK_BYTES / 30;
+const BYTES_OF_COMPRESSED: u64 = 4 * BYTES_OF_CAPTURE;
+
+/// What is about to be published.
+pub(super) enum Expected<'a> {
+    Ticks(u64),
+    Capture(&'a Path),
+}
+
+impl Expected<'_> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Ticks(ticks) => ticks.saturating_mul(TICK_BYTES),
+            Self::Capture(path) => {
+                let is_compressed = path.extension().is_some_and(|ending| ending == "gz" || ending == "zst");
+                let each = if is_compressed { BYTES_OF_COMPRESSED } else { BYTES_OF_CAPTURE };
+                path.metadata().map_or(0, |file| file.len().saturating_mul(each))
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// Why there is none of this run, if there is none that was not to be: it would be too long for the run folder.
+    pub(super) fn refused(self, expected: &Expected<'_>, run_folder: &Path) -> Option<String> {
+        let bytes = expected.bytes();
+        let shown = |bytes: u64| quantity(bytes as f64, "B", true);
+        let free = rustix::fs::statvfs(run_folder)
+            .map_or(u64::MAX, |system| system.f_bavail.saturating_mul(system.f_frsize));
+        match self {
+            Self::None => None,
+            // The last segment is made as long as it may become.
+            _ if bytes.saturating_add(SEGMENT_BYTES) > free => Some(format!(
+                "no journal is kept: it may take {}, and {} are free in {}",
+                shown(bytes),
+                shown(free),
+                run_folder.display()
+            )),
+            Self::Replayed if bytes > MOST_BYTES => Some(format!(
+                "no journal is kept: it may take {}\nhint: --journal kept keeps it all the same",
+                shown(bytes)
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// A file of the journal: a short demo is not to ask for much room.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Where it lies, for as long as its plant and its replay need it.
+#[derive(Debug)]
+pub(super) struct Kept {
+    folder: PathBuf,
+    is_left: bool,
+}
+
+impl Kept {
+    /// In the run folder; `is_left` there at the end.
+    pub(super) fn new(run_folder: &Path, is_left: bool) -> Self {
+        Self { folder: run_folder.join("journal"), is_left }
+    }
+
+    /// The plant's table. A disk that is full ends the journal and not the demo, which counts what is missing.
+    pub(super) fn toml(&self) -> String {
+        let folder = toml::Value::from(self.folder.display().to_string());
+        let size = SEGMENT_BYTES >> 20;
+        format!("\n[journal]\nfolder = {folder}\non_failure = \"continue\"\nsegment_size = \"{size}MiB\"\n")
+    }
+
+    /// Publishes all of it onto a ring of its own, where a subscriber takes it as those of the plant's did.
+    pub(super) fn replay(&self, limit: Duration, stop: &Stop) -> anyhow::Result<Replayed> {
+        let ring = Name::new(&format!("demo-{}-again", std::process::id()))?;
+        let (name, folder) = (ring.to_string(), self.folder.display().to_string());
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let _gone = Gone(ring);
+        let mut replay = Part::start(
+            "replay",
+            &words(&[
+                "journal",
+                "replay",
+                &folder,
+                "--onto",
+                &name,
+                "--speed",
+                "max",
+                "--subscribers",
+                "1",
+                "--format",
+                "json",
+            ]),
+        )?;
+        let begun = tapeline_measure::monotonic_ns();
+        let mut subscriber = Part::start(
+            "replay's subscriber",
+            &words(&[
+                "plant",
+                "measure",
+                "--ring",
+                &name,
+                "--label",
+                "replayed",
+                "--from",
+                "oldest",
+                "--wait-for-ring",
+                &format!("{}s", START_LIMIT.as_secs()),
+                "--checksum",
+                "--format",
+                "json",
+            ]),
+        )?;
+        let done: Done = replay.says(limit, stop, || {})?;
+        let report: Report = subscriber.says(START_LIMIT, stop, || {})?;
+        let seconds = (tapeline_measure::monotonic_ns() - begun) as f64 / 1e9;
+        anyhow::ensure!(
+            report.received == done.history,
+            "the replay's subscriber was given {} ticks of the {} that were published to it",
+            report.received,
+            done.history
+        );
+        Ok(Replayed {
+            ticks: report.received,
+            last: report.last_seq,
+            checksum: report.checksum.context("the replay's subscriber took no checksum")?,
+            seconds,
+        })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.is_left {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The replay removes its ring itself; one that was killed could not.
+struct Gone(Name);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = tapeline_ring::remove(&self.0, true);
+    }
+}
+
+/// What `journal replay` says at its end; it says more.
+#[derive(Debug, Deserialize)]
+struct Done {
+    history: u64,
+}
+
+/// What was in the journal.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    pub(super) ticks: u64,
+    /// The last sequence.
+    pub(super) last: u64,
+    /// CRC-32C over all ticks.
+    pub(super) checksum: u32,
+    /// From the replay's start to its end.
+    pub(super) seconds: f64,
+}
+
+impl Replayed {
+    /// Holds it against what a subscriber of the plant's was given, if that was everything: how many ticks are missing.
+    ///
+    /// # Errors
+    /// It has all of them, and others than those.
+    pub(super) fn missing_of(&self, published: u64, given: &Report) -> anyhow::Result<u64> {
+        let missing = published.saturating_sub(self.ticks);
+        let is_whole = given.first_seq == 1 && given.lost == 0 && given.received == published;
+        let same = (self.last, Some(self.checksum)) == (given.last_seq, given.checksum);
+        anyhow::ensure!(
+            missing > 0 || !is_whole || same,
+            "the journal is not what was published: replayed to {}, checksum {:08x}; published to {}, checksum {:08x}",
+            self.last,
+            self.checksum,
+            given.last_seq,
+            given.checksum.unwrap_or(0)
+        );
+        Ok(missing)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_journal_is_kept_only_where_that_was_asked_for() {
+        let here = Path::new(".");
+        assert_eq!(Journal::Replayed.refused(&Expected::Ticks(1_000), here), None);
+        let long = Expected::Ticks(MOST_BYTES / TICK_BYTES + 1);
+        assert!(Journal::Replayed.refused(&long, here).unwrap().contains("--journal kept"));
+        let endless = Expected::Ticks(u64::MAX);
+        assert!(Journal::Kept.refused(&endless, here).unwrap().contains("are free in ."));
+        assert_eq!(Journal::None.refused(&endless, here), None);
+    }
+
+    #[test]
+    fn what_was_replayed_is_what_was_published() {
+        let given = Report {
+            first_seq: 1,
+            last_seq: 9,
+            received: 9,
+            checksum: Some(7),
+            ..Report::empty("subscriber 1")
+        };
+        let replayed = |ticks, last, checksum| Replayed { ticks, last, checksum, seconds: 0.0 };
+        assert_eq!(replayed(9, 9, 7).missing_of(9, &given).unwrap(), 0);
+        assert_eq!(replayed(6, 6, 1).missing_of(9, &given).unwrap(), 3);
+        for other in [replayed(9, 9, 8), replayed(9, 10, 7)] {
+            let said = other.missing_of(9, &given).unwrap_err().to_string();
+            assert!(said.contains("is not what was published"), "{said}");
+        }
+        // Nothing can be said where the subscriber has lost some.
+        let lost = Report { lost: 1, received: 8, ..given };
+        assert_eq!(replayed(9, 9, 8).missing_of(9, &lost).unwrap(), 0);
+    }
+}
