@@ -3,7 +3,7 @@
 //! Everything in a world follows from its seed: there is no socket, no thread and no clock but the world's. The plant's
 //! [`Channel`](tapeline_plant::Channel) and [`Sequencer`](tapeline_plant::Sequencer), the [`Hub`](tapeline_hub::Hub), the
 //! [`Consumer`](tapeline_omm::role::consumer::Consumer) and RSSL's [`Session`](tapeline_wire::rssl::Session) are those of
-//! the product; around them are exchanges with bad lines, connections that stall and break, processes that crash, and
+//! the product, and so is the [journal](tapeline_journal), on a disk in memory; around them are exchanges with bad lines, connections that stall and break, processes that crash, and
 //! clients that are slow, deaf or hostile. Each message that a client gets is held against what the plant said.
 //!
 //! The page docs/simulation.md says what is simulated, what must hold, and how to look at one seed.
@@ -23,8 +23,11 @@ mod client;
 mod desk;
 mod doors;
 mod end;
+#[path = "../../journal/tests/failing/mod.rs"]
+mod failing;
 mod hostile;
 mod image;
+mod journal;
 mod json;
 mod network;
 mod plan;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tapeline_hub::SlowPolicy;
+use tapeline_journal::{Durability, OnFailure};
 use tapeline_omm::rwf::Domain;
 use tapeline_plant::sources::{Policy, Posts};
 
@@ -91,6 +92,29 @@ pub(crate) enum Manner {
     Deaf,
 }
 
+/// How a plant keeps what it publishes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeping {
+    pub(crate) durability: Durability,
+    pub(crate) on_failure: OnFailure,
+}
+
+/// What is wrong with a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Illness {
+    /// So many bytes go onto it still.
+    Full {
+        bytes: u64,
+    },
+    ReadOnly,
+    /// It takes writes, and cannot keep them.
+    Broken,
+    /// A sync takes so long.
+    Slow {
+        sync_ns: u64,
+    },
+}
+
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
@@ -100,6 +124,10 @@ pub(crate) enum Fault {
     HubStalls { ns: u64 },
     /// The process of both dies, and begins anew after a while.
     Crash { ns: u64 },
+    /// The machine of both stops, and begins anew after a while: what it had not synced may be gone.
+    MachineStops { ns: u64 },
+    /// The journal's disk is ill for a while.
+    DiskFalls { illness: Illness, ns: u64 },
     /// A client's connection breaks.
     Break { client: usize },
     /// It goes on in silence.
@@ -176,6 +204,8 @@ pub(crate) struct Plan {
     /// The hub runs in a process of its own: it loses its place on the ring when it stands still for long, and cannot ask the sources
     /// for anything.
     pub(crate) is_apart: bool,
+    /// How what is published is kept, if it is.
+    pub(crate) keeping: Option<Keeping>,
     pub(crate) hostile: usize,
     /// When, in ns from the beginning; in order.
     pub(crate) faults: Vec<(u64, Fault)>,
@@ -230,6 +260,7 @@ impl Plan {
             rules: chance.one_in(3).then(|| chance.below(trouble_ns)),
             is_cached: !chance.one_in(3),
             is_apart: false,
+            keeping: None,
             hostile: chance.below(3) as usize,
             faults: Vec::new(),
             trouble_ns,
@@ -241,7 +272,37 @@ impl Plan {
         plan.set_apart(chance);
         plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
         plan.json = plan.clients.iter().map(|_| chance.one_in(4)).collect();
+        plan.set_keeping(&mut Chance::of(seed, 4));
         plan
+    }
+
+    /// In a third of the worlds there is a journal, and things happen to its disk.
+    fn set_keeping(&mut self, chance: &mut Chance) {
+        // Who is elsewhere cannot see what is on disk.
+        let may_sync = !self.is_apart;
+        self.keeping = chance.one_in(3).then(|| Keeping {
+            durability: if may_sync && !chance.one_in(4) { Durability::Synced } else { Durability::Written },
+            on_failure: if chance.one_in(2) { OnFailure::Stop } else { OnFailure::Continue },
+        });
+        if self.keeping.is_none() {
+            return;
+        }
+        for _ in 0..chance.within(1, 4) {
+            let ns = chance.within(20, 1_500) * MS;
+            let fault = match chance.below(8) {
+                0 | 1 => Fault::MachineStops { ns },
+                2 => Fault::Crash { ns },
+                3 => Fault::DiskFalls { illness: Illness::Full { bytes: chance.below(40_000) }, ns },
+                4 => Fault::DiskFalls { illness: Illness::ReadOnly, ns },
+                5 => Fault::DiskFalls { illness: Illness::Broken, ns },
+                _ => {
+                    let sync_ns = chance.within(1, 80) * MS;
+                    Fault::DiskFalls { illness: Illness::Slow { sync_ns }, ns }
+                }
+            };
+            self.faults.push((chance.below(self.trouble_ns), fault));
+        }
+        self.faults.sort_by_key(|(at, _)| *at);
     }
 
     /// In some worlds the hub has a process of its own, and stands still now and then.

@@ -11,10 +11,11 @@ use tapeline_omm::role::{Outbox, acceptor, consumer};
 use tapeline_plant::sources::{
     self, LinkId, Nowhere, Outlets, ProviderSettings, ServiceSettings, Sources, Sourcing, Wish,
 };
-use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Sequencer};
+use tapeline_plant::{Channel, ChannelSettings, Items, PublishPolicy, Refused, Seq, Sequencer};
 
 use crate::desk::{DESK, Desk};
 use crate::end::{Came, End};
+use crate::journal::Keeper;
 use crate::network::{self, Network, Side};
 use crate::plan::{ASKED, MIDNIGHT, MS, PROVIDED, Plan, SERVICE, ms, provided_id};
 use crate::tape::{Clock, Tape};
@@ -76,10 +77,15 @@ impl Outlets for Ways<'_> {
 }
 
 impl Plant {
-    pub(crate) fn new(plan: &Plan, clock: Clock) -> Result<Self, Refused> {
+    /// `keeper`: its journal, behind whose last tick it goes on.
+    pub(crate) fn new(plan: &Plan, clock: Clock, keeper: Option<&Keeper>) -> Result<Self, Refused> {
         let inlets = (0..plan.feeds).map(|number| Inlet::new(plan, number)).collect();
         let tape = if plan.is_apart { Tape::new(SMALL_RING, STALL_LIMIT_NS) } else { Tape::new(RING, 0) };
-        let mut sequencer = Sequencer::new(SERVICE, items(plan), tape);
+        let (tape, after) = match keeper {
+            Some(keeper) => (tape.behind(keeper.gate()), keeper.after()),
+            None => (tape, 0),
+        };
+        let mut sequencer = Sequencer::new(SERVICE, items(plan), tape).after(Seq(after));
         let mut sources = Sources::new(settings(plan)).expect("the logins are short");
         sources.begin(&mut sequencer, &clock)?;
         Ok(Self { inlets, sequencer, clock, sources, links: BTreeMap::new(), entering: Vec::new() })

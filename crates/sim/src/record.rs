@@ -70,6 +70,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// Of a plant that goes on behind that tick.
+    pub(crate) fn behind(seq: u64) -> Self {
+        Self { seq, ..Self::default() }
+    }
+
     /// The plant says something more, behind so many ticks in all that its reader has lost.
     ///
     /// # Errors

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use tapeline_journal::Progress;
 use tapeline_measure::Nanos;
 use tapeline_plant::{Publish, Refused, Time};
 
@@ -44,6 +46,11 @@ pub(crate) struct Tape {
     is_evicted: bool,
     /// Ticks that the reader has lost.
     lost: usize,
+    /// Whether there is a journal, and how many ticks it has taken.
+    has_journal: bool,
+    kept: usize,
+    /// What keeps ticks from the hub until they are on disk, and the last tick before this tape's.
+    gate: (u64, Option<Arc<Progress>>),
 }
 
 impl Tape {
@@ -52,8 +59,17 @@ impl Tape {
         Self { room, stall_limit_ns, ..Self::default() }
     }
 
+    /// The hub reads what this lets go.
+    pub(crate) fn behind(self, gate: (u64, Option<Arc<Progress>>)) -> Self {
+        Self { gate, ..self }
+    }
+
     /// Whether the plant may go on.
     pub(crate) fn has_room(&mut self, now: u64) -> bool {
+        if self.has_journal && self.frames.len() - self.kept >= self.room {
+            // It is exempt from the limit.
+            return false;
+        }
         if self.is_evicted || self.frames.len() - self.read < self.room {
             self.full_since = None;
             return true;
@@ -72,8 +88,22 @@ impl Tape {
             self.lost += oldest - std::mem::replace(&mut self.read, oldest);
         }
         let frame = self.frames.get(self.read)?;
+        let (after, gate) = &self.gate;
+        if gate.as_ref().is_some_and(|gate| !gate.lets_go(after + self.read as u64 + 1)) {
+            return None;
+        }
         self.read += 1;
         Some((frame, self.lost))
+    }
+
+    /// The ticks from that place on, for the journal.
+    pub(crate) fn frames_from(&self, place: usize) -> impl Iterator<Item = &[u8]> {
+        self.frames.iter().skip(place).map(|frame| &**frame)
+    }
+
+    /// So many have been taken by the journal.
+    pub(crate) const fn keep(&mut self, taken: usize) {
+        (self.has_journal, self.kept) = (true, taken);
     }
 
     /// Ticks that were published.

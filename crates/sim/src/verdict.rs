@@ -34,6 +34,8 @@ pub enum Invariant {
     Own,
     /// No client is sent anything of an item that it may not see.
     Access,
+    /// What was said to be kept is in the journal after a crash, as it was published, without a hole; what outlets gave out too.
+    Kept,
     /// The plant goes on, whatever comes.
     Plant,
 }

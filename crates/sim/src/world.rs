@@ -15,6 +15,7 @@ use crate::doors::{Gone, Guest, HubSide, Room};
 use crate::end::{End, WIDE_BUFFERS};
 use crate::hostile::Hostile;
 use crate::image::Fields;
+use crate::journal::{Death, Keeper, Shelf};
 use crate::network::{LinkId, Network, Path};
 use crate::plan::{
     ASKED, BEGIN, Fault, ITEMS, MS, Manner, PROVIDED, Plan, UNASKED, label, of_label, orders, provided_id,
@@ -44,6 +45,7 @@ enum Event {
         life: usize,
     },
     Plant,
+    Journal,
     Hub,
     Client(usize),
     Hostile(usize),
@@ -54,6 +56,8 @@ enum Event {
     /// Other items are kept from other clients.
     Rules,
     Restart,
+    /// The journal's disk is well again, unless something else happened to it since.
+    DiskHeals(usize),
     Calm,
     Close,
     End,
@@ -63,17 +67,27 @@ enum Event {
 #[derive(Debug)]
 struct Process {
     plant: Plant,
+    keeper: Option<Keeper>,
     hub: HubSide,
     desk: Desk,
 }
 
 impl Process {
-    fn new(plan: &Plan, names: &[String], rules: Rules, clock: &Clock) -> Result<Self, Wrong> {
-        let plant =
-            Plant::new(plan, clock.clone()).map_err(|refused| (Invariant::Plant, refused.to_string()))?;
-        Ok(Self { plant, hub: HubSide::new(plan, names, rules), desk: Desk::default() })
+    fn new(
+        plan: &Plan,
+        names: &[String],
+        rules: Rules,
+        clock: &Clock,
+        keeper: Option<Keeper>,
+    ) -> Result<Self, Wrong> {
+        let plant = Plant::new(plan, clock.clone(), keeper.as_ref());
+        let plant = plant.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
+        Ok(Self { plant, keeper, hub: HubSide::new(plan, names, rules), desk: Desk::default() })
     }
 }
+
+/// How long after its end a plant is started again.
+const AGAIN_NS: u64 = 100 * MS;
 
 /// The network between plant and sources.
 const SOURCE_PATH: Path = Path { delay: (20_000, MS), room: 64 << 10 };
@@ -116,6 +130,8 @@ pub struct Totals {
     pub orders: u64,
     /// Ticks that hubs have lost.
     pub lost: u64,
+    /// Ticks that the journals had at the end.
+    pub kept: u64,
 }
 
 impl Totals {
@@ -132,6 +148,7 @@ impl Totals {
         self.texts += other.texts;
         self.orders += other.orders;
         self.lost += other.lost;
+        self.kept += other.kept;
     }
 }
 
@@ -144,9 +161,14 @@ struct World {
     trace: Trace,
     network: Network,
     chance: Chance,
+    chance_of_disk: Chance,
     venues: Vec<Venue>,
     names: Vec<String>,
     process: Option<Process>,
+    /// Where the plants keep what they publish, if they do.
+    shelf: Option<Shelf>,
+    /// How often something happened to its disk.
+    illnesses: usize,
     rules: Rules,
     /// Which life of the plant's it is, from 0.
     life: usize,
@@ -206,7 +228,9 @@ impl World {
         let hostile = hostile.collect();
         let clock = Clock::at(BEGIN);
         // Without a ring that could be full nothing is refused.
-        let process = Process::new(&plan, &names, rules, &clock).ok();
+        let mut shelf = plan.keeping.map(|keeping| Shelf::new(keeping, Chance::of(seed, 5)));
+        let keeper = shelf.as_mut().and_then(|shelf| shelf.open().ok().flatten());
+        let process = Process::new(&plan, &names, rules, &clock, keeper).ok();
         // Those that the plant asks first: they have their numbers from their places.
         let asked = (0..plan.sources[ASKED]).map(|_| Source::provider(ASKED, PROVIDED[ASKED]));
         let others = (0..PROVIDED.len()).filter(|service| *service != ASKED);
@@ -221,9 +245,12 @@ impl World {
             trace: Trace::new(BEGIN, is_read),
             network: Network::new(Chance::of(seed, 2)),
             chance: Chance::of(seed, 3),
+            chance_of_disk: Chance::of(seed, 6),
             venues,
             names,
             process,
+            shelf,
+            illnesses: 0,
             rules,
             life: 0,
             clients,
@@ -249,6 +276,9 @@ impl World {
             self.agenda.put(BEGIN + self.chance.below(200 * MS), Event::Feed(feed));
         }
         self.agenda.put(BEGIN, Event::Plant);
+        if self.shelf.is_some() {
+            self.agenda.put(BEGIN, Event::Journal);
+        }
         self.agenda.put(BEGIN, Event::Hub);
         for client in 0..self.clients.len() {
             self.agenda.put(BEGIN + self.chance.below(300 * MS), Event::Client(client));
@@ -298,6 +328,7 @@ impl World {
             }
             Event::Asked { feed, request, life } => self.asked(feed, &request, life),
             Event::Plant => return self.plant(),
+            Event::Journal => return self.journal(),
             Event::Hub => return self.hub(),
             Event::Client(client) => return self.client(client),
             Event::Hostile(hostile) => self.hostile(hostile),
@@ -310,7 +341,7 @@ impl World {
                 }
             }
             Event::Market => self.market(),
-            Event::Fault(number) => self.fault(number),
+            Event::Fault(number) => return self.fault(number),
             Event::Rules => {
                 self.rules = self.rules.map(|rules| rules + 1);
                 let all = access(self.clients.len(), &self.names, self.rules);
@@ -319,12 +350,8 @@ impl World {
                 }
                 self.say(Who::World, "changes the rules", 0, String::new);
             }
-            Event::Restart => {
-                self.life += 1;
-                self.records.push(Record::default());
-                self.process = Some(Process::new(&self.plan, &self.names, self.rules, &self.clock)?);
-                self.say(Who::Plant, "starts", self.life as u64, String::new);
-            }
+            Event::Restart => return self.restart(),
+            Event::DiskHeals(illness) => self.disk_heals(illness),
             Event::Calm => self.calm(),
             Event::Close => {
                 self.venues.iter_mut().for_each(|venue| venue.is_closed = true);
@@ -387,6 +414,50 @@ impl World {
         let wanted = turned.map_err(|refused| (Invariant::Plant, refused.to_string()))?;
         self.totals.ticks += (process.plant.tape().published() - before) as u64;
         wanted.into_iter().try_for_each(|wanted| self.want(wanted))
+    }
+
+    /// The journal's thread has its turn. One that cannot keep what it is given, and may not go on, ends the plant.
+    fn journal(&mut self) -> Result<(), Wrong> {
+        let now = self.now;
+        self.agenda.put(now + self.chance_of_disk.within(MS / 4, 2 * MS), Event::Journal);
+        let (Some(shelf), Some(process)) = (&mut self.shelf, &mut self.process) else { return Ok(()) };
+        let Some(keeper) = &mut process.keeper else { return Ok(()) };
+        keeper.turn(process.plant.tape(), shelf, now);
+        if keeper.has_stopped() {
+            self.say(Who::Plant, "cannot keep what it publishes, and ends", 0, String::new);
+            return self.crash(AGAIN_NS, Death::Killed);
+        }
+        Ok(())
+    }
+
+    /// The plant starts again, behind the last tick of its journal; later, where the disk does not let it.
+    fn restart(&mut self) -> Result<(), Wrong> {
+        let keeper = match &mut self.shelf {
+            None => None,
+            Some(shelf) => match shelf.open()? {
+                Some(keeper) => Some(keeper),
+                None => {
+                    self.agenda.put(self.now + AGAIN_NS, Event::Restart);
+                    return Ok(());
+                }
+            },
+        };
+        let after = keeper.as_ref().map_or(0, Keeper::after);
+        self.life += 1;
+        self.records.push(Record::behind(after));
+        let process = Process::new(&self.plan, &self.names, self.rules, &self.clock, keeper)?;
+        self.process = Some(process);
+        self.say(Who::Plant, "starts", self.life as u64, || format!("behind tick {after}"));
+        Ok(())
+    }
+
+    fn disk_heals(&mut self, illness: usize) {
+        if illness == self.illnesses
+            && let Some(shelf) = &mut self.shelf
+        {
+            shelf.heals();
+            self.say(Who::World, "heals the disk", 0, String::new);
+        }
     }
 
     /// The plant wants something.
@@ -548,14 +619,22 @@ impl World {
         }
     }
 
-    fn fault(&mut self, number: usize) {
+    fn fault(&mut self, number: usize) -> Result<(), Wrong> {
         let (now, (_, fault)) = (self.now, self.plan.faults[number]);
         self.say(Who::World, "fault", number as u64, || format!("{fault:?}"));
         let harmed = |client: usize| self.clients[client].manner != Manner::Prompt;
         match fault {
             Fault::PlantStalls { ns } => self.plant_asleep_until = now + ns,
             Fault::HubStalls { ns } => self.hub_asleep_until = now + ns,
-            Fault::Crash { ns } => self.crash(ns),
+            Fault::Crash { ns } => return self.crash(ns, Death::Killed),
+            Fault::MachineStops { ns } => return self.crash(ns, Death::MachineStops),
+            Fault::DiskFalls { illness, ns } => {
+                if let Some(shelf) = &mut self.shelf {
+                    shelf.falls_ill(illness);
+                    self.illnesses += 1;
+                    self.agenda.put(now + ns, Event::DiskHeals(self.illnesses));
+                }
+            }
             Fault::Break { client } if harmed(client) => {
                 if let Some(end) = &self.clients[client].end {
                     self.network.break_off(end.link);
@@ -595,6 +674,7 @@ impl World {
             Fault::ServerDies { feed, ns } => self.venues[feed].server_dead_until = now + ns,
             _ => {}
         }
+        Ok(())
     }
 
     fn break_source(&mut self, source: usize) {
@@ -614,13 +694,18 @@ impl World {
     }
 
     /// The process of plant and hub dies, and its connections with it.
-    fn crash(&mut self, ns: u64) {
-        let Some(process) = self.process.take() else { return };
+    fn crash(&mut self, ns: u64, death: Death) -> Result<(), Wrong> {
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        let given_out = self.records[self.life].seq;
+        if let (Some(shelf), Some(keeper)) = (&mut self.shelf, process.keeper.take()) {
+            shelf.dies(keeper, process.plant.tape(), death, given_out)?;
+        }
         for link in process.hub.links().chain(process.plant.links()) {
             self.network.break_off(link);
         }
         // Whoever has a connection to it that the hub had not let in yet has none either.
         self.agenda.put(self.now + ns, Event::Restart);
+        Ok(())
     }
 
     /// Nothing goes wrong any more.
@@ -636,6 +721,7 @@ impl World {
             }
         }
         self.plan.server_line.loss = 0;
+        self.shelf.iter_mut().for_each(Shelf::heals);
         self.sources.iter_mut().for_each(|source| source.dead_until = 0);
         for client in &mut self.clients {
             client.asleep_until = client.asleep_until.min(now);
@@ -651,6 +737,10 @@ impl World {
             return Err((Invariant::Liveness, "the plant is not there".to_owned()));
         };
         process.hub.check_quiet(process.plant.tape(), &self.network)?;
+        if let (Some(shelf), Some(keeper)) = (&mut self.shelf, &mut process.keeper) {
+            keeper.check_quiet(process.plant.tape(), shelf)?;
+            self.totals.kept += keeper.after() + process.plant.tape().published() as u64 - keeper.missing();
+        }
         for feed in 0..self.plan.feeds {
             check_feed(feed, &self.venues[feed], &process.plant, &self.records[self.life])?;
         }

@@ -1,0 +1,230 @@
+//! The plant's journal on a simulated disk that fills up, breaks, is slow, and loses what was not synced; and what must be in it.
+
+use std::sync::Arc;
+
+use tapeline_journal::{Durability, Error, Next, OnFailure, Progress, Reader, Settings, State, Writer};
+use tapeline_plant::tick::Tick;
+
+use crate::chance::Chance;
+use crate::failing::{Fails, Memory};
+use crate::plan::{Illness, Keeping, MS};
+use crate::tape::Tape;
+use crate::trace::fnv;
+use crate::verdict::{Invariant, Wrong};
+
+/// Ticks that are taken in one turn.
+const BATCH: usize = 64;
+/// Bytes of a write that a killed process gets done at most.
+const MOST_TORN: u64 = 8_000;
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Death {
+    /// It is killed: what it has written is there.
+    Killed,
+    /// The machine stops: what was synced is there, and any of the rest.
+    MachineStops,
+}
+
+/// The disk, and what the plants have published, one after the other: it outlives them.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    disk: Memory,
+    settings: Settings,
+    /// How the disk is when no process dies.
+    fails: Fails,
+    slow_ns: u64,
+    /// Hashes of ticks by sequence, from 1 on.
+    ticks: Vec<u64>,
+    /// What the last plant said to be kept.
+    promised: u64,
+    chance: Chance,
+}
+
+/// The journal's thread.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    writer: Writer<Memory>,
+    progress: Arc<Progress>,
+    /// The last tick before this plant.
+    after: u64,
+    /// Ticks of this plant that were taken.
+    taken: usize,
+    /// Until when a sync takes: what was taken is written then.
+    busy_until: u64,
+}
+
+fn wrong<T>(what: String) -> Result<T, Wrong> {
+    Err((Invariant::Kept, what))
+}
+
+impl Shelf {
+    pub(crate) fn new(keeping: Keeping, chance: Chance) -> Self {
+        let settings = Settings {
+            durability: keeping.durability,
+            on_failure: keeping.on_failure,
+            segment_bytes: Settings::LEAST_SEGMENT_BYTES,
+            ..Settings::default()
+        };
+        let (disk, fails) = (Memory::new(), Fails::Nothing);
+        Self { disk, settings, fails, slow_ns: 0, ticks: Vec::new(), promised: 0, chance }
+    }
+
+    /// From now on the disk is so.
+    pub(crate) fn falls_ill(&mut self, illness: Illness) {
+        match illness {
+            Illness::Full { bytes } => self.fails = Fails::Full(bytes),
+            Illness::ReadOnly => self.fails = Fails::ReadOnly,
+            Illness::Broken => self.fails = Fails::Sync,
+            Illness::Slow { sync_ns } => self.slow_ns = sync_ns,
+        }
+        self.disk.fail(self.fails);
+    }
+
+    /// It is well again.
+    pub(crate) fn heals(&mut self) {
+        (self.fails, self.slow_ns) = (Fails::Nothing, 0);
+        self.disk.fail(self.fails);
+    }
+
+    /// A plant opens the journal: all that was promised is there, and nothing that was never published. `None`: the disk does not let
+    /// it.
+    pub(crate) fn open(&mut self) -> Result<Option<Keeper>, Wrong> {
+        let (writer, opened) = match Writer::open(self.disk.clone(), self.settings) {
+            Ok(opened) => opened,
+            Err(Error::Io { .. }) if self.fails != Fails::Nothing => return Ok(None),
+            Err(error) => return wrong(format!("the journal cannot be opened: {error}")),
+        };
+        let last = opened.last;
+        if last < self.promised {
+            return wrong(format!("tick {} was said to be kept, and {last} is the last", self.promised));
+        }
+        self.check(0, last)?;
+        self.ticks.truncate(last as usize);
+        self.promised = last;
+        let progress = writer.progress();
+        Ok(Some(Keeper { writer, progress, after: last, taken: 0, busy_until: 0 }))
+    }
+
+    /// Reads it all: in order, each as it was published, without a hole but those that it may have; up to `last`. How many there are
+    /// behind `after`.
+    fn check(&self, after: u64, last: u64) -> Result<u64, Wrong> {
+        let fault = |error: Error| (Invariant::Kept, format!("the journal cannot be read: {error}"));
+        let mut reader = Reader::open(self.disk.clone()).map_err(fault)?;
+        let (mut end, mut count) = (0, 0);
+        loop {
+            match reader.next().map_err(fault)? {
+                Next::Record(record) => {
+                    end += 1;
+                    let published = self.ticks.get(end as usize - 1);
+                    if record.seq != end || published != Some(&fnv(record.body)) {
+                        return wrong(format!("tick {end} is not what was published: {}", record.seq));
+                    }
+                    count += u64::from(end > after);
+                }
+                Next::Missing { from, to } => {
+                    if self.settings.on_failure == OnFailure::Stop || from != end + 1 {
+                        return wrong(format!("ticks {from} to {to} are missing behind {end}"));
+                    }
+                    end = to;
+                }
+                Next::End => break,
+            }
+        }
+        reader.ending().map_err(fault)?;
+        if end == last { Ok(count) } else { wrong(format!("{end} is the last, and not {last}")) }
+    }
+
+    /// A process ends in the middle of a write. `given_out`: the last tick that its hub has read.
+    pub(crate) fn dies(
+        &mut self,
+        mut keeper: Keeper,
+        tape: &mut Tape,
+        death: Death,
+        given_out: u64,
+    ) -> Result<(), Wrong> {
+        let is_synced = self.settings.durability == Durability::Synced;
+        let progress = &keeper.progress;
+        self.promised = if is_synced { progress.synced_up_to() } else { progress.written_up_to() };
+        if is_synced && self.settings.on_failure == OnFailure::Stop && given_out > self.promised {
+            let what = format!("tick {given_out} was given out, and {} is the last on disk", self.promised);
+            return wrong(what);
+        }
+        // Of what is only written a machine may lose any part, and then a person has to decide what becomes of the rest.
+        let stops = death == Death::MachineStops && is_synced;
+        let bytes = if stops { u64::MAX } else { self.chance.below(MOST_TORN) };
+        self.disk.fail(Fails::Dying(bytes));
+        keeper.take(tape, self);
+        let _ = keeper.writer.flush();
+        drop(keeper);
+        if stops {
+            let (disk, chance) = (&self.disk, &mut self.chance);
+            let share = chance.within(0, 4);
+            self.disk = disk.stop(|| chance.below(4) < share);
+        }
+        self.disk.fail(self.fails);
+        Ok(())
+    }
+}
+
+impl Keeper {
+    /// What holds the outlets back.
+    pub(crate) fn gate(&self) -> (u64, Option<Arc<Progress>>) {
+        (self.after, Some(Arc::clone(&self.progress)))
+    }
+
+    /// The last tick before this plant.
+    pub(crate) const fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// Takes what the ring has, and writes it: at once, or when a slow disk is done.
+    pub(crate) fn turn(&mut self, tape: &mut Tape, shelf: &mut Shelf, now: u64) {
+        if now < self.busy_until {
+            return;
+        }
+        let _ = self.writer.flush();
+        self.take(tape, shelf);
+        if shelf.slow_ns > 0 {
+            self.busy_until = now + shelf.slow_ns;
+        } else {
+            let _ = self.writer.flush();
+        }
+    }
+
+    fn take(&mut self, tape: &mut Tape, shelf: &mut Shelf) {
+        for frame in tape.frames_from(self.taken).take(BATCH) {
+            self.taken += 1;
+            let seq = self.after + self.taken as u64;
+            let time = Tick::parse(frame).map_or_else(|_| Default::default(), |tick| tick.header.sequenced);
+            shelf.ticks.push(fnv(frame));
+            // What becomes of it, its progress says.
+            let _ = self.writer.append(seq, time, frame);
+        }
+        tape.keep(self.taken);
+    }
+
+    /// Whether the plant has to stop.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.progress.state() == State::Stopped
+    }
+
+    /// How many ticks are not in the journal.
+    pub(crate) fn missing(&self) -> u64 {
+        self.progress.missing()
+    }
+
+    /// Nothing is wrong any more: all of this plant's ticks are there, or counted as missing.
+    pub(crate) fn check_quiet(&mut self, tape: &mut Tape, shelf: &mut Shelf) -> Result<(), Wrong> {
+        while self.taken < tape.published() {
+            self.turn(tape, shelf, u64::MAX - MS);
+        }
+        let _ = self.writer.flush();
+        let present = shelf.check(self.after, self.progress.written_up_to())?;
+        let (missing, published) = (self.missing(), tape.published() as u64);
+        if present + missing == published {
+            return Ok(());
+        }
+        wrong(format!("{published} ticks were published, {present} are in the journal and {missing} missing"))
+    }
+}
