@@ -11,8 +11,8 @@ use crate::segments::{Segment, list, list_behind};
 use crate::tail::{self, Tail};
 use crate::{Error, Fault};
 
-/// Bytes that are read at a time; a longer record is read whole.
-const BUFFER: usize = 1 << 20;
+/// Bytes that are read at a time, as many as stay in a core's cache until they are looked at; a longer record is read whole.
+const BUFFER: usize = 256 << 10;
 /// The same where all has been read, and more may come.
 const GLANCE: usize = 4 << 10;
 
@@ -72,7 +72,7 @@ pub struct SegmentView {
 }
 
 /// Reads records in order, as far as they are [written](crate::Progress::written_up_to): who may not give out what is not synced asks
-/// [`Progress::lets_go`](crate::Progress::lets_go). Memory: a megabyte, or the longest record.
+/// [`Progress::lets_go`](crate::Progress::lets_go). Memory: 256 KiB, or the longest record.
 #[derive(Debug)]
 pub struct Reader<F: Folder> {
     folder: F,
@@ -82,9 +82,10 @@ pub struct Reader<F: Folder> {
     file: Option<F::File>,
     /// Where the next record is, in the file.
     offset: u64,
-    /// From `begin` on, what is at the offset.
+    /// From `begin` to `end`, what is at the offset.
     buffer: Vec<u8>,
     begin: usize,
+    end: usize,
     /// The last sequence in the journal before the offset.
     passed: u64,
     /// The last sequence that the caller knows of; `None` if whatever comes is the first.
@@ -93,6 +94,8 @@ pub struct Reader<F: Folder> {
     earliest: Nanos,
     at_end: bool,
     tail: Option<Tail>,
+    /// Before this sequence nothing but the next record is expected: no other segment, and nothing that the caller passes by.
+    plain_until: u64,
 }
 
 /// What is at the offset.
@@ -123,11 +126,13 @@ impl<F: Folder> Reader<F> {
             offset: 0,
             buffer: Vec::new(),
             begin: 0,
+            end: 0,
             passed: 0,
             known: None,
             earliest: Nanos(0),
             at_end: false,
             tail: None,
+            plain_until: 0,
         };
         reader.enter(0)?;
         Ok(reader)
@@ -246,11 +251,32 @@ impl<F: Folder> Reader<F> {
     }
 
     fn forget(&mut self) {
-        self.buffer.clear();
-        self.begin = 0;
+        (self.begin, self.end, self.plain_until) = (0, 0, 0);
+    }
+
+    /// The next record where nothing else can be: it is in the buffer, whole, and follows the last one in its segment.
+    #[inline]
+    fn find_plain(&mut self) -> Option<RecordHeader> {
+        let there = self.buffer.get(self.begin..self.end)?;
+        let header = RecordHeader::parse(there.first_chunk()?).ok()??;
+        let size = header.size();
+        let is_next = header.seq == self.passed + 1 && header.seq <= self.plain_until;
+        if !is_next || header.check(there.get(..size)?).is_err() {
+            return None;
+        }
+        self.passed = header.seq;
+        self.known = Some(header.seq);
+        self.offset += size as u64;
+        self.begin += size;
+        Some(header)
     }
 
     fn find(&mut self) -> Result<Found, Error> {
+        if self.passed < self.plain_until
+            && let Some(header) = self.find_plain()
+        {
+            return Ok(Found::Record(header));
+        }
         loop {
             if self.file.is_none() && !self.has_more_segments()? {
                 return Ok(Found::End);
@@ -327,6 +353,8 @@ impl<F: Folder> Reader<F> {
             self.at_end = false;
             if is_wanted {
                 (self.known, self.earliest) = (Some(header.seq), Nanos(0));
+                // As far as it is known where this segment ends; a reading that finds something else forgets it.
+                self.plain_until = next.map_or(u64::MAX, |next| next.after);
                 return Ok(Found::Record(header));
             }
         }
@@ -402,7 +430,7 @@ impl<F: Folder> Reader<F> {
 
     /// What is at the offset, with its bytes in the buffer if it is a record.
     fn look(&mut self) -> Result<There, Error> {
-        let is_fresh = self.buffer.is_empty();
+        let is_fresh = self.begin == self.end;
         match self.parse()? {
             There::Not(_) if !is_fresh => {
                 // It may have been written since it was read.
@@ -416,8 +444,9 @@ impl<F: Folder> Reader<F> {
     fn parse(&mut self) -> Result<There, Error> {
         let have = self.fill(RECORD_BYTES)?;
         let cut = |wanted, left| There::Not(Fault::Cut { wanted: wanted as u64, left: left as u64 });
-        let Some(header) = self.buffer[self.begin..].first_chunk() else {
-            let is_empty = self.buffer[self.begin..].iter().all(|byte| *byte == 0);
+        let there = &self.buffer[self.begin..self.end];
+        let Some(header) = there.first_chunk() else {
+            let is_empty = there.iter().all(|byte| *byte == 0);
             return Ok(if is_empty { There::Not(Fault::Empty) } else { cut(RECORD_BYTES, have) });
         };
         let header = match RecordHeader::parse(header) {
@@ -438,7 +467,7 @@ impl<F: Folder> Reader<F> {
 
     /// Reads on until there are so many bytes from the offset on; how many there are.
     fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
-        let have = self.buffer.len() - self.begin;
+        let have = self.end - self.begin;
         let Some(file) = self.file.as_ref().filter(|_| have < wanted) else { return Ok(have) };
         let name = || self.segments[self.at].name();
         // A length is believed as far as the file goes.
@@ -448,12 +477,14 @@ impl<F: Folder> Reader<F> {
         if most <= have {
             return Ok(have);
         }
-        self.buffer.drain(..self.begin);
-        self.begin = 0;
-        self.buffer.resize(most, 0);
-        let count = read_full(file, &mut self.buffer[have..], self.offset + have as u64)
+        self.buffer.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, have);
+        if self.buffer.len() < most {
+            self.buffer.resize(most, 0);
+        }
+        let count = read_full(file, &mut self.buffer[have..most], self.offset + have as u64)
             .map_err(Error::io("read", &name()))?;
-        self.buffer.truncate(have + count);
+        self.end = have + count;
         Ok(have + count)
     }
 
