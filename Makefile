@@ -118,6 +118,12 @@ bench-hub: ## what the hub does in a second beside a bare relay and LSEG's pairs
 	$(CARGO) bench --quiet $(locked) --package tapeline --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
 .PHONY: bench-hub
 
+bench-tick: ## the tickerplant by rate beside a bare relay, a log none, written and synced; DOC=1 writes docs/benchmarks/tick.md
+	@scripts/setup bench
+	rm -rf $(target_dir)/bench-tick
+	$(CARGO) bench --quiet $(locked) --package tapeline --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
+.PHONY: bench-tick
+
 bench-omm: ## the performance tools beside LSEG's (built by you in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-omm

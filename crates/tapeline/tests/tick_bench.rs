@@ -2,42 +2,44 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use std::path::Path;
+
 use serde_json::Value;
 use stage::tapeline;
 
 mod stage;
 
-/// What a bench says and writes; how quick anything is is not for a test.
-fn bench(more: &[&str]) -> Value {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
+/// Runs a bench into a folder; what it says. How quick anything is is not for a test.
+fn bench(runs: &Path, more: &[&str]) -> Value {
     let fixed =
         ["tick", "bench", "--duration", "200ms", "--warm-up", "50ms", "--format", "json", "--run-folder"];
     let arguments = [&fixed[..], &[runs.to_str().unwrap()], more].concat();
     let output = tapeline(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let left = std::fs::read_dir(&runs).unwrap().count();
-    assert_eq!(left, said["rounds"].as_array().unwrap().len(), "run folders and nothing else");
-    for round in said["rounds"].as_array().unwrap() {
-        let name = format!("{}-{}", round["through"].as_str().unwrap(), round["rate"]);
-        let run: Value =
-            serde_json::from_slice(&std::fs::read(runs.join(name).join("run.json")).unwrap()).unwrap();
-        assert_eq!(run["kind"], "tick");
-    }
-    said
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The file of a run folder.
+fn read(round: &Value, name: &str) -> String {
+    std::fs::read_to_string(Path::new(round["folder"].as_str().unwrap()).join(name)).unwrap()
 }
 
 #[test]
-fn both_sockets_with_rows_and_a_log() {
-    for (more, rows) in [
-        (&["--rates", "1k", "--journal", "written"][..], 1),
-        (&["--rates", "500", "--socket", "tcp", "--rows", "3"], 3),
+fn both_sockets_with_rows_and_logs() {
+    for (more, rows, through) in [
+        (
+            &["--rates", "1k", "--journal", "written,synced"][..],
+            1,
+            &["relay", "tickerplant, written", "tickerplant, synced"][..],
+        ),
+        (&["--rates", "500", "--socket", "tcp", "--rows", "3"], 3, &["relay", "tickerplant"]),
     ] {
-        let said = bench(more);
-        assert!(said["generator_limit_hz"].as_f64() > Some(0.0));
+        let folder = tempfile::tempdir().unwrap();
+        let said = bench(&folder.path().join("runs"), more);
+        assert!(said["generators"][0]["limit_hz"].as_f64() > Some(0.0));
         let rounds = said["rounds"].as_array().unwrap();
-        assert_eq!(rounds.len(), 2);
+        let names: Vec<_> = rounds.iter().map(|round| round["through"].as_str().unwrap()).collect();
+        assert_eq!(names, through);
         for round in rounds {
             let sent = round["sent_updates"].as_u64().unwrap();
             // What is due between start and end: a quarter of a second of it.
@@ -45,6 +47,64 @@ fn both_sockets_with_rows_and_a_log() {
             // On a machine that stands still for seconds rows are missing: it says how many.
             let (received, missing) = (round["received_rows"].as_u64(), round["missing_rows"].as_u64());
             assert_eq!(received.unwrap() + missing.unwrap(), sent * rows, "{round}");
+            let run: Value = serde_json::from_str(&read(round, "run.json")).unwrap();
+            assert_eq!(run["kind"], "tick");
+            let journal = names_of(round).nth(1).unwrap_or("none");
+            let is_ours = round["through"] != "relay";
+            assert_eq!(run["settings"]["journal"], if is_ours { journal.into() } else { Value::Null });
         }
+        // Nothing else is left: neither logs nor sockets.
+        let left = std::fs::read_dir(folder.path().join("runs")).unwrap().count();
+        assert_eq!(left, rounds.len() + 1, "run folders, and a page of the rate");
+    }
+}
+
+/// `tickerplant, written` in parts.
+fn names_of(round: &Value) -> impl Iterator<Item = &str> {
+    round["through"].as_str().unwrap().split(", ")
+}
+
+#[test]
+fn every_latency_is_kept_and_each_rate_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let said = bench(&runs, &["--rates", "200", "--waiting", "block,spin", "--times"]);
+    let rounds = said["rounds"].as_array().unwrap();
+    assert_eq!((rounds.len(), said["generators"].as_array().unwrap().len()), (4, 2));
+    for round in rounds {
+        let times = read(round, "times.csv");
+        let (head, rows) = times.split_once('\n').unwrap();
+        assert_eq!(head, "due_ns,sent_ns,received_ns");
+        let mut measured = 0;
+        for row in rows.lines() {
+            let [due, sent, received] =
+                row.split(',').map(|ns| ns.parse::<u64>().unwrap()).collect::<Vec<_>>()[..]
+            else {
+                panic!("{row}")
+            };
+            assert!(due <= sent && sent <= received, "{row}");
+            measured += 1;
+        }
+        // Those of the warm-up are received, and not measured.
+        let (rate, received) = (round["rate"].as_u64().unwrap(), round["received_rows"].as_u64().unwrap());
+        assert_eq!(measured, received.saturating_sub(rate / 20), "{round}");
+    }
+    let page = std::fs::read_to_string(runs.join("200.html")).unwrap();
+    assert!(page.contains("How many took how long") && page.contains("<svg"));
+    for through in ["relay-block", "relay-spin", "tickerplant-block", "tickerplant-spin"] {
+        assert!(page.contains(&format!("{through}-200")), "{through}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_runs() {
+    for (more, says) in [
+        (&["--rates", "10k,10k"][..], "there twice"),
+        (&["--journal", "written,written"], "there twice"),
+        (&["--target", "localhost:1", "--journal", "synced"], "cannot be used with"),
+    ] {
+        let output = tapeline(&[&["tick", "bench"], more].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(says), "{more:?}: {said}");
     }
 }

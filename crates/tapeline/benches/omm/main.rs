@@ -57,6 +57,8 @@ const COMPARED: u64 = 100_000;
 /// That are tried one after the other, until one is not held.
 const LADDER: [u64; 8] =
     [1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, 8_000_000];
+/// How often the step in which a rate was not held any more is halved: to an eighth of a million.
+const HALVINGS: u32 = 3;
 /// The share of a rate that has to come for it to be held.
 const HELD: f64 = 0.99;
 /// More updates a second than any sends.
@@ -328,15 +330,26 @@ impl Bench {
 
     /// The highest rate that is held, and what came at the first that is not.
     fn ladder(&mut self, pair: Pair, turn: usize) -> [f64; 2] {
-        let mut most = [0.0, 0.0];
-        for rate in LADDER {
-            let held = tried(self.pair("rate", pair, rate, PACED, turn));
+        let (mut most, mut missed) = ([0.0, 0.0], None);
+        let mut try_one = |rate: u64| {
+            let came = tried(self.pair("rate", pair, rate, PACED, turn)).received_per_s;
             // Without its images there is no steady state, and no rate in it.
-            if held.received_per_s.is_nan() || held.received_per_s < rate as f64 * HELD {
-                most[1] = held.received_per_s;
+            (came >= rate as f64 * HELD, came)
+        };
+        for rate in LADDER {
+            let (is_held, came) = try_one(rate);
+            if !is_held {
+                (most[1], missed) = (came, Some(rate));
                 break;
             }
             most[0] = rate as f64;
+        }
+        for _ in 0..if missed.is_some() { HALVINGS } else { 0 } {
+            let rate = u64::midpoint(most[0] as u64, missed.unwrap_or(0));
+            match try_one(rate) {
+                (true, _) => most[0] = rate as f64,
+                (false, came) => (most[1], missed) = (came, Some(rate)),
+            }
         }
         most
     }

@@ -113,8 +113,8 @@ fn rate(page: &mut String, figures: &Figures) -> fmt::Result {
     }
     writeln!(
         page,
-        "## The highest rate\n\nUpdates a second that a pair holds: the highest rate of which 99 % came, in steps of a million, with all \
-         images; beside it what came when the next step was asked for. The aim: Tapeline's pair at least 1.25 times ETA C's.\n\n\
+        "## The highest rate\n\nUpdates a second that a pair holds: the highest rate of which 99 % came, in steps of an eighth of a \
+         million, with all images; beside it what came when the next step was asked for. The aim: Tapeline's pair at least 1.25 times ETA C's.\n\n\
          | provider | consumer | held, millions/s | came at the next, millions/s |\n|---|---|---:|---:|"
     )?;
     let column = |most: &[[f64; 2]], at: usize| most.iter().map(|most| most[at] / 1e6).collect::<Vec<_>>();
@@ -123,7 +123,7 @@ fn rate(page: &mut String, figures: &Figures) -> fmt::Result {
             page,
             "| {} | {} | {} |",
             names(*pair),
-            spread(&column(most, 0), 0),
+            spread(&column(most, 0), 2),
             spread(&column(most, 1), 2)
         )?;
     }

@@ -64,6 +64,18 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// A page of run folders that a program has just left, each called as it is.
+    pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a Path>, title: &str, to: &Path) -> Self {
+        Self {
+            runs: runs.map(|path| path.display().to_string()).collect(),
+            to: to.to_owned(),
+            title: title.to_owned(),
+            gate: Vec::new(),
+            svg: None,
+            png: None,
+        }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let runs = self.runs.iter().map(|text| load(text)).collect::<anyhow::Result<Vec<Loaded>>>()?;
         let groups = Groups::of(runs);

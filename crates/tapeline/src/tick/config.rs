@@ -61,6 +61,7 @@ struct Raw {
     max_connections: Option<usize>,
     timezone: Option<String>,
     kdb_log: Option<bool>,
+    durability: Option<Durability>,
     log_folder: Option<PathBuf>,
     log_name: Option<String>,
     table: Vec<RawTable>,
@@ -72,6 +73,16 @@ struct Raw {
 enum Waiting {
     Block,
     Spin,
+}
+
+/// Where a message of the log is before it leaves for a subscriber.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Durability {
+    /// In the page cache: there after a crash of the process.
+    Written,
+    /// On the disk: there after a crash of the machine.
+    Synced,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +133,12 @@ fn check(raw: Raw, path: &Path) -> anyhow::Result<Config> {
     }
     let bind = raw.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let folder = path.parent().unwrap_or(Path::new("")).join(raw.log_folder.unwrap_or_default());
+    if raw.kdb_log == Some(false) && raw.durability.is_some() {
+        let hint = "leave kdb_log = false out, or durability";
+        return Err(
+            Hinted::new("durability says how sure the log is, and kdb_log = false keeps none", hint).into()
+        );
+    }
     let access = raw.access.as_ref().map(|raw| Access::read(raw, path, &tables)).transpose()?;
     Ok(Config {
         address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
@@ -132,10 +149,11 @@ fn check(raw: Raw, path: &Path) -> anyhow::Result<Config> {
         most_message: size("max_message", raw.max_message.as_ref(), USUAL_MESSAGE)?,
         max_connections: raw.max_connections.unwrap_or(USUAL_CONNECTIONS),
         timezone: raw.timezone.unwrap_or_else(|| "UTC".to_owned()),
-        log: raw
-            .kdb_log
-            .unwrap_or(true)
-            .then(|| LogConfig { folder, name: raw.log_name.unwrap_or_else(|| "sym".to_owned()) }),
+        log: raw.kdb_log.unwrap_or(true).then(|| LogConfig {
+            folder,
+            name: raw.log_name.unwrap_or_else(|| "sym".to_owned()),
+            is_synced: raw.durability == Some(Durability::Synced),
+        }),
         tables,
         access,
     })
@@ -207,6 +225,8 @@ mod tests {
             (&*format!("queue = \"x\"\n{TRADE}"), "queue: 'x' is no size"),
             (&*format!("publish_every = \"0ms\"\n{TRADE}"), "publish_every"),
             (&*format!("tcp = false\n{TRADE}"), "nobody could connect"),
+            (&*format!("kdb_log = false\ndurability = \"synced\"\n{TRADE}"), "kdb_log = false keeps none"),
+            (&*format!("durability = \"sure\"\n{TRADE}"), "expected `written` or `synced`"),
             (&*format!("max_connections = 0\n{TRADE}"), "max_connections is 0"),
             (&TRADE.replace("sym s", "sym"), "no name and type"),
             (&TRADE.replace("list", "text"), "\"text\""),

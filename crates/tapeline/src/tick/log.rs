@@ -15,6 +15,8 @@ use crate::kdb::log_file::LogFile;
 pub(super) struct LogConfig {
     pub(super) folder: PathBuf,
     pub(super) name: String,
+    /// Whether what is appended is on the disk before anything is published, or in the page cache alone.
+    pub(super) is_synced: bool,
 }
 
 /// The log of one day, to be appended to.
@@ -23,6 +25,7 @@ pub(super) struct DayLog {
     file: File,
     path: PathBuf,
     bytes: u64,
+    is_synced: bool,
 }
 
 impl DayLog {
@@ -47,13 +50,18 @@ impl DayLog {
         let mut begin = Vec::new();
         let read = Read::take(&file, LOG_HEADER.len() as u64).read_to_end(&mut begin);
         read.with_context(|| format!("cannot read {}", path.display()))?;
-        let mut log = Self { file, path, bytes: 0 };
+        let mut log = Self { file, path, bytes: 0, is_synced: config.is_synced };
         if begin.len() < LOG_HEADER.len() && LOG_HEADER.starts_with(&begin) {
             // New, or left by one that died, or had no room, before the header was there.
             log.cut(0)?;
             let mut header = [0; 8];
             let (writer, _) = LogWriter::begin(&mut header)?;
             log.append(&header)?;
+            if config.is_synced {
+                // Its name is to be on the disk as well.
+                let synced = File::open(&folder).and_then(|folder| folder.sync_all());
+                synced.with_context(|| format!("cannot sync the folder {}", folder.display()))?;
+            }
             return Ok((log, writer));
         }
         check_header(&begin).with_context(|| log.path.display().to_string())?;
@@ -114,9 +122,12 @@ impl DayLog {
         &self.path
     }
 
-    /// Appends messages. After an error none of them is there.
+    /// Appends messages, and waits for the disk if that was asked for. After an error none of them is there.
     pub(super) fn append(&mut self, messages: &[u8]) -> anyhow::Result<()> {
-        if let Err(cause) = self.file.write_all(messages) {
+        let written = self.file.write_all(messages);
+        // What came in one turn of the loop is one wait.
+        if let Err(cause) = written.and_then(|()| if self.is_synced { self.file.sync_data() } else { Ok(()) })
+        {
             // What is torn would be taken for the log's end when the tickerplant starts again; so it is as well if this fails.
             let _ = self.file.set_len(self.bytes);
             let what = format!(
@@ -142,7 +153,8 @@ mod tests {
     #[test]
     fn a_log_goes_on_and_what_is_torn_is_cut() {
         let folder = tempfile::tempdir().unwrap();
-        let config = LogConfig { folder: folder.path().join("logs"), name: "sym".to_owned() };
+        let config =
+            LogConfig { folder: folder.path().join("logs"), name: "sym".to_owned(), is_synced: false };
         let mut message = [0; 64];
         let (mut log, mut writer) = DayLog::open(&config, 9_822).unwrap();
         assert!(log.path().ends_with("sym2026.11.22"), "{}", log.path().display());
@@ -180,7 +192,7 @@ mod tests {
     #[test]
     fn what_dies_before_the_header_is_begun_anew_and_zeros_are_damage() {
         let folder = tempfile::tempdir().unwrap();
-        let config = LogConfig { folder: folder.path().to_owned(), name: "sym".to_owned() };
+        let config = LogConfig { folder: folder.path().to_owned(), name: "sym".to_owned(), is_synced: false };
         let path = folder.path().join("sym2026.11.22");
         for left in 0..LOG_HEADER.len() {
             fs::write(&path, &LOG_HEADER[..left]).unwrap();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod.rs` | the command: what runs one after the other |
 //! | `round.rs` | one rate: starting the parts, judging what they say, the run folder |
+//! | `table.rs` | what came of all rates, for people |
 //! | `feed.rs`, `sink.rs`, `relay.rs` | the parts, each a process: publisher, subscriber, a relay that does no work |
 //! | `place.rs` | where a tickerplant is, and a connection to it |
 
@@ -12,6 +13,7 @@ mod place;
 mod relay;
 mod round;
 mod sink;
+mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,13 +21,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use tapeline_measure::{Nanos, Rank, figures};
+use serde::Serialize;
+use tapeline_measure::{Nanos, figures};
 
 use self::place::{Link, Place};
-use self::round::{Bench, Round, Through};
+use self::round::{Bench, Through};
 use crate::arguments::{self, Cores};
 use crate::failure::Hinted;
 use crate::output::{self, Format};
+use crate::report::Report;
 use crate::run_folder::RunFolder;
 use crate::stop::Stop;
 
@@ -38,9 +42,11 @@ const TABLE: &str = "trade";
     after_help = "Publisher, tickerplant and subscriber are processes of their own. Each update carries the time at which it was due, so that a late publisher \
     counts; the warm-up does not. The relay passes the same bytes over the same sockets and looks at none of them: no tickerplant is faster. The null \
     sink tells what the publisher could send at most.\n\n\
-    THROUGHPUT and DURATION (seconds) in the environment stand for --rates and --duration. `tapeline report` draws the run folders.\n\n\
+    THROUGHPUT and DURATION (seconds) in the environment stand for --rates and --duration. The folder has a page with histogram and timeline for \
+    each rate, and a run folder of each row of the table.\n\n\
     Examples:\n  \
         tapeline tick bench --rates 10k,60k --duration 10s\n  \
+        tapeline tick bench --journal none,written,synced --waiting block,spin\n  \
         tapeline tick bench --target localhost:5010    # q tick.q with trade:([]time:`timespan$();sym:`symbol$();price:`float$();size:`long$())"
 )]
 pub(crate) struct BenchArgs {
@@ -56,15 +62,15 @@ pub(crate) struct BenchArgs {
     /// Rows in each update
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rows: u64,
-    /// What is kept of what is published: nothing, or the kdb+ log, written before publication
-    #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
-    journal: Journal,
+    /// What is kept of what is published, one after the other
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "none", conflicts_with = "target")]
+    journal: Vec<Journal>,
     /// What connects the processes
     #[arg(long, value_enum, default_value_t, conflicts_with = "target")]
     socket: Socket,
-    /// How all of them wait
-    #[arg(long, value_enum, default_value_t)]
-    waiting: Waits,
+    /// How all of them wait, one after the other
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "block")]
+    waiting: Vec<Waits>,
     /// Cores for publisher, tickerplant and subscriber, in that order and over again
     #[arg(long, value_name = "CORES", value_parser = arguments::cores)]
     cpus: Option<Cores>,
@@ -72,6 +78,10 @@ pub(crate) struct BenchArgs {
     /// TICK_LOGIN=USER:PASSWORD in the environment says who publishes
     #[arg(long, value_name = "PLACE")]
     target: Option<Place>,
+    /// Keep every latency, in the file times.csv of each run folder: when it was due, sent and received, in ns. The subscriber holds 24
+    /// bytes a row until the end
+    #[arg(long)]
+    times: bool,
     /// A new folder for the run folders of all rates
     #[arg(long, value_name = "FOLDER")]
     run_folder: Option<PathBuf>,
@@ -80,13 +90,15 @@ pub(crate) struct BenchArgs {
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Journal {
     /// Nothing
-    #[default]
     None,
     /// The kdb+ log, in the page cache before anything is published
     Written,
+    /// The kdb+ log, on the disk before anything is published
+    Synced,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -98,10 +110,10 @@ enum Socket {
     Tcp,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Waits {
     /// Sleep until something comes
-    #[default]
     Block,
     /// Take a core each
     Spin,
@@ -200,70 +212,72 @@ impl BenchArgs {
             }
             (None, Some(text)) => arguments::some_duration(&text).map_err(wrong("DURATION"))?,
         };
-        if rates.contains(&0) || rates.iter().enumerate().any(|(at, rate)| rates[..at].contains(rate)) {
+        if rates.contains(&0) || has_twice(&rates) {
             return Err(Hinted::new("a rate is 0, or there twice", "such as --rates 10k,60k,200k").into());
         }
+        if has_twice(&self.journal) || has_twice(&self.waiting) {
+            let hint = "such as --journal none,written --waiting block,spin";
+            return Err(Hinted::new("a journal, or a way of waiting, is there twice", hint).into());
+        }
         let folder = RunFolder::create(self.run_folder.as_deref(), "tick")?;
-        let bench = Bench {
-            duration,
-            warm_up: self.warm_up,
-            rows: self.rows,
-            is_logged: self.journal == Journal::Written,
-            // The relay stands beside it, on sockets of the same kind.
-            is_local: self.target.as_ref().map_or(self.socket == Socket::Unix, Place::is_local),
-            spins: self.waiting == Waits::Spin,
-            cpus: self.cpus.as_ref().map(|cores| cores.0.clone()).unwrap_or_default(),
-            folder: folder.path().to_owned(),
-            stop,
+        let measured: Vec<Through> = match &self.target {
+            Some(place) => vec![Through::Target(place.clone())],
+            None => self.journal.iter().copied().map(Through::Tickerplant).collect(),
         };
-        let limit_hz = bench.limit()?;
-        let through = match &self.target {
-            Some(place) => Through::Target(place.clone()),
-            None => Through::Tickerplant,
-        };
-        let mut rounds = Vec::new();
-        for rate in rates {
-            for through in [&Through::Relay, &through] {
-                anstream::eprintln!("{}/s through {}", figures::thousands(rate), through.name());
-                rounds.push(bench.round(through, rate)?);
+        let (mut rounds, mut generators) = (Vec::new(), Vec::new());
+        for waits in &self.waiting {
+            let bench = Bench {
+                duration,
+                warm_up: self.warm_up,
+                rows: self.rows,
+                // The relay stands beside it, on sockets of the same kind.
+                is_local: self.target.as_ref().map_or(self.socket == Socket::Unix, Place::is_local),
+                waits: *waits,
+                cpus: self.cpus.as_ref().map(|cores| cores.0.clone()).unwrap_or_default(),
+                keeps_times: self.times,
+                folder: folder.path().to_owned(),
+                stop: stop.clone(),
+            };
+            generators.push(Generator { waiting: *waits, limit_hz: bench.limit()? });
+            for rate in &rates {
+                for through in std::iter::once(&Through::Relay).chain(&measured) {
+                    anstream::eprintln!("{}/s through {through}", figures::thousands(*rate));
+                    rounds.push(bench.round(through, *rate)?);
+                }
             }
+        }
+        for rate in &rates {
+            let of_it = rounds.iter().filter(|round| round.rate == *rate).map(|round| round.folder.as_path());
+            let title = format!("{} updates/s", figures::thousands(*rate));
+            Report::of(of_it, &title, &folder.path().join(format!("{rate}.html"))).run()?;
         }
         match self.format {
             Format::Json => {
                 output::print_json(&serde_json::json!({
-                    "generator_limit_hz": limit_hz, "rounds": rounds, "folder": folder.path()
+                    "generators": generators, "rounds": rounds, "folder": folder.path()
                 }))?;
             }
             Format::Table => {
-                output::print(&table(&rounds).to_string())?;
-                let limit = output::rate(limit_hz, "updates");
-                output::print(&format!("\ngenerator    {limit} at most, into a null sink"))?;
-                output::print(&format!("run folders  {}", folder.path().display()))?;
+                output::print(&table::of(&rounds).to_string())?;
+                for Generator { waiting, limit_hz } in generators {
+                    let limit = output::rate(limit_hz, "updates");
+                    let how = if waiting == Waits::Spin { ", spinning" } else { "" };
+                    output::print(&format!("\ngenerator    {limit} at most, into a null sink{how}"))?;
+                }
+                output::print(&format!("pages        {}", folder.path().join("RATE.html").display()))?;
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Rates, latencies from when updates were due, verdicts.
-fn table(rounds: &[Round]) -> output::Table {
-    let mut table =
-        output::table(["updates/s", "through", "p50", "p90", "p99", "p99.9", "p99.99", "verdict"]);
-    for round in rounds {
-        let at = |rank| match &round.latency {
-            Some(latency) => latency.at(rank).map_or_else(|| "–".to_owned(), figures::duration),
-            None => "–".to_owned(),
-        };
-        table.add_row([
-            figures::thousands(round.rate),
-            round.through.clone(),
-            at(Rank::MEDIAN),
-            at(Rank::Hundredths(90_00)),
-            at(Rank::P99),
-            at(Rank::Hundredths(99_90)),
-            at(Rank::Hundredths(99_99)),
-            round.verdict.clone(),
-        ]);
-    }
-    table
+/// What the publisher could do alone.
+#[derive(Debug, Serialize)]
+struct Generator {
+    waiting: Waits,
+    limit_hz: f64,
+}
+
+fn has_twice<T: PartialEq>(all: &[T]) -> bool {
+    all.iter().enumerate().any(|(at, one)| all[..at].contains(one))
 }

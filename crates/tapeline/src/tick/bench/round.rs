@@ -1,5 +1,6 @@
 //! One rate: starting the parts, judging what they say, the run folder.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Verdict
 use super::feed::Sent;
 use super::place::Place;
 use super::relay::Listening;
-use super::sink::{Received, Subscribed};
+use super::sink::{Received, Subscribed, WINDOW_NS};
+use super::{Journal, Waits};
 use crate::part::Part;
 use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 use crate::stop::Stop;
@@ -21,11 +23,12 @@ pub(super) struct Bench {
     pub(super) duration: Duration,
     pub(super) warm_up: Duration,
     pub(super) rows: u64,
-    pub(super) is_logged: bool,
     pub(super) is_local: bool,
-    pub(super) spins: bool,
+    pub(super) waits: Waits,
     /// Of publisher, tickerplant and subscriber, over again.
     pub(super) cpus: Vec<usize>,
+    /// Whether each run folder gets all latencies.
+    pub(super) keeps_times: bool,
     /// Where the run folders go.
     pub(super) folder: PathBuf,
     pub(super) stop: Stop,
@@ -36,28 +39,33 @@ pub(super) struct Bench {
 pub(super) enum Through {
     /// A relay that does no work.
     Relay,
-    /// Our own.
-    Tickerplant,
+    /// Our own, which keeps this of what it publishes.
+    Tickerplant(Journal),
     /// Somebody's that runs already.
     Target(Place),
 }
 
-impl Through {
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::Relay => "relay",
-            Self::Tickerplant => "tickerplant",
+impl fmt::Display for Through {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Relay => RELAY,
+            Self::Tickerplant(Journal::None) => "tickerplant",
+            Self::Tickerplant(Journal::Written) => "tickerplant, written",
+            Self::Tickerplant(Journal::Synced) => "tickerplant, synced",
             Self::Target(_) => "target",
-        }
+        })
     }
 }
+
+const RELAY: &str = "relay";
 
 /// What came of one rate.
 #[derive(Debug, Serialize)]
 pub(super) struct Round {
     pub(super) rate: u64,
     pub(super) through: String,
-    /// `overflow` where updates pile up, or the verdict's word.
+    pub(super) waiting: Waits,
+    /// `overflow` where updates pile up, with the part that was busiest; or the verdict's word.
     pub(super) verdict: String,
     why: String,
     sent_updates: u64,
@@ -65,6 +73,15 @@ pub(super) struct Round {
     missing_rows: u64,
     /// Arrival less due; nothing where updates piled up.
     pub(super) latency: Option<Percentiles>,
+    /// Its run folder.
+    pub(super) folder: PathBuf,
+}
+
+impl Round {
+    /// Whether it is one of the bare relay.
+    pub(super) fn is_relay(&self) -> bool {
+        self.through == RELAY
+    }
 }
 
 /// Between the start of the subscriber and the first update.
@@ -98,6 +115,8 @@ impl Bench {
 
     /// Measures one rate.
     pub(super) fn round(&self, through: &Through, rate: u64) -> anyhow::Result<Round> {
+        let name = format!("{}-{}-{rate}", through.to_string().replace(", ", "-"), self.waiting());
+        let folder = RunFolder::create(Some(&self.folder.join(name)), "tick")?;
         let (mut server, place) = self.server(through)?;
         let clock = Clock::calibrate();
         let start = clock.now() + LEAD.as_nanos() as u64;
@@ -109,6 +128,9 @@ impl Bench {
         arguments.extend(["--expect".to_owned(), expected.to_string()]);
         if matches!(through, Through::Relay) {
             arguments.push("--bare".to_owned());
+        }
+        if self.keeps_times {
+            arguments.extend(["--times".to_owned(), folder.path().join("times.csv").display().to_string()]);
         }
         let mut sink = Part::start("subscriber", &arguments)?;
         let _: Subscribed = sink.says(READY, &self.stop, || {})?;
@@ -153,20 +175,19 @@ impl Bench {
             })
             .into();
         // Of others' it is not known.
-        let is_logged = matches!(through, Through::Tickerplant).then_some(self.is_logged);
+        let journal = if let Through::Tickerplant(journal) = through { Some(*journal) } else { None };
         run.settings = serde_json::json!({
-            "through": through.name(), "rate": rate, "rows": self.rows, "log": is_logged, "unix": self.is_local,
-            "spins": self.spins, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
+            "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
+            "waiting": self.waits, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
         });
         let parts = server.iter().chain([&feed, &sink]);
         run.processes = parts.map(Part::spent).map(|(name, spent)| Process { name, spent }).collect();
-        let folder =
-            RunFolder::create(Some(&self.folder.join(format!("{}-{rate}", through.name()))), "tick")?;
         folder.write_latency(
             started,
             self.duration,
             &[("sent→received", &service), ("due→received", &latency)],
         )?;
+        folder.write_stats(1, WINDOW_NS, &received.windows)?;
         folder.write_run(&run)?;
         // The next one begins with a log of its own, and nobody wants gigabytes of this one.
         drop(server);
@@ -175,13 +196,15 @@ impl Bench {
         let is_over = run.verdict == Verdict::Overload;
         Ok(Round {
             rate,
-            through: through.name().to_owned(),
-            verdict: if is_over { "overflow".to_owned() } else { run.verdict.word().to_owned() },
+            through: through.to_string(),
+            waiting: self.waits,
+            verdict: if is_over { overflow(&run.processes) } else { run.verdict.word().to_owned() },
             why: run.why,
             sent_updates: sent.updates,
             received_rows: received.rows,
             missing_rows: missing,
             latency: (!is_over).then(|| latency.percentiles()),
+            folder: folder.path().to_owned(),
         })
     }
 
@@ -195,9 +218,9 @@ impl Bench {
                 let said: Listening = relay.says(READY, &self.stop, || {})?;
                 Ok((Some(relay), self.place(said.address)?))
             }
-            Through::Tickerplant => {
+            Through::Tickerplant(journal) => {
                 let config = self.scratch().join("tick.toml");
-                std::fs::write(&config, self.config())
+                std::fs::write(&config, self.config(*journal))
                     .with_context(|| format!("cannot write {}", config.display()))?;
                 let mut arguments =
                     ["tick", "serve", "--format", "json", "--config"].map(str::to_owned).to_vec();
@@ -230,17 +253,30 @@ impl Bench {
         text.parse().map_err(|what: String| anyhow::anyhow!(what))
     }
 
-    fn config(&self) -> String {
+    const fn spins(&self) -> bool {
+        matches!(self.waits, Waits::Spin)
+    }
+
+    /// As files have it.
+    const fn waiting(&self) -> &'static str {
+        if self.spins() { "spin" } else { "block" }
+    }
+
+    fn config(&self, journal: Journal) -> String {
         let place = if self.is_local {
             format!("tcp = false\nunix = {}", toml::Value::from(self.socket().display().to_string()))
         } else {
             "port = 0".to_owned()
         };
-        let waiting = if self.spins { "spin" } else { "block" };
+        let log = match journal {
+            Journal::None => "kdb_log = false",
+            Journal::Written => "durability = \"written\"",
+            Journal::Synced => "durability = \"synced\"",
+        };
         format!(
-            "{place}\nwaiting = \"{waiting}\"\nkdb_log = {}\n[[table]]\nname = \"{}\"\n\
+            "{place}\nwaiting = \"{}\"\n{log}\n[[table]]\nname = \"{}\"\n\
              columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\"]\n",
-            self.is_logged,
+            self.waiting(),
             super::TABLE
         )
     }
@@ -251,7 +287,7 @@ impl Bench {
             arguments.extend(["--unix".to_owned(), self.socket().display().to_string()]);
         }
         arguments.extend(is_null.then(|| "--null".to_owned()));
-        arguments.extend(self.spins.then(|| "--spins".to_owned()));
+        arguments.extend(self.spins().then(|| "--spins".to_owned()));
         self.add_cpu(&mut arguments, 1);
         arguments
     }
@@ -278,7 +314,7 @@ impl Bench {
             ("--duration-ns", duration.as_nanos().to_string()),
         ];
         arguments.extend(options.into_iter().flat_map(|(option, value)| [option.to_owned(), value]));
-        arguments.extend(self.spins.then(|| "--spins".to_owned()));
+        arguments.extend(self.spins().then(|| "--spins".to_owned()));
         self.add_cpu(&mut arguments, cpu);
         arguments
     }
@@ -289,4 +325,14 @@ impl Bench {
             arguments.extend(["--cpu".to_owned(), core.to_string()]);
         }
     }
+}
+
+/// What says that updates pile up, and which part was busiest meanwhile.
+fn overflow(processes: &[Process]) -> String {
+    let cores = |process: &Process| process.spent.cores;
+    let busiest = processes.iter().max_by(|one, other| cores(one).total_cmp(&cores(other)));
+    busiest.map_or_else(
+        || "overflow".to_owned(),
+        |process| format!("overflow ({}: {:.0} % of a core)", process.name, cores(process) * 100.0),
+    )
 }

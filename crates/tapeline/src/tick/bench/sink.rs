@@ -1,5 +1,8 @@
 //! The subscriber: what arrives, and how long after it was due.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -7,7 +10,7 @@ use clap::Args;
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use tapeline_kdb::{Column, MessageKind, Type, Update};
-use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Trend};
+use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Series, Trend, Window};
 
 use super::{PartArgs, TABLE};
 use crate::output;
@@ -24,6 +27,9 @@ pub(crate) struct Sink {
     /// Ask for nothing: a bare relay passes on what is published
     #[arg(long)]
     bare: bool,
+    /// Where each latency is written at the end
+    #[arg(long)]
+    times: Option<PathBuf>,
 }
 
 /// It has subscribed.
@@ -45,6 +51,18 @@ pub(super) struct Received {
     service: String,
     /// Whether the service time grows.
     pub(super) trend: Trend,
+    /// Arrival less due, by tenth of a second.
+    pub(super) windows: Vec<Window>,
+}
+
+/// The length of a window.
+pub(super) const WINDOW_NS: u64 = 100_000_000;
+
+/// One row: ns since 1970.
+struct Times {
+    due: Nanos,
+    sent: Nanos,
+    received: Nanos,
 }
 
 /// For how long after the last update was due others are waited for.
@@ -85,6 +103,10 @@ impl Sink {
         let last = self.part.end() + DRAIN_NS;
         let (mut latency, mut service) = (Recorder::new(), Recorder::new());
         let mut lateness = Lateness::new(measured_from);
+        let mut series = Series::new(measured_from, WINDOW_NS, Series::ROWS);
+        let room = if self.times.is_some() { usize::try_from(self.expect)? } else { 0 };
+        // All of it at once: growing would be a stall that is measured.
+        let mut times: Vec<Times> = Vec::with_capacity(room);
         let mut received = Received::default();
         if is_told {
             output::print_json_line(&Subscribed { subscribed: true })?;
@@ -125,15 +147,35 @@ impl Sink {
                     latency.record(since_due);
                     service.record(since_sent);
                     lateness.record(now, since_sent);
+                    series.record(now, since_due);
+                    // Rows that nobody said to expect are counted, and have no room.
+                    if times.len() < room {
+                        let sent = Nanos((now.0 as i64 - since_sent) as u64);
+                        times.push(Times { due, sent, received: now });
+                    }
                 }
             }
         }
         received.latency = BASE64.encode(&latency.encode());
         received.service = BASE64.encode(&service.encode());
         received.trend = lateness.trend();
+        received.windows = series.finish();
+        if let Some(path) = &self.times {
+            write_times(path, &times).with_context(|| format!("cannot write {}", path.display()))?;
+        }
         output::print_json_line(&received)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A row for each latency, in the order of arrival.
+fn write_times(path: &Path, times: &[Times]) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    writeln!(out, "due_ns,sent_ns,received_ns")?;
+    for Times { due, sent, received } in times {
+        writeln!(out, "{},{},{}", due.0, sent.0, received.0)?;
+    }
+    out.flush()
 }
 
 /// The last two columns: how late the rows were sent, and when they were due.
