@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::{Config, RawConfig, Source, quoted};
+use super::source::quoted;
+use super::{Config, RawConfig, Source};
 use crate::near::nearest;
 
 /// The most faults of keys that are told: whoever has so many has another kind of file.
@@ -23,17 +24,17 @@ pub(super) fn check(file: &str, text: &str) -> Result<Config, Vec<anyhow::Error>
 }
 
 impl<'a> Source<'a> {
-    pub(super) const fn of(file: &'a str, text: &'a str) -> Self {
+    pub(crate) const fn of(file: &'a str, text: &'a str) -> Self {
         Self { file, text, faults: RefCell::new(Vec::new()) }
     }
 
     /// What was checked. Where it is wrong the fault is kept, and `otherwise` gone on with, so that the rest is checked too.
-    pub(super) fn or<T>(&self, checked: anyhow::Result<T>, otherwise: T) -> T {
+    pub(crate) fn or<T>(&self, checked: anyhow::Result<T>, otherwise: T) -> T {
         self.sound(checked).unwrap_or(otherwise)
     }
 
     /// The same, where nothing else can stand for it.
-    pub(super) fn sound<T>(&self, checked: anyhow::Result<T>) -> Option<T> {
+    pub(crate) fn sound<T>(&self, checked: anyhow::Result<T>) -> Option<T> {
         checked.map_err(|fault| self.faults.borrow_mut().push(fault)).ok()
     }
 

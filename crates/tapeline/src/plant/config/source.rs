@@ -1,0 +1,111 @@
+//! A configuration's text, and what many of its keys have in common.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::near::nearest;
+
+/// A configuration's text, to say where in it something is wrong.
+pub(crate) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+    /// What was found to be wrong, and gone on after.
+    pub(super) faults: RefCell<Vec<anyhow::Error>>,
+}
+
+impl Source<'_> {
+    /// Where a place is: file, line and column.
+    pub(crate) fn at(&self, span: &Range<usize>) -> String {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        format!("{}:{line}:{column}", self.file)
+    }
+
+    /// What is wrong at a place, and what to do about it.
+    pub(crate) fn wrong(
+        &self,
+        span: Range<usize>,
+        what: impl std::fmt::Display,
+        hint: impl Into<String>,
+    ) -> anyhow::Error {
+        Hinted::new(format!("{}: {what}", self.at(&span)), hint).into()
+    }
+
+    /// What the word that a key gives stands for; the first of `words`, where the key is left out.
+    pub(crate) fn one_of<T: Copy>(
+        &self,
+        key: &str,
+        given: Option<&Spanned<String>>,
+        words: &[(&str, T)],
+        hint: &str,
+    ) -> anyhow::Result<T> {
+        let found = match given {
+            None => words.first(),
+            Some(given) => words.iter().find(|(word, _)| word == given.get_ref()),
+        };
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let other = given.map_or("", |given| given.get_ref());
+            let quoted: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            let expected = match quoted.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => String::new(),
+            };
+            let what = format!("{key} is \"{other}\"; {expected} is expected");
+            self.wrong(given.map_or(0..0, Spanned::span), what, hint)
+        })
+    }
+
+    /// What keeps it from being read at all.
+    pub(super) fn not_toml(&self, error: &toml::de::Error) -> anyhow::Error {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message();
+        let hint = match quoted(message).split_first() {
+            Some((unknown, known)) if message.starts_with("unknown field") => match nearest(unknown, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`tapeline plant sample` prints every key with its meaning".to_owned(),
+            },
+            _ => "`tapeline plant sample` prints a whole file to compare with".to_owned(),
+        };
+        let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
+        self.wrong(span, message, hint)
+    }
+
+    /// A time, `usual` where none is given; what is wrong with it goes to the faults.
+    pub(crate) fn time(&self, given: Option<&Spanned<String>>, usual: Duration, hint: &str) -> Duration {
+        let Some(given) = given else { return usual };
+        let time =
+            arguments::duration(given.get_ref()).map_err(|error| self.wrong(given.span(), error, hint));
+        self.or(time, usual)
+    }
+
+    /// A core that a thread is to be pinned to.
+    pub(crate) fn core(&self, cpu: &Spanned<usize>) -> anyhow::Result<()> {
+        let cores = tapeline_measure::cores();
+        if cores.contains(cpu.get_ref()) {
+            return Ok(());
+        }
+        let what = format!("cpu is {}; this process may use {cores:?}", cpu.get_ref());
+        Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"))
+    }
+
+    /// A number of bytes, `default` where none is given.
+    pub(crate) fn size(&self, raw: Option<&Spanned<String>>, default: usize) -> anyhow::Result<usize> {
+        let Some(raw) = raw else { return Ok(default) };
+        let wrong = |error: String| self.wrong(raw.span(), error, "such as \"8MiB\" or \"512KiB\"");
+        let bytes = arguments::size(raw.get_ref()).map_err(wrong)?;
+        usize::try_from(bytes)
+            .map_err(|_| wrong(format!("{bytes} bytes are more than this machine can address")))
+    }
+}
+
+/// What stands between backquotes, in order.
+pub(super) fn quoted(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}
