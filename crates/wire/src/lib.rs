@@ -31,6 +31,7 @@ mod error;
 pub mod http;
 pub mod interface;
 pub mod local;
+mod lookout;
 mod origin;
 pub mod pool;
 pub mod rssl;

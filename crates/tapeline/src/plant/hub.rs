@@ -6,7 +6,6 @@ pub(super) mod counting;
 mod doors;
 mod entrance;
 mod seated;
-mod sentry;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,10 +28,10 @@ use self::counting::{HubFigures, Telling};
 use self::doors::{Doors, PARTING_NS};
 use self::entrance::Entrance;
 use self::seated::{Read, Seated};
-use self::sentry::Sentry;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
 use super::journal::{Gate, WHILE_HELD};
+use super::sentry::Sentry;
 use super::sources::Demanding;
 use super::ticks::Lost;
 use crate::failure::{self, Hinted};
@@ -269,7 +268,7 @@ impl Program {
         let clock = Clock::calibrate();
         let dictionary = config.settings.dictionary.clone();
         let hub = Hub::new(config.settings);
-        let sentry = Sentry::begin(&reactor)?;
+        let sentry = Sentry::begin("hub-sentry", reactor.lookout()?)?;
         let doors = Doors::new(reactor, dictionary, hub.directory().clone());
         let (housekept, spin, held, late) = (clock.now(), config.spin, None, None);
         Ok(Self {

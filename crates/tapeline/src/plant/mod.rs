@@ -18,6 +18,7 @@ mod recovery;
 pub(crate) mod report;
 mod resumed;
 mod run;
+mod sentry;
 mod serve;
 mod sources;
 mod tally;

@@ -16,7 +16,6 @@
 //! | `reactor.rs` | many connections on one thread |
 //! | `door.rs` | connections that one reactor accepts, and others have |
 //! | `alarm.rs` | waits that end at their moment |
-//! | `lookout.rs` | another thread, that sleeps until the reactor has something to do |
 //!
 //! The protocol (RIPC on the wire) is spoken by LSEG's EMA and ETA. A [`Reactor`] opens connections, accepts them and hands
 //! out their events:
@@ -56,7 +55,6 @@ mod door;
 mod fault;
 mod frame;
 mod handshake;
-mod lookout;
 mod outgoing;
 mod output;
 mod reactor;
@@ -67,11 +65,11 @@ mod tls;
 mod transport;
 mod websocket;
 
+pub use crate::lookout::Lookout;
 pub use connection::Sender;
 pub use door::Door;
 pub use fault::{Fault, Reason};
 pub use handshake::Version;
-pub use lookout::Lookout;
 /// Wakes a thread that waits.
 pub use mio::Waker;
 pub use output::{Output, Sent};

@@ -17,11 +17,11 @@ use super::connection::{Connection, Progress, Sender};
 use super::door::{Arrivals, Door};
 use super::fault::{Fault, Reason};
 use super::handshake::Version;
-use super::lookout::Lookout;
 use super::session::{Event, Found, Negotiated, Session};
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::error::Operation;
+use crate::lookout::Lookout;
 use crate::tcp::{Listener, Socket};
 use crate::{Error, error};
 

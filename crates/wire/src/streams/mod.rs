@@ -15,10 +15,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 
 pub use self::socket::Socket;
 use crate::error::{self, Operation};
+use crate::lookout::Lookout;
 use crate::tcp::{self, Received};
 use crate::{Error, local};
 
@@ -173,6 +174,14 @@ impl Streams {
         self.register(&listener, Token(LISTENERS + self.listeners.len()), Interest::READABLE)?;
         self.listeners.push(listener);
         Ok(())
+    }
+
+    /// For a thread that is to say when there is something to do, while this one waits for something else; and what ends its wait.
+    ///
+    /// # Errors
+    /// The machine refuses.
+    pub fn lookout(&self) -> Result<(Lookout, Waker), Error> {
+        Lookout::new(&self.poll)
     }
 
     /// Sends what waits, and finds out for whom there is something to do. Sleeps for so long at most if there is nothing, without end

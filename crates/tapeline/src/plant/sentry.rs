@@ -1,13 +1,13 @@
 //! Waiting for the ring and for sockets at once.
 //!
-//! The kernel has no call for a futex and sockets together. So the hub's thread sleeps on the ring, and a second one, the
-//! sentry, on the sockets; when one of those has something it rings the hub's bell, and then sleeps until the bell is
-//! answered. While nothing but ticks moves, or while the hub has no time to sleep, it costs nothing.
+//! The kernel has no call for a futex and sockets together. So a thread that serves clients from the ring sleeps on the ring, and
+//! a second one, its sentry, on the sockets; when one of those has something it rings the first one's bell, and then sleeps until
+//! the bell is answered. While nothing but ticks moves, or while the first has no time to sleep, it costs nothing.
 
 use std::thread::JoinHandle;
 
 use tapeline_ring::Bell;
-use tapeline_wire::rssl::{Reactor, Waker};
+use tapeline_wire::rssl::{Lookout, Waker};
 
 /// The second thread, from the first one's side.
 pub(super) struct Sentry {
@@ -17,13 +17,12 @@ pub(super) struct Sentry {
 }
 
 impl Sentry {
-    /// Begins to look out for what comes to a reactor.
-    pub(super) fn begin(reactor: &Reactor) -> anyhow::Result<Self> {
-        let (mut lookout, end) = reactor.lookout()?;
+    /// Begins to look out for what comes to sockets; the name is its thread's.
+    pub(super) fn begin(name: &str, (mut lookout, end): (Lookout, Waker)) -> anyhow::Result<Self> {
         let bell = Bell::new();
         let rings = bell.clone();
-        let thread = std::thread::Builder::new().name("hub-sentry".to_owned()).spawn(move || {
-            // A machine that refuses to wait makes it slower and nothing else: the hub never sleeps for long.
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // A machine that refuses to wait makes it slower and nothing else: the other never sleeps for long.
             while lookout.wait(None).unwrap_or(false) {
                 rings.ring();
                 while rings.is_rung() {

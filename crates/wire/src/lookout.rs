@@ -1,4 +1,4 @@
-//! Waiting for a reactor's sockets without the reactor.
+//! Waiting for the sockets of a loop without the loop.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,32 +9,32 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::{Error, error};
 
-/// Sleeps on a thread of its own until a [`Reactor`](super::Reactor) has something to do, while the reactor's thread sleeps on
-/// something else: a ring, for instance. It looks at no socket and takes nothing away.
+/// Sleeps on a thread of its own until a [`Reactor`](crate::rssl::Reactor), or [`Streams`](crate::streams::Streams), has something to
+/// do, while the thread of those sleeps on something else: a ring, for instance. It looks at no socket and takes nothing away.
 #[derive(Debug)]
 pub struct Lookout {
     poll: Poll,
     events: Events,
 }
 
-/// The reactor's own poll, which is ready when one of its sockets is.
-const REACTOR: Token = Token(0);
+/// The loop's own poll, which is ready when one of its sockets is.
+const LOOP: Token = Token(0);
 /// Who ends the sleep for good.
 const END: Token = Token(1);
 
 impl Lookout {
-    /// On what a reactor waits for; and what ends its sleep.
-    pub(super) fn new(reactor: &Poll) -> Result<(Self, Waker), Error> {
+    /// On what a loop waits for; and what ends its sleep.
+    pub(crate) fn new(waits: &Poll) -> Result<(Self, Waker), Error> {
         let failed = |cause| error::reactor("look out for", cause);
         let poll = Poll::new().map_err(failed)?;
         poll.registry()
-            .register(&mut SourceFd(&reactor.as_raw_fd()), REACTOR, Interest::READABLE)
+            .register(&mut SourceFd(&waits.as_raw_fd()), LOOP, Interest::READABLE)
             .map_err(failed)?;
         let waker = Waker::new(poll.registry(), END).map_err(failed)?;
         Ok((Self { poll, events: Events::with_capacity(2) }, waker))
     }
 
-    /// Sleeps until the reactor has something to do that came after the last time, or for so long at most: `true`. `false`: it
+    /// Sleeps until the loop has something to do that came after the last time, or for so long at most: `true`. `false`: it
     /// was woken to end. May say `true` without a reason.
     ///
     /// # Errors
