@@ -50,6 +50,9 @@ pub enum Wrong {
         /// What came.
         found: Type,
     },
+    /// Rows that cannot be passed on.
+    #[error("limit: {0}")]
+    NotTaken(&'static str),
     /// More symbols than one may choose.
     #[error("limit: at most {most} symbols, found {found}")]
     Symbols {
@@ -58,6 +61,13 @@ pub enum Wrong {
         /// As many as came.
         found: usize,
     },
+}
+
+impl Wrong {
+    /// There is no table of this name.
+    pub(crate) fn no_table(name: &[u8]) -> Self {
+        Self::NoTable(String::from_utf8_lossy(name).chars().take(64).collect())
+    }
 }
 
 /// The most bytes of an answer: the subscriptions of all are the longest. Making one holds everybody up.

@@ -11,14 +11,17 @@ pub(crate) struct Batch {
     rows: usize,
     /// For each column its cells, the least significant byte first.
     columns: Vec<Vec<u8>>,
-    /// Where in each column the rows that were taken last begin.
-    last: Vec<usize>,
-    last_rows: usize,
+    /// Where in each column the rows begin that are not in the log yet.
+    unlogged: Vec<usize>,
+    unlogged_rows: usize,
+    /// Where in each column those begin that are being taken.
+    taking: Vec<usize>,
 }
 
 impl Batch {
     pub(crate) fn new(columns: usize) -> Self {
-        Self { columns: vec![Vec::new(); columns], last: vec![0; columns], ..Self::default() }
+        let begin = vec![0; columns];
+        Self { columns: vec![Vec::new(); columns], unlogged: begin.clone(), taking: begin, ..Self::default() }
     }
 
     pub(crate) const fn rows(&self) -> usize {
@@ -29,26 +32,62 @@ impl Batch {
         self.columns.iter().map(Vec::len).sum()
     }
 
+    /// Rows that are not in the log yet.
+    pub(crate) const fn unlogged(&self) -> usize {
+        self.unlogged_rows
+    }
+
     pub(crate) fn clear(&mut self) {
-        self.rows = 0;
+        (self.rows, self.unlogged_rows) = (0, 0);
         self.columns.iter_mut().for_each(Vec::clear);
+        self.unlogged.fill(0);
     }
 
     /// Takes the rows of an update; without a column of times they are given this one. All of them, or an error and none.
     pub(crate) fn take(&mut self, schema: &Schema, rows: &Rows<'_>, now: Local) -> Result<(), Wrong> {
-        for (begin, column) in self.last.iter_mut().zip(&self.columns) {
-            *begin = column.len();
-        }
+        self.begin();
         let taken = self.take_columns(schema, rows, now);
         if taken.is_ok() {
-            self.last_rows = rows.len();
-            self.rows += rows.len();
+            self.has_taken(rows.len());
         } else {
-            for (begin, column) in self.last.iter().zip(&mut self.columns) {
-                column.truncate(*begin);
-            }
+            self.undo();
         }
         taken
+    }
+
+    /// Takes one row, whose cells `write` appends, column by column, as [`Encoder::cells`] has them. Whether they were cells: else none
+    /// of them is taken.
+    pub(crate) fn take_row(&mut self, schema: &Schema, mut write: impl FnMut(usize, &mut Vec<u8>)) -> bool {
+        self.begin();
+        let mut are_cells = true;
+        for (at, (place, column)) in self.columns.iter_mut().zip(schema.columns()).enumerate() {
+            let begin = place.len();
+            write(at, place);
+            are_cells &= is_cell(column.kind, &place[begin..]);
+        }
+        if are_cells {
+            self.has_taken(1);
+        } else {
+            self.undo();
+        }
+        are_cells
+    }
+
+    fn begin(&mut self) {
+        for (begin, column) in self.taking.iter_mut().zip(&self.columns) {
+            *begin = column.len();
+        }
+    }
+
+    const fn has_taken(&mut self, rows: usize) {
+        self.rows += rows;
+        self.unlogged_rows += rows;
+    }
+
+    fn undo(&mut self) {
+        for (begin, column) in self.taking.iter().zip(&mut self.columns) {
+            column.truncate(*begin);
+        }
     }
 
     fn take_columns(&mut self, schema: &Schema, rows: &Rows<'_>, now: Local) -> Result<(), Wrong> {
@@ -104,9 +143,15 @@ impl Batch {
         });
     }
 
-    /// Writes what was taken last behind what is in `out`, as `tick.q` logs it: one row as its cells, others as columns.
-    pub(crate) fn write_entry(&self, schema: &Schema, log: &mut LogWriter, out: &mut Vec<u8>, is_row: bool) {
-        let columns = || self.columns.iter().zip(&self.last).map(|(column, begin)| &column[*begin..]);
+    /// Writes what is not in the log yet behind what is in `out`, as `tick.q` logs it: one row as its cells, others as columns.
+    pub(crate) fn write_entry(
+        &mut self,
+        schema: &Schema,
+        log: &mut LogWriter,
+        out: &mut Vec<u8>,
+        is_row: bool,
+    ) {
+        let columns = || self.columns.iter().zip(&self.unlogged).map(|(column, begin)| &column[*begin..]);
         let cells = columns().map(<[u8]>::len).sum();
         append(out, self.most(schema, cells), |room| {
             log.append(room, |entry| {
@@ -114,10 +159,19 @@ impl Batch {
                 entry.list(self.columns.len())?;
                 columns().zip(schema.columns()).try_for_each(|(bytes, column)| match is_row {
                     true => entry.cell(column.kind, bytes),
-                    false => entry.cells(column.kind, self.last_rows, bytes),
+                    false => entry.cells(column.kind, self.unlogged_rows, bytes),
                 })
             })
         });
+        self.has_logged();
+    }
+
+    /// What there is needs no log, or is in it.
+    pub(crate) fn has_logged(&mut self) {
+        self.unlogged_rows = 0;
+        for (begin, column) in self.unlogged.iter_mut().zip(&self.columns) {
+            *begin = column.len();
+        }
     }
 
     /// The symbols of the rows, in turn.
@@ -143,6 +197,103 @@ fn begin(out: &mut Encoder<'_>, schema: &Schema) -> Result<(), Refused> {
     out.list(3)?;
     out.symbol(b"upd")?;
     out.symbol(schema.name().as_bytes())
+}
+
+/// The rows of an update in turn, for whoever takes them in place of the subscribers: they come back with
+/// [`add`](crate::Tickerplant::add).
+#[derive(Debug)]
+pub struct Passing<'a> {
+    table: usize,
+    schema: &'a Schema,
+    batch: &'a mut Batch,
+    /// Rows that were not given yet.
+    left: usize,
+}
+
+impl<'a> Passing<'a> {
+    pub(crate) fn new(table: usize, schema: &'a Schema, batch: &'a mut Batch) -> Self {
+        // Where the next row begins.
+        batch.taking.fill(0);
+        Self { table, schema, left: batch.rows, batch }
+    }
+
+    /// The table's place in [`Settings::tables`](crate::Settings::tables).
+    #[must_use]
+    pub const fn table(&self) -> usize {
+        self.table
+    }
+
+    /// The next row.
+    pub fn next_row(&mut self) -> Option<PassingRow<'_>> {
+        self.left = self.left.checked_sub(1)?;
+        let Batch { columns, taking, unlogged, .. } = &mut *self.batch;
+        let places =
+            columns.iter().zip(self.schema.columns()).zip(taking.iter_mut().zip(unlogged.iter_mut()));
+        for ((bytes, column), (next, begin)) in places {
+            *begin = *next;
+            let rest = bytes.get(*next..).unwrap_or_default();
+            *next += match column.kind {
+                Type::SYMBOL => rest.iter().position(|byte| *byte == 0).map_or(rest.len(), |zero| zero + 1),
+                Type::LIST => View::first(rest, Order::Little).map_or(rest.len(), |(_, len)| len),
+                kind => kind.width(),
+            };
+        }
+        Some(PassingRow { schema: self.schema, columns, begins: unlogged, ends: taking })
+    }
+}
+
+/// A row of an update.
+#[derive(Debug)]
+pub struct PassingRow<'a> {
+    schema: &'a Schema,
+    columns: &'a [Vec<u8>],
+    begins: &'a [usize],
+    ends: &'a [usize],
+}
+
+impl PassingRow<'_> {
+    /// The cell of a column, as [`Encoder::cells`] has it; empty where there is no such column.
+    #[must_use]
+    pub fn cell(&self, column: usize) -> &[u8] {
+        let (begin, end) = (self.begins.get(column), self.ends.get(column));
+        let cell = self
+            .columns
+            .get(column)
+            .zip(begin.zip(end))
+            .and_then(|(bytes, (begin, end))| bytes.get(*begin..*end));
+        cell.unwrap_or_default()
+    }
+
+    /// Its symbol.
+    #[must_use]
+    pub fn symbol(&self) -> &[u8] {
+        let cell = self.cell(SYM);
+        cell.strip_suffix(&[0]).unwrap_or(cell)
+    }
+
+    /// Writes it behind what is in `out` as `tick.q` would log it: `(upd; table; cells)`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let cells: usize = (0..self.columns.len()).map(|column| self.cell(column).len()).sum();
+        let most = 64 + self.schema.name().len() + 6 * self.columns.len() + cells;
+        append(out, most, |room| {
+            let mut entry = Encoder::value_alone(room);
+            begin(&mut entry, self.schema)?;
+            entry.list(self.columns.len())?;
+            for (at, column) in self.schema.columns().iter().enumerate() {
+                entry.cell(column.kind, self.cell(at))?;
+            }
+            entry.finish()
+        });
+    }
+}
+
+/// Whether these bytes are one cell of a column of this type.
+fn is_cell(kind: Type, bytes: &[u8]) -> bool {
+    match kind {
+        Type::SYMBOL => bytes.iter().position(|byte| *byte == 0) == bytes.len().checked_sub(1),
+        Type::LIST => View::first(bytes, Order::Little).is_ok_and(|(_, len)| len == bytes.len()),
+        kind => bytes.len() == kind.width(),
+    }
 }
 
 fn pick<'c>(cells: impl Iterator<Item = &'c [u8]>, chosen: &[bool], to: &mut Vec<u8>) {

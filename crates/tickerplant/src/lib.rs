@@ -24,6 +24,7 @@ mod schema;
 mod tickerplant;
 
 pub use answers::Wrong;
+pub use batch::{Passing, PassingRow};
 pub use schema::{BadSchema, Column, Schema};
 pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant};
 

@@ -7,7 +7,7 @@ use tapeline_kdb::{
 };
 
 use crate::answers::{self, Wrong};
-use crate::batch::{Batch, append};
+use crate::batch::{Batch, Passing, append};
 use crate::query::{Query, Variable};
 use crate::{Local, Schema};
 
@@ -19,6 +19,14 @@ pub struct SessionId(pub u32);
 pub trait Outlets {
     /// Takes a whole message for this session. What becomes of one that does not take them is for whoever implements this.
     fn send(&mut self, to: SessionId, message: &[u8]);
+
+    /// Takes the rows that a session has sent, where [`Settings::passes_on`] says so.
+    ///
+    /// # Errors
+    /// Why none of them can be taken, as the publisher is told.
+    fn pass_on(&mut self, _rows: &mut Passing<'_>) -> Result<(), &'static str> {
+        Err("nobody takes rows")
+    }
 }
 
 /// What can be set.
@@ -28,6 +36,8 @@ pub struct Settings {
     pub tables: Vec<Schema>,
     /// Publish when [`Tickerplant::publish_all`] says so, as `tick.q -t` does, and not with each update.
     pub is_timed: bool,
+    /// Give the rows that sessions send to [`Outlets::pass_on`], and publish those alone that come with [`Tickerplant::add`].
+    pub passes_on: bool,
     /// Symbols that a subscriber may choose for one table. One that asks for more gets an error.
     pub most_symbols: usize,
     /// Bytes of rows of one table that may wait to be published together. Beyond them it is done at once.
@@ -38,7 +48,7 @@ impl Settings {
     /// Immediate publication of these tables.
     #[must_use]
     pub const fn new(tables: Vec<Schema>) -> Self {
-        Self { tables, is_timed: false, most_symbols: 100_000, most_batch_bytes: 64 << 20 }
+        Self { tables, is_timed: false, passes_on: false, most_symbols: 100_000, most_batch_bytes: 64 << 20 }
     }
 }
 
@@ -126,6 +136,7 @@ pub struct Tickerplant {
     tables: Vec<Table>,
     by_name: HashMap<Box<[u8]>, usize, RandomState>,
     is_timed: bool,
+    passes_on: bool,
     most_symbols: usize,
     most_batch_bytes: usize,
     sessions: Vec<Option<Session>>,
@@ -146,7 +157,7 @@ impl Tickerplant {
     /// One without sessions, on this day, without a log.
     #[must_use]
     pub fn new(settings: Settings, date: i32) -> Self {
-        let Settings { tables, is_timed, most_symbols, most_batch_bytes } = settings;
+        let Settings { tables, is_timed, passes_on, most_symbols, most_batch_bytes } = settings;
         let by_name =
             tables.iter().zip(0..).map(|(schema, at)| (schema.name().as_bytes().into(), at)).collect();
         let table = |schema: Schema| {
@@ -158,6 +169,7 @@ impl Tickerplant {
             tables: tables.into_iter().map(table).collect(),
             by_name,
             is_timed,
+            passes_on,
             most_symbols,
             most_batch_bytes,
             sessions: Vec::new(),
@@ -266,6 +278,8 @@ impl Tickerplant {
     /// Publishes what waits.
     pub fn publish_all(&mut self, out: &mut impl Outlets) {
         for table in 0..self.tables.len() {
+            // Rows that were added, and were not an update yet.
+            self.log_table(table, false);
             self.publish(table, out);
         }
         if let Some(log) = &mut self.log {
@@ -344,7 +358,7 @@ impl Tickerplant {
     /// The place of a table in which this session may do something.
     fn table(&self, from: SessionId, name: &[u8], may: impl Fn(&Rights) -> &[bool]) -> Result<usize, Wrong> {
         let Some(at) = self.by_name.get(name).copied() else {
-            return Err(Wrong::NoTable(String::from_utf8_lossy(name).chars().take(64).collect()));
+            return Err(Wrong::no_table(name));
         };
         let is_allowed = self.rights(from).and_then(|rights| may(rights).get(at)).copied().unwrap_or(false);
         if is_allowed { Ok(at) } else { Err(Wrong::NoRight("this table is for others")) }
@@ -358,25 +372,77 @@ impl Tickerplant {
         out: &mut impl Outlets,
     ) -> Result<(), Wrong> {
         let at = self.table(from, update.table, |rights| &rights.publish)?;
-        let Table { schema, batch, .. } = &mut self.tables[at];
+        let Table { schema, batch, picked, .. } = &mut self.tables[at];
+        if self.passes_on {
+            picked.clear();
+            picked.take(schema, &update.rows, now)?;
+            return out.pass_on(&mut Passing::new(at, schema, picked)).map_err(Wrong::NotTaken);
+        }
         batch.take(schema, &update.rows, now)?;
+        self.log_table(at, update.rows.is_row());
         self.counters.updates += 1;
         self.counters.rows += update.rows.len() as u64;
-        if let Some(Log { writer, unwritten, .. }) = &mut self.log
-            && !update.rows.is_empty()
-        {
-            batch.write_entry(schema, writer, unwritten, update.rows.is_row());
-        }
         if !self.is_timed {
             self.publish(at, out);
+        }
+        self.settle(out);
+        Ok(())
+    }
+
+    /// Adds the rows of an update that no session has sent, as [`add_row`](Self::add_row) adds one.
+    ///
+    /// # Errors
+    /// There is no such table, or it has other columns: then none of them is added.
+    pub fn add(&mut self, update: &Update<'_>, now: Local) -> Result<(), Wrong> {
+        let Some(at) = self.by_name.get(update.table) else { return Err(Wrong::no_table(update.table)) };
+        let Table { schema, batch, .. } = &mut self.tables[*at];
+        batch.take(schema, &update.rows, now)
+    }
+
+    /// Adds a row that no session has sent: `write` appends the cell of each column, as [`Encoder::cells`] has them. Rows that were
+    /// added are published with [`publish_added`](Self::publish_added). Whether there is such a table and these are its cells.
+    pub fn add_row(&mut self, table: usize, write: impl FnMut(usize, &mut Vec<u8>)) -> bool {
+        let Some(Table { schema, batch, .. }) = self.tables.get_mut(table) else { return false };
+        batch.take_row(schema, write)
+    }
+
+    /// Has the rows that were added be one update of each table: logged, and published unless that is timed.
+    pub fn publish_added(&mut self, out: &mut impl Outlets) {
+        for table in 0..self.tables.len() {
+            let rows = self.tables[table].batch.unlogged();
+            if rows > 0 {
+                self.log_table(table, false);
+                self.counters.updates += 1;
+                self.counters.rows += rows as u64;
+                if !self.is_timed {
+                    self.publish(table, out);
+                }
+            }
+        }
+        self.settle(out);
+    }
+
+    /// Writes what a table has taken for the log, if there is one.
+    fn log_table(&mut self, table: usize, is_row: bool) {
+        let Table { schema, batch, .. } = &mut self.tables[table];
+        match &mut self.log {
+            Some(Log { writer, unwritten, .. }) if batch.unlogged() > 0 => {
+                batch.write_entry(schema, writer, unwritten, is_row);
+            }
+            _ => batch.has_logged(),
+        }
+    }
+
+    /// Counts what was published; with a timer, publishes what no longer may wait.
+    fn settle(&mut self, out: &mut impl Outlets) {
+        if !self.is_timed {
             if let Some(log) = &mut self.log {
                 log.published = log.writer.messages();
             }
-        } else if batch.bytes() > self.most_batch_bytes {
+        } else if self.tables.iter().any(|table| table.batch.bytes() > self.most_batch_bytes) {
             // All tables: what is published is a count of messages of all.
             self.publish_all(out);
         }
-        Ok(())
     }
 
     /// Publishes the rows of a table that wait.

@@ -3,9 +3,9 @@
 
 mod support;
 
-use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, upd, value, values};
-use tapeline_kdb::{Atom, Attribute, Log, LogWriter, Message, MessageKind, Order, Type, Value};
-use tapeline_tickerplant::{Local, Rights, SessionId, Tickerplant};
+use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, schema, upd, value, values};
+use tapeline_kdb::{Atom, Attribute, Log, LogWriter, Message, MessageKind, Order, Type, Update, Value, View};
+use tapeline_tickerplant::{Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, Wrong};
 
 fn symbols(names: &[&str]) -> Value {
     let items = names.iter().map(|name| Atom::Symbol(name.as_bytes().into())).collect();
@@ -376,4 +376,103 @@ fn long_messages_are_compressed_for_who_wants_that() {
     let mut unpacked = Vec::new();
     tapeline_kdb::unpack(packed, 1 << 20, &mut unpacked).unwrap();
     assert_eq!(value(&unpacked), value(plain));
+}
+
+/// Whoever takes rows in place of the subscribers.
+#[derive(Default)]
+struct Onward {
+    sent: Sent,
+    /// The rows as calls of `upd`, and their symbols.
+    rows: Vec<(Vec<u8>, String)>,
+}
+
+impl Outlets for Onward {
+    fn send(&mut self, to: SessionId, message: &[u8]) {
+        self.sent.send(to, message);
+    }
+
+    fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
+        assert_eq!(rows.table(), 0);
+        while let Some(row) = rows.next_row() {
+            let mut call = Vec::new();
+            row.write(&mut call);
+            self.rows.push((call, String::from_utf8(row.symbol().to_vec()).unwrap()));
+        }
+        assert!(rows.next_row().is_none());
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_that_are_passed_on_come_back_as_one_update() {
+    let settings = Settings { passes_on: true, ..Settings::new(vec![schema("trade")]) };
+    let mut plant = Tickerplant::new(settings, NOW.date());
+    let (writer, _) = LogWriter::begin(&mut [0; 8]).unwrap();
+    plant.log_to("log", writer);
+    [FEED, RDB].into_iter().for_each(|session| plant.open(session, Rights::all(1), false));
+    ask(&mut plant, RDB, ".u.sub[`trade;`]");
+    let mut out = Onward::default();
+    let update = upd(MessageKind::Sync, "trade", &[("A", 1.0, "x"), ("BB", 2.0, ""), ("C", 3.0, "yyy")]);
+    plant.receive(FEED, &Message::parse(&update).unwrap(), NOW, &mut out);
+    // Its sender has an answer, and nobody has rows.
+    assert_eq!(values(&out.sent), [(FEED, Value::null())]);
+    assert_eq!((plant.counters().rows, plant.log_messages()), (0, 0));
+    out.sent.0.clear();
+    let later = Local(NOW.0 + 1);
+    for (call, symbol) in &out.rows {
+        let view = View::parse(call, Order::Little).unwrap();
+        let update = Update::of(&view).unwrap();
+        assert_eq!(update.rows.columns().len(), 4, "the time is in it, and stays");
+        plant.add(&update, later).unwrap();
+        assert!(["A", "BB", "C"].contains(&symbol.as_str()));
+    }
+    assert!(plant.has_rows() && out.sent.0.is_empty());
+    plant.publish_added(&mut out);
+    let [(RDB, update)] = &values(&out.sent)[..] else { panic!("{:?}", out.sent) };
+    let expected = [("A", 1.0), ("BB", 2.0), ("C", 3.0)].map(|(symbol, price)| (symbol.to_owned(), price));
+    assert_eq!(rows(update, "trade"), expected);
+    let Value::List(parts) = update else { panic!() };
+    let Value::Table { columns, .. } = &parts[2] else { panic!() };
+    let Value::Vector { items, .. } = &columns[0] else { panic!() };
+    assert_eq!(items[..], [(); 3].map(|()| Atom::<Box<[u8]>>::Timespan(NOW.of_day_ns())));
+    let counters = plant.counters();
+    assert_eq!((counters.updates, counters.rows, plant.log_messages()), (1, 3, 1));
+    // Nothing is added to a table that there is not, nor cells that its columns do not have.
+    let other = upd(MessageKind::Async, "other", &[("A", 1.0, "x")]);
+    let other = Message::parse(&other).unwrap().view().unwrap();
+    assert!(matches!(plant.add(&Update::of(&other).unwrap(), NOW), Err(Wrong::NoTable(_))));
+    assert!(!plant.add_row(0, |_, cell| cell.extend_from_slice(b"no cell")));
+    assert!(!plant.add_row(1, |_, _| {}) && !plant.has_rows());
+}
+
+#[test]
+fn rows_that_are_added_wait_for_the_timer_and_are_logged_before() {
+    let mut plant = plant(true);
+    let (writer, _) = LogWriter::begin(&mut [0; 8]).unwrap();
+    plant.log_to("log", writer);
+    ask(&mut plant, RDB, ".u.sub[`trade;`]");
+    let mut sent = Sent::default();
+    let row = |price: f64| {
+        move |at: usize, cell: &mut Vec<u8>| match at {
+            0 => cell.extend_from_slice(&7_i64.to_le_bytes()),
+            1 => cell.extend_from_slice(b"A\0"),
+            2 => cell.extend_from_slice(&price.to_le_bytes()),
+            _ => cell.extend_from_slice(&[0xF6, b'x']),
+        }
+    };
+    assert!(plant.add_row(0, row(1.0)) && plant.add_row(0, row(2.0)));
+    plant.publish_added(&mut sent);
+    assert!(plant.add_row(0, row(3.0)));
+    plant.publish_added(&mut sent);
+    assert_eq!((sent.0.len(), plant.log_messages()), (0, 2));
+    plant.publish_all(&mut sent);
+    let [(RDB, update)] = &values(&sent)[..] else { panic!("{sent:?}") };
+    assert_eq!(rows(update, "trade"), [1.0, 2.0, 3.0].map(|price| ("A".to_owned(), price)));
+    let logged = plant.unlogged().to_vec();
+    let bytes = [&tapeline_kdb::LOG_HEADER[..], &logged].concat();
+    let counts: Vec<_> = Log::parse(&bytes, Order::Little)
+        .unwrap()
+        .map(|entry| Update::of(&entry.value).unwrap().rows.len())
+        .collect();
+    assert_eq!(counts, [2, 1]);
 }
