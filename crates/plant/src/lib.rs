@@ -6,6 +6,7 @@
 //! * [`cache`] keeps every item's image: the fold of its refreshes and updates.
 //! * [`demand`] is what clients want of the sources, and what those answer one client alone.
 //! * [`sources`] is what OMM providers publish, as ticks.
+//! * [`rows`] are what kdb+ clients publish, as ticks.
 //! * [`Channel`] is the whole path of one feed: lines, arbitration, decoding, books, ticks.
 //!
 //! Time comes in as an argument ([`Time`]) and ticks go out through a trait, so that a plant can run on a simulated
@@ -21,6 +22,7 @@ pub mod demand;
 mod items;
 mod note;
 mod publish;
+pub mod rows;
 mod sequencer;
 pub mod sources;
 mod state;

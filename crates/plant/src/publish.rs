@@ -40,6 +40,24 @@ pub trait Publish {
     /// # Errors
     /// [`Refused`]; then nothing is visible. A `fill` that claims to have written more than `len` is refused too.
     fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused>;
+
+    /// Publishes ticks of these lengths, one behind the other: `fill` writes all of each, by its place among them. Where there is a
+    /// ring they become visible together.
+    ///
+    /// # Errors
+    /// [`Refused`], and for [`Refused::TooLong`] nothing is visible.
+    fn publish_together(
+        &mut self,
+        lens: &[usize],
+        mut fill: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), Refused> {
+        lens.iter().enumerate().try_for_each(|(at, len)| {
+            self.publish(*len, |frame| {
+                fill(at, frame);
+                *len
+            })
+        })
+    }
 }
 
 /// Asked about ten times a second while the ring is full, with how long it has been full: whether to go on waiting.
@@ -86,15 +104,19 @@ impl RingPublish {
         self.ring.close()
     }
 
-    /// Polls until `len` bytes can be claimed, giving the core away so that a subscriber on it can make room.
+    /// Polls until `claim` finds room, giving the core away so that a subscriber on it can make some.
     #[cold]
-    fn wait_for_room(&mut self, len: usize) -> Result<(), Refused> {
+    fn wait_for_room(
+        &mut self,
+        claim: impl Fn(&mut tapeline_ring::Publisher) -> Result<(), tapeline_ring::Refused>,
+        len: usize,
+    ) -> Result<(), Refused> {
         self.stalls += 1;
         let begun = monotonic_ns();
         let mut asked = begun;
         let outcome = loop {
-            match self.ring.claim(len) {
-                Ok(_) => break Ok(()),
+            match claim(&mut self.ring) {
+                Ok(()) => break Ok(()),
                 Err(tapeline_ring::Refused::TooLong) => break Err(self.too_long(len)),
                 Err(tapeline_ring::Refused::Full) => std::thread::yield_now(),
             }
@@ -122,12 +144,62 @@ impl Publish for RingPublish {
             return commit(claim, fill);
         }
         // Room that has been there once stays until it is used: nobody else publishes.
-        self.wait_for_room(len)?;
+        self.wait_for_room(|ring| ring.claim(len).map(|_| ()), len)?;
         match self.ring.claim(len) {
             Ok(claim) => commit(claim, fill),
             Err(_) => Err(self.too_long(len)),
         }
     }
+
+    /// In one batch, or in several where they take more than half of the ring.
+    fn publish_together(
+        &mut self,
+        lens: &[usize],
+        mut fill: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), Refused> {
+        if let Some(len) = lens.iter().find(|len| **len > self.ring.max_frame()) {
+            return Err(self.too_long(*len));
+        }
+        // The other half is for those who have not read what was there before.
+        let most = self.ring.capacity() / 2;
+        let mut from = 0;
+        while from < lens.len() {
+            let mut bytes = 0;
+            let fits = |len: &&usize| {
+                bytes += **len + FRAME_BYTES;
+                bytes <= most
+            };
+            let count = lens[from..].iter().take_while(fits).count().max(1);
+            let batch = &lens[from..from + count];
+            if claim_all(&mut self.ring, batch, |_, _| {}).is_err() {
+                let longest = batch.iter().copied().max().unwrap_or(0);
+                self.wait_for_room(|ring| claim_all(ring, batch, |_, _| {}).map(|_| ()), longest)?;
+            }
+            // Room that has been there once stays until it is used.
+            let Ok(claimed) = claim_all(&mut self.ring, batch, |at, frame| fill(from + at, frame)) else {
+                return Err(Refused::Stopping);
+            };
+            claimed.commit();
+            from += count;
+        }
+        Ok(())
+    }
+}
+
+/// What the ring takes for a frame beside its bytes, at most: its header, and what fills up its last word.
+const FRAME_BYTES: usize = 16;
+
+/// Claims frames of these lengths, to be committed together.
+fn claim_all<'r>(
+    ring: &'r mut tapeline_ring::Publisher,
+    lens: &[usize],
+    mut fill: impl FnMut(usize, &mut [u8]),
+) -> Result<tapeline_ring::Batch<'r>, tapeline_ring::Refused> {
+    let mut batch = ring.claim_batch();
+    for (at, len) in lens.iter().enumerate() {
+        fill(at, batch.claim(*len)?);
+    }
+    Ok(batch)
 }
 
 #[inline]

@@ -58,6 +58,17 @@ pub struct Origin<'a> {
     pub source: &'a [u8],
 }
 
+/// A tick that is published together with others: see [`Sequencer::ticks_together`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Together<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) flags: Flags,
+    pub(crate) origin: Origin<'a>,
+    /// The RWF message: its header, and what follows that.
+    pub(crate) header: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
 /// What made a best bid and offer change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Consolidating {
@@ -91,6 +102,8 @@ pub struct Sequencer<P> {
     first: u64,
     next: u64,
     consolidation: Option<Box<Consolidation>>,
+    /// The lengths of ticks that are published together.
+    lens: Vec<usize>,
 }
 
 impl<P: Publish> Sequencer<P> {
@@ -99,7 +112,7 @@ impl<P: Publish> Sequencer<P> {
 
     /// Ticks go to `publish`, those of feeds as `service`'s; the first one gets sequence 1, unless it goes on [after](Self::after) others.
     pub fn new(service: u16, items: Items, publish: P) -> Self {
-        Self { publish, items, service, first: 1, next: 1, consolidation: None }
+        Self { publish, items, service, first: 1, next: 1, consolidation: None, lens: Vec::new() }
     }
 
     /// The first tick gets the sequence behind this one: a plant goes on where another ended.
@@ -115,6 +128,12 @@ impl<P: Publish> Sequencer<P> {
     /// [`TooManyItems`] if it is new and the plant is full.
     pub fn item(&mut self, name: &str) -> Result<ItemId, TooManyItems> {
         self.items.id(self.service, name)
+    }
+
+    /// The number of an item of the feeds' service that has one.
+    #[must_use]
+    pub(crate) fn find_item(&self, name: &str) -> Option<ItemId> {
+        self.items.find(self.service, name)
     }
 
     /// The same in any service.
@@ -184,39 +203,61 @@ impl<P: Publish> Sequencer<P> {
     ) -> Result<Seq, Refused> {
         let seq = Seq(self.next);
         let name = cut(origin.name, MAX_NAME_BYTES);
-        let source = origin.source;
-        let source_len = u16::try_from(source.len())
-            .map_err(|_| Refused::TooLong { len: source.len(), max: usize::from(u16::MAX) })?;
+        let source_len = source_len(origin)?;
         let service = origin.service.unwrap_or(self.service);
-        let most = HEADER_BYTES + name.len() + most_body + source.len();
+        let most = HEADER_BYTES + name.len() + most_body + origin.source.len();
         self.publish.publish(most, |frame| {
             let (fixed, rest) =
                 frame.split_first_chunk_mut::<HEADER_BYTES>().expect("the frame is as long as was claimed");
             let (name_place, rest) = rest.split_at_mut(name.len());
             name_place.copy_from_slice(name.as_bytes());
             let body_len = write_body(&mut rest[..most_body]).min(most_body);
-            rest[body_len..body_len + source.len()].copy_from_slice(source);
-            let header = Header {
-                seq,
-                feed_seq: origin.feed_seq,
-                event: stamps.event,
-                wire: stamps.wire,
-                decoded: stamps.decoded,
-                sequenced: time.now(),
-                item: origin.item,
-                service,
-                channel: origin.channel,
-                kind,
-                flags,
-                source_type: origin.source_type,
-                state: origin.state,
-            };
+            rest[body_len..body_len + origin.source.len()].copy_from_slice(origin.source);
+            let header = header(seq, service, (kind, flags), origin, stamps, time);
             // Cannot cut: `name` is at most MAX_NAME_BYTES long.
             header.write(fixed, name.len() as u8, source_len);
-            HEADER_BYTES + name.len() + body_len + source.len()
+            HEADER_BYTES + name.len() + body_len + origin.source.len()
         })?;
         self.next += 1;
         Ok(seq)
+    }
+
+    /// Publishes ticks that readers see all at once, as far as the ring has room for that many: each with its own sequence.
+    ///
+    /// # Errors
+    /// As [`tick`](Self::tick); for [`Refused::TooLong`] none was published.
+    pub(crate) fn ticks_together<'t>(
+        &mut self,
+        ticks: impl Iterator<Item = Together<'t>> + Clone,
+        stamps: Stamps,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Self { publish, lens, next, service, .. } = self;
+        lens.clear();
+        for Together { origin, header, payload, .. } in ticks.clone() {
+            source_len(&origin)?;
+            let name = cut(origin.name, MAX_NAME_BYTES);
+            lens.push(HEADER_BYTES + name.len() + header.len() + payload.len() + origin.source.len());
+        }
+        let mut left = ticks;
+        publish.publish_together(lens, |at, mut frame| {
+            let Some(tick) = left.next() else { return };
+            let origin = &tick.origin;
+            let name = cut(origin.name, MAX_NAME_BYTES).as_bytes();
+            let service = origin.service.unwrap_or(*service);
+            let header =
+                header(Seq(*next + at as u64), service, (tick.kind, tick.flags), origin, stamps, time);
+            let mut fixed = [0; HEADER_BYTES];
+            // Neither is cut: both were looked at above.
+            header.write(&mut fixed, name.len() as u8, origin.source.len() as u16);
+            for part in [&fixed[..], name, tick.header, tick.payload, origin.source] {
+                let (place, rest) = frame.split_at_mut(part.len());
+                place.copy_from_slice(part);
+                frame = rest;
+            }
+        })?;
+        *next += lens.len() as u64;
+        Ok(())
     }
 
     /// From now on the best bid and offer over several channels is published too.
@@ -337,6 +378,39 @@ impl<P: Publish> Sequencer<P> {
     /// Ends sequencing and gives back what the ticks went to.
     pub fn into_publisher(self) -> P {
         self.publish
+    }
+}
+
+/// The length of a tick's source, as its header has it.
+fn source_len(origin: &Origin<'_>) -> Result<u16, Refused> {
+    let len = origin.source.len();
+    u16::try_from(len).map_err(|_| Refused::TooLong { len, max: usize::from(u16::MAX) })
+}
+
+/// A tick's header, stamped now.
+#[inline]
+fn header(
+    seq: Seq,
+    service: u16,
+    (kind, flags): (Kind, Flags),
+    origin: &Origin<'_>,
+    stamps: Stamps,
+    time: &impl Time,
+) -> Header {
+    Header {
+        seq,
+        feed_seq: origin.feed_seq,
+        event: stamps.event,
+        wire: stamps.wire,
+        decoded: stamps.decoded,
+        sequenced: time.now(),
+        item: origin.item,
+        service,
+        channel: origin.channel,
+        kind,
+        flags,
+        source_type: origin.source_type,
+        state: origin.state,
     }
 }
 

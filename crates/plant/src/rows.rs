@@ -1,0 +1,251 @@
+//! Rows that a publisher sends together, as ticks that become visible together.
+//!
+//! Whoever takes rows writes an [`Update`] of them; the plant's thread makes a tick of each, with its own sequence and the row itself
+//! as source, and commits all of them at once. All ticks of an update have its number, from 1 on, as [`feed_seq`](crate::tick::Header::feed_seq),
+//! so that a reader knows what belongs together.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as ItemState, UpdateType, flags};
+
+use crate::body;
+use crate::publish::{Publish, Refused};
+use crate::sequencer::{Origin, Sequencer, Stamps, Time, Together};
+use crate::tick::{Flags, Kind, MAX_NAME_BYTES};
+use crate::{ItemId, State};
+
+/// What stands in front of each row of an [`Update`]: the lengths of name, fields and source.
+const LENGTHS: usize = 5;
+
+/// Rows that were sent together.
+#[derive(Debug, Default)]
+pub struct Update {
+    bytes: Vec<u8>,
+    rows: usize,
+    arrived: Nanos,
+}
+
+/// A row of an update that no tick can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// One row of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The item's name; empty for none.
+    pub name: &'a str,
+    /// The fields of its message: a field list.
+    pub fields: &'a [u8],
+    /// The row as its publisher sent it.
+    pub source: &'a [u8],
+}
+
+impl Update {
+    /// Empties it, for rows that have arrived now. Its memory is kept.
+    pub fn begin(&mut self, arrived: Nanos) {
+        self.bytes.clear();
+        (self.rows, self.arrived) = (0, arrived);
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// The name has more than [`MAX_NAME_BYTES`], the fields or the source more than 65,535 bytes.
+    pub fn push(&mut self, row: Row<'_>) -> Result<(), TooLong> {
+        let Row { name, fields, source } = row;
+        let lengths = (u8::try_from(name.len()), u16::try_from(fields.len()), u16::try_from(source.len()));
+        let (Ok(name_len), Ok(fields_len), Ok(source_len)) = lengths else { return Err(TooLong) };
+        const { assert!(MAX_NAME_BYTES == u8::MAX as usize) };
+        self.bytes.push(name_len);
+        self.bytes.extend_from_slice(&fields_len.to_le_bytes());
+        self.bytes.extend_from_slice(&source_len.to_le_bytes());
+        for part in [name.as_bytes(), fields, source] {
+            self.bytes.extend_from_slice(part);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Bytes that they take.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of memory that it keeps for them.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The rows in turn.
+    #[must_use]
+    pub fn rows(&self) -> Rows<'_> {
+        Rows(&self.bytes)
+    }
+}
+
+/// The rows of an update, in turn.
+#[derive(Clone, Debug)]
+pub struct Rows<'a>(&'a [u8]);
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Row<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row<'a>> {
+        let ([name, f, g, s, t], rest) = self.0.split_first_chunk::<LENGTHS>()?;
+        let (name, rest) = rest.split_at_checked(usize::from(*name))?;
+        let (fields, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*f, *g])))?;
+        let (source, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([*s, *t])))?;
+        self.0 = rest;
+        // It was text when it was pushed.
+        Some(Row { name: std::str::from_utf8(name).unwrap_or_default(), fields, source })
+    }
+}
+
+/// What became of updates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounters {
+    /// Updates that were published.
+    pub updates: u64,
+    /// Their rows, each a tick.
+    pub rows: u64,
+    /// Rows whose item found no place among the plant's: they are of no item.
+    pub items_refused: u64,
+    /// Updates with a row that is longer than the ring takes: none of theirs was published.
+    pub too_long: u64,
+}
+
+/// The channel of rows: from updates to ticks.
+#[derive(Debug)]
+pub struct RowChannel {
+    number: u16,
+    refresh: Box<[u8]>,
+    update: Box<[u8]>,
+    /// The number of the last update.
+    last: u64,
+    /// What the ticks of an update are, in turn.
+    ticks: Vec<(ItemId, Kind)>,
+    counters: RowCounters,
+}
+
+impl RowChannel {
+    /// The channel of this number in the plant.
+    #[must_use]
+    pub fn new(number: u16) -> Self {
+        let mut room = [0; 64];
+        let update = rwf::update_header(
+            &mut room,
+            Domain::MARKET_PRICE,
+            0,
+            UpdateType::UNSPECIFIED,
+            DataType::FIELD_LIST,
+        );
+        // Both fit by far.
+        let update = room[..update.unwrap_or(0)].into();
+        let mut header =
+            RefreshHeader::new(Domain::MARKET_PRICE, 0, ItemState::OPEN_OK, DataType::FIELD_LIST);
+        header.flags = flags::refresh::REFRESH_COMPLETE;
+        let refresh = header.encode(&mut room).unwrap_or(0);
+        let refresh = room[..refresh].into();
+        Self { number, refresh, update, last: 0, ticks: Vec::new(), counters: RowCounters::default() }
+    }
+
+    /// Says that the channel is heard of.
+    fn begin<P: Publish>(&self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
+        let now = time.now();
+        let stamps = Stamps { event: now, wire: now, decoded: now };
+        let origin = Origin { channel: self.number, state: State::Live, ..Origin::default() };
+        to.tick(Kind::Status, Flags::STATE, &origin, stamps, time, |out| {
+            body::state(out, State::Initial, State::Live, 0, None).unwrap_or(0)
+        })?;
+        Ok(())
+    }
+
+    /// Publishes the rows of an update. An item's first is its image. Allocates for new items alone.
+    ///
+    /// # Errors
+    /// As [`Sequencer::tick`]; what is too long is counted.
+    pub fn publish<P: Publish>(
+        &mut self,
+        update: &Update,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        if update.is_empty() {
+            return Ok(());
+        }
+        if self.last == 0 {
+            self.begin(to, time)?;
+        }
+        self.ticks.clear();
+        for row in update.rows() {
+            let tick = if row.name.is_empty() {
+                (ItemId(0), Kind::Update)
+            } else if let Some(item) = to.find_item(row.name) {
+                (item, Kind::Update)
+            } else if let Ok(item) = to.item(row.name) {
+                (item, Kind::Refresh)
+            } else {
+                self.counters.items_refused += 1;
+                (ItemId(0), Kind::Update)
+            };
+            self.ticks.push(tick);
+        }
+        let feed_seq = self.last + 1;
+        let now = time.now();
+        let stamps = Stamps { event: update.arrived, wire: update.arrived, decoded: now };
+        let ticks = self.ticks.iter().zip(update.rows()).map(|((item, kind), row)| Together {
+            kind: *kind,
+            flags: Flags::SOURCE,
+            origin: Origin {
+                service: None,
+                channel: self.number,
+                state: State::Live,
+                item: *item,
+                name: row.name,
+                feed_seq,
+                source_type: 0,
+                source: row.source,
+            },
+            header: if *kind == Kind::Refresh { &self.refresh } else { &self.update },
+            payload: row.fields,
+        });
+        self.last = feed_seq;
+        match to.ticks_together(ticks, stamps, time) {
+            Err(Refused::TooLong { .. }) => {
+                self.counters.too_long += 1;
+                // It still has its place in the order.
+                let origin =
+                    Origin { channel: self.number, state: State::Live, feed_seq, ..Origin::default() };
+                to.tick(Kind::Update, Flags::SOURCE, &origin, stamps, time, |out| {
+                    body::empty_update(out).unwrap_or(0)
+                })?;
+            }
+            done => {
+                done?;
+                self.counters.updates += 1;
+                self.counters.rows += update.rows as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of them so far.
+    #[must_use]
+    pub const fn counters(&self) -> RowCounters {
+        self.counters
+    }
+}
