@@ -7,22 +7,17 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use kdb_client::{Client, logged, zone};
 use serde_json::Value as Json;
 use stage::{Running, tapeline};
-use tapeline_kdb::{Atom, Encoder, Frames, Log, MessageKind, Order, Refused, Value};
+use tapeline_kdb::{Atom, MessageKind, Value};
 use tempfile::TempDir;
 
+mod kdb_client;
 mod stage;
 
 const TRADE: &str = "port = 0\nlog_folder = \"logs\"\n[[table]]\nname = \"trade\"\n\
     columns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";
-
-/// A time zone in which it is about noon, so that no day ends by itself. (West is positive in these names.)
-fn zone() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let hour = (now.as_secs() / 3_600 % 24) as i64;
-    format!("Etc/GMT{:+}", hour - 12)
-}
 
 /// A tickerplant with this configuration, and what it says of itself.
 fn start(folder: &TempDir, config: &str) -> (Running, Json) {
@@ -34,6 +29,11 @@ fn start(folder: &TempDir, config: &str) -> (Running, Json) {
     (running, said)
 }
 
+/// Where it listens.
+fn address(said: &Json) -> &str {
+    said["address"].as_str().unwrap()
+}
+
 /// Ends it; what it did.
 fn end(mut running: Running) -> Json {
     running.ask_to_end();
@@ -42,69 +42,16 @@ fn end(mut running: Running) -> Json {
     report
 }
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
-
-/// A client with blocking sockets.
-struct Client {
-    stream: Box<dyn Stream>,
-    frames: Frames,
-}
-
-impl Client {
-    /// Says who it is; `None` if it is turned away.
-    fn hello(mut stream: impl Stream + 'static, hello: &[u8]) -> Option<Self> {
-        stream.write_all(hello).unwrap();
-        let mut capability = [0xFF];
-        // Closed, or reset, depending on what was still to be read.
-        if !matches!(stream.read(&mut capability), Ok(1)) {
-            return None;
-        }
-        assert_eq!(capability, [3]);
-        Some(Self { stream: Box::new(stream), frames: Frames::new(1 << 20) })
-    }
-
-    fn tcp(said: &Json) -> Self {
-        Self::hello(TcpStream::connect(said["address"].as_str().unwrap()).unwrap(), b"me:secret\x03\0")
-            .unwrap()
-    }
-
-    fn say(&mut self, kind: MessageKind, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>) {
-        let mut room = [0; 1_024];
-        let mut message = Encoder::message(&mut room, kind).unwrap();
-        write(&mut message).unwrap();
-        let len = message.finish().unwrap();
-        self.stream.write_all(&room[..len]).unwrap();
-    }
-
-    /// The next message.
-    fn next(&mut self) -> Value {
-        loop {
-            if let Some(message) = self.frames.next().unwrap() {
-                return message.view().unwrap().to_value();
-            }
-            let count = self.stream.read(self.frames.room()).unwrap();
-            assert!(count > 0, "it was closed");
-            self.frames.received(count);
-        }
-    }
-
-    fn ask(&mut self, text: &str) -> Value {
-        self.say(MessageKind::Sync, |out| out.string(text.as_bytes()));
-        self.next()
-    }
-
-    /// One row of `trade`.
-    fn publish(&mut self, symbol: &str, price: f64) {
-        self.say(MessageKind::Async, |out| {
-            out.list(3)?;
-            out.symbol(b".u.upd")?;
-            out.symbol(b"trade")?;
-            out.list(2)?;
-            out.symbol(symbol.as_bytes())?;
-            out.atom(&Atom::<&[u8]>::Float(price))
-        });
-    }
+/// Publishes one row of `trade`.
+fn publish(client: &mut Client, symbol: &str, price: f64) {
+    client.say(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.symbol(b".u.upd")?;
+        out.symbol(b"trade")?;
+        out.list(2)?;
+        out.symbol(symbol.as_bytes())?;
+        out.atom(&Atom::<&[u8]>::Float(price))
+    });
 }
 
 /// The price of an `upd` of one row.
@@ -117,14 +64,6 @@ fn price(update: &Value) -> f64 {
     price
 }
 
-fn logged(path: &str) -> usize {
-    let bytes = std::fs::read(path).unwrap();
-    let mut log = Log::parse(&bytes, Order::Little).unwrap();
-    let count = log.by_ref().count();
-    assert_eq!(log.torn(), None);
-    count
-}
-
 #[test]
 fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,8 +71,8 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     let config = format!("unix = {unix:?}\n{TRADE}");
     let (running, said) = start(&folder, &config);
     let log = said["log"].as_str().unwrap().to_owned();
-    let mut feed = Client::tcp(&said);
-    feed.publish("A", 1.0);
+    let mut feed = Client::tcp(address(&said));
+    publish(&mut feed, "A", 1.0);
     // An answer comes behind all that was said before.
     assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(1)));
     let mut rdb = Client::hello(UnixStream::connect(&unix).unwrap(), b"\x03\0").unwrap();
@@ -141,10 +80,10 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     let at = Value::symbol(&format!(":{log}"));
     assert_eq!(answer[1], Value::List(vec![Value::Atom(Atom::Long(1)), at]));
     assert_eq!(logged(&log), 1, "what it is told to replay is in the file");
-    let mut other = Client::tcp(&said);
+    let mut other = Client::tcp(address(&said));
     other.ask(".u.sub[`trade;`B]");
     for (symbol, price) in [("A", 2.0), ("B", 3.0)] {
-        feed.publish(symbol, price);
+        publish(&mut feed, symbol, price);
     }
     assert_eq!([price(&rdb.next()), price(&rdb.next())], [2.0, 3.0]);
     assert_eq!(price(&other.next()), 3.0);
@@ -157,10 +96,10 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     assert!(!second.status.success() && said_second.contains("another process writes"), "{said_second}");
     assert!(unix.exists());
     // One that sends what is no message is closed, and nobody else.
-    let mut hostile = Client::tcp(&said);
+    let mut hostile = Client::tcp(address(&said));
     hostile.stream.write_all(&[9; 64]).unwrap();
     assert_eq!(hostile.stream.read(&mut [0; 8]).unwrap_or(0), 0);
-    feed.publish("A", 4.0);
+    publish(&mut feed, "A", 4.0);
     assert_eq!(price(&rdb.next()), 4.0);
     let report = end(running);
     assert_eq!(
@@ -178,11 +117,11 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
 fn a_day_ends_when_somebody_says_so_and_timed_rows_come_together() {
     let folder = tempfile::tempdir().unwrap();
     let (running, said) = start(&folder, &format!("publish_every = \"10ms\"\n{TRADE}"));
-    let mut rdb = Client::tcp(&said);
+    let mut rdb = Client::tcp(address(&said));
     rdb.ask(".u.sub[`trade;`]");
-    let mut feed = Client::tcp(&said);
+    let mut feed = Client::tcp(address(&said));
     for _ in 0..3 {
-        feed.publish("A", 1.0);
+        publish(&mut feed, "A", 1.0);
     }
     feed.say(MessageKind::Sync, |out| {
         out.list(2)?;
@@ -248,9 +187,9 @@ fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
     assert!(matches!(feed.ask(".u.sub[`trade;`]"), Value::Error(_)));
     rdb.ask(".u.sub[`trade;`]");
     // Not his to publish: he hears nothing of it, and nobody gets it.
-    rdb.publish("A", 1.0);
+    publish(&mut rdb, "A", 1.0);
     rdb.ask(".u.i");
-    feed.publish("A", 2.0);
+    publish(&mut feed, "A", 2.0);
     assert_eq!(price(&rdb.next()), 2.0);
     let report = end(running);
     assert_eq!((&report["turned_away"], &report["updates"]), (&Json::from(5), &Json::from(1)));

@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 mod check;
-mod config;
+pub(crate) mod config;
 mod counting;
 mod follow;
 pub(crate) mod hub;

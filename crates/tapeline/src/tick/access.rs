@@ -1,6 +1,6 @@
 //! Who may in, and what they may do.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -12,9 +12,9 @@ use crate::plant::access::users;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawAccess {
+pub(crate) struct RawAccess {
     /// The file of users and their passwords.
-    users: std::path::PathBuf,
+    users: PathBuf,
     #[serde(default)]
     rule: Vec<RawRule>,
 }
@@ -36,9 +36,9 @@ struct RawRule {
 
 /// Who may in, and what they may do.
 #[derive(Debug)]
-pub(super) struct Access {
+pub(crate) struct Access {
     /// The users that there are.
-    pub(super) users: Users,
+    pub(crate) users: Users,
     rules: Vec<Rule>,
 }
 
@@ -51,9 +51,13 @@ struct Rule {
 }
 
 impl Access {
-    /// Reads the file of users, which is looked for beside the configuration.
-    pub(super) fn read(raw: &RawAccess, config: &Path, tables: &[Schema]) -> anyhow::Result<Self> {
-        let path = config.parent().unwrap_or(Path::new("")).join(&raw.users);
+    /// Reads the file of users, which is `beside` the configuration.
+    pub(crate) fn read(
+        raw: &RawAccess,
+        beside: impl FnOnce(&Path) -> PathBuf,
+        tables: &[Schema],
+    ) -> anyhow::Result<Self> {
+        let path = beside(&raw.users);
         let text = std::fs::read_to_string(&path).with_context(|| {
             let hint = "`tapeline plant passwd NAME --users FILE` makes one";
             Hinted::new(format!("cannot read the users of [access], {}", path.display()), hint)
@@ -73,7 +77,7 @@ impl Access {
 
     /// What a user may do who has shown his password: what the first rule says that is about him. Without any rule all may do all;
     /// with rules, who is named in none may not even in.
-    pub(super) fn rights(&self, user: &str, tables: usize) -> Option<Rights> {
+    pub(crate) fn rights(&self, user: &str, tables: usize) -> Option<Rights> {
         let user = self.users.find(user)?;
         if self.rules.is_empty() {
             return Some(Rights::all(tables));

@@ -1,6 +1,6 @@
 //! The TOML file of a tickerplant.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use anyhow::Context;
 use serde::Deserialize;
 use tapeline_kdb::Type;
 use tapeline_tickerplant::{Column, Schema};
+use toml::Spanned;
 
 use super::access::{Access, RawAccess};
 use super::log::LogConfig;
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::plant::config::Source;
 
 /// `tick.q`'s own.
 const USUAL_PORT: u16 = 5010;
@@ -22,74 +24,63 @@ const USUAL_CONNECTIONS: usize = 1_000;
 
 /// What a tickerplant is to be.
 #[derive(Debug)]
-pub(super) struct Config {
+pub(crate) struct Config {
     /// Where it listens over TCP, port 0 for a free one; nowhere if there is none.
-    pub(super) address: Option<SocketAddr>,
+    pub(crate) address: Option<SocketAddr>,
     /// The name of its Unix-domain socket.
-    pub(super) unix: Option<PathBuf>,
+    pub(crate) unix: Option<PathBuf>,
     /// Publish so often in place of at once.
-    pub(super) publish_every: Option<Duration>,
+    pub(crate) publish_every: Option<Duration>,
     /// Look for messages without sleeping.
-    pub(super) spins: bool,
+    pub(crate) spins: bool,
     /// Bytes that may wait for a subscriber.
-    pub(super) queue_bytes: usize,
+    pub(crate) queue_bytes: usize,
     /// The longest message that is taken.
-    pub(super) most_message: usize,
+    pub(crate) most_message: usize,
     /// Connections at most.
-    pub(super) max_connections: usize,
+    pub(crate) max_connections: usize,
     /// Where its days begin at midnight.
-    pub(super) timezone: String,
+    pub(crate) timezone: String,
     /// Where its logs go, if it keeps any.
-    pub(super) log: Option<LogConfig>,
+    pub(crate) log: Option<LogConfig>,
     /// Its tables.
-    pub(super) tables: Vec<Schema>,
+    pub(crate) tables: Vec<Schema>,
     /// Who may in; everybody, if nothing is said.
-    pub(super) access: Option<Access>,
+    pub(crate) access: Option<Access>,
 }
 
-#[derive(Deserialize)]
+/// The same as a file has it: a tickerplant's own, or a plant's table `[kdb]`.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw {
-    bind: Option<IpAddr>,
+pub(crate) struct RawTickerplant {
+    bind: Option<Spanned<String>>,
     port: Option<u16>,
     tcp: Option<bool>,
     unix: Option<PathBuf>,
-    publish_every: Option<String>,
-    waiting: Option<Waiting>,
-    queue: Option<String>,
-    max_message: Option<String>,
-    max_connections: Option<usize>,
+    publish_every: Option<Spanned<String>>,
+    waiting: Option<Spanned<String>>,
+    queue: Option<Spanned<String>>,
+    max_message: Option<Spanned<String>>,
+    max_connections: Option<Spanned<usize>>,
     timezone: Option<String>,
     kdb_log: Option<bool>,
-    durability: Option<Durability>,
+    durability: Option<Spanned<String>>,
     log_folder: Option<PathBuf>,
     log_name: Option<String>,
-    table: Vec<RawTable>,
-    access: Option<RawAccess>,
+    /// What a plant puts behind symbols in the names of items.
+    pub(crate) suffix: Option<Spanned<String>>,
+    pub(crate) table: Vec<RawTable>,
+    access: Option<Spanned<RawAccess>>,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Waiting {
-    Block,
-    Spin,
-}
-
-/// Where a message of the log is before it leaves for a subscriber.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Durability {
-    /// In the page cache: there after a crash of the process.
-    Written,
-    /// On the disk: there after a crash of the machine.
-    Synced,
-}
-
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawTable {
-    name: String,
-    columns: Vec<String>,
+pub(crate) struct RawTable {
+    pub(crate) name: Spanned<String>,
+    /// Name and type of each, and what a plant fills it with.
+    pub(crate) columns: Vec<Spanned<String>>,
+    /// Which of a plant's ticks are its rows.
+    pub(crate) rows: Option<Spanned<String>>,
 }
 
 /// Reads a file.
@@ -100,84 +91,146 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
     let hint = "docs/kdb.md shows one";
     let text = std::fs::read_to_string(path)
         .with_context(|| Hinted::new(format!("cannot read {}", path.display()), hint))?;
-    let raw = toml::from_str(&text).with_context(|| Hinted::new(path.display().to_string(), hint))?;
-    check(raw, path).with_context(|| path.display().to_string())
+    let file = path.display().to_string();
+    let raw: RawTickerplant = toml::from_str(&text).with_context(|| Hinted::new(file.clone(), hint))?;
+    check(&Source::of(&file, &text), &raw)
 }
 
-fn check(raw: Raw, path: &Path) -> anyhow::Result<Config> {
-    let size = |key, given: Option<&String>, usual: usize| match given.map(|text| arguments::some_size(text))
-    {
-        None => Ok(usual),
-        Some(Ok(size)) => Ok(usize::try_from(size).unwrap_or(usize::MAX)),
-        Some(Err(what)) => Err(Hinted::new(format!("{key}: {what}"), "such as \"64MiB\"")),
-    };
-    let publish_every = raw.publish_every.as_ref().map(|text| arguments::some_duration(text)).transpose();
-    let publish_every = publish_every
-        .map_err(|what| Hinted::new(format!("publish_every: {what}"), "left out, updates go at once"))?;
-    let tables = raw.table.iter().map(schema).collect::<anyhow::Result<Vec<_>>>()?;
-    if tables.is_empty() {
-        return Err(Hinted::new("there is no [[table]]", TABLE_HINT).into());
+fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Config> {
+    let config = source.tickerplant(raw);
+    if let Some(suffix) = &raw.suffix {
+        let what = "suffix is for names of items, and only a plant has items";
+        source.sound::<()>(Err(source.wrong(suffix.span(), what, "it stands in [kdb] of a plant's file")));
     }
-    for (at, table) in tables.iter().enumerate() {
-        if tables[..at].iter().any(|other| other.name() == table.name()) {
-            return Err(Hinted::new(format!("there are two tables \"{}\"", table.name()), TABLE_HINT).into());
+    for table in &raw.table {
+        if let Some(rows) = &table.rows {
+            let what = "rows has ticks of a plant fill the table, and here is none";
+            let hint = "leave it out; or let the table [kdb] of a plant's file say all this";
+            source.sound::<()>(Err(source.wrong(rows.span(), what, hint)));
+        }
+        for column in table.columns.iter().filter(|column| words(column.get_ref()).nth(2).is_some()) {
+            let what = format!("column \"{}\" is more than a name and a type", column.get_ref());
+            source.sound::<()>(Err(source.wrong(column.span(), what, TABLE_HINT)));
         }
     }
-    let has_tcp = raw.tcp.unwrap_or(true);
-    if !has_tcp && raw.unix.is_none() {
-        let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
-        return Err(Hinted::new("nobody could connect: neither tcp nor unix", hint).into());
+    match (source.first_fault(), config) {
+        (None, Some(config)) => Ok(config),
+        (fault, _) => Err(fault.unwrap_or_else(|| anyhow::anyhow!("it describes no tickerplant"))),
     }
-    if raw.max_connections == Some(0) {
-        return Err(Hinted::new("max_connections is 0: nobody could connect", "1000 is usual").into());
-    }
-    let bind = raw.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let folder = path.parent().unwrap_or(Path::new("")).join(raw.log_folder.unwrap_or_default());
-    if raw.kdb_log == Some(false) && raw.durability.is_some() {
-        let hint = "leave kdb_log = false out, or durability";
-        return Err(
-            Hinted::new("durability says how sure the log is, and kdb_log = false keeps none", hint).into()
-        );
-    }
-    let access = raw.access.as_ref().map(|raw| Access::read(raw, path, &tables)).transpose()?;
-    Ok(Config {
-        address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
-        unix: raw.unix.map(|unix| path.parent().unwrap_or(Path::new("")).join(unix)),
-        publish_every,
-        spins: raw.waiting == Some(Waiting::Spin),
-        queue_bytes: size("queue", raw.queue.as_ref(), USUAL_QUEUE)?,
-        most_message: size("max_message", raw.max_message.as_ref(), USUAL_MESSAGE)?,
-        max_connections: raw.max_connections.unwrap_or(USUAL_CONNECTIONS),
-        timezone: raw.timezone.unwrap_or_else(|| "UTC".to_owned()),
-        log: raw.kdb_log.unwrap_or(true).then(|| LogConfig {
-            folder,
-            name: raw.log_name.unwrap_or_else(|| "sym".to_owned()),
-            is_synced: raw.durability == Some(Durability::Synced),
-        }),
-        tables,
-        access,
-    })
 }
 
-const TABLE_HINT: &str = "such as [[table]] with name = \"trade\" and columns = [\"time timespan\", \"sym symbol\", \"price float\"]";
+impl Source<'_> {
+    /// Checks what a tickerplant is to be; what is wrong goes to the faults, `None` where nothing can be said then.
+    pub(crate) fn tickerplant(&self, raw: &RawTickerplant) -> Option<Config> {
+        let bind = self.or(self.bind(raw.bind.as_ref()), Ipv4Addr::LOCALHOST.into());
+        let publish_every = raw.publish_every.as_ref().and_then(|every| {
+            let time = arguments::some_duration(every.get_ref());
+            self.sound(time.map_err(|error| {
+                self.wrong(every.span(), format!("publish_every: {error}"), "left out, updates go at once")
+            }))
+        });
+        let spins = self.one_of(
+            "waiting",
+            raw.waiting.as_ref(),
+            &[("block", false), ("spin", true)],
+            "\"spin\" takes a whole core and saves the wake-up",
+        );
+        let size = |given, usual| self.or(self.some_size(given, usual), usual);
+        let has_tcp = raw.tcp.unwrap_or(true);
+        if !has_tcp && raw.unix.is_none() {
+            let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
+            let what = "nobody could connect: neither tcp nor unix";
+            self.sound::<()>(Err(self.wrong(self.end(), what, hint)));
+        }
+        if let Some(none) = raw.max_connections.as_ref().filter(|most| *most.get_ref() == 0) {
+            let what = "max_connections is 0: nobody could connect";
+            self.sound::<()>(Err(self.wrong(none.span(), what, "1000 is usual")));
+        }
+        let is_synced = self.one_of(
+            "durability",
+            raw.durability.as_ref(),
+            &[("written", false), ("synced", true)],
+            "\"synced\" has the log on the disk before anything leaves",
+        );
+        let is_synced = self.or(is_synced, false);
+        if let Some(durability) = raw.durability.as_ref().filter(|_| raw.kdb_log == Some(false)) {
+            let what = "durability says how sure the log is, and kdb_log = false keeps none";
+            let hint = "leave kdb_log = false out, or durability";
+            self.sound::<()>(Err(self.wrong(durability.span(), what, hint)));
+        }
+        if raw.table.is_empty() {
+            self.sound::<()>(Err(self.wrong(self.end(), "there is no table", TABLE_HINT)));
+        }
+        for (at, table) in raw.table.iter().enumerate() {
+            let name = table.name.get_ref();
+            if raw.table[..at].iter().any(|other| other.name.get_ref() == name) {
+                let what = format!("there are two tables \"{name}\"");
+                self.sound::<()>(Err(self.wrong(table.name.span(), what, "each has a name of its own")));
+            }
+        }
+        let count = raw.table.len();
+        let tables: Vec<_> = raw.table.iter().filter_map(|table| self.schema(table)).collect();
+        if tables.len() < count {
+            // What is said of tables would be said of others than there are.
+            return None;
+        }
+        let access = raw.access.as_ref().and_then(|raw| {
+            let access = Access::read(raw.get_ref(), |file| self.beside(file), &tables);
+            self.sound(access.with_context(|| self.at(&raw.span())))
+        });
+        Some(Config {
+            address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
+            unix: raw.unix.as_deref().map(|unix| self.beside(unix)),
+            publish_every,
+            spins: self.or(spins, false),
+            queue_bytes: size(raw.queue.as_ref(), USUAL_QUEUE),
+            most_message: size(raw.max_message.as_ref(), USUAL_MESSAGE),
+            max_connections: raw.max_connections.as_ref().map_or(USUAL_CONNECTIONS, |most| *most.get_ref()),
+            timezone: raw.timezone.clone().unwrap_or_else(|| "UTC".to_owned()),
+            log: raw.kdb_log.unwrap_or(true).then(|| LogConfig {
+                folder: self.beside(raw.log_folder.as_deref().unwrap_or(Path::new(""))),
+                name: raw.log_name.clone().unwrap_or_else(|| "sym".to_owned()),
+                is_synced,
+            }),
+            tables,
+            access,
+        })
+    }
 
-fn schema(raw: &RawTable) -> anyhow::Result<Schema> {
-    let column = |text: &String| {
-        let mut words = text.split_whitespace();
-        let (Some(name), Some(kind), None) = (words.next(), words.next(), words.next()) else {
-            let what = format!("column \"{text}\" of table {} is no name and type", raw.name);
-            return Err(Hinted::new(what, TABLE_HINT));
+    /// A table; what is wrong with it goes to the faults.
+    fn schema(&self, raw: &RawTable) -> Option<Schema> {
+        let columns: Vec<_> =
+            raw.columns.iter().filter_map(|column| self.sound(self.column(raw, column))).collect();
+        if columns.len() < raw.columns.len() {
+            return None;
+        }
+        self.sound(Schema::new(raw.name.get_ref(), columns).map_err(|error| {
+            let what = format!("table \"{}\": {error}", raw.name.get_ref());
+            self.wrong(raw.name.span(), what, TABLE_HINT)
+        }))
+    }
+
+    fn column(&self, table: &RawTable, text: &Spanned<String>) -> anyhow::Result<Column> {
+        let (of, mut words) = (table.name.get_ref(), words(text.get_ref()));
+        let (Some(name), Some(kind)) = (words.next(), words.next()) else {
+            let what = format!("column \"{}\" of table {of} is no name and type", text.get_ref());
+            return Err(self.wrong(text.span(), what, TABLE_HINT));
         };
         let kind = kind_named(kind).ok_or_else(|| {
-            let what = format!("column {name} of table {} has no type that there is: \"{kind}\"", raw.name);
+            let what = format!("column {name} of table {of} has no type that there is: \"{kind}\"");
             let all: Vec<_> = kinds().map(|kind| format!("{} ({})", kind.name(), kind.letter())).collect();
-            Hinted::new(what, format!("{}; list takes strings, and any other cells", all.join(", ")))
+            let hint = format!("{}; list takes strings, and any other cells", all.join(", "));
+            self.wrong(text.span(), what, hint)
         })?;
         Ok(Column { name: name.into(), kind })
-    };
-    let columns = raw.columns.iter().map(column).collect::<Result<_, _>>()?;
-    Schema::new(&raw.name, columns)
-        .with_context(|| Hinted::new(format!("table \"{}\"", raw.name), TABLE_HINT))
+    }
+}
+
+const TABLE_HINT: &str = "such as a table with name = \"trade\" and columns = [\"time timespan\", \"sym symbol\", \"price float\"]";
+
+/// What a column is described by: its name, its type, and where a plant fills it, what with.
+pub(crate) fn words(column: &str) -> impl Iterator<Item = &str> {
+    column.split_whitespace()
 }
 
 /// The types of columns: those of vectors.
@@ -202,8 +255,8 @@ mod tests {
         "[[table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym s\", \"note list\"]\n";
 
     fn told(text: &str) -> Result<Config, String> {
-        let raw = toml::from_str(text).map_err(|error| error.to_string())?;
-        check(raw, Path::new("tick.toml")).map_err(|error| crate::failure::text(&error))
+        let raw = toml::from_str(text).map_err(|error: toml::de::Error| error.to_string())?;
+        check(&Source::of("tick.toml", text), &raw).map_err(|error| crate::failure::text(&error))
     }
 
     #[test]
@@ -221,14 +274,24 @@ mod tests {
         for (text, says) in [
             ("port = 1", "missing field `table`"),
             (&*format!("prot = 1\n{TRADE}"), "unknown field `prot`"),
-            (&*format!("{TRADE}{TRADE}"), "two tables \"trade\""),
-            (&*format!("queue = \"x\"\n{TRADE}"), "queue: 'x' is no size"),
+            (&*format!("{TRADE}{TRADE}"), "tick.toml:5:8: there are two tables \"trade\""),
+            (&*format!("queue = \"x\"\n{TRADE}"), "tick.toml:1:9: 'x' is no size"),
+            (&*format!("waiting = \"x\"\n{TRADE}"), "tick.toml:1:11: waiting is \"x\""),
             (&*format!("publish_every = \"0ms\"\n{TRADE}"), "publish_every"),
             (&*format!("tcp = false\n{TRADE}"), "nobody could connect"),
             (&*format!("kdb_log = false\ndurability = \"synced\"\n{TRADE}"), "kdb_log = false keeps none"),
-            (&*format!("durability = \"sure\"\n{TRADE}"), "expected `written` or `synced`"),
+            (
+                &*format!("durability = \"sure\"\n{TRADE}"),
+                "durability is \"sure\"; \"written\" or \"synced\" is",
+            ),
             (&*format!("max_connections = 0\n{TRADE}"), "max_connections is 0"),
-            (&TRADE.replace("sym s", "sym"), "no name and type"),
+            (
+                &TRADE.replace("sym s", "sym"),
+                "tick.toml:3:29: column \"sym\" of table trade is no name and type",
+            ),
+            (&TRADE.replace("sym s", "sym s BID"), "is more than a name and a type"),
+            (&*format!("{TRADE}rows = \"trades\"\n"), "tick.toml:4:8: rows has ticks of a plant"),
+            (&*format!("suffix = \"\"\n{TRADE}"), "tick.toml:1:10: suffix is for names of items"),
             (&TRADE.replace("list", "text"), "\"text\""),
             (&TRADE.replace("time timespan\", \"", ""), "as the first two columns"),
         ] {

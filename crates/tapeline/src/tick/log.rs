@@ -12,11 +12,11 @@ use crate::kdb::log_file::LogFile;
 
 /// Where logs go, and how they are called: as `tick.q`'s, the name with the date behind it.
 #[derive(Clone, Debug)]
-pub(super) struct LogConfig {
-    pub(super) folder: PathBuf,
-    pub(super) name: String,
+pub(crate) struct LogConfig {
+    pub(crate) folder: PathBuf,
+    pub(crate) name: String,
     /// Whether what is appended is on the disk before anything is published, or in the page cache alone.
-    pub(super) is_synced: bool,
+    pub(crate) is_synced: bool,
 }
 
 /// The log of one day, to be appended to.

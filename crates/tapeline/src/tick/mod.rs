@@ -2,7 +2,8 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `serve.rs` | the command: the loop between sockets, tickerplant and log |
+//! | `serve.rs` | the command |
+//! | `server.rs` | the loop between sockets, tickerplant and log, for a plant's tickerplant too |
 //! | `config.rs` | its TOML file |
 //! | `access.rs` | who may in, and what they may do |
 //! | `log.rs` | the kdb+ log of each day |
@@ -11,10 +12,11 @@
 
 mod access;
 mod bench;
-mod config;
+pub(crate) mod config;
 mod log;
 mod serve;
-mod zone;
+pub(crate) mod server;
+pub(crate) mod zone;
 
 use std::process::ExitCode;
 

@@ -8,28 +8,28 @@ use tapeline_tickerplant::Local;
 
 /// A time zone, with its offset at the moment at which it was asked last.
 #[derive(Debug)]
-pub(super) struct Zone {
+pub(crate) struct Zone {
     zone: TimeZone,
     offset_ns: i64,
 }
 
 impl Zone {
     /// By its name in the IANA's data base, such as `America/New_York`; at this moment.
-    pub(super) fn named(name: &str, now: Nanos) -> Option<Self> {
+    pub(crate) fn named(name: &str, now: Nanos) -> Option<Self> {
         let mut zone = Self { zone: TimeZone::get(name).ok()?, offset_ns: 0 };
         zone.look(now);
         Some(zone)
     }
 
     /// Finds the offset anew, as summer time begins and ends. Not for each message.
-    pub(super) fn look(&mut self, now: Nanos) {
+    pub(crate) fn look(&mut self, now: Nanos) {
         if let Ok(now) = Timestamp::from_nanosecond(i128::from(now.0)) {
             self.offset_ns = i64::from(self.zone.to_offset(now).seconds()) * 1_000_000_000;
         }
     }
 
     /// The local time.
-    pub(super) const fn local(&self, now: Nanos) -> Local {
+    pub(crate) const fn local(&self, now: Nanos) -> Local {
         Local((now.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(self.offset_ns))
     }
 }

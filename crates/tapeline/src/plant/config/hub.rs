@@ -1,7 +1,7 @@
 //! `[hub]`: who may connect to the plant, where, and what becomes of slow clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -312,7 +312,7 @@ impl Source<'_> {
     }
 
     /// The address of this machine to listen at.
-    pub(super) fn bind(&self, bind: Option<&Spanned<String>>) -> anyhow::Result<IpAddr> {
+    pub(crate) fn bind(&self, bind: Option<&Spanned<String>>) -> anyhow::Result<IpAddr> {
         let Some(bind) = bind else { return Ok(Ipv4Addr::LOCALHOST.into()) };
         bind.get_ref().parse().map_err(|_| {
             let what = format!("bind is \"{}\"; an address of this machine is expected", bind.get_ref());
@@ -347,11 +347,6 @@ impl Source<'_> {
             let what = format!("cannot read {}: {cause}", path.display());
             self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
         })
-    }
-
-    /// A file that is named in the configuration: beside it, unless the whole path is given.
-    pub(super) fn beside(&self, file: &Path) -> PathBuf {
-        Path::new(self.file).parent().map_or_else(|| file.to_owned(), |folder| folder.join(file))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Spanned;
@@ -19,6 +20,22 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The place where it ends: of what is missing.
+    pub(crate) const fn end(&self) -> Range<usize> {
+        self.text.len()..self.text.len()
+    }
+
+    /// A file that is named in the configuration: beside it, unless the whole path is given.
+    pub(crate) fn beside(&self, file: &Path) -> PathBuf {
+        Path::new(self.file).parent().map_or_else(|| file.to_owned(), |folder| folder.join(file))
+    }
+
+    /// What was found to be wrong first.
+    pub(crate) fn first_fault(&self) -> Option<anyhow::Error> {
+        let mut faults = self.faults.borrow_mut();
+        (!faults.is_empty()).then(|| faults.swap_remove(0))
+    }
+
     /// Where a place is: file, line and column.
     pub(crate) fn at(&self, span: &Range<usize>) -> String {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
@@ -93,6 +110,14 @@ impl Source<'_> {
         }
         let what = format!("cpu is {}; this process may use {cores:?}", cpu.get_ref());
         Err(self.wrong(cpu.span(), what, "leave cpu out to let the kernel choose"))
+    }
+
+    /// A number of bytes that is not 0, `usual` where none is given.
+    pub(crate) fn some_size(&self, given: Option<&Spanned<String>>, usual: usize) -> anyhow::Result<usize> {
+        match (self.size(given, usual)?, given) {
+            (0, Some(given)) => Err(self.wrong(given.span(), "0 bytes hold nothing", "such as \"8MiB\"")),
+            (bytes, _) => Ok(bytes),
+        }
     }
 
     /// A number of bytes, `default` where none is given.

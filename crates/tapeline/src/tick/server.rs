@@ -1,0 +1,664 @@
+//! A tickerplant's sockets, sessions, log and days: the loop that serves kdb+ clients, wherever the rows come from.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapeline_hub::access::{CheckNumber, Checks, Proof, Secret};
+use tapeline_hub::{Check, Verdict};
+use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
+use tapeline_measure::{Clock, Nanos};
+use tapeline_tickerplant::{Counters, Outlets, Passing, Rights, SessionId, Settings, Tickerplant};
+use tapeline_wire::rssl::{Lookout, Waker};
+use tapeline_wire::streams::{self, Ready, StreamId, Streams};
+
+use super::config::Config;
+use super::log::DayLog;
+use super::zone::Zone;
+use crate::failure::{self, Hinted};
+use crate::plant::access::worker::{Done, Worker};
+
+/// The longest sleep: a signal to end is heeded so soon, and midnight.
+const NAP: Duration = Duration::from_millis(100);
+/// The longest sleep while a password is being looked at.
+const SHORT_NAP: Duration = Duration::from_millis(1);
+/// How often the clock is compared with the kernel's, and who says nothing is looked at.
+const HOUSEKEEPING_NS: i64 = 1_000_000_000;
+/// Who has not said who he is after so long is closed.
+const HELLO_LIMIT_NS: i64 = 10_000_000_000;
+/// Lines about clients in a second; of more there is only a count.
+const MOST_SAID: u64 = 10;
+/// For how long what waits for subscribers is sent when it has ended.
+const LAST_WORDS_NS: i64 = 1_000_000_000;
+
+/// Where it listens, and what it logs, for programs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) unix: Option<PathBuf>,
+    pub(crate) log: Option<String>,
+    /// Messages that the log has.
+    pub(crate) messages: u64,
+}
+
+/// What was done.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) connections: u64,
+    pub(crate) turned_away: u64,
+    pub(crate) cut: u64,
+    pub(crate) updates: u64,
+    pub(crate) rows: u64,
+    pub(crate) sent: u64,
+    pub(crate) answered: u64,
+    pub(crate) refused: u64,
+}
+
+impl fmt::Display for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("kdb+ clients connect to ")?;
+        if let Some(address) = self.address {
+            write!(f, "{address}")?;
+        }
+        if let Some(unix) = &self.unix {
+            write!(f, "{}{}", if self.address.is_some() { " and " } else { "" }, unix.display())?;
+        }
+        match &self.log {
+            Some(log) => write!(f, "; the log is {log}"),
+            None => f.write_str("; no log is kept"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connections, turned_away, cut, updates, rows, sent, answered, refused } = self;
+        write!(
+            f,
+            "{updates} updates of {rows} rows, {sent} messages to subscribers; {answered} calls answered, {refused} refused; \
+             {connections} connections, {turned_away} turned away, {cut} cut"
+        )
+    }
+}
+
+/// One client.
+struct Client {
+    frames: Frames,
+    stage: Stage,
+    since: Nanos,
+    /// The number of the last update of his that was passed on.
+    passed: u64,
+    /// A message that waits for an answer until that update is published: he is to find what he has sent.
+    asks: Option<(Order, Box<[u8]>)>,
+}
+
+/// How far a client has come.
+enum Stage {
+    /// He has not said who he is.
+    Hello,
+    /// His password is being looked at.
+    Checking { number: CheckNumber, user: String, is_user: bool, capability: Capability },
+    /// He is in.
+    In,
+}
+
+impl Client {
+    /// Whether it has had time to say who it is, and has not. Whoever waits for his password to be looked at has said it: how long that
+    /// takes is not his fault.
+    fn is_silent(&self, now: Nanos) -> bool {
+        matches!(self.stage, Stage::Hello) && now.since(self.since) >= HELLO_LIMIT_NS
+    }
+}
+
+/// All of it.
+pub(crate) struct Server {
+    config: Config,
+    streams: Streams,
+    clients: Vec<Option<Client>>,
+    plant: Tickerplant,
+    log: Option<DayLog>,
+    clock: Clock,
+    zone: Zone,
+    passwords: Option<Worker>,
+    /// Passwords to be looked at, one for each connection at most: addresses take turns, so that who sends many wrong ones keeps the
+    /// others waiting for one alone.
+    checks: Checks,
+    /// The number of the last one.
+    last_check: u64,
+    /// Clients whose password was not looked at yet.
+    waiting: usize,
+    /// Clients of whom something was to be said in this second.
+    said: u64,
+    housekept: Nanos,
+    published: Nanos,
+    report: Report,
+    /// Where rows of publishers go; nowhere, if they are simply published.
+    onward: Option<Box<dyn Onward>>,
+    /// In this turn nobody took them any more.
+    is_full: bool,
+    /// Of updates that were passed on, the number of the last one that came back and was published.
+    published_up_to: u64,
+    /// Those who wait for that with a question.
+    asking: Vec<StreamId>,
+    /// Where it listens over TCP.
+    address: Option<SocketAddr>,
+}
+
+/// Where rows of publishers go that are not simply published.
+pub(crate) trait Onward: Send {
+    /// Whether it takes the rows of one more update. As long as it does not, nothing is read of clients.
+    fn has_room(&mut self) -> bool;
+
+    /// Takes the rows of an update that has arrived then.
+    ///
+    /// # Errors
+    /// Why it takes none of them, as their publisher is told.
+    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str>;
+
+    /// How many updates it has taken: the last one's number.
+    fn taken(&self) -> u64;
+}
+
+/// The ways out: to the clients, and onward.
+struct Out<'a> {
+    streams: &'a mut Streams,
+    onward: Option<&'a mut (dyn Onward + 'static)>,
+    now: Nanos,
+}
+
+impl Outlets for Out<'_> {
+    #[inline]
+    fn send(&mut self, to: SessionId, message: &[u8]) {
+        self.streams.send(StreamId(to.0), message);
+    }
+
+    fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
+        match &mut self.onward {
+            Some(onward) => onward.take(rows, self.now),
+            None => Err("nobody takes rows"),
+        }
+    }
+}
+
+impl<'a> Out<'a> {
+    /// To the clients alone.
+    const fn to(streams: &'a mut Streams) -> Self {
+        Self { streams, onward: None, now: Nanos(0) }
+    }
+}
+
+impl Server {
+    /// Opens the ports and the log; `table` is where the configuration names them. `onward`: where rows of publishers go that are not
+    /// simply published.
+    pub(crate) fn open(config: Config, table: &str, onward: Option<Box<dyn Onward>>) -> anyhow::Result<Self> {
+        let clock = Clock::calibrate();
+        let now = clock.now();
+        let zone = Zone::named(&config.timezone, now).ok_or_else(|| {
+            let what = format!("there is no time zone \"{}\"", config.timezone);
+            Hinted::new(what, "timezone takes names such as \"America/New_York\"; \"UTC\" is usual")
+        })?;
+        let settings =
+            streams::Settings { max_connections: config.max_connections, queue_bytes: config.queue_bytes };
+        let streams = Streams::new(settings)?;
+        let settings = Settings {
+            is_timed: config.publish_every.is_some(),
+            passes_on: onward.is_some(),
+            ..Settings::new(config.tables.clone())
+        };
+        let passwords = config.access.is_some().then(Worker::start).transpose()?;
+        let mut server = Self {
+            plant: Tickerplant::new(settings, zone.local(now).date()),
+            config,
+            streams,
+            clients: Vec::new(),
+            log: None,
+            clock,
+            zone,
+            passwords,
+            checks: Checks::default(),
+            last_check: 0,
+            waiting: 0,
+            said: 0,
+            housekept: now,
+            published: now,
+            report: Report::default(),
+            onward,
+            is_full: false,
+            published_up_to: 0,
+            asking: Vec::new(),
+            address: None,
+        };
+        // The log's lock first: who has it may take the socket's name from whoever left it.
+        server.begin_log()?;
+        let refused = |error| failure::of_port("the tickerplant cannot listen".to_owned(), table, error);
+        let Self { config, streams, .. } = &mut server;
+        let address = config.address.map(|address| streams.listen(address)).transpose().map_err(refused)?;
+        if let Some(path) = &config.unix {
+            // Without a log there is no lock: its name is not to be taken from one who is there.
+            if tapeline_wire::local::connect(path).is_ok() {
+                let what = format!("somebody listens at {} already", path.display());
+                return Err(Hinted::new(what, "unix gives this tickerplant a name of its own").into());
+            }
+            streams.listen_local(path)?;
+        }
+        server.address = address;
+        Ok(server)
+    }
+
+    /// Where it listens, and what it logs.
+    pub(crate) fn listening(&self) -> Listening {
+        Listening {
+            address: self.address,
+            unix: self.config.unix.clone(),
+            log: self.log.as_ref().map(|log| log.path().display().to_string()),
+            messages: self.plant.log_messages(),
+        }
+    }
+
+    /// Whether everybody who reaches its port may publish, and others than processes of this machine reach it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.config.access.is_none() && self.address.is_some_and(|address| !address.ip().is_loopback())
+    }
+
+    /// The log of the tickerplant's day.
+    fn begin_log(&mut self) -> anyhow::Result<()> {
+        if let Some(config) = &self.config.log {
+            let (log, writer) = DayLog::open(config, self.plant.date())?;
+            self.plant.log_to(&log.path().display().to_string(), writer);
+            self.log = Some(log);
+        }
+        Ok(())
+    }
+
+    /// Serves those who have sent something, sleeping so long at most until there is something: whether there was.
+    pub(crate) fn turn(&mut self, sleep: Duration) -> anyhow::Result<bool> {
+        // Waiting sends what was published since.
+        self.write_log()?;
+        self.streams.wait(Some(sleep))?;
+        let now = self.clock.now();
+        if self.plant.is_day_over(self.zone.local(now)) {
+            self.end_day(now)?;
+        }
+        let mut has_come = false;
+        // What found no room the last time may find it, also where nobody sends anything.
+        self.is_full = !has_room(&mut self.onward);
+        while let Some(ready) = self.streams.ready() {
+            has_come = true;
+            match ready {
+                Ready::Connected(id) => self.let_in(id, now),
+                Ready::Readable(id) => self.read(id, now),
+                Ready::Over(id) => self.over(id, now),
+            }
+        }
+        if let Some(every) = self.config.publish_every
+            && now.since(self.published) >= every.as_nanos() as i64
+        {
+            self.published = now;
+            self.plant.publish_all(&mut Out::to(&mut self.streams));
+        }
+        // Nothing has left for a socket since the last turn that is not in the log now.
+        self.write_log()?;
+        self.streams.flush();
+        self.look_at_passwords()?;
+        if now.since(self.housekept) >= HOUSEKEEPING_NS {
+            self.housekept = now;
+            self.keep_house(now);
+        }
+        // Where nobody takes rows it is no use to look again at once.
+        Ok(has_come && !self.is_full)
+    }
+
+    /// Where rows are added that no client has sent, and what time it is there.
+    pub(crate) const fn rows(&mut self) -> (&mut Tickerplant, &Zone) {
+        (&mut self.plant, &self.zone)
+    }
+
+    /// Adds the rows of a message that calls `upd`, which is in the little-endian order: whether there is a table for them.
+    pub(crate) fn add(&mut self, message: &[u8], at: Nanos) -> bool {
+        let Ok(view) = View::parse(message, Order::Little) else { return false };
+        let Ok(update) = Update::of(&view) else { return false };
+        self.plant.add(&update, self.zone.local(at)).is_ok()
+    }
+
+    /// Has the rows that were added be one update of each table.
+    pub(crate) fn publish_added(&mut self) {
+        self.plant.publish_added(&mut Out::to(&mut self.streams));
+    }
+
+    /// For a thread that is to say when a client has sent something, while this one waits for something else.
+    pub(crate) fn lookout(&self) -> Result<(Lookout, Waker), tapeline_wire::Error> {
+        self.streams.lookout()
+    }
+
+    /// Publishes what waits and sends what subscribers take: it has ended.
+    pub(crate) fn end(&mut self) -> anyhow::Result<Report> {
+        self.plant.publish_all(&mut Out::to(&mut self.streams));
+        self.write_log()?;
+        let ended = self.clock.now();
+        let all = |server: &Self| {
+            (0..server.clients.len() as u32).all(|id| server.streams.is_flushed(StreamId(id)))
+        };
+        while !all(self) && self.clock.now().since(ended) < LAST_WORDS_NS {
+            self.streams.wait(Some(SHORT_NAP))?;
+            // Those who are over meanwhile need no last words.
+            while self.streams.ready().is_some() {}
+        }
+        Ok(self.report())
+    }
+
+    /// How long to sleep if nothing happens.
+    pub(crate) fn nap(&self) -> Duration {
+        if self.config.spins {
+            return Duration::ZERO;
+        }
+        let is_short = self.waiting > 0 || self.is_full;
+        let longest = if is_short { SHORT_NAP } else { NAP };
+        match self.config.publish_every {
+            Some(every) if self.plant.has_rows() => {
+                let since = u64::try_from(self.clock.now().since(self.published)).unwrap_or(0);
+                every.saturating_sub(Duration::from_nanos(since)).min(longest)
+            }
+            _ => longest,
+        }
+    }
+
+    fn write_log(&mut self) -> anyhow::Result<()> {
+        if let Some(log) = &mut self.log
+            && !self.plant.unlogged().is_empty()
+        {
+            log.append(self.plant.unlogged())?;
+            self.plant.has_logged();
+        }
+        Ok(())
+    }
+
+    fn end_day(&mut self, now: Nanos) -> anyhow::Result<()> {
+        self.plant.publish_all(&mut Out::to(&mut self.streams));
+        self.write_log()?;
+        self.plant.end_day(self.zone.local(now), &mut Out::to(&mut self.streams));
+        self.begin_log()
+    }
+
+    fn let_in(&mut self, id: StreamId, now: Nanos) {
+        let at = id.0 as usize;
+        if self.clients.len() <= at {
+            self.clients.resize_with(at + 1, || None);
+        }
+        self.report.connections += 1;
+        let frames = Frames::new(self.config.most_message);
+        self.clients[at] = Some(Client { frames, stage: Stage::Hello, since: now, passed: 0, asks: None });
+    }
+
+    /// Takes what somebody has sent.
+    fn read(&mut self, id: StreamId, now: Nanos) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        if matches!(client.stage, Stage::Checking { .. }) || client.asks.is_some() {
+            // Until that is done it stays in the socket.
+            return;
+        }
+        if !has_room(&mut self.onward) {
+            self.is_full = true;
+            return self.streams.look_again(id);
+        }
+        let count = self.streams.receive(id, client.frames.room());
+        client.frames.received(count);
+        if matches!(client.stage, Stage::Hello) && !self.greet(id) {
+            return;
+        }
+        self.take_messages(id, now);
+    }
+
+    /// Takes the messages that were read from somebody: whether that was all of them.
+    fn take_messages(&mut self, id: StreamId, now: Nanos) -> bool {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return true };
+        if client.asks.is_some() || !matches!(client.stage, Stage::In) {
+            return client.asks.is_none();
+        }
+        let local = self.zone.local(now);
+        loop {
+            if !has_room(&mut self.onward) {
+                // The rest of what he has sent waits where it is.
+                self.is_full = true;
+                self.streams.look_again(id);
+                return false;
+            }
+            let message = match client.frames.next() {
+                Ok(Some(message)) => message,
+                Ok(None) => return true,
+                Err(fault) => {
+                    self.turn_away(id, &format!("it has sent what is no message: {fault}"));
+                    return true;
+                }
+            };
+            if message.kind == MessageKind::Sync && client.passed > self.published_up_to {
+                client.asks = Some((message.order, message.body.into()));
+                self.asking.push(id);
+                return false;
+            }
+            let onward = self.onward.as_deref_mut();
+            let mut out = Out { streams: &mut self.streams, onward, now };
+            self.plant.receive(SessionId(id.0), &message, local, &mut out);
+            client.passed = self.onward.as_ref().map_or(0, |onward| onward.taken());
+        }
+    }
+
+    /// All updates that were passed on, up to the one of this number, were published: who has asked behind his gets an answer.
+    pub(crate) fn has_published(&mut self, number: u64) {
+        self.published_up_to = number;
+        if self.asking.is_empty() {
+            return;
+        }
+        let local = self.zone.local(self.clock.now());
+        for id in std::mem::take(&mut self.asking) {
+            let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { continue };
+            if client.passed > number {
+                self.asking.push(id);
+                continue;
+            }
+            // Whoever has his number now may not ask.
+            let Some((order, body)) = client.asks.take() else { continue };
+            let message = Message { kind: MessageKind::Sync, order, body: &body };
+            let onward = self.onward.as_deref_mut();
+            let mut out = Out { streams: &mut self.streams, onward, now: self.clock.now() };
+            self.plant.receive(SessionId(id.0), &message, local, &mut out);
+            client.passed = self.onward.as_ref().map_or(0, |onward| onward.taken());
+            self.streams.look_again(id);
+        }
+    }
+
+    /// Somebody says who he is: whether he is in.
+    fn greet(&mut self, id: StreamId) -> bool {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return false };
+        let hello = match client.frames.hello() {
+            Ok(Some(hello)) => hello,
+            Ok(None) => return false,
+            Err(fault) => {
+                self.turn_away(id, &fault.to_string());
+                return false;
+            }
+        };
+        let capability = hello.capability;
+        let Some(access) = &self.config.access else {
+            self.welcome(id, capability, Rights::all(self.config.tables.len()));
+            return true;
+        };
+        let user = String::from_utf8_lossy(hello.user).into_owned();
+        // Who is no user with a password is held against somebody else's, so that it takes as long.
+        let (hash, is_user) = access.users.password_hash(&user);
+        let proof = Proof::Password { password: Secret::new(hello.password), hash };
+        self.last_check += 1;
+        let number = CheckNumber(self.last_check);
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        self.checks.push(address, Check { number, proof });
+        self.waiting += 1;
+        client.stage = Stage::Checking { number, user, is_user, capability };
+        false
+    }
+
+    /// Answers a greeting: the one byte that both ends can do.
+    fn welcome(&mut self, id: StreamId, capability: Capability, rights: Rights) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        client.stage = Stage::In;
+        let common = capability.common(Capability::OURS);
+        self.streams.send(id, &[common.0]);
+        let is_far = self.streams.peer_address(id).is_some_and(|address| !address.ip().is_loopback());
+        self.plant.open(SessionId(id.0), rights, is_far && common.unpacks());
+    }
+
+    /// Gives the thread that checks passwords what is next, and takes what it found.
+    fn look_at_passwords(&mut self) -> anyhow::Result<()> {
+        let Some(worker) = &mut self.passwords else { return Ok(()) };
+        let done = worker.done()?;
+        if !worker.is_busy()
+            && let Some(check) = self.checks.next()
+        {
+            worker.check(check);
+        }
+        if let Some(Done::Checked(number, verdict)) = done {
+            self.waiting = self.waiting.saturating_sub(1);
+            self.checked(number, verdict);
+        }
+        Ok(())
+    }
+
+    /// A password was looked at.
+    fn checked(&mut self, number: CheckNumber, verdict: Verdict) {
+        let is_whose =
+            |client: &Client| matches!(&client.stage, Stage::Checking { number: its, .. } if *its == number);
+        // Whoever it was may have gone.
+        let Some(at) = self.clients.iter().position(|client| client.as_ref().is_some_and(is_whose)) else {
+            return;
+        };
+        let id = StreamId(at as u32);
+        let Some(Some(Client { stage: Stage::Checking { user, is_user, capability, .. }, .. })) =
+            self.clients.get(at)
+        else {
+            return;
+        };
+        let capability = *capability;
+        let is_right = *is_user && verdict == Verdict::Right(0);
+        let tables = self.config.tables.len();
+        let rights =
+            self.config.access.as_ref().filter(|_| is_right).and_then(|access| access.rights(user, tables));
+        match rights {
+            Some(rights) => {
+                self.welcome(id, capability, rights);
+                // What he has sent meanwhile was not read.
+                self.streams.look_again(id);
+            }
+            None => {
+                let why =
+                    format!("\"{}\" is no user with this password, or may nothing", user.escape_debug());
+                self.turn_away(id, &why);
+            }
+        }
+    }
+
+    /// Somebody is let go for what he did.
+    fn turn_away(&mut self, id: StreamId, why: &str) {
+        self.report.turned_away += 1;
+        self.say_of(id, "was turned away", why);
+        // What still waits for it is lost: rows among it may not be in the log yet.
+        self.forget(id);
+    }
+
+    /// A connection is over. What it has sent before is taken all the same, as soon as there is room for it.
+    fn over(&mut self, id: StreamId, now: Nanos) {
+        if !self.take_messages(id, now) {
+            return;
+        }
+        let why = match self.streams.why(id) {
+            Some(why @ streams::Over::TooSlow { .. }) => {
+                self.report.cut += 1;
+                Some(why.to_string())
+            }
+            Some(why @ streams::Over::Broken(_)) => Some(why.to_string()),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.say_of(id, "was cut", &why);
+        }
+        self.forget(id);
+    }
+
+    /// Says what became of somebody: of the first few in a second. Standard error is slow, and whoever scans ports is quick.
+    fn say_of(&mut self, id: StreamId, what: &str, why: &str) {
+        self.said += 1;
+        if self.said > MOST_SAID {
+            return;
+        }
+        match self.streams.peer_address(id) {
+            Some(address) => anstream::eprintln!("note: client {} ({address}) {what}: {why}", id.0),
+            None => anstream::eprintln!("note: client {} {what}: {why}", id.0),
+        }
+    }
+
+    fn forget(&mut self, id: StreamId) {
+        self.plant.close(SessionId(id.0));
+        self.streams.close(id);
+        if let Some(Some(Client { stage: Stage::Checking { number, .. }, .. })) =
+            self.clients.get(id.0 as usize)
+        {
+            // The one that is being looked at comes back all the same.
+            self.waiting -= usize::from(self.checks.forget(*number));
+        }
+        if let Some(client) = self.clients.get_mut(id.0 as usize) {
+            *client = None;
+        }
+    }
+
+    /// What is done once a second.
+    fn keep_house(&mut self, now: Nanos) {
+        self.clock.recalibrate();
+        self.zone.look(now);
+        let said = std::mem::take(&mut self.said);
+        if said > MOST_SAID {
+            anstream::eprintln!("note: {} more clients were turned away or cut", said - MOST_SAID);
+        }
+        if let Some(cause) = self.streams.accept_error() {
+            anstream::eprintln!("warning: nobody can be let in: {cause}");
+        }
+        for at in 0..self.clients.len() {
+            if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {
+                self.turn_away(StreamId(at as u32), "it has not said who it is");
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        let Report { connections, turned_away, cut, .. } = self.report;
+        let Counters { updates, rows, sent, answered, refused } = self.plant.counters();
+        let turned_away = turned_away + self.streams.refused();
+        Report { connections, turned_away, cut, updates, rows, sent, answered, refused }
+    }
+}
+
+/// Whether one more update would be taken.
+fn has_room(onward: &mut Option<Box<dyn Onward>>) -> bool {
+    onward.as_mut().is_none_or(|onward| onward.has_room())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_says_nothing_is_silent() {
+        let client =
+            |stage| Client { frames: Frames::new(1_024), stage, since: Nanos(5), passed: 0, asks: None };
+        let checking = Stage::Checking {
+            number: CheckNumber(1),
+            user: "me".to_owned(),
+            is_user: true,
+            capability: Capability::OURS,
+        };
+        let late = Nanos(5) + HELLO_LIMIT_NS as u64;
+        assert!(client(Stage::Hello).is_silent(late));
+        assert!(!client(Stage::Hello).is_silent(Nanos(late.0 - 1)));
+        // However long the thread that checks takes.
+        assert!(!client(checking).is_silent(late));
+        assert!(!client(Stage::In).is_silent(late));
+    }
+}

@@ -1,0 +1,83 @@
+//! A client of kdb+ with blocking sockets, as tests have it.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use tapeline_kdb::{Encoder, Frames, Log, MessageKind, Order, Refused, Value};
+
+/// A time zone in which it is about noon, so that no day ends by itself. (West is positive in these names.)
+pub(crate) fn zone() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let hour = (now.as_secs() / 3_600 % 24) as i64;
+    format!("Etc/GMT{:+}", hour - 12)
+}
+
+pub(crate) trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// A client with blocking sockets.
+pub(crate) struct Client {
+    pub(crate) stream: Box<dyn Stream>,
+    frames: Frames,
+}
+
+impl Client {
+    /// Says who it is; `None` if it is turned away.
+    pub(crate) fn hello(mut stream: impl Stream + 'static, hello: &[u8]) -> Option<Self> {
+        stream.write_all(hello).unwrap();
+        let mut capability = [0xFF];
+        // Closed, or reset, depending on what was still to be read.
+        if !matches!(stream.read(&mut capability), Ok(1)) {
+            return None;
+        }
+        assert_eq!(capability, [3]);
+        Some(Self { stream: Box::new(stream), frames: Frames::new(1 << 20) })
+    }
+
+    /// One over TCP.
+    pub(crate) fn tcp(address: &str) -> Self {
+        Self::hello(TcpStream::connect(address).unwrap(), b"me:secret\x03\0").unwrap()
+    }
+
+    /// Sends a message.
+    pub(crate) fn say(
+        &mut self,
+        kind: MessageKind,
+        write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>,
+    ) {
+        let mut room = vec![0; 256 << 10];
+        let mut message = Encoder::message(&mut room, kind).unwrap();
+        write(&mut message).unwrap();
+        let len = message.finish().unwrap();
+        self.stream.write_all(&room[..len]).unwrap();
+    }
+
+    /// The next message.
+    pub(crate) fn next(&mut self) -> Value {
+        loop {
+            if let Some(message) = self.frames.next().unwrap() {
+                return message.view().unwrap().to_value();
+            }
+            let count = self.stream.read(self.frames.room()).unwrap();
+            assert!(count > 0, "it was closed");
+            self.frames.received(count);
+        }
+    }
+
+    /// The answer to a text.
+    pub(crate) fn ask(&mut self, text: &str) -> Value {
+        self.say(MessageKind::Sync, |out| out.string(text.as_bytes()));
+        self.next()
+    }
+}
+
+/// How many messages a log has; all of it has to be whole.
+pub(crate) fn logged(path: &str) -> usize {
+    let bytes = std::fs::read(path).unwrap();
+    let mut log = Log::parse(&bytes, Order::Little).unwrap();
+    let count = log.by_ref().count();
+    assert_eq!(log.torn(), None);
+    count
+}
