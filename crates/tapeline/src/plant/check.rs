@@ -9,6 +9,7 @@ use serde::Serialize;
 use tapeline_hub::access::LoginPolicy;
 use tapeline_measure::figures;
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sourcing};
+use tapeline_tickerplant::Schema;
 use tapeline_wire::rssl::ConnectionType;
 
 use super::config::access::AuditTo;
@@ -226,6 +227,18 @@ fn parts(config: &Config) -> Vec<Part> {
             let is = format!("non-interactive providers: {who}, {tls}, {} connections", door.max_connections);
             parts.push(Part { part: "port", name: door.address.to_string(), is });
         }
+    }
+    if let Some(kdb) = &config.kdb {
+        let serve = &kdb.serve;
+        let tables: Vec<_> = serve.tables.iter().map(Schema::name).collect();
+        let log = serve.log.as_ref().map_or_else(
+            || "no log".to_owned(),
+            |log| format!("a log for each day in {}", log.folder.display()),
+        );
+        let is = format!("kdb+ clients: {}; {log}", tables.join(", "));
+        let address = serve.address.map(|address| address.to_string());
+        let unix = serve.unix.as_ref().map(|path| path.display().to_string());
+        parts.extend(address.into_iter().chain(unix).map(|name| Part { part: "port", name, is: is.clone() }));
     }
     if let Some(hub) = &config.hub {
         parts.extend(of_hub(hub));

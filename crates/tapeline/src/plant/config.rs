@@ -6,6 +6,7 @@ pub(crate) mod access;
 mod faults;
 pub(crate) mod hub;
 mod journal;
+mod kdb;
 mod memory;
 pub(crate) mod recovery;
 mod source;
@@ -35,7 +36,9 @@ use toml::Spanned;
 pub(crate) use self::source::Source;
 use crate::failure::Hinted;
 use crate::plant::journal::JournalConfig;
+use crate::plant::kdb::KdbConfig;
 use crate::plant::keeper::KeeperConfig;
+use crate::tick::config::RawTickerplant;
 use crate::trading_day;
 
 /// A sample that `tapeline plant sample` prints, and that the tests check.
@@ -74,6 +77,8 @@ pub(crate) struct Config {
     pub(crate) keeper: Option<KeeperConfig>,
     /// Where what is published is kept.
     pub(crate) journal: Option<JournalConfig>,
+    /// The tickerplant that kdb+ clients have its ticks of.
+    pub(crate) kdb: Option<KdbConfig>,
     /// The OMM providers that it has items of.
     pub(crate) sources: Option<sources::SourcesConfig>,
     /// Who serves clients on the network.
@@ -173,6 +178,7 @@ struct RawConfig {
     nbbo: Option<symbols::RawNbbo>,
     hub: Option<hub::RawHub>,
     journal: Option<journal::RawJournal>,
+    kdb: Option<RawTickerplant>,
     #[serde(default)]
     service: Vec<sources::RawService>,
     #[serde(default)]
@@ -317,12 +323,12 @@ impl Source<'_> {
             publishers: raw.publishers,
         };
         let count = raw.feed.len();
-        if count == 0 && of_sources.are_none() || count > MAX_FEEDS {
+        if count == 0 && of_sources.are_none() && raw.kdb.is_none() || count > MAX_FEEDS {
             let what = format!("{count} feeds; 1 to {MAX_FEEDS} are expected");
             self.sound::<()>(Err(self.wrong(
                 self.text.len()..self.text.len(),
                 what,
-                "a feed is a table [[feed]] with its [[feed.line]]s; a [[service]] does without",
+                "a feed is a table [[feed]] with its [[feed.line]]s; a [[service]], and [kdb], do without",
             )));
         }
         let several = count > 1 && !plant.shared_items;
@@ -340,7 +346,8 @@ impl Source<'_> {
         let of_feeds =
             hub.as_ref().map_or((1, &*name), |hub| (hub.settings.service_id, &hub.settings.service));
         let beside = sources::Beside {
-            feeds: Some(of_feeds).filter(|_| count > 0),
+            // What kdb+ clients publish is the feeds' service too.
+            feeds: Some(of_feeds).filter(|_| count > 0 || raw.kdb.is_some()),
             // One more number is that of the best bid and offer.
             channel: count as u16 + 1,
             max_items,
@@ -353,7 +360,7 @@ impl Source<'_> {
         };
         let sources = self.sound(self.sources(&of_sources, &beside)).flatten();
         if let Some(hub) = &mut hub {
-            if count == 0 {
+            if count == 0 && raw.kdb.is_none() {
                 hub.settings.service.clear();
             }
             hub.settings.services =
@@ -365,6 +372,15 @@ impl Source<'_> {
         }
         let service_id = hub.as_ref().map_or(1, |hub| hub.settings.service_id);
         let dictionary = hub.as_ref().map(|hub| hub.settings.dictionary.clone());
+        let of_kdb = dictionary.as_deref().unwrap_or_else(|| Dictionary::builtin());
+        let services = sources.as_ref().map_or(0, |sources| sources.settings.services.len());
+        let beside = kdb::Beside {
+            dictionary: of_kdb,
+            max_items,
+            has_feeds: count > 0,
+            channel: (count + 1 + services) as u16,
+        };
+        let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
         let keeper = plant.images.as_ref().and_then(|size| {
             let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
             Some(KeeperConfig {
@@ -376,6 +392,7 @@ impl Source<'_> {
         });
         Some(Config {
             keeper,
+            kdb,
             journal: raw.journal.as_ref().map(|journal| self.journal(journal)),
             nbbo,
             service_id,

@@ -9,6 +9,7 @@ pub(crate) mod hub;
 mod images;
 mod intake;
 pub(crate) mod journal;
+pub(crate) mod kdb;
 mod keeper;
 pub(crate) mod measure;
 mod queue;

@@ -13,10 +13,12 @@ use tapeline_wire::udp::Receiver;
 use super::config::Config;
 use super::hub::{HubReport, RunningHub};
 use super::journal::JournalReport;
+use super::kdb::KdbReport;
 use super::recovery::Recovery;
 use super::sources::SourcesReport;
 use super::zeromq::{RunningZeromq, ZeromqReport};
 use crate::output;
+use crate::tick::server::Listening;
 
 /// Printed as a line of JSON when the plant's sockets are open and its ring can be joined.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +42,9 @@ pub(crate) struct Ready {
     /// Where subscribers of ZeroMQ connect, where there is anything for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) zeromq: Option<SocketAddr>,
+    /// Where kdb+ clients connect, where they can, and the day's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kdb: Option<Listening>,
 }
 
 impl Ready {
@@ -58,6 +63,7 @@ impl Ready {
             publishers,
             web,
             zeromq: zeromq.map(|zeromq| zeromq.address),
+            kdb: None,
         }
     }
 }
@@ -97,6 +103,9 @@ pub(crate) struct PlantReport {
     /// What subscribers of ZeroMQ got.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) zeromq: Option<ZeromqReport>,
+    /// What kdb+ clients got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kdb: Option<KdbReport>,
     /// What its journal kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<JournalReport>,
@@ -269,6 +278,7 @@ impl PlantReport {
             hub: None,
             sources: None,
             zeromq: None,
+            kdb: None,
             journal: None,
             nbbo: sequencer.consolidation().map(|consolidation| {
                 let counters = consolidation.counters();
@@ -480,6 +490,9 @@ impl PlantReport {
                 thousands(zeromq.sent),
                 thousands(zeromq.dropped),
             ));
+        }
+        if let Some(kdb) = &self.kdb {
+            text.push_str(&format!("\nkdb+: {kdb}"));
         }
         if let Some(nbbo) = &self.nbbo {
             text.push_str(&format!(

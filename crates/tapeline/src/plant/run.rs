@@ -20,6 +20,8 @@ use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller,
 use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::journal::RunningJournal;
+use super::kdb::publishing::Publishing;
+use super::kdb::{KdbReport, RunningKdb};
 use super::keeper::RunningKeeper;
 use super::recorded::Recorded;
 use super::recovery::Recovery;
@@ -54,7 +56,7 @@ pub(crate) struct RunArgs {
 const WAKE_EVERY: usize = 8;
 /// How long the plant sleeps while an answer is waited for: as long as one takes on the same host.
 const WHILE_RECOVERING: Duration = Duration::from_micros(200);
-/// How long the plant sleeps at most while it waits for receiving threads, which cannot wake it together with its sources.
+/// How long the plant sleeps at most while it waits for other threads, which cannot wake it together with sockets.
 const BETWEEN_THREADS: Duration = Duration::from_micros(500);
 /// Bytes that are kept for each message that may wait for recovery; ITCH's have 30 on average.
 const WAITING_BYTES: usize = 48;
@@ -82,6 +84,8 @@ impl Inlet {
 struct Running {
     inlets: Vec<Inlet>,
     sources: Option<RunningSources>,
+    /// What kdb+ clients publish.
+    rows: Option<Publishing>,
     clock: Clock,
     sequencer: Sequencer<RingPublish>,
     journal: Option<RunningJournal>,
@@ -121,6 +125,8 @@ impl RunArgs {
         let page = web.as_ref().map(Server::address);
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate.clone())).transpose()?;
+        let kdb = config.kdb.take();
+        let (kdb, rows) = kdb.map(|kdb| RunningKdb::start(kdb, gate.clone())).transpose()?.unzip();
         let hub =
             config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
@@ -140,7 +146,7 @@ impl RunArgs {
             pin()?;
         }
         let after = journal.as_ref().map(|journal| journal.after);
-        let mut plant = Running::open(&config, (sources, after), &stop, teller)?;
+        let mut plant = Running::open(&config, (sources, rows, after), &stop, teller)?;
         if !is_read_again {
             plant.again = Some(Again::on_signal()?);
         }
@@ -163,6 +169,15 @@ impl RunArgs {
             }
         };
         let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
+        // Before the first tick, so that its log has all of them.
+        let kdb = match kdb {
+            None => None,
+            Some(kdb) => {
+                let (kdb, seat) = kdb.join(&config.ring)?;
+                plant.sequencer.publisher().ring().exempt(seat);
+                Some(kdb)
+            }
+        };
         let keeper = match keeper {
             None => None,
             Some(keeper) => {
@@ -174,18 +189,29 @@ impl RunArgs {
         let publishers = plant.sources.as_ref().and_then(|sources| sources.address);
         match self.format {
             Format::Json => {
-                let ready = Ready::of(&config, hub.as_ref(), publishers, page, zeromq.as_ref());
+                let ready = Ready {
+                    kdb: kdb.as_ref().map(|kdb| kdb.listening.clone()),
+                    ..Ready::of(&config, hub.as_ref(), publishers, page, zeromq.as_ref())
+                };
                 crate::output::print_json_line(&ready)?;
             }
-            Format::Table => eprintln_ready(&config, hub.as_ref(), publishers, page, zeromq.as_ref()),
+            Format::Table => {
+                eprintln_ready(&config, hub.as_ref(), publishers, page, zeromq.as_ref());
+                if let Some(kdb) = &kdb {
+                    anstream::eprintln!("{}", kdb.listening);
+                }
+            }
         }
         let outcome = plant.run(&config, self.until_end_of_session);
         let mut report = plant.report(&config, outcome.as_ref().err());
         let journal = plant.journal.take();
+        let published = plant.rows.as_ref().map(Publishing::report);
         plant.close()?;
         // The ring has ended, and with it the hub, once its clients have what they are owed.
         report.hub = hub.map(RunningHub::end).transpose()?;
         report.zeromq = zeromq.map(RunningZeromq::end).transpose()?;
+        let kdb = kdb.map(RunningKdb::end).transpose()?;
+        report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
         keeper.map(RunningKeeper::end).transpose()?;
         report.journal = journal.map(RunningJournal::end).transpose()?;
         drop(web);
@@ -214,7 +240,7 @@ impl RunArgs {
 impl Running {
     fn open(
         config: &Config,
-        (sources, after): (Option<RunningSources>, Option<Seq>),
+        (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Option<Seq>),
         stop: &Stop,
         teller: Teller<PlantFigures>,
     ) -> anyhow::Result<Self> {
@@ -246,6 +272,7 @@ impl Running {
         let mut running = Self {
             inlets,
             sources,
+            rows,
             housekept: clock.now(),
             clock,
             sequencer: Sequencer::new(config.service_id, items, publish).after(after.unwrap_or_default()),
@@ -305,6 +332,9 @@ impl Running {
                 let has_come = sources.turn(taken > 0, &self.clock, &mut self.sequencer)?;
                 taken += usize::from(has_come);
             }
+            if let Some(rows) = &mut self.rows {
+                taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
+            }
             if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
                 return Err(Refused::Stopping);
             }
@@ -347,10 +377,12 @@ impl Running {
         if let Some(sources) = &self.sources {
             let longest = longest.min(sources.until_due(self.clock.now()));
             let all: Vec<&Receiver> = self.inlets.iter().flat_map(|inlet| inlet.source.receivers()).collect();
-            let is_threaded = self.inlets.iter().any(|inlet| inlet.source.is_thread());
+            let is_threaded = self.rows.is_some() || self.inlets.iter().any(|inlet| inlet.source.is_thread());
             wait_any_or(&all, sources, if is_threaded { longest.min(BETWEEN_THREADS) } else { longest });
             return;
         }
+        let are_sockets = self.inlets.iter().any(|inlet| !inlet.source.receivers().is_empty());
+        let longest = if are_sockets && self.rows.is_some() { longest.min(BETWEEN_THREADS) } else { longest };
         match self.inlets.as_slice() {
             // All that have lines have a thread, or none has.
             all if all.iter().all(|inlet| inlet.source.receivers().is_empty()) => {

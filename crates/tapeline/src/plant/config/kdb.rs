@@ -1,0 +1,236 @@
+//! `[kdb]`: the plant's tickerplant, and what fills its tables.
+
+use tapeline_kdb::Type;
+use tapeline_omm::rwf::DataType;
+use tapeline_omm::{Dictionary, Fid};
+use tapeline_tickerplant::Schema;
+use toml::Spanned;
+
+use super::Source;
+use crate::near::nearest;
+use crate::plant::kdb::KdbConfig;
+use crate::plant::kdb::cells::kinds_for;
+use crate::plant::kdb::filling::{Content, Filler, RowsOf, Stamp};
+use crate::plant::kdb::publishing::Saying;
+use crate::tick::config::{RawTable, RawTickerplant, words};
+
+/// What can stand behind a column's type beside a field.
+const STAMPS: [(&str, Stamp); 4] = [
+    ("event", Stamp::Event),
+    ("wire", Stamp::Wire),
+    ("decoded", Stamp::Decoded),
+    ("sequenced", Stamp::Sequenced),
+];
+const SEQUENCE: &str = "seq";
+const TIMES: [Type; 3] = [Type::TIMESPAN, Type::TIMESTAMP, Type::TIME];
+const CONTENT_HINT: &str = "behind the type stands a field of the dictionary, by name or number, or seq, event, wire, decoded or \
+     sequenced, such as \"size long TRDVOL_1\"";
+
+/// What tells the items of kdb+ clients from those of feeds, which may have the same symbols.
+const USUAL_VENUE: &str = "KDB";
+
+/// What a tickerplant is in a plant with.
+pub(super) struct Beside<'a> {
+    /// What fields there are.
+    pub(super) dictionary: &'a Dictionary,
+    pub(super) max_items: usize,
+    pub(super) has_feeds: bool,
+    /// The first number that no other channel has.
+    pub(super) channel: u16,
+}
+
+impl Source<'_> {
+    /// Checks the tickerplant of a plant.
+    pub(super) fn kdb(&self, raw: &RawTickerplant, beside: &Beside<'_>) -> Option<KdbConfig> {
+        let serve = self.tickerplant(raw)?;
+        let suffix = self.suffix(raw.suffix.clone(), beside.has_feeds.then_some(USUAL_VENUE));
+        let suffix = self.sound(suffix)?;
+        let (mut fillers, mut saying) = (Vec::new(), Vec::new());
+        for (at, (raw, schema)) in raw.table.iter().zip(&serve.tables).enumerate() {
+            let contents = self.contents(raw, schema, beside.dictionary);
+            saying.push(Saying::of(&contents));
+            fillers.extend(self.sound(self.filler(at, raw, &contents)).flatten());
+        }
+        let &Beside { max_items, channel, .. } = beside;
+        Some(KdbConfig { serve, fillers, max_items, saying, suffix, channel })
+    }
+
+    /// What each column of a table is filled with, and its type; what is wrong goes to the faults.
+    fn contents(
+        &self,
+        raw: &RawTable,
+        schema: &Schema,
+        dictionary: &Dictionary,
+    ) -> Vec<(Option<Content>, Type)> {
+        let columns = raw.columns.iter().zip(schema.columns()).enumerate();
+        let content = columns.map(|(at, (text, column))| {
+            let content = self.sound(self.content(at, text, column.kind, dictionary))?;
+            if content.is_none() && raw.rows.is_some() {
+                let what = format!("nothing fills column {} of table {}", column.name, raw.name.get_ref());
+                self.sound::<()>(Err(self.wrong(text.span(), what, CONTENT_HINT)));
+            }
+            Some((content, column.kind))
+        });
+        // Of what is wrong no plant comes.
+        content.flatten().collect()
+    }
+
+    /// What ticks fill a table, where any do.
+    fn filler(
+        &self,
+        table: usize,
+        raw: &RawTable,
+        contents: &[(Option<Content>, Type)],
+    ) -> anyhow::Result<Option<Filler>> {
+        let Some(rows) = &raw.rows else { return Ok(None) };
+        let rows_of = self.one_of(
+            "rows",
+            Some(rows),
+            &[("trades", RowsOf::Trades), ("quotes", RowsOf::Quotes), ("changes", RowsOf::Changes)],
+            "\"changes\" has a row for each tick with one of the table's fields; left out, kdb+ clients alone publish rows",
+        )?;
+        let columns: Vec<_> =
+            contents.iter().filter_map(|(content, kind)| Some(((*content)?, *kind))).collect();
+        let has_field = columns.iter().any(|(content, _)| matches!(content, Content::Field(..)));
+        if rows_of == RowsOf::Changes && columns.len() == raw.columns.len() && !has_field {
+            let what = format!(
+                "rows of table {} are \"changes\", and no column has a field that changes",
+                raw.name.get_ref()
+            );
+            return Err(self.wrong(rows.span(), what, CONTENT_HINT));
+        }
+        Ok(Some(Filler { table, rows: rows_of, columns }))
+    }
+
+    /// What a column is filled with; `None` where nothing is said.
+    fn content(
+        &self,
+        at: usize,
+        text: &Spanned<String>,
+        kind: Type,
+        dictionary: &Dictionary,
+    ) -> anyhow::Result<Option<Content>> {
+        let mut words = words(text.get_ref()).skip(2);
+        let (word, more) = (words.next(), words.next());
+        if more.is_some() {
+            let what = format!("column \"{}\" has words too many", text.get_ref());
+            return Err(self.wrong(text.span(), what, CONTENT_HINT));
+        }
+        let content = match (at, word) {
+            (0, None) => Content::Stamp(Stamp::Sequenced),
+            (1, None) => Content::Item,
+            (1, Some(word)) => {
+                let what = format!("sym is the item's name, and cannot be {word}");
+                return Err(self.wrong(text.span(), what, "\"sym symbol\" is all there is to say"));
+            }
+            (_, None) => return Ok(None),
+            (_, Some(SEQUENCE)) => Content::Sequence,
+            (_, Some(word)) => match STAMPS.iter().find(|(name, _)| *name == word) {
+                Some((_, stamp)) => Content::Stamp(*stamp),
+                None => {
+                    let (fid, is) = self.field(word, text, dictionary)?;
+                    Content::Field(fid, is)
+                }
+            },
+        };
+        let expected: &[Type] = match content {
+            Content::Item => &[Type::SYMBOL],
+            Content::Stamp(_) => &TIMES,
+            Content::Sequence => &[Type::LONG],
+            Content::Field(_, is) => kinds_for(is),
+        };
+        if expected.contains(&kind) {
+            return Ok(Some(content));
+        }
+        let word = word.unwrap_or_default();
+        let what = match content {
+            Content::Field(_, is) => format!("field {word} is {is}"),
+            _ => word.to_owned(),
+        };
+        let expected: Vec<_> = expected.iter().map(|kind| kind.name()).collect();
+        let what = match expected[..] {
+            [] => format!("{what}, and no column can hold it"),
+            _ => format!("{what}, and {} cannot hold it; {} can", kind.name(), expected.join(", ")),
+        };
+        Err(self.wrong(text.span(), what, CONTENT_HINT))
+    }
+
+    /// A field by name or number.
+    fn field(
+        &self,
+        word: &str,
+        text: &Spanned<String>,
+        dictionary: &Dictionary,
+    ) -> anyhow::Result<(Fid, DataType)> {
+        let by_number = || dictionary.field(Fid(word.parse().ok()?));
+        if let Some(field) = dictionary.field_named(word).or_else(by_number) {
+            return Ok((field.fid, field.data_type));
+        }
+        let known: Vec<_> = dictionary.fields().map(|field| &*field.name).collect();
+        let hint = match nearest(word, &known) {
+            Some(near) => format!("did you mean {near}? {CONTENT_HINT}"),
+            None => CONTENT_HINT.to_owned(),
+        };
+        let what = format!("column \"{}\": there is no field {word}", text.get_ref());
+        Err(self.wrong(text.span(), what, hint))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::plant::config::parse;
+
+    const PLANT: &str = "[plant]\nring = \"r\"\n[[feed]]\nname = \"f\"\nprotocol = \"itch50-moldudp64\"\n[[feed.line]]\n\
+                         address = \"239.1.1.1:1\"\ninterface = \"127.0.0.1\"\n[kdb]\nport = 0\n[[kdb.table]]\n";
+
+    #[test]
+    fn tables_are_filled_from_fields_and_stamps() {
+        let config = parse(
+            "plant.toml",
+            &format!(
+                "{PLANT}name = \"trade\"\nrows = \"trades\"\ncolumns = [\"time timespan\", \"sym symbol\", \
+                 \"price float TRDPRC_1\", \"size j 178\", \"at p event\", \"n long seq\"]\n"
+            ),
+        );
+        let kdb = config.unwrap().kdb.unwrap();
+        assert_eq!(kdb.serve.tables[0].name(), "trade");
+        let real = |fid| Content::Field(fid, DataType::REAL);
+        let contents: Vec<_> = kdb.fillers[0].columns.iter().map(|(content, _)| *content).collect();
+        let fixed = [Content::Stamp(Stamp::Sequenced), Content::Item];
+        assert_eq!(contents[..2], fixed);
+        assert_eq!(contents[2..4], [real(tapeline_omm::fid::TRDPRC_1), real(tapeline_omm::fid::TRDVOL_1)]);
+        assert_eq!(contents[4..], [Content::Stamp(Stamp::Event), Content::Sequence]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let table = |rows: &str, column: &str| {
+            format!(
+                "{PLANT}name = \"t\"\n{rows}columns = [\"time timespan\", \"sym symbol\", \"{column}\"]\n"
+            )
+        };
+        let trades = "rows = \"trades\"\n";
+        for (text, says) in [
+            (table("rows = \"all\"\n", "price float BID"), "plant.toml:13:8: rows is \"all\""),
+            (table(trades, "price float"), "plant.toml:14:43: nothing fills column price of table t"),
+            (table(trades, "price float TRDPRC"), "there is no field TRDPRC"),
+            (
+                table(trades, "price symbol BID"),
+                "field BID is REAL, and symbol cannot hold it; float, real, long",
+            ),
+            (table(trades, "at long event"), "event, and long cannot hold it; timespan, timestamp, time can"),
+            (table(trades, "price float BID ASK"), "has words too many"),
+            (table("rows = \"changes\"\n", "n long seq"), "no column has a field that changes"),
+            (
+                table(trades, "price flaot BID"),
+                "column price of table t has no type that there is: \"flaot\"",
+            ),
+            (table(trades, "x float BID").replace("symbol\"", "symbol BID\""), "sym is the item's name"),
+        ] {
+            let said = parse("plant.toml", &text).unwrap_err().to_string();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

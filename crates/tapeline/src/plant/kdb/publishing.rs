@@ -1,0 +1,207 @@
+//! Rows that kdb+ clients publish, on their way to the plant's thread, which makes ticks of them.
+
+use std::mem;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::Thread;
+
+use serde::{Deserialize, Serialize};
+use tapeline_kdb::Type;
+use tapeline_measure::{Clock, Nanos};
+use tapeline_omm::rwf::DataType;
+use tapeline_omm::{Fid, FieldListEncoder};
+use tapeline_plant::rows::{Row, RowChannel, RowCounters, Update};
+use tapeline_plant::{Refused, RingPublish, Sequencer};
+use tapeline_tickerplant::{Passing, PassingRow};
+
+use super::fields;
+use super::filling::Content;
+use crate::plant::queue::{Bytes, Entry, Exit, queue};
+use crate::tick::server::Onward;
+
+/// Updates that wait for the plant's thread at most; their publishers' sockets fill up then.
+const QUEUE: usize = 4_096;
+/// Bytes that wait, but for one update that goes beyond.
+const QUEUE_BYTES: usize = 32 << 20;
+/// Updates that are published before others have their turn.
+const BATCH: usize = 256;
+/// The most bytes of a row's fields.
+const FIELDS: usize = u16::MAX as usize;
+/// Empty updates that are kept for the next rows, and the most bytes of memory that each may have kept.
+const SPARE: usize = 64;
+const SPARE_BYTES: usize = 1 << 20;
+
+impl Bytes for Update {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+/// How a row of a table is said to others than kdb+ clients.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saying {
+    /// Of columns that have a field, by ascending number of it: the column's place and type, the field and its type.
+    pub(crate) fields: Vec<(usize, Type, Fid, DataType)>,
+}
+
+impl Saying {
+    /// Those columns that have fields: the first of each, as a message has a field once.
+    pub(crate) fn of(columns: &[(Option<Content>, Type)]) -> Self {
+        let fields = columns.iter().enumerate().filter_map(|(at, (content, kind))| match content {
+            Some(Content::Field(fid, is)) => Some((at, *kind, *fid, *is)),
+            _ => None,
+        });
+        let mut fields: Vec<_> = fields.collect();
+        fields.sort_by_key(|(_, _, fid, _)| *fid);
+        fields.dedup_by_key(|(_, _, fid, _)| *fid);
+        Self { fields }
+    }
+}
+
+/// What became of rows.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PublishedReport {
+    pub(crate) updates: u64,
+    pub(crate) rows: u64,
+    /// Rows whose item found no place among the plant's.
+    pub(crate) items_refused: u64,
+    /// Updates with a row that is longer than the ring takes.
+    pub(crate) too_long: u64,
+}
+
+/// The tickerplant's end.
+#[derive(Debug)]
+pub(super) struct Giving {
+    to: Entry<Update>,
+    /// Updates to be written again.
+    spare: Receiver<Update>,
+    /// What found no room.
+    held: Option<Update>,
+    /// How many were sent.
+    taken: u64,
+    writing: Update,
+    plant: Thread,
+    tables: Vec<Saying>,
+    suffix: String,
+    name: String,
+    fields: Vec<u8>,
+    source: Vec<u8>,
+}
+
+/// The plant's end.
+#[derive(Debug)]
+pub(in crate::plant) struct Publishing {
+    from: Exit<Update>,
+    spare: SyncSender<Update>,
+    channel: RowChannel,
+}
+
+/// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them.
+pub(super) fn open(tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving, Publishing) {
+    let (to, from) = queue(QUEUE, QUEUE_BYTES);
+    let (give_back, spare) = sync_channel(SPARE);
+    let giving = Giving {
+        to,
+        spare,
+        held: None,
+        taken: 0,
+        writing: Update::default(),
+        plant: std::thread::current(),
+        tables,
+        suffix,
+        name: String::new(),
+        fields: vec![0; FIELDS],
+        source: Vec::new(),
+    };
+    (giving, Publishing { from, spare: give_back, channel: RowChannel::new(channel) })
+}
+
+impl Onward for Giving {
+    fn has_room(&mut self) -> bool {
+        if let Some(held) = self.held.take() {
+            self.send(held);
+        }
+        self.held.is_none()
+    }
+
+    fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
+        let mut update = mem::take(&mut self.writing);
+        update.begin(arrived);
+        let table = rows.table();
+        while let Some(row) = rows.next_row() {
+            if let Err(why) = self.push(table, &row, &mut update) {
+                self.writing = update;
+                return Err(why);
+            }
+        }
+        self.writing = self.spare.try_recv().unwrap_or_default();
+        if !update.is_empty() {
+            self.taken += 1;
+            self.send(update);
+        }
+        Ok(())
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+}
+
+impl Giving {
+    fn push(&mut self, table: usize, row: &PassingRow<'_>, update: &mut Update) -> Result<(), &'static str> {
+        let symbol = std::str::from_utf8(row.symbol()).map_err(|_| "a symbol is no UTF-8")?;
+        self.name.clear();
+        if !symbol.is_empty() {
+            self.name.push_str(symbol);
+            self.name.push_str(&self.suffix);
+        }
+        let long = "a row's fields have 64 KiB at most";
+        let mut list = FieldListEncoder::new(&mut self.fields).map_err(|_| long)?;
+        for (column, kind, fid, is) in self.tables.get(table).map_or(&[][..], |saying| &saying.fields) {
+            fields::write(row.cell(*column), *kind, *fid, *is, &mut list).map_err(|_| long)?;
+        }
+        let len = list.finish();
+        self.source.clear();
+        row.write(&mut self.source);
+        update
+            .push(Row { name: &self.name, fields: &self.fields[..len], source: &self.source })
+            .map_err(|_| "a row has 64 KiB at most, its symbol 255 bytes")
+    }
+
+    fn send(&mut self, update: Update) {
+        match self.to.try_send(update) {
+            Ok(()) => self.plant.unpark(),
+            Err(TrySendError::Full(update)) => self.held = Some(update),
+            // The plant has ended.
+            Err(TrySendError::Disconnected(_)) => {}
+        }
+    }
+}
+
+impl Publishing {
+    /// Publishes what has come: whether there was anything.
+    pub(in crate::plant) fn turn(
+        &mut self,
+        clock: &Clock,
+        to: &mut Sequencer<RingPublish>,
+    ) -> Result<bool, Refused> {
+        let Self { from, spare, channel } = self;
+        let (taken, _) = from.take(BATCH, |mut update| {
+            channel.publish(&update, to, clock)?;
+            update.begin(Nanos(0));
+            if update.capacity() <= SPARE_BYTES {
+                // Where there are enough it is dropped.
+                let _ = spare.try_send(update);
+            }
+            Ok(())
+        })?;
+        if taken > 0 {
+            to.publisher().ring().flush();
+        }
+        Ok(taken > 0)
+    }
+
+    pub(in crate::plant) const fn report(&self) -> PublishedReport {
+        let RowCounters { updates, rows, items_refused, too_long } = self.channel.counters();
+        PublishedReport { updates, rows, items_refused, too_long }
+    }
+}

@@ -1,0 +1,410 @@
+//! A plant's ticks as rows of a tickerplant's tables, as an RDB has them, and rows of kdb+ clients as ticks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use kdb_client::{Client, logged, zone};
+use serde_json::{Value as Json, json};
+use shared_data::{expected, shared};
+use stage::{Place, Running, tapeline};
+use tapeline_kdb::{Atom, Log, MessageKind, Order, Type, Value};
+use tapeline_omm::rwf::MessageView;
+use tapeline_omm::{FieldList, fid};
+use tapeline_plant::tick::{Kind, Tick};
+use tapeline_ring::{Name, Poll, Start, Subscriber};
+
+mod kdb_client;
+mod shared_data;
+mod stage;
+
+const TABLES: &str = "[kdb]\nport = 0\nlog_folder = \"logs\"\n\
+    [[kdb.table]]\nname = \"trade\"\nrows = \"trades\"\n\
+    columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\", \
+    \"volume long ACVOL_1\", \"at timestamp event\", \"seq long seq\"]\n\
+    [[kdb.table]]\nname = \"quote\"\nrows = \"quotes\"\n\
+    columns = [\"time timespan\", \"sym symbol\", \"bid float BID\", \"ask float ASK\", \"bsize long BIDSIZE\", \
+    \"asize long ASKSIZE\"]\n";
+
+type Cell = Atom<Box<[u8]>>;
+/// Rows by table, each with its cells.
+type Rows = BTreeMap<String, Vec<Vec<Cell>>>;
+
+/// Adds the rows of an update, in whichever shape they come.
+fn add(rows: &mut Rows, update: &Value) {
+    let Value::List(parts) = update else { panic!("{update:?}") };
+    let [_, Value::Atom(Atom::Symbol(table)), what] = &parts[..] else { panic!("{update:?}") };
+    let columns = match what {
+        Value::Table { columns, .. } | Value::List(columns) => columns,
+        other => panic!("{other:?}"),
+    };
+    let column = |column: &Value| match column {
+        Value::Vector { items, .. } => items.clone(),
+        Value::Atom(cell) => vec![cell.clone()],
+        // Strings: how many is all that matters here.
+        Value::List(cells) => vec![Atom::Char(b' '); cells.len()],
+        other => panic!("{other:?}"),
+    };
+    let columns: Vec<_> = columns.iter().map(column).collect();
+    let of = rows.entry(String::from_utf8(table.to_vec()).unwrap()).or_default();
+    of.extend((0..columns[0].len()).map(|row| columns.iter().map(|cells| cells[row].clone()).collect()));
+}
+
+/// Nulls are not equal to each other, and have to be the same.
+fn assert_same(some: &Rows, others: &Rows) {
+    for (table, rows) in some {
+        assert_eq!(format!("{rows:?}"), format!("{:?}", others[table]), "{table}");
+    }
+    assert_eq!(some.len(), others.len());
+}
+
+fn count(rows: &Rows, table: &str) -> usize {
+    rows.get(table).map_or(0, Vec::len)
+}
+
+fn float(cell: &Cell) -> f64 {
+    let Atom::Float(number) = cell else { panic!("{cell:?}") };
+    *number
+}
+
+fn long(cell: &Cell) -> i64 {
+    let Atom::Long(number) = cell else { panic!("{cell:?}") };
+    *number
+}
+
+/// All rows of a log, as `-11!` would have them.
+fn replayed(path: &str) -> Rows {
+    let bytes = std::fs::read(path).unwrap();
+    let mut log = Log::parse(&bytes, Order::Little).unwrap();
+    let mut rows = Rows::new();
+    log.by_ref().for_each(|entry| add(&mut rows, &entry.value.to_value()));
+    assert_eq!(log.torn(), None);
+    rows
+}
+
+/// Ticks of the day by kind, as a reader of the ring has them: those with a trade, those with a quote, and each item's fields.
+#[derive(Default)]
+struct Watched {
+    trades: usize,
+    quotes: usize,
+    fields: BTreeMap<String, serde_json::Map<String, Json>>,
+}
+
+impl Watched {
+    fn of(mut watch: Running) -> Self {
+        let mut all = Self::default();
+        while let Some(said) = watch.may_say() {
+            let (Some(item), Some(fields)) = (said["item"].as_str(), said["fields"].as_object()) else {
+                continue;
+            };
+            let is_image = said["kind"] == "refresh";
+            let says = |name: &str| fields.get(name).is_some_and(|value| !is_image || !value.is_null());
+            all.trades += usize::from(!is_image && says("TRDPRC_1"));
+            all.quotes += usize::from(["BID", "ASK", "BIDSIZE", "ASKSIZE"].iter().any(|name| says(name)));
+            all.fields.entry(item.to_owned()).or_default().extend(fields.clone());
+        }
+        all
+    }
+}
+
+/// Sends a file of ITCH into a plant with a tickerplant; what an RDB has then, the log that it was told of, and what readers of the
+/// ring have: every tick, and the books of this symbol.
+fn through(file: &Path, symbol: &str, keys: &str) -> (Rows, Rows, Watched, Json) {
+    let place = Place::new(1);
+    let config = place.config("");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(&TABLES.replace("port = 0", &format!("port = 0\ntimezone = \"{}\"\n{keys}", zone())));
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", &config, "--format", "json"]);
+    let ready = plant.says();
+    let mut rdb = Client::tcp(ready["kdb"]["address"].as_str().unwrap());
+    let log = ready["kdb"]["log"].as_str().unwrap().to_owned();
+    let Value::List(answer) = rdb.ask("(.u.sub[`;`];.u `i`L)") else { panic!() };
+    assert_eq!(answer[1], Value::List(vec![Value::Atom(Atom::Long(0)), Value::symbol(&format!(":{log}"))]));
+    let mut tally = place.tally(symbol);
+    let fixed = ["plant", "watch", "--ring", &place.ring, "--from", "oldest", "--until-end-of-session"];
+    let watch = Running::start(&[&fixed[..], &["--format", "json"]].concat());
+    place.replay(file, 0);
+    let watched = Watched::of(watch);
+    let tally = tally.says();
+    let mut rows = Rows::new();
+    while count(&rows, "trade") < watched.trades || count(&rows, "quote") < watched.quotes {
+        add(&mut rows, &rdb.next());
+    }
+    // What was sent is in the log.
+    let messages = logged(&log) as i64;
+    assert_eq!(rdb.ask(".u.i"), Value::Atom(Atom::Long(messages)), "nothing came behind them");
+    // Nobody may publish past the plant.
+    plant.ask_to_end();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success());
+    assert_eq!(report["kdb"]["ticks"], report["ticks"]);
+    assert_eq!(report["kdb"]["rows"], json!(watched.trades + watched.quotes));
+    let inspected = tapeline(&["kdb", "inspect", &log, "--format", "json"]).output().unwrap();
+    assert!(inspected.status.success());
+    let inspected: Json = serde_json::from_slice(&inspected.stdout).unwrap();
+    assert_eq!(inspected["files"][0]["rows"], report["kdb"]["rows"]);
+    let replayed = replayed(&log);
+    (rows, replayed, watched, tally)
+}
+
+/// What the trades of a symbol amount to, in the units of ITCH: how many, their shares, and prices times shares.
+fn volume(rows: &Rows, symbol: &str) -> (usize, i64, i64) {
+    let mut sum = (0, 0, 0);
+    let symbol = Cell::Symbol(symbol.as_bytes().into());
+    for row in rows["trade"].iter().filter(|row| row[1] == symbol) {
+        let (price, size) = ((float(&row[2]) * 10_000.0).round() as i64, long(&row[3]));
+        sum = (sum.0 + 1, sum.1 + size, sum.2 + price * size);
+        assert_eq!(long(&row[4]), sum.1, "the volume of the day is that of all rows so far");
+    }
+    sum
+}
+
+fn volume_of(figures: &Json) -> (usize, i64, i64) {
+    let number = |key: &str| figures[key].as_i64().unwrap();
+    (number("trades") as usize, number("traded_shares"), number("notional_price4"))
+}
+
+/// The last quote of each symbol is what its fields are in the end.
+fn assert_last_quotes(rows: &Rows, watched: &Watched) {
+    let mut last = BTreeMap::new();
+    for row in &rows["quote"] {
+        let Atom::Symbol(symbol) = &row[1] else { panic!("{row:?}") };
+        last.insert(String::from_utf8(symbol.to_vec()).unwrap(), row);
+    }
+    assert!(!last.is_empty());
+    for (symbol, row) in last {
+        let fields = &watched.fields[&symbol];
+        for (at, name) in [(2, "BID"), (3, "ASK")] {
+            let expected = fields.get(name).and_then(number);
+            let found = Some(float(&row[at])).filter(|price| !price.is_nan());
+            assert_eq!(found, expected, "{symbol} {name}");
+        }
+        for (at, name) in [(4, "BIDSIZE"), (5, "ASKSIZE")] {
+            let expected = fields.get(name).and_then(number);
+            let found = Some(long(&row[at])).filter(|size| *size != i64::MIN);
+            assert_eq!(found.map(|size| size as f64), expected, "{symbol} {name}");
+        }
+    }
+}
+
+/// A field's number, which is text where it has decimals.
+fn number(value: &Json) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+#[test]
+fn trades_and_quotes_of_a_feed_are_rows_and_the_log_has_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("day.itch");
+    let write = ["feed", "simulate", "--symbols", "3", "--messages", "6k", "--write", file.to_str().unwrap()];
+    assert!(tapeline(&write).output().unwrap().status.success());
+    for keys in ["", "publish_every = \"5ms\"\n"] {
+        let (rows, replayed, watched, tally) = through(&file, "AAPL", keys);
+        assert_same(&rows, &replayed);
+        let all = tally["volume"].as_object().unwrap();
+        assert!(!all.is_empty());
+        for (symbol, figures) in all.iter().filter(|(_, figures)| figures["trades"] != 0) {
+            assert_eq!(volume(&rows, symbol), volume_of(figures), "{symbol}");
+        }
+        assert_last_quotes(&rows, &watched);
+        let seqs: Vec<_> = rows["trade"].iter().map(|row| long(&row[6])).collect();
+        assert!(seqs.is_sorted_by(|one, next| one < next));
+    }
+}
+
+#[test]
+fn a_capture_of_a_real_day_has_the_trades_that_others_found_in_it() {
+    let Some(file) = shared("itch50-aapl-20200130/aapl-first5000.itch") else { return };
+    let Some(expected) = expected("itch50-aapl-20200130/expected.json") else { return };
+    let (rows, replayed, watched, _) = through(&file, "AAPL", "");
+    assert_eq!(volume(&rows, "AAPL"), volume_of(&expected["volume"]["AAPL"]));
+    assert_same(&rows, &replayed);
+    assert_last_quotes(&rows, &watched);
+    // ITCH has ns since midnight in New York of 30 January 2020, which was 05:00 GMT; `event` is in the tickerplant's zone.
+    let [.., last] = &rows["trade"][..] else { panic!() };
+    let Atom::Timestamp(at) = last[5] else { panic!("{last:?}") };
+    let ns = expected["volume"]["AAPL"]["last_trade_price_qty_ts_match"][2].as_i64().unwrap();
+    let hour = 3_600_000_000_000;
+    assert_eq!(at.rem_euclid(hour), ns % hour);
+}
+
+/// A plant without feeds, for rows of kdb+ clients, with these keys of `[plant]` and more tables.
+fn plant_of_rows(keys: &str, more: &str) -> (Place, Running, Json) {
+    let place = Place::new(0);
+    let more = more.replace("FOLDER", place.folder.path().to_str().unwrap());
+    let text = format!(
+        "[plant]\nring = \"{}\"\n{keys}\n[kdb]\nport = 0\nlog_folder = \"logs\"\ntimezone = \"{}\"\n\
+         [[kdb.table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \
+         \"size long TRDVOL_1\", \"note list\"]\n{more}",
+        place.ring,
+        zone()
+    );
+    let config = place.folder.path().join("plant.toml");
+    std::fs::write(&config, text).unwrap();
+    let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    let ready = plant.says();
+    (place, plant, ready)
+}
+
+/// Publishes rows with these numbers as sizes, in one update.
+fn publish(client: &mut Client, numbers: std::ops::Range<i64>, note: &str) {
+    client.say(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.symbol(b".u.upd")?;
+        out.symbol(b"trade")?;
+        out.list(4)?;
+        let names: Vec<_> = numbers.clone().map(|number| format!("S{}", number % 7)).collect();
+        out.symbols(names.iter().map(String::as_bytes))?;
+        let sizes: Vec<_> = numbers.collect();
+        out.column(Type::FLOAT, sizes.iter().copied().map(price))?;
+        out.column(Type::LONG, sizes)?;
+        out.list(names.len())?;
+        names.iter().try_for_each(|_| out.string(note.as_bytes()))
+    });
+}
+
+/// A price that is no whole number.
+fn price(number: i64) -> f64 {
+    (number * 100 + 1) as f64 / 100.0
+}
+
+/// The sizes of an update's rows, whose other cells have to go with them.
+fn sizes(update: &Value) -> Vec<i64> {
+    let Value::List(parts) = update else { panic!("{update:?}") };
+    let [_, _, Value::Table { columns, .. }] = &parts[..] else { panic!("{update:?}") };
+    let items = |at: usize| match &columns[at] {
+        Value::Vector { items, .. } => items,
+        other => panic!("{other:?}"),
+    };
+    let rows = items(1).iter().zip(items(2)).zip(items(3));
+    rows.map(|((symbol, found), size)| {
+        let size = long(size);
+        assert_eq!(*symbol, Cell::Symbol(format!("S{}", size % 7).into_bytes().into()));
+        assert_eq!(float(found), price(size));
+        size
+    })
+    .collect()
+}
+
+#[test]
+fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
+    let journal = "[journal]\nfolder = \"FOLDER/journal\"\ndurability = \"synced\"\n";
+    let (place, mut plant, ready) = plant_of_rows("", &format!("[hub]\nport = 0\n{journal}"));
+    let address = ready["kdb"]["address"].as_str().unwrap();
+    let mut ring = Subscriber::join(&Name::new(&place.ring).unwrap(), Start::Oldest).unwrap();
+    let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
+    rdb.ask(".u.sub[`trade;`]");
+    let (updates, rows) = (100, 100);
+    let all = |update: i64| update * rows..(update + 1) * rows;
+    (0..updates).for_each(|update| publish(&mut feed, all(update), "x"));
+    // An answer comes behind all that was said before.
+    assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(updates)));
+    for update in 0..updates {
+        assert_eq!(sizes(&rdb.next()), all(update).collect::<Vec<_>>());
+    }
+    let log = ready["kdb"]["log"].as_str().unwrap();
+    assert_eq!(logged(log) as i64, updates);
+    let replayed = replayed(log);
+    assert_eq!(count(&replayed, "trade") as i64, updates * rows);
+    // Nothing is published that the table has no columns for, and others hear nothing of it.
+    feed.say(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.symbol(b".u.upd")?;
+        out.symbol(b"trade")?;
+        out.list(2)?;
+        out.symbol(b"S1")?;
+        out.atom(&Atom::<&[u8]>::Float(1.0))
+    });
+    assert!(matches!(feed.next(), Value::Error(_)));
+    // On the ring each row is a tick, and an item's first is its image.
+    let (mut seen, mut seq, mut items) = (0, None, BTreeSet::new());
+    while seen < updates * rows {
+        let Poll::Frame(frame) = ring.next() else { panic!("they are there by now") };
+        let tick = Tick::parse(frame.bytes()).unwrap();
+        assert!(seq.is_none_or(|seq| tick.header.seq.0 == seq + 1));
+        seq = Some(tick.header.seq.0);
+        if tick.header.kind == Kind::Status {
+            continue;
+        }
+        assert_eq!(tick.name, format!("S{}", seen % 7));
+        assert_eq!(tick.header.feed_seq as i64, seen / rows + 1, "the number of its update");
+        assert_eq!(tick.header.kind == Kind::Refresh, items.insert(tick.name.to_owned()));
+        let message = MessageView::parse(tick.body).unwrap();
+        let fields = FieldList::parse(message.payload()).unwrap();
+        let field = |fid| fields.find(fid).unwrap().unwrap().real().unwrap().unwrap().to_f64();
+        assert_eq!((field(fid::TRDPRC_1), field(fid::TRDVOL_1)), (price(seen), seen as f64));
+        seen += 1;
+    }
+    drop(ring);
+    plant.ask_to_end();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success());
+    let published = &report["kdb"]["published"];
+    assert_eq!((&published["updates"], &published["rows"]), (&json!(updates), &json!(updates * rows)));
+    assert_eq!((&report["kdb"]["unusable"], &report["kdb"]["refused"]), (&json!(0), &json!(1)));
+    assert_eq!(report["ticks"], json!(updates * rows + 1));
+    let journal = place.folder.path().join("journal");
+    let verify = ["journal", "verify", journal.to_str().unwrap(), "--format", "json"];
+    let verified: Json = serde_json::from_slice(&tapeline(&verify).output().unwrap().stdout).unwrap();
+    assert_eq!((&verified["ticks"], &verified["missing"]), (&report["ticks"], &json!(0)));
+}
+
+#[test]
+fn an_update_that_is_larger_than_the_ring_comes_in_parts_and_a_row_that_is_does_not() {
+    let (_place, plant, ready) = plant_of_rows("ring_size = \"64KiB\"", "");
+    let address = ready["kdb"]["address"].as_str().unwrap();
+    let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
+    rdb.ask(".u.sub[`trade;`]");
+    publish(&mut feed, 0..1_000, "xyz");
+    // Too long for this ring, whose longest tick is shorter than that: it is left out, and what comes behind it comes.
+    publish(&mut feed, 2_000..2_001, &"x".repeat(60_000));
+    publish(&mut feed, 1_000..1_010, "");
+    let mut found = Vec::new();
+    let mut updates = 0;
+    while found.len() < 1_010 {
+        found.extend(sizes(&rdb.next()));
+        updates += 1;
+    }
+    assert_eq!(found, (0..1_010).collect::<Vec<_>>());
+    assert!(updates > 2, "half of the ring holds fewer than a thousand rows");
+    assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(updates)));
+    let report = end(plant);
+    assert_eq!(report["kdb"]["published"]["too_long"], json!(1));
+}
+
+#[test]
+fn what_was_sent_before_the_day_ends_is_of_that_day() {
+    let (_place, plant, ready) = plant_of_rows("", "");
+    let address = ready["kdb"]["address"].as_str().unwrap();
+    let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
+    rdb.ask(".u.sub[`trade;`]");
+    (0..3).for_each(|number| publish(&mut feed, number..number + 1, ""));
+    feed.say(MessageKind::Sync, |out| out.string(b".u.endofday[]"));
+    feed.next();
+    for number in 0..3 {
+        assert_eq!(sizes(&rdb.next()), [number]);
+    }
+    let Value::List(end_of_day) = rdb.next() else { panic!() };
+    assert_eq!(end_of_day[0], Value::symbol(".u.end"));
+    publish(&mut feed, 3..5, "");
+    assert_eq!(sizes(&rdb.next()), [3, 4]);
+    let yesterday = ready["kdb"]["log"].as_str().unwrap();
+    assert_eq!(logged(yesterday), 3);
+    let Value::List(now) = feed.ask("`.u `i`L") else { panic!() };
+    assert_eq!(now[0], Value::Atom(Atom::Long(1)));
+    let Value::Atom(Atom::Symbol(log)) = &now[1] else { panic!("{now:?}") };
+    let today = std::str::from_utf8(log).unwrap().strip_prefix(':').unwrap();
+    assert_ne!(today, yesterday);
+    assert_eq!(count(&replayed(today), "trade"), 2);
+    end(plant);
+}
+
+/// Ends a plant; what it did.
+fn end(mut plant: Running) -> Json {
+    plant.ask_to_end();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success());
+    report
+}
