@@ -44,3 +44,29 @@ fn updates_pass_through() {
         assert!(sent.0 > 0);
     }
 }
+
+#[test]
+fn so_do_rows_that_are_added() {
+    let mut plant = plant(false);
+    let (writer, _) = LogWriter::begin(&mut [0; 8]).unwrap();
+    plant.log_to("log", writer);
+    ask(&mut plant, RDB, ".u.sub[`;`]");
+    let mut sent = Bytes::default();
+    let mut pass = || {
+        for _ in 0..3 {
+            let is_added = plant.add_row(0, |column, cell| match column {
+                0 => cell.extend_from_slice(&1_i64.to_le_bytes()),
+                1 => cell.extend_from_slice(b"A\0"),
+                2 => cell.extend_from_slice(&1_f64.to_le_bytes()),
+                // A char: lists have values.
+                _ => cell.extend_from_slice(&[0xF6, b'x']),
+            });
+            assert!(is_added);
+        }
+        plant.publish_added(&mut sent);
+        plant.has_logged();
+    };
+    pass();
+    assert_eq!(measure(|| (0..100).for_each(|_| pass())).count_total, 0);
+    assert!(sent.0 > 0);
+}
