@@ -192,7 +192,7 @@ fn timeline(groups: &Groups, floor: Option<u64>) -> Curves {
                     .filter_map(|moment| Some((moment.second, figure(moment)? / NS_PER_US)))
                     .collect();
                 if !points.is_empty() {
-                    curves.push(Curve { name: of(what), points: highest(points), colour: number, dashed });
+                    curves.push(Curve { name: of(what), points: extremes(points), colour: number, dashed });
                 }
             }
         }
@@ -218,7 +218,7 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
             let points: Vec<_> =
                 line.iter().filter_map(|moment| Some((moment.second, figure(moment)?))).collect();
             if !points.is_empty() {
-                let (name, points) = (group.name.clone(), highest(points));
+                let (name, points) = (group.name.clone(), extremes(points));
                 curves.push(Curve { name, points, colour: number, dashed: false });
             }
         }
@@ -235,11 +235,25 @@ fn over_time(groups: &Groups, title: &str, unit: &str, figure: fn(&Moment) -> Op
     }
 }
 
-/// As many points as are drawn: of more than that the highest of each few that lie together, so that no peak is lost.
-fn highest(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    let together = points.len().div_ceil(MOST_POINTS).max(1);
-    let highest = |few: &[(f64, f64)]| few.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
-    points.chunks(together).filter_map(highest).collect()
+/// As many points as are drawn: of more than that the lowest and the highest of each few that lie together, so that neither a
+/// peak nor a dip is lost.
+fn extremes(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    if points.len() <= MOST_POINTS {
+        return points;
+    }
+    let together = points.len().div_ceil(MOST_POINTS / 2);
+    let mut drawn = Vec::with_capacity(MOST_POINTS);
+    for few in points.chunks(together) {
+        let by_height = |one: &&(f64, f64), other: &&(f64, f64)| one.1.total_cmp(&other.1);
+        let ends = [few.iter().min_by(by_height), few.iter().max_by(by_height)];
+        let [Some(low), Some(high)] = ends else { continue };
+        let (first, second) = if low.0 <= high.0 { (low, high) } else { (high, low) };
+        drawn.push(*first);
+        if first.0 < second.0 {
+            drawn.push(*second);
+        }
+    }
+    drawn
 }
 
 /// Start-up against steady state.
@@ -322,14 +336,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_long_a_run_was_its_curves_have_few_points_and_every_peak() {
-        let day =
-            |second: u32| (f64::from(second), if second == 70_001 { 9.0 } else { f64::from(second % 7) });
-        let drawn = highest((0..86_400).map(day).collect());
+    fn however_long_a_run_was_its_curves_have_few_points_and_every_peak_and_dip() {
+        let day = |second: u32| {
+            let height = match second {
+                70_001 => 9.0,
+                70_010 => -1.0,
+                _ => f64::from(second % 7),
+            };
+            (f64::from(second), height)
+        };
+        let drawn = extremes((0..86_400).map(day).collect());
         assert!(drawn.len() <= MOST_POINTS && drawn.len() > MOST_POINTS / 2, "{}", drawn.len());
-        assert!(drawn.contains(&(70_001.0, 9.0)) && drawn.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(drawn.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(drawn.contains(&(70_001.0, 9.0)) && drawn.contains(&(70_010.0, -1.0)));
         let short: Vec<_> = (0..1_000).map(day).collect();
-        assert_eq!(highest(short.clone()), short);
-        assert_eq!(highest(Vec::new()), []);
+        assert_eq!(extremes(short.clone()), short);
+        assert_eq!(extremes(Vec::new()), []);
+        let flat = extremes((0..10_000).map(|second| (f64::from(second), 3.0)).collect());
+        assert!(flat.len() <= MOST_POINTS && !flat.is_empty());
     }
 }
