@@ -146,6 +146,25 @@ fn a_sealed_frame_is_shared_no_longer() {
     assert_eq!(take(&mut server, &client.drain()).unwrap().len(), 6);
 }
 
+#[test]
+fn messages_share_no_more_than_they_may() {
+    let small = settings(|settings| settings.pack_bytes = Some(30));
+    let (mut client, mut server) = open(&small, Version::V14);
+    let messages = [&b"aaaaaaaa"[..], b"bbbbbbbb", b"cccccccc", b"d", &[b'e'; 29], &[b'f'; 28], b"g"];
+    messages.iter().for_each(|message| assert_eq!(client.output().pack(message), Sent::Queued));
+    let wire = client.drain();
+    let mut golden = Vec::new();
+    // Three of eight bytes, each with its length, are all that 30 bytes hold.
+    golden.extend(b"\0\x21\x12\0\x08aaaaaaaa\0\x08bbbbbbbb\0\x08cccccccc");
+    golden.extend(b"\0\x06\x12\0\x01d");
+    // Too long for a pack, and as long as one.
+    golden.extend([&b"\0\x20\x02"[..], &[b'e'; 29]].concat());
+    golden.extend([&b"\0\x21\x12\0\x1c"[..], &[b'f'; 28]].concat());
+    golden.extend(b"\0\x06\x12\0\x01g");
+    assert_eq!(wire, golden);
+    assert_eq!(take(&mut server, &wire).unwrap(), messages);
+}
+
 /// The messages of ETA C that are longer than a frame: each piece compressed by itself, each with the bit that says so.
 /// Without a context from message to message, and with one.
 #[test]

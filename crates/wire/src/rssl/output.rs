@@ -60,6 +60,8 @@ pub struct Output {
 struct Framing {
     /// The largest payload.
     max: usize,
+    /// The largest payload that messages share.
+    max_pack: usize,
     id_bytes: usize,
     threshold: usize,
     /// Messages are JSON, in WebSocket messages of their own.
@@ -105,8 +107,13 @@ impl Output {
         let max = usize::from(max);
         let threshold = settings.threshold(agreed.compression);
         let json = agreed.is_json();
-        self.framing =
-            Some(Framing { max, id_bytes: agreed.version.map_or(2, Version::id_bytes), threshold, json });
+        self.framing = Some(Framing {
+            max,
+            max_pack: settings.pack_bytes.map_or(max, |bytes| max.min(bytes.into())),
+            id_bytes: agreed.version.map_or(2, Version::id_bytes),
+            threshold,
+            json,
+        });
         if json {
             self.deflated = (agreed.compression == Compression::Zlib).then(|| Deflated::new(level));
         } else {
@@ -210,24 +217,24 @@ impl Output {
     }
 
     /// Takes a message into a frame that it shares with those packed before and after it. The frame is done when the next
-    /// message would not fit, with the next [`send`](Self::send), with [`seal`](Self::seal), or with a flush. JSON messages
+    /// message would not fit ([`Settings::pack_bytes`]), with the next [`send`](Self::send), with [`seal`](Self::seal), or with a flush. JSON messages
     /// share an array.
     pub fn pack(&mut self, message: &[u8]) -> Sent {
         self.claimed = 0;
         let Some(framing) = self.framing else { return Sent::NotOpen };
         // JSON's brackets, or bracket and comma, take as much as a length.
         let packed = if framing.json { elements(message) } else { message };
-        if packed.is_empty() || packed.len() > framing.max - PACKED_LENGTH {
+        if packed.is_empty() || packed.len() + PACKED_LENGTH > framing.max_pack {
             return self.send(message);
         }
-        let room = framing.max - self.pack.len();
+        let room = framing.max_pack - self.pack.len();
         let goes_first = !self.long.is_empty() || packed.len() + PACKED_LENGTH > room;
         if goes_first && !self.advance() {
             self.was_full = true;
             return Sent::Full;
         }
         if self.pack.capacity() == 0 {
-            self.pack.reserve_exact(framing.max);
+            self.pack.reserve_exact(framing.max_pack);
         }
         if framing.json {
             self.pack.push(if self.pack.is_empty() { b'[' } else { b',' });

@@ -69,6 +69,10 @@ pub struct Settings {
     /// place, so it bounds bytes (× `max_fragment_size`) and not messages. At least 2; 50 as in ETA (EMA: 100). All of it is
     /// reserved when the connection is made, 1 GiB at most; pages that are never used cost nothing.
     pub guaranteed_output_buffers: u32,
+    /// The most that messages which share a frame take, each with the two bytes of its length; a longer one goes alone. Frames
+    /// have their own bound beside it, which is all there is if nothing is set. ETA's performance tools have it as
+    /// `-packBufSize`.
+    pub pack_bytes: Option<u16>,
     /// `numInputBuffers`: room for so many frames of the largest size that were received and not taken. At least as much as
     /// the longest frame that the protocol knows (64 KiB); 10 as in ETA.
     pub num_input_buffers: u32,
@@ -141,6 +145,7 @@ impl Default for Settings {
         Self {
             max_fragment_size: 6144,
             guaranteed_output_buffers: 50,
+            pack_bytes: None,
             num_input_buffers: 10,
             high_water_mark: 6144,
             sys_send_buf_size: 0,
