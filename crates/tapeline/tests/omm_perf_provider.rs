@@ -272,6 +272,10 @@ fn messages_share_frames_where_they_may() {
     let packed = frames(&["--max-pack-count", "8"]);
     assert!(packed.iter().all(|messages| *messages <= 8), "{packed:?}");
     assert!(packed.contains(&8), "{packed:?}");
+    // An update takes 22 bytes, its length among them: two of them fit, three do not.
+    let small = frames(&["--max-pack-count", "8", "--pack-buffer-size", "55"]);
+    assert!(small.iter().all(|messages| *messages <= 2), "{small:?}");
+    assert!(small.contains(&2), "{small:?}");
 }
 
 #[test]

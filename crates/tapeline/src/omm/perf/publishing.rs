@@ -10,6 +10,7 @@ use super::messages::{DomainMessages, Messages, Payload};
 use super::options::{PublishingArgs, StampRate};
 use super::stamp::{Stamp, Unit};
 use super::tally::Tally;
+use crate::failure::Hinted;
 
 /// What a provider of either kind sends, and how.
 pub(super) struct Publishing {
@@ -18,6 +19,8 @@ pub(super) struct Publishing {
     pub(super) tick_rate: u64,
     pub(super) image_burst: u64,
     pub(super) pack: u32,
+    /// Bytes that packed messages are to share, if it is said.
+    pack_bytes: Option<u16>,
     pub(super) measures_encode: bool,
     pub(super) says_due: bool,
     pub(super) unit: Unit,
@@ -50,12 +53,23 @@ impl Publishing {
             tick_rate,
             image_burst: args.refresh_burst_size,
             pack: args.max_pack_count,
+            pack_bytes: args.pack_buffer_size,
             measures_encode: args.measure_encode,
             says_due: !args.no_due,
             unit,
             prices: contents(Domain::MARKET_PRICE, market_price)?,
             books: market_by_order.map(|books| contents(Domain::MARKET_BY_ORDER, books)).transpose()?,
         })
+    }
+
+    /// # Errors
+    /// Packed messages are to share more than the largest frame has.
+    pub(super) fn check_pack(&self, max_fragment_size: u16) -> Result<(), Hinted> {
+        let Some(bytes) = self.pack_bytes.filter(|bytes| *bytes > max_fragment_size) else { return Ok(()) };
+        let what = format!(
+            "--pack-buffer-size is {bytes}, more than the largest frame, which is {max_fragment_size}"
+        );
+        Err(Hinted::of_options(what, "make it smaller, or raise --max-fragment-size of whoever listens"))
     }
 
     /// The messages of a book, or of prices.

@@ -60,13 +60,17 @@ impl Plan {
             return Err(Hinted::new(what, "--msg-file names a file that has some").into());
         }
         let settings = settings(&chosen, items.len());
+        let mut endpoints = args.server.endpoints(chosen.hosts, "localhost:14003")?;
+        for endpoint in &mut endpoints {
+            Arc::make_mut(&mut endpoint.settings).pack_bytes = Some(args.publishing.pack_bytes());
+        }
         let (id, name, vendor) = args.service.or(chosen.services);
         Ok(Self {
             name: chosen.name,
             service: ServiceEntry::new(id, publishing.info(name, vendor), ServiceState::UP),
             publishing,
             measures_decode: args.publishing.measure_decode,
-            endpoints: args.server.endpoints(chosen.hosts, "localhost:14003")?,
+            endpoints,
             credentials: args.login.credentials()?,
             settings,
             json: chosen.json,

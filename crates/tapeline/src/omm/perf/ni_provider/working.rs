@@ -89,7 +89,7 @@ impl Working {
 
     fn run(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
         while !publisher.link.is_over() && !self.is_over {
-            self.receive(publisher);
+            self.receive(publisher)?;
             let wait = self.turn(publisher)?;
             self.connect(publisher)?;
             publisher.link.settle();
@@ -99,7 +99,10 @@ impl Working {
     }
 
     /// Takes what has come.
-    fn receive(&mut self, publisher: &mut Publisher) {
+    ///
+    /// # Errors
+    /// The hub's frames are too small for what is to be packed.
+    fn receive(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
         let now = now();
         while let Some((id, event, mut sender)) = self.reactor.next(now) {
             if self.connection != Some(id) {
@@ -107,6 +110,7 @@ impl Working {
             }
             match event {
                 Event::Connected(agreed) => {
+                    self.plan.publishing.check_pack(agreed.max_fragment_size)?;
                     self.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
                     self.room.set_services(self.provider.directory());
                     self.room.set_pack(self.plan.publishing.pack);
@@ -126,6 +130,7 @@ impl Working {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// The connection is gone: where the test had begun, it is over; else there will be another one.

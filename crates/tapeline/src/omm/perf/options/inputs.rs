@@ -154,12 +154,16 @@ impl PublishingArgs {
 
     /// What both have that the guide has not.
     fn last(&self, dictionary: &DictionaryArgs) -> Inputs {
-        vec![
-            ("Max Pack Count", self.max_pack_count.to_string()),
+        let mut inputs = vec![("Max Pack Count", self.max_pack_count.to_string())];
+        if self.max_pack_count > 1 {
+            inputs.push(("Pack Buffer Size", self.pack_bytes().to_string()));
+        }
+        inputs.extend([
             ("Dictionary", dictionary.shown()),
             ("Measure Decode", yes(self.measure_decode)),
             ("Due Time", yes(!self.no_due)),
-        ]
+        ]);
+        inputs
     }
 }
 

@@ -41,12 +41,23 @@ pub(in super::super) struct PublishingArgs {
     /// Messages in a frame at most, where frames can carry several
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(in super::super) max_pack_count: u32,
+    /// Bytes that messages in one frame share, each with its length in two; a longer one goes alone [default: 6000]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..=65_000))]
+    pub(in super::super) pack_buffer_size: Option<u16>,
 }
+
+/// Bytes that packed messages share unless it is said, as in the public tools.
+const USUAL_PACK: u16 = 6_000;
 
 impl PublishingArgs {
     /// Updates a second that carry a time.
     pub(in super::super) fn stamped_updates(&self) -> StampRate {
         StampRate::or_usual(self.latency_update_rate, self.update_rate > 0)
+    }
+
+    /// Bytes that packed messages share.
+    pub(in super::super) fn pack_bytes(&self) -> u16 {
+        self.pack_buffer_size.unwrap_or(USUAL_PACK)
     }
 }
 

@@ -83,6 +83,10 @@ impl PublishingArgs {
     fn check(&self, ticks: u64) -> Result<(), Hinted> {
         let stamped = self.stamped_updates();
         check_rates("--update-rate", self.update_rate, "--latency-update-rate", stamped, ticks)?;
+        if let (Some(bytes), 1) = (self.pack_buffer_size, self.max_pack_count) {
+            let what = format!("--pack-buffer-size is {bytes}, and --max-pack-count 1: nothing is packed");
+            return Err(Hinted::of_options(what, "raise --max-pack-count, or leave --pack-buffer-size out"));
+        }
         check_pre_enc(self.pre_enc, self.update_rate, "--latency-update-rate", stamped)
     }
 }
@@ -196,6 +200,7 @@ mod tests {
                 "--latency-update-rate is 10, more than --update-rate, which is 0",
             ),
             ("--tick-rate 5", "--latency-update-rate is 10, more than --tick-rate, which is 5"),
+            ("--pack-buffer-size 9", "--pack-buffer-size is 9, and --max-pack-count 1: nothing is packed"),
             ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
             (
                 "--generic-msg-rate 5000 --generic-msg-latency-rate 6000",
@@ -241,6 +246,7 @@ mod tests {
             "--update-rate 0 --latency-update-rate all",
             "--latency-update-rate all --generic-msg-rate 1000 --generic-msg-latency-rate all",
             "--pre-enc",
+            "--max-pack-count 2 --pack-buffer-size 9",
         ] {
             assert!(of::<ProviderArgs>(line).check().is_ok(), "{line}");
         }

@@ -42,7 +42,9 @@ impl ProviderArgs {
         let mut chosen = self.config.load(Group::IProvider)?;
         let hosts = std::mem::take(&mut chosen.hosts);
         let plan = Arc::new(Plan::new(self, chosen)?);
-        let (address, settings) = self.server.listen(hosts, USUAL_PORT)?;
+        let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
+        plan.publishing.check_pack(settings.max_fragment_size)?;
+        Arc::make_mut(&mut settings).pack_bytes = Some(self.publishing.pack_bytes());
         let threads = self.threads.threads.iter();
         let mut reactors = threads.map(|_| Reactor::new(MOST_CONNECTIONS)).collect::<Result<Vec<_>, _>>()?;
         reactors.iter_mut().for_each(|reactor| reactor.limit_held(MOST_HELD));

@@ -92,7 +92,14 @@ impl Working {
         self.drain()
     }
 
-    /// Lets go out what was sent, and closes: who counts as many as were sent has them all.
+    fn turn_and_wait(&mut self) -> anyhow::Result<()> {
+        let wait = self.turn();
+        self.reactor.wait(wait)?;
+        self.desk.link.settle();
+        Ok(())
+    }
+
+    /// Lets go out what was sent, and closes: who counts as many as were sent has them all. What is not out by then was not sent.
     fn drain(&mut self) -> anyhow::Result<()> {
         let end = monotonic_ns() + GOODBYE_NS;
         while !self.is_out() && monotonic_ns() < end {
