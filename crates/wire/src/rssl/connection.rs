@@ -320,6 +320,11 @@ impl Sender<'_> {
         self.output.unsent()
     }
 
+    /// Hands each message that is not all out to `each`; see [`Output::unsent_messages`].
+    pub fn unsent_messages(&self, each: impl FnMut(Option<&[u8]>)) {
+        self.output.unsent_messages(each);
+    }
+
     /// Whether messages are taken.
     pub fn is_open(&self) -> bool {
         self.output.is_open()

@@ -7,6 +7,7 @@
 //! | `frame.rs` | the header of a frame |
 //! | `receiver.rs`, `assembly.rs` | frames taken apart; messages in fragments put together |
 //! | `output.rs`, `outgoing.rs` | messages made into frames; what waits to be sent |
+//! | `unsent.rs` | frames that wait, looked at again: which messages are in them |
 //! | `compression.rs` | zlib and LZ4 |
 //! | `websocket/` | the same inside a WebSocket, and JSON |
 //! | `settings.rs` | what can be set, under the names of EMA and ETA |
@@ -63,6 +64,7 @@ mod session;
 mod settings;
 mod tls;
 mod transport;
+mod unsent;
 mod websocket;
 
 pub use crate::lookout::Lookout;

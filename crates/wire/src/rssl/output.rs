@@ -9,6 +9,7 @@ use super::handshake::Version;
 use super::outgoing::Outgoing;
 use super::session::Negotiated;
 use super::settings::{Compression, LARGEST_FRAGMENT, SMALLEST_FRAGMENT, Settings};
+use super::unsent::{Content, Shape, unpack};
 use super::websocket::{self, Deflated, Envelope, Kind, LONGEST_HEADER, Part};
 
 /// What came of sending a message.
@@ -32,6 +33,8 @@ pub enum Sent {
 /// is taken.
 pub struct Output {
     waiting: Outgoing,
+    /// Of the first of the frames that wait.
+    torn: Torn,
     framing: Option<Framing>,
     /// What a WebSocket puts around it.
     envelope: Option<Envelope>,
@@ -68,6 +71,15 @@ struct Framing {
     json: bool,
 }
 
+/// What is left of a frame of which some is out: bytes, and the messages that were in all of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Torn {
+    left: usize,
+    messages: usize,
+    /// It is a piece of one.
+    is_piece: bool,
+}
+
 /// The longest plaintext of a TLS record (RFC 8446, 5.1).
 const RECORD: usize = 16 << 10;
 
@@ -81,6 +93,7 @@ impl Output {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             waiting: Outgoing::new(settings.output_bytes()),
+            torn: Torn::default(),
             framing: None,
             envelope: None,
             is_masked: false,
@@ -259,6 +272,40 @@ impl Output {
         self.waiting.len() + self.pack.len() + self.long.len() - self.long_at
     }
 
+    /// Hands each message that is not all out to `each`, in their order. `None` stands for one whose bytes cannot be looked
+    /// at: some are out, or it is compressed, in pieces, JSON or masked; those that share such a frame, or a JSON text, count as
+    /// one. Bytes that TLS or the system has taken are out.
+    pub fn unsent_messages(&self, mut each: impl FnMut(Option<&[u8]>)) {
+        let Torn { left, messages, is_piece } = self.torn;
+        (0..messages).for_each(|_| each(None));
+        // Whether the message that is in pieces was counted.
+        let mut is_begun = is_piece;
+        let [first, second] = self.waiting.pieces();
+        for mut rest in [first.get(left..).unwrap_or_default(), second] {
+            while !rest.is_empty() {
+                let (length, content) = self.shape().first(rest);
+                match content {
+                    Content::Message(message) => each(Some(message)),
+                    Content::Packed(messages) => unpack(messages).for_each(|message| each(Some(message))),
+                    Content::Hidden | Content::First => each(None),
+                    Content::Next if !is_begun => each(None),
+                    Content::Next | Content::Nothing => {}
+                }
+                if content != Content::Nothing {
+                    is_begun = content.is_piece();
+                }
+                rest = rest.get(length..).unwrap_or_default();
+            }
+        }
+        if !self.long.is_empty() && !is_begun {
+            each(None);
+        }
+        match self.framing {
+            Some(Framing { json: true, .. }) if !self.pack.is_empty() => each(None),
+            _ => unpack(&self.pack).for_each(|message| each(Some(message))),
+        }
+    }
+
     /// Whether more waits than the high-water mark says: it is time to flush.
     #[inline]
     pub fn is_high(&self) -> bool {
@@ -381,7 +428,40 @@ impl Output {
     /// So many bytes of that are out.
     pub(super) fn consume(&mut self, count: usize) {
         self.claimed = 0;
+        if count < self.waiting.len() {
+            self.tear(count);
+        } else {
+            self.torn = Torn::default();
+        }
         self.waiting.consume(count);
+    }
+
+    /// So many bytes are out, and others are not: finds the frame between them. This looks at the length of each frame that is
+    /// out, where the socket takes less than there is.
+    fn tear(&mut self, count: usize) {
+        let shape = self.shape();
+        let [first, second] = self.waiting.pieces();
+        let (mut end, mut last) = (self.torn.left, None);
+        while end < count {
+            let (piece, at) = if end < first.len() { (first, end) } else { (second, end - first.len()) };
+            let (length, content) = shape.first(piece.get(at..).unwrap_or_default());
+            (end, last) = (end + length.max(1), Some(content));
+        }
+        self.torn = match last {
+            _ if end == count => Torn::default(),
+            None => Torn { left: end - count, ..self.torn },
+            Some(content) => {
+                Torn { left: end - count, messages: content.count(), is_piece: content.is_piece() }
+            }
+        };
+    }
+
+    fn shape(&self) -> Shape {
+        Shape {
+            id_bytes: self.framing.map_or(2, |framing| framing.id_bytes),
+            is_wrapped: self.envelope.is_some(),
+            is_masked: self.is_masked,
+        }
     }
 
     /// Bytes that are framed and wait.

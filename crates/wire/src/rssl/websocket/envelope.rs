@@ -98,15 +98,37 @@ impl Envelope {
     }
 }
 
+/// What is in a frame that was put here, as it stands in it: masked, if it is a client's.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Framed<'a> {
+    Text(&'a [u8]),
+    Binary(&'a [u8]),
+    Continued,
+    /// A ping, a pong or a goodbye.
+    Control,
+}
+
+/// The frame that these bytes begin with: its length, and what is in it. `None`: they are no frame, or not all of one.
+pub(in super::super) fn first_frame(bytes: &[u8]) -> Option<(usize, Framed<'_>)> {
+    let mut cursor = Cursor::new(bytes);
+    let (header, length) = FrameHeader::parse(&mut cursor).ok()??;
+    let start = cursor.position() as usize;
+    let end = start + length as usize;
+    let payload = bytes.get(start..end)?;
+    let framed = match header.opcode {
+        OpCode::Data(Data::Text) => Framed::Text(payload),
+        OpCode::Data(Data::Binary) => Framed::Binary(payload),
+        OpCode::Data(_) => Framed::Continued,
+        OpCode::Control(_) => Framed::Control,
+    };
+    Some((end, framed))
+}
+
 /// How many of these bytes, which begin with a frame, are whole frames and fit into `most`; one frame at least, however long.
 pub(in super::super) fn whole_frames(bytes: &[u8], most: usize) -> usize {
     let mut end = 0;
     while let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty()) {
-        let mut cursor = Cursor::new(rest);
-        let length = match FrameHeader::parse(&mut cursor) {
-            Ok(Some((_, payload))) => cursor.position() as usize + payload as usize,
-            _ => rest.len(),
-        };
+        let length = first_frame(rest).map_or(rest.len(), |(length, _)| length);
         if end > 0 && end + length > most {
             break;
         }

@@ -17,7 +17,7 @@ mod unwrap;
 mod upgrade;
 
 pub(super) use deflate::Deflated;
-pub(super) use envelope::{Envelope, Kind, LONGEST_HEADER, Part, whole_frames};
+pub(super) use envelope::{Envelope, Framed, Kind, LONGEST_HEADER, Part, first_frame, whole_frames};
 pub(super) use life::{Life, PING, PONG};
 pub(super) use unwrap::{Unwrap, What};
 pub use upgrade::SubProtocol;

@@ -1,0 +1,93 @@
+//! Frames that wait to be sent, looked at again: which messages are in them.
+
+use super::frame::{HEADER, Header, Kind, flag};
+use super::websocket::{self, Framed};
+
+/// What the frames of a connection look like from outside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Bytes of a fragment's id.
+    pub(super) id_bytes: usize,
+    /// Each is in a WebSocket frame of its own.
+    pub(super) is_wrapped: bool,
+    /// What is in that is masked.
+    pub(super) is_masked: bool,
+}
+
+/// What a frame has in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content<'a> {
+    /// No message: a ping, or half of what compression made too long, the other half of which follows.
+    Nothing,
+    Message(&'a [u8]),
+    /// Several, each behind its length.
+    Packed(&'a [u8]),
+    /// A message, or several that share it, whose bytes cannot be told: compressed, masked or JSON.
+    Hidden,
+    /// The first piece of a message.
+    First,
+    /// A further one.
+    Next,
+}
+
+impl Shape {
+    /// The first of these frames: its length in bytes, and what is in it.
+    pub(super) fn first(self, bytes: &[u8]) -> (usize, Content<'_>) {
+        if !self.is_wrapped {
+            return self.plain(bytes);
+        }
+        match websocket::first_frame(bytes) {
+            Some((length, Framed::Binary(payload))) if !self.is_masked => (length, self.plain(payload).1),
+            Some((length, Framed::Binary(payload))) if payload.len() == HEADER => (length, Content::Nothing),
+            Some((length, Framed::Text(payload))) if payload.len() == websocket::PING.len() => {
+                (length, Content::Nothing)
+            }
+            Some((length, Framed::Binary(_) | Framed::Text(_))) => (length, Content::Hidden),
+            Some((length, Framed::Continued)) => (length, Content::Next),
+            Some((length, Framed::Control)) => (length, Content::Nothing),
+            None => (bytes.len(), Content::Nothing),
+        }
+    }
+
+    fn plain(self, bytes: &[u8]) -> (usize, Content<'_>) {
+        let Ok(Some(Header { length, size, flags, kind })) = Header::read(bytes, self.id_bytes) else {
+            return (bytes.len(), Content::Nothing);
+        };
+        let payload = bytes.get(size..length).unwrap_or_default();
+        let content = match kind {
+            _ if payload.is_empty() || flags & flag::CUT != 0 => Content::Nothing,
+            Kind::First { .. } => Content::First,
+            Kind::Next { .. } => Content::Next,
+            Kind::Whole if flags & flag::COMPRESSED != 0 => Content::Hidden,
+            Kind::Whole if flags & flag::PACKED != 0 => Content::Packed(payload),
+            Kind::Whole => Content::Message(payload),
+        };
+        (length, content)
+    }
+}
+
+impl Content<'_> {
+    /// How many messages it has, or a piece of.
+    pub(super) fn count(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Packed(messages) => unpack(messages).count(),
+            Self::Message(_) | Self::Hidden | Self::First | Self::Next => 1,
+        }
+    }
+
+    /// Whether it is a piece of a message.
+    pub(super) fn is_piece(self) -> bool {
+        matches!(self, Self::First | Self::Next)
+    }
+}
+
+/// Messages that share a frame.
+pub(super) fn unpack(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (message, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+        bytes = rest;
+        Some(message)
+    })
+}
