@@ -128,6 +128,26 @@ impl Served {
     }
 }
 
+/// How a connection was served up to its last turn but one. What came due while a turn was held up, the last before the
+/// connection's end is known, is not counted against it: its peer may have gone meanwhile, and wanted nothing more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    begun: u64,
+    served: Served,
+}
+
+impl Standing {
+    /// A turn begins, in which so many slices have begun. `served`: how what was due in so many of them was served so far.
+    pub(super) fn turn(&mut self, begun: u64, served: impl FnOnce(u64) -> Served) {
+        self.served = served(std::mem::replace(&mut self.begun, begun));
+    }
+
+    /// How it was served.
+    pub(super) fn served(self) -> Served {
+        self.served
+    }
+}
+
 /// How far sending is on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -226,6 +246,29 @@ mod tests {
         bursts.skip(20);
         assert_eq!(bursts.served(20), Served { due: 4, sent: 4 });
         assert_eq!(bursts.served(3), Served { due: 4, sent: 4 });
+    }
+
+    #[test]
+    fn what_came_due_in_a_stall_at_the_end_of_a_connection_does_not_count() {
+        let slices = Slices::new(10, Nanos(0));
+        let mut bursts = Bursts::new(30, StampRate::PerSecond(0), 10, 0, 3);
+        let mut standing = Standing::default();
+        let mut turn = |begun: u64, takes: u64| {
+            standing.turn(begun, |begun| bursts.served(begun));
+            for _ in 0..takes {
+                if bursts.next(&slices, begun).is_some() {
+                    bursts.sent();
+                }
+            }
+            standing.served()
+        };
+        for begun in 1..=40 {
+            assert_eq!(turn(begun, 3).share(), 1.0, "{begun}");
+        }
+        // A stall of two seconds, in which the peer went: nothing of it is taken, and the next turn finds it gone.
+        assert_eq!(turn(60, 0), Served { due: 120, sent: 120 });
+        // It did not go: this counts.
+        assert_eq!(turn(60, 0), Served { due: 180, sent: 120 });
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::rwf::{DataState, Domain, GenericHeader, State, StatusHeader, StreamState, flags};
 use tapeline_wire::rssl::{Negotiated, Sender};
 
-use super::super::bursts::{Bursts, Progress, Served};
+use super::super::bursts::{Bursts, Progress, Served, Standing};
 use super::super::publishing::{after, update_type};
 use super::super::slices::Slices;
 use super::super::stamp;
@@ -25,6 +25,7 @@ pub(super) struct Client {
     pub(super) reflections: Reflections,
     updates: Bursts,
     generics: Bursts,
+    pub(super) standing: Standing,
     /// Items that took no update, one after the other, as all are paused perhaps.
     pub(super) passed: usize,
     /// How many slices had begun when the connection took nothing more, as last counted.
@@ -58,6 +59,7 @@ impl Client {
             reflections: Reflections::default(),
             updates: bursts(plan.publishing.update_rate, plan.publishing.stamped_updates, seed),
             generics: bursts(plan.generic_rate, plan.stamped_generics, !seed),
+            standing: Standing::default(),
             passed: 0,
             held_in: 0,
         }
@@ -68,11 +70,12 @@ impl Client {
         self.provider.counters().malformed + self.room.unreadable()
     }
 
-    /// How much of what was due on this connection is out, of what was due long enough ago; nothing before that was a second's.
-    pub(super) fn served(&self, desk: &Desk) -> Served {
+    /// How much of what was due on this connection in so many slices is out, of what was due long enough ago; nothing before
+    /// that was a second's.
+    fn served(&self, desk: &Desk, begun: u64) -> Served {
         let tick_rate = desk.plan.publishing.tick_rate;
         // What began in the last tenth of a second may be on its way.
-        let begun = desk.begun.saturating_sub(tick_rate.div_ceil(10));
+        let begun = begun.saturating_sub(tick_rate.div_ceil(10));
         let served = self.updates.served(begun).and(self.generics.served(begun));
         let of_a_second = desk.plan.publishing.update_rate + desk.plan.generic_rate;
         if served.due < of_a_second { Served::default() } else { served }
@@ -91,6 +94,9 @@ impl Client {
         slices: &Slices,
         is_behind: bool,
     ) -> Progress {
+        let mut standing = self.standing;
+        standing.turn(desk.begun, |begun| self.served(desk, begun));
+        self.standing = standing;
         let most = if is_behind && self.items.owes() { TURN_BESIDE_IMAGES } else { TURN };
         let progress = self.try_send(sender, desk, slices, most);
         if progress == Progress::Held && self.held_in != desk.begun {

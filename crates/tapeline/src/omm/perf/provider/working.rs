@@ -82,12 +82,7 @@ pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) {
 impl Working {
     fn run(&mut self) -> anyhow::Result<()> {
         while !self.desk.link.is_over() {
-            let wait = self.turn();
-            self.reactor.wait(wait)?;
-            self.desk.link.settle();
-        }
-        for client in self.clients.open.values() {
-            self.desk.note_served(client);
+            self.turn_and_wait()?;
         }
         self.drain()
     }
@@ -191,13 +186,6 @@ impl Working {
 }
 
 impl Desk {
-    /// A connection is over, or the run is: how it was served.
-    fn note_served(&mut self, client: &Client) {
-        let served = client.served(self);
-        let worst = &mut self.link.tally.worst;
-        *worst = worst.worse(served);
-    }
-
     /// One line for all: a peer can ask for what cannot be written as often as it likes.
     pub(super) fn cannot_write(&mut self, refused: &Refused) {
         note_unwritten(&mut self.unwritten, refused);
@@ -264,8 +252,9 @@ impl Serve for Desk {
     }
 
     fn gone(&mut self, _id: ConnectionId, client: Client, reason: &str) {
-        self.note_served(&client);
-        self.link.tally.counts.malformed += client.room.unreadable();
+        let tally = &mut self.link.tally;
+        tally.worst = tally.worst.worse(client.standing.served());
+        tally.counts.malformed += client.room.unreadable();
         self.reflected -= client.reflections.bytes();
         anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
     }
