@@ -385,6 +385,30 @@ fn what_is_on_its_way_when_the_time_is_over_comes_and_is_counted() {
 }
 
 #[test]
+fn what_does_not_go_out_in_time_is_not_counted_as_sent() {
+    let more = ["--latency-update-rate", "0", "--sys-send-buf-size", "4096", "--run-folder", "run"];
+    let mut provider = provider("20000", &more);
+    let mut peer = Peer::log_in(provider.port);
+    peer.open_all(1);
+    let mut came = updates(&peer.until(|heard| heard.iter().any(Heard::is_update)));
+    // It looks away until more waits for it than the system takes: 1 MB.
+    let mut other = Peer::log_in(provider.port);
+    other.open_all(1);
+    came += updates(&other.until(|heard| updates(heard) >= 40_000));
+    rustix::process::kill_process(provider.tool.pid(), rustix::process::Signal::TERM).unwrap();
+    // Nobody reads before it has ended.
+    provider.tool.rest();
+    came += updates(&peer.until_closed()) + updates(&other.until_closed());
+    let counts = provider.tool.record("run")["counts"].take();
+    assert_eq!(counts["updates"], came);
+    let unsent = counts["unsent"].as_u64().unwrap();
+    assert!(unsent > 0, "{counts}");
+    let summary = provider.tool.file("IProvSummary.out");
+    assert!(summary.contains(&format!("Messages not sent: {unsent}")), "{summary}");
+    assert!(summary.contains("did not go out before the end"), "{summary}");
+}
+
+#[test]
 fn images_come_however_many_updates_are_behind() {
     let more = ["--latency-update-rate", "0", "--guaranteed-output-buffers", "20", "--max-pack-count", "100"];
     let provider = provider("1M", &more);

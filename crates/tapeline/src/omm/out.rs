@@ -93,6 +93,14 @@ impl Room {
         out
     }
 
+    /// Hands each message that is not all out to `each`, in their order; see [`Sender::unsent_messages`].
+    pub(crate) fn unsent(&self, sender: &Sender<'_>, mut each: impl FnMut(Option<&[u8]>)) {
+        sender.unsent_messages(&mut each);
+        if let Some(len) = self.waiting {
+            each(self.bytes.get(..len));
+        }
+    }
+
     /// Messages, and texts of messages, that could not be read as JSON so far.
     pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable

@@ -202,6 +202,7 @@ impl Sums {
     pub(super) fn add(&mut self, tally: &Tally, at: f64, seconds: f64, counts_times: bool) {
         let counts = &tally.counts;
         self.counts.add(counts);
+        self.counts.take_off(&tally.unsent);
         match tally.phase {
             Phase::Startup => {
                 self.startup_updates += counts.updates;
@@ -216,6 +217,7 @@ impl Sums {
                 self.delayed.merge(&tally.updates);
             }
         }
+        self.steady_updates = self.steady_updates.saturating_sub(tally.unsent.updates);
         let timed = self.of_hop(&tally.updates, &tally.generics);
         merge(&mut self.window, if timed.response.samples() > 0 { &timed.response } else { &timed.service });
         self.posts.merge(&tally.posts);

@@ -1,6 +1,7 @@
 //! What a thread counts and times, and hands to the main thread at each interval.
 
 use tapeline_measure::{Lateness, Nanos, Recorder, monotonic_ns};
+use tapeline_omm::rwf::{Domain, MessageClass, MessageView};
 
 use super::bursts::Served;
 use super::stamp::Stamp;
@@ -54,6 +55,8 @@ pub(super) struct Counts {
     pub(super) lost: u64,
     /// Messages whose number had passed already.
     pub(super) out_of_order: u64,
+    /// Messages that were given to a connection and did not go out in the end: none of them is among those that were sent.
+    pub(super) unsent: u64,
 }
 
 impl Counts {
@@ -83,6 +86,7 @@ impl Counts {
             bytes_received,
             lost,
             out_of_order,
+            unsent,
         } = other;
         self.requests += requests;
         self.images += images;
@@ -108,6 +112,23 @@ impl Counts {
         // By numbers that a peer made up, if it likes.
         self.lost = self.lost.saturating_add(*lost);
         self.out_of_order += out_of_order;
+        self.unsent += unsent;
+    }
+
+    /// Takes off what was counted as sent and did not go out.
+    pub(super) fn take_off(&mut self, unsent: &Self) {
+        for (sent, unsent) in [
+            (&mut self.images, unsent.images),
+            (&mut self.updates, unsent.updates),
+            (&mut self.posts, unsent.posts),
+            (&mut self.generics_sent, unsent.generics_sent),
+            (&mut self.messages_sent, unsent.messages_sent),
+        ] {
+            let unsent = unsent.min(*sent);
+            *sent -= unsent;
+            self.unsent += unsent;
+        }
+        self.bytes_sent = self.bytes_sent.saturating_sub(unsent.bytes_sent);
     }
 }
 
@@ -264,6 +285,8 @@ pub(super) struct Tally {
     /// Whether the main thread asked for it: it also comes at a change of phase, and in the end.
     pub(super) asked: bool,
     pub(super) counts: Counts,
+    /// What was counted as sent, in this tally or in one before it, and did not go out in the end.
+    pub(super) unsent: Counts,
     pub(super) updates: Times,
     pub(super) posts: Times,
     pub(super) generics: Times,
@@ -287,6 +310,7 @@ impl Tally {
             phase: Phase::default(),
             asked: false,
             counts: Counts::default(),
+            unsent: Counts::default(),
             updates: Times::default(),
             posts: Times::default(),
             generics: Times::default(),
@@ -303,7 +327,7 @@ impl Tally {
     pub(super) fn clear(&mut self) {
         self.phase = Phase::default();
         self.asked = false;
-        self.counts = Counts::default();
+        (self.counts, self.unsent) = (Counts::default(), Counts::default());
         for times in [&mut self.updates, &mut self.posts, &mut self.generics] {
             times.clear();
         }
@@ -323,6 +347,23 @@ impl Tally {
     /// A slice of this thread began so many nanoseconds after it was due: to be called in each slice in which it sends.
     pub(super) fn slice(&mut self, late_ns: i64) {
         self.trends.begun(Nanos(monotonic_ns()), late_ns);
+    }
+
+    /// A message of the model did not go out; one that cannot be looked at any more is taken for what is sent most.
+    pub(super) fn take_back(&mut self, message: Option<&[u8]>, most: MessageClass) {
+        let view = message.and_then(|message| MessageView::parse(message).ok());
+        // Login, directory and dictionaries are not counted, nor are round trips.
+        if view.as_ref().is_some_and(|view| view.domain() < Domain::MARKET_PRICE) {
+            return;
+        }
+        match view.map_or(most, |view| view.class()) {
+            MessageClass::UPDATE => self.unsent.updates += 1,
+            MessageClass::REFRESH => self.unsent.images += 1,
+            MessageClass::POST => self.unsent.posts += 1,
+            MessageClass::GENERIC => self.unsent.generics_sent += 1,
+            // Nobody counts as sent what roles say by themselves.
+            _ => {}
+        }
     }
 
     /// A message with times was decoded.

@@ -110,6 +110,12 @@ pub(super) fn of(run: &Run<'_>, terms: Terms, all: &Sums, mut evidence: Evidence
             all.worst.share() * 100.0
         ));
     }
+    if all.counts.unsent > 0 {
+        why.push_str(&format!(
+            "; {} messages did not go out before the end, and are not counted as sent",
+            figures::thousands(all.counts.unsent)
+        ));
+    }
     if times.service.samples() > 0 && !knows_due {
         why.push_str(if run.tool == Tool::Transport { NOTHING_DUE } else { ONLY_SERVICE });
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::domain::standby::ServerType;
+use tapeline_omm::rwf::MessageClass;
 use tapeline_wire::rssl::{Event, Reactor};
 
 use super::super::link::{Link, Word};
@@ -423,6 +424,8 @@ impl Working {
             let is_out = server.room.on(&mut sender).settle() && sender.unsent() == 0;
             let now = now();
             if is_out || now.0 >= until {
+                let tally = &mut taking.link.tally;
+                server.room.unsent(&sender, |message| tally.take_back(message, MessageClass::POST));
                 return Ok(());
             }
             self.reactor.wait(TURN)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::role::ni_provider::NiProvider;
+use tapeline_omm::rwf::MessageClass;
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use super::super::bursts::{Bursts, Progress};
@@ -256,6 +257,11 @@ impl Working {
                     self.connection = None;
                 }
             }
+        }
+        // It is there still where the time was over first: what waits was not sent.
+        if let Some(sender) = self.connection.and_then(|id| self.reactor.sender(id)) {
+            let tally = &mut publisher.link.tally;
+            self.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
         }
         publisher.link.tally.counts.malformed += self.room.unreadable();
         Ok(())

@@ -132,6 +132,7 @@ impl Results<'_> {
             "generics_received": counts.generics_received,
             "malformed": counts.malformed,
             "slices_held_back": counts.held_back,
+            "unsent": counts.unsent,
         });
         if run.tool == Tool::Transport {
             record.counts = transport::counts(counts);

@@ -278,6 +278,7 @@ mod tests {
             bytes_received: 52_428_800,
             lost: 6,
             out_of_order: 7,
+            unsent: 0,
         };
         let mut interval = Interval::new(Terms::default());
         interval.add(&tally);

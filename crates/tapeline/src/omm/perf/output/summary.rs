@@ -7,6 +7,7 @@ use super::resources::Resources;
 use super::transport;
 use crate::omm::perf::collect::{Rates, Tool};
 use crate::omm::perf::sums::{Figures, Moments, PhaseFigures};
+use crate::omm::perf::tally::Counts;
 
 /// Places up to the colon of what went in: those of the longest name.
 const NAME: usize = 24;
@@ -52,6 +53,7 @@ fn of_one(tool: Tool, rates: Rates, figures: &Figures, resources: Option<&Resour
             lines.head("Overall Statistics:");
             lines.count("Images sent", figures.counts.images);
             lines.count("Updates sent", figures.counts.updates);
+            lines.unsent(&figures.counts);
             lines.resources(resources);
         }
     }
@@ -90,6 +92,7 @@ fn of_consumer(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
         lines.count("Posts sent", counts.posts);
     }
     lines.generic_counts(rates, figures);
+    lines.unsent(counts);
     if let Some(seconds) = figures.images_s {
         lines.seconds("Image retrieval time (sec)", seconds);
         lines.rate("Avg image rate", if seconds > 0.0 { figures.images as f64 / seconds } else { 0.0 });
@@ -118,6 +121,7 @@ fn of_provider(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
     if rates.updates > 0 {
         lines.count("Updates sent", counts.updates);
     }
+    lines.unsent(counts);
     if counts.posts > 0 {
         lines.count("Posts received", counts.posts);
         lines.count("Posts reflected", counts.reflected_posts);
@@ -148,6 +152,13 @@ impl Lines {
 
     pub(super) fn count(&mut self, name: &str, count: u64) {
         self.say(format_args!("{name}: {count}"));
+    }
+
+    /// What was given to connections and did not go out, if anything.
+    pub(super) fn unsent(&mut self, counts: &Counts) {
+        if counts.unsent > 0 {
+            self.count("Messages not sent", counts.unsent);
+        }
     }
 
     fn seconds(&mut self, name: &str, seconds: f64) {

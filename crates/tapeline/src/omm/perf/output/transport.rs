@@ -74,6 +74,7 @@ pub(super) fn summary(lines: &mut Lines, figures: &Figures, resources: Option<&R
     let seconds = overall.seconds;
     lines.say(format_args!("Sampling duration(sec): {seconds:.2}"));
     lines.count("Msgs Sent", counts.messages_sent);
+    lines.unsent(counts);
     lines.count("Msgs Received", counts.updates);
     let rate = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
     let (sent, received) = (counts.bytes_sent as f64 / MEGABYTE, counts.bytes_received as f64 / MEGABYTE);
@@ -102,6 +103,7 @@ pub(super) fn counts(counts: &Counts) -> Value {
         "out_of_order": counts.out_of_order,
         "malformed": counts.malformed,
         "slices_held_back": counts.held_back,
+        "unsent": counts.unsent,
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_omm::Refused;
-use tapeline_omm::rwf::{DataType, MessageView};
+use tapeline_omm::rwf::{DataType, MessageClass, MessageView};
 use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use super::super::bursts::Progress;
@@ -101,7 +101,13 @@ impl Working {
             self.reactor.wait(IDLE)?;
             self.clients.serve(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
         }
-        self.clients.open.keys().for_each(|id| self.reactor.close(*id));
+        for (id, client) in &self.clients.open {
+            if let Some(sender) = self.reactor.sender(*id) {
+                let tally = &mut self.desk.link.tally;
+                client.room.unsent(&sender, |message| tally.take_back(message, MessageClass::UPDATE));
+            }
+            self.reactor.close(*id);
+        }
         Ok(())
     }
 
@@ -245,6 +251,10 @@ impl Serve for Desk {
             None => provider.tick(now, &mut room.on(sender), &mut answers).map(|_| ()),
         };
         done.map_err(|over| over.to_string())?;
+        if measures_round_trips && message.is_none() && sender.unsent() > 0 {
+            // One that has just begun does not wait for the burst behind it.
+            sender.flush();
+        }
         if client.malformed() >= MOST_MALFORMED {
             return Err(format!("{MOST_MALFORMED} of its messages could not be read"));
         }

@@ -272,14 +272,22 @@ impl Working {
         Duration::from_nanos(due.0.saturating_sub(now().0)).min(TURN)
     }
 
-    /// Lets what was sent go out, and takes what comes meanwhile.
+    /// Lets what was sent go out, and takes what comes meanwhile. What is not out in time was not sent.
     fn drain(&mut self) -> anyhow::Result<()> {
         let until = now() + DRAIN_NS;
         loop {
-            let Self { flows, reactor, .. } = self;
+            let Self { flows, reactor, link, plan, .. } = self;
             let is_out =
                 flows.iter().all(|flow| reactor.sender(flow.id).is_none_or(|sender| sender.unsent() == 0));
             if is_out || now() >= until {
+                let unsent = &mut link.tally.unsent;
+                for flow in flows {
+                    let Some(sender) = reactor.sender(flow.id) else { continue };
+                    sender.unsent_messages(|message| {
+                        unsent.messages_sent += 1;
+                        unsent.bytes_sent += message.map_or(plan.load.len, <[u8]>::len) as u64;
+                    });
+                }
                 return Ok(());
             }
             self.reactor.wait(TURN)?;
