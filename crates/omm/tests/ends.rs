@@ -8,7 +8,7 @@ use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{Info, ServiceState};
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::domain::{
-    Directory, LoginFeatures, LoginRequest, OwnedState, ServiceEntry, ServicePart, login,
+    Directory, LoginFeatures, LoginRequest, OwnedState, RoundTrip, ServiceEntry, ServicePart, login,
 };
 use tapeline_omm::role::acceptor::{self, Acceptor};
 use tapeline_omm::role::consumer::{self, Consumer, Handle, ItemRequest, ServiceName, Target};
@@ -235,6 +235,31 @@ fn line() -> Line {
         up: Queue::new(ROOM),
         now: Nanos(0),
     }
+}
+
+#[test]
+fn a_round_trip_waits_for_the_one_before_it() {
+    let mut line = line();
+    line.until("a round trip", |line| line.source.trips == 1);
+    // Ten seconds in which nothing arrives: five hundred would be due.
+    for _ in 0..10_000 {
+        line.now = Nanos(line.now.0 + STEP);
+        line.provider.tick(line.now, &mut line.down, &mut line.source).unwrap();
+    }
+    let mut begun = 0;
+    while let Some(message) = line.down.pop() {
+        let trip = RoundTrip::read(&MessageView::parse(&message).unwrap()).unwrap();
+        begun += usize::from(trip.is_some());
+        line.consumer.message(line.now, &message, &mut line.up, &mut line.sink);
+    }
+    assert_eq!(begun, 1);
+    line.until("it counts, and others follow", |line| line.source.trips == 3);
+    // One that is never answered is given up.
+    for _ in 0..31_000 {
+        line.now = Nanos(line.now.0 + STEP);
+        line.provider.tick(line.now, &mut line.down, &mut line.source).unwrap();
+    }
+    assert_eq!(std::iter::from_fn(|| line.down.pop()).count(), 2);
 }
 
 #[test]

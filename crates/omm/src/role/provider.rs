@@ -74,7 +74,8 @@ pub struct Settings {
     /// of the vendor's library asks again without a pause, thousands of times a second; it takes silence for 15 s.
     pub refusal_pause_ms: u64,
     /// Time between two round trips for consumers that want them, milliseconds; 0 for none but those that the application
-    /// asks for.
+    /// asks for. None begins while another one is under way, so that the long ones are measured too; a consumer that has not
+    /// answered for 30 s is asked again.
     pub round_trip_interval_ms: u64,
 }
 
@@ -268,6 +269,15 @@ struct RoundTrips {
     sent: Option<Nanos>,
 }
 
+/// How long an answer to a round trip is waited for.
+const LONGEST_ROUND_TRIP_NS: u64 = 30_000_000_000;
+
+impl RoundTrips {
+    fn is_under_way(&self, now: Nanos) -> bool {
+        self.sent.is_some_and(|sent| now.0.saturating_sub(sent.0) < LONGEST_ROUND_TRIP_NS)
+    }
+}
+
 impl Provider {
     /// For a connection that has just been opened.
     #[must_use]
@@ -391,7 +401,11 @@ impl Provider {
             self.go_on_with_downloads(out);
             self.refuse_what_is_due(now, out);
             if self.round_trips.next.is_some_and(|next| now >= next) {
-                let _ = self.round_trip(now, out);
+                if self.round_trips.is_under_way(now) {
+                    self.round_trips.next = Some(after(now, self.settings.round_trip_interval_ms));
+                } else {
+                    let _ = self.round_trip(now, out);
+                }
             }
         }
         let login_due = self.peer.login_due(now);
