@@ -6,6 +6,7 @@ mod stage;
 
 use perf_peer::{Heard, MESSAGES, Peer, Provider};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};
+use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{DataType, Domain, NakCode, PostUserInfo, StateCode, StreamState};
 
 /// A provider that sends so much a second in 100 slices, all of it stamped in nanoseconds.
@@ -512,6 +513,37 @@ fn what_is_encoded_and_decoded_is_timed_if_it_is_to_be() {
     // Updates and generic messages; the generic message and the post.
     assert!(with["encoding"] >= 29, "{with:?}");
     assert_eq!(with["decoding"], 2);
+}
+
+#[test]
+fn round_trips_are_measured_if_they_are_to_be() {
+    let mut request = LoginRequest::new(b"user");
+    request.attributes.round_trip_latency = Some(login::ROUND_TRIP_WANTED);
+    let measured = |provider: &mut Provider| {
+        let _ = provider.tool.end();
+        let hops = provider.tool.record("run")["hops"].take();
+        let hops = hops.as_array().unwrap().iter().find(|hop| hop["name"] == "round trip").cloned();
+        let summary = provider.tool.file("IProvSummary.out");
+        (hops.map(|hop| hop["samples"].as_u64().unwrap()), summary)
+    };
+    let mut unasked = provider("0", &["--run-folder", "run"]);
+    let mut peer = Peer::log_in_with(unasked.port, &request);
+    peer.open_all(1);
+    peer.until(|heard| heard.iter().any(Heard::is_image));
+    let (trips, summary) = measured(&mut unasked);
+    assert!(trips.is_none() && !summary.contains("Round trip"), "{summary}");
+
+    let mut asked = provider("0", &["--rtt", "1", "--run-folder", "run"]);
+    let mut peer = Peer::log_in_with(asked.port, &request);
+    (0..3).for_each(|_| peer.round_trip(true));
+    // Each waits for the answer to the one before it, so that three are done.
+    peer.round_trip(false);
+    let (trips, summary) = measured(&mut asked);
+    assert_eq!(trips, Some(3));
+    assert!(summary.contains("Round trips: 3") && summary.contains("Round trip max (usec): "), "{summary}");
+    assert!(summary.contains("Round Trip Interval: 1"), "{summary}");
+    let log = asked.tool.file("run/latency.hlog");
+    assert!(log.contains("Tag=round"), "{log}");
 }
 
 #[test]

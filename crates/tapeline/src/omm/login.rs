@@ -41,6 +41,7 @@ pub(crate) struct Credentials {
     password: Option<String>,
     application_id: String,
     position: String,
+    takes_round_trips: bool,
 }
 
 impl LoginArgs {
@@ -66,7 +67,8 @@ impl LoginArgs {
             None => std::env::var(VARIABLE).ok(),
         };
         let application_id = self.application_id.to_string();
-        Ok(Credentials { user, password, application_id, position: self.position.clone() })
+        let position = self.position.clone();
+        Ok(Credentials { user, password, application_id, position, takes_round_trips: true })
     }
 }
 
@@ -74,6 +76,11 @@ impl Credentials {
     /// Who logs in.
     pub(crate) fn user(&self) -> &str {
         &self.user
+    }
+
+    /// Whether it takes part in round trips that the provider measures, which it does unless it is said here.
+    pub(crate) fn with_round_trips(self, takes_round_trips: bool) -> Self {
+        Self { takes_round_trips, ..self }
     }
 
     /// The login request.
@@ -86,7 +93,7 @@ impl Credentials {
                 application_name: Some(b"tapeline"),
                 position: Some(self.position.as_bytes()),
                 password: self.password.as_ref().map(String::as_bytes),
-                round_trip_latency: Some(ROUND_TRIP_WANTED),
+                round_trip_latency: self.takes_round_trips.then_some(ROUND_TRIP_WANTED),
                 ..request.attributes
             },
             ..request

@@ -122,7 +122,8 @@ impl WatchArgs {
         let dictionary = self.dictionary.clone().or(chosen.dictionary.take());
         let dictionary = dictionary.load()?;
         let asked = Asked::new(self, &dictionary)?;
-        let credentials = self.login.credentials()?;
+        let credentials =
+            self.login.credentials()?.with_round_trips(chosen.takes_round_trips.unwrap_or(true));
         let settings = self.settings(&chosen);
         let consumer = Consumer::new(settings, &credentials.request())?;
         let mut watching = Watching::new(asked, dictionary, Lines::new(self.format), self.quiet);

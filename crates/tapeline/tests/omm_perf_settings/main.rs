@@ -18,7 +18,7 @@ use std::path::Path;
 use end::{End, blocks};
 use perf_peer::{Heard, Hub, Provider, Tool};
 use rustix::process::Pid;
-use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, login};
 use tapeline_omm::rwf::{
     DataType, Domain, Header, MessageClass, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType,
     flags,
@@ -182,7 +182,26 @@ fn a_login_says_what_it_is_told_to() {
         assert_eq!(said.position, Some(&b"10.0.0.7/desk"[..]), "{tool}");
         assert_eq!(said.password, Some(&b"open sesame"[..]), "{tool}");
     }
+    let config = folder.path().join("EmaConfig.xml");
+    std::fs::write(&config, NO_ROUND_TRIPS).unwrap();
+    for (more, expected) in [
+        (&[][..], Some(login::ROUND_TRIP_WANTED)),
+        (&["--no-rtt"], None),
+        (&["--config", config.to_str().unwrap()], None),
+    ] {
+        let mut running = Tool::start(&[&["omm", "consumer", "--server", &server], more].concat());
+        let message = End::accept(&listener, &mut running, Settings::default()).message().unwrap();
+        let message = MessageView::parse(&message).unwrap();
+        let Header::Request(request) = message.header().unwrap() else { panic!("{more:?}: no request") };
+        let request = LoginRequest::read(&request).unwrap();
+        assert_eq!(request.attributes.round_trip_latency, expected, "{more:?}");
+    }
 }
+
+/// A consumer's settings, for EMA.
+const NO_ROUND_TRIPS: &str = r#"<EmaConfig><ConsumerGroup><DefaultConsumer value="C"/><ConsumerList>
+<Consumer><Name value="C"/><EnableRtt value="0"/></Consumer>
+</ConsumerList></ConsumerGroup></EmaConfig>"#;
 
 /// The cores that this process may use.
 fn cores() -> Vec<usize> {

@@ -348,8 +348,12 @@ const STREAMS_OF_ITEMS: i32 = 5;
 
 impl Peer {
     pub(crate) fn log_in(port: u16) -> Self {
+        Self::log_in_with(port, &LoginRequest::new(b"user"))
+    }
+
+    pub(crate) fn log_in_with(port: u16, request: &LoginRequest<'_>) -> Self {
         let mut wire = Wire::connect(port);
-        wire.say(|room| LoginRequest::new(b"user").encode(room));
+        wire.say(|room| request.encode(room));
         let (first, next) = (STREAMS_OF_ITEMS, STREAMS_OF_ITEMS);
         let mut peer = Self { wire, heard: Vec::new(), first, next, service: 1 };
         peer.until(|heard| heard.iter().any(|heard| heard.domain == Domain::LOGIN));
@@ -363,6 +367,23 @@ impl Peer {
             self.heard.extend(messages.iter().map(|message| Heard::new(message)));
         }
         std::mem::take(&mut self.heard)
+    }
+
+    /// Passes over what comes until the provider begins a round trip, and sends that back if it is to.
+    pub(crate) fn round_trip(&mut self, answers: bool) {
+        let is_trip =
+            |message: &Vec<u8>| RoundTrip::read(&MessageView::parse(message).unwrap()).unwrap().is_some();
+        let trip = loop {
+            if let Some(trip) = self.wire.messages().unwrap().into_iter().find(is_trip) {
+                break trip;
+            }
+        };
+        if answers {
+            self.wire.say(|room| {
+                room.get_mut(..trip.len()).ok_or(Refused::Full)?.copy_from_slice(&trip);
+                Ok(trip.len())
+            });
+        }
     }
 
     /// Takes what comes until the connection is over: all of it since the last time.

@@ -44,6 +44,7 @@ pub(crate) struct Chosen {
     pub(crate) post_timeout: Option<Duration>,
     pub(crate) most_posts: Option<usize>,
     pub(crate) obeys_open_window: Option<bool>,
+    pub(crate) takes_round_trips: Option<bool>,
 }
 
 /// Servers of which one is active, while the others stand by.
@@ -170,6 +171,7 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
         post_timeout: milliseconds("PostAckTimeout"),
         most_posts: entry.number("MaxOutstandingPosts").and_then(|posts| usize::try_from(posts).ok()),
         obeys_open_window: entry.number("ObeyOpenWindow").map(|obeys| obeys != 0),
+        takes_round_trips: entry.number("EnableRtt").map(|takes| takes != 0),
         ..Chosen::default()
     };
     let mut used = vec![(group, entry)];

@@ -135,7 +135,7 @@ const CONSUMER: &[Setting] = with_session![
     idle("SessionChannelSet", SomeOf(Group::Session)),
     idle("SessionEnhancedItemRecovery", Flag),
     one("WarmStandbyChannelSet", SomeOf(Group::WarmStandby)),
-    idle("EnableRtt", Flag),
+    one("EnableRtt", Flag),
     idle("UpdateTypeFilter", U64),
     idle("NegativeUpdateTypeFilter", U64),
     idle("ReissueTokenAttemptLimit", Limit),

@@ -140,6 +140,7 @@ pub(super) struct Sums {
     pub(super) generics: Times,
     pub(super) encoding: Recorder,
     pub(super) decoding: Recorder,
+    pub(super) round_trips: Recorder,
     /// Of what was timed once times count.
     pub(super) trends: Trends,
     /// The connection of a provider that had the least of what was due to it.
@@ -181,6 +182,7 @@ impl Sums {
             generics: empty.generics,
             encoding: empty.encoding,
             decoding: empty.decoding,
+            round_trips: empty.round_trips,
             trends: empty.trends,
             worst: empty.worst,
             unkept: 0,
@@ -224,6 +226,7 @@ impl Sums {
         self.generics.merge(&tally.generics);
         merge(&mut self.encoding, &tally.encoding);
         merge(&mut self.decoding, &tally.decoding);
+        merge(&mut self.round_trips, &tally.round_trips);
         if counts_times {
             self.trends.merge(&tally.trends);
         }
@@ -333,6 +336,7 @@ impl Sums {
             images_s,
             posts: Moments::of(&self.posts),
             generics: Moments::of(&self.generics),
+            round_trips: Moments::of_recorder(&self.round_trips),
             posts_per_second: per_second(self.counts.posts, steady_s.unwrap_or(0.0)),
             generics_sent_per_second: self.generics_sent.per_second(end),
             stamped_generics_per_second: if self.counts.generics_sent == 0 {
@@ -366,6 +370,7 @@ impl Sums {
             all.generics.merge(&sums.generics);
             merge(&mut all.encoding, &sums.encoding);
             merge(&mut all.decoding, &sums.decoding);
+            merge(&mut all.round_trips, &sums.round_trips);
             all.trends.merge(&sums.trends);
             all.worst = all.worst.worse(sums.worst);
             all.unkept += sums.unkept;
@@ -438,6 +443,7 @@ pub(super) struct Figures {
     pub(super) images_s: Option<f64>,
     pub(super) posts: Moments,
     pub(super) generics: Moments,
+    pub(super) round_trips: Moments,
     pub(super) posts_per_second: f64,
     pub(super) generics_sent_per_second: f64,
     pub(super) stamped_generics_per_second: f64,

@@ -298,6 +298,8 @@ pub(super) struct Tally {
     pub(super) encoding: Recorder,
     /// Nanoseconds that decodings took, with `--measure-decode`.
     pub(super) decoding: Recorder,
+    /// Nanoseconds that round trips took, with `--rtt`.
+    pub(super) round_trips: Recorder,
     pub(super) trends: Trends,
     /// Of the connections that are over, which were sent something for a second at least, the one that had the least.
     pub(super) worst: Served,
@@ -318,6 +320,7 @@ impl Tally {
             unkept: 0,
             encoding: Recorder::new(),
             decoding: Recorder::new(),
+            round_trips: Recorder::new(),
             trends: Trends::new(terms),
             worst: Served::default(),
         }
@@ -335,7 +338,7 @@ impl Tally {
             kept.clear();
         }
         self.unkept = 0;
-        for recorder in [&mut self.encoding, &mut self.decoding] {
+        for recorder in [&mut self.encoding, &mut self.decoding, &mut self.round_trips] {
             if recorder.samples() + recorder.negatives() > 0 {
                 recorder.clear();
             }

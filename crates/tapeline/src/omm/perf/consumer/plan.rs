@@ -87,7 +87,10 @@ impl Plan {
             settings: settings(&chosen, items.len()),
             json: chosen.json,
             servers,
-            credentials: args.login.credentials()?,
+            credentials: args
+                .login
+                .credentials()?
+                .with_round_trips(!args.no_rtt && chosen.takes_round_trips.unwrap_or(true)),
             dictionary,
             dictionary_files,
             messages,

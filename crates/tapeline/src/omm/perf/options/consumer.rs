@@ -52,6 +52,9 @@ pub(crate) struct ConsumerArgs {
     /// Measure how long decoding takes
     #[arg(long)]
     pub(in super::super) measure_decode: bool,
+    /// Take no part in round trips that the provider measures
+    #[arg(long)]
+    pub(in super::super) no_rtt: bool,
     /// Look for messages without ever sleeping: the least latency, for a core of its own
     #[arg(long)]
     pub(in super::super) busy_read: bool,

@@ -58,6 +58,7 @@ impl ConsumerArgs {
             ("Nanosecond Time", yes(self.times.nano_time)),
             ("Measure Decode", yes(self.measure_decode)),
             ("Due Time", yes(!self.no_due)),
+            ("Round Trips", yes(!self.no_rtt)),
         ];
         if let Some(mode) = standby {
             inputs.extend([("Standby Servers", others.join(", ")), ("Standby Mode", mode.what().to_owned())]);
@@ -95,6 +96,7 @@ impl ProviderArgs {
             ("Service Name", service.to_owned()),
             ("Open Limit", self.open_limit.to_string()),
         ]);
+        inputs.extend(self.rtt.map(|ms| ("Round Trip Interval", ms.to_string())));
         inputs.extend(publishing.last(dictionary));
         inputs
     }

@@ -77,6 +77,9 @@ pub(crate) struct ProviderArgs {
     /// Items that one connection can have open
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     pub(in super::super) open_limit: u32,
+    /// Measure round trips with the consumers that take part, one each so many milliseconds on each connection
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(in super::super) rtt: Option<u64>,
     /// Summary's file
     #[arg(long, value_name = "FILE", default_value = "IProvSummary.out")]
     pub(in super::super) summary_file: PathBuf,

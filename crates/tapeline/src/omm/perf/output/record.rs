@@ -13,6 +13,9 @@ use crate::omm::perf::sums::{Figures, PhaseFigures, Sums};
 use crate::omm::perf::tally::Times;
 use crate::run_folder::{self, Hop, Phase, Process, RunFolder, Throughput};
 
+/// The distribution of round trips.
+const ROUND_TRIP: &str = "round trip";
+
 /// When and where the run was, and what it used.
 #[derive(Debug)]
 pub(in super::super) struct Cost<'a> {
@@ -44,8 +47,8 @@ pub(super) struct Results<'a> {
 impl Results<'_> {
     /// The distributions that have samples, the one that stands for the run last.
     fn distributions(&self) -> Vec<(&'static str, &Recorder)> {
-        let Sums { steady, posts, generics, encoding, decoding, .. } = self.sums;
-        let mut all = vec![("encoding", encoding), ("decoding", decoding)];
+        let Sums { steady, posts, generics, encoding, decoding, round_trips, .. } = self.sums;
+        let mut all = vec![("encoding", encoding), ("decoding", decoding), (ROUND_TRIP, round_trips)];
         let of = [
             ("post service", "post response", posts),
             ("generic service", "generic response", generics),
@@ -93,7 +96,10 @@ impl Results<'_> {
                 name: name.to_owned(),
                 percentiles: recorder.percentiles(),
                 // Both ends read CLOCK_MONOTONIC; in microseconds the fraction of one is lost.
-                clock_error_ns: if name.ends_with("coding") { 0 } else { clock_error_ns },
+                clock_error_ns: match name {
+                    "encoding" | "decoding" | ROUND_TRIP => 0,
+                    _ => clock_error_ns,
+                },
             })
             .collect();
         if run.tool == Tool::Consumer {

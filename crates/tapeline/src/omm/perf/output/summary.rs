@@ -117,6 +117,10 @@ fn of_provider(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
     lines.latency("GenMsg latency", &figures.generics, "No GenMsg latency information was received.");
     lines.generic_counts(rates, figures);
     lines.generic_rates(rates, figures);
+    if figures.round_trips.count > 0 {
+        lines.latency("Round trip", &figures.round_trips, "");
+        lines.count("Round trips", figures.round_trips.count);
+    }
     lines.count("Image requests received", counts.requests);
     if rates.updates > 0 {
         lines.count("Updates sent", counts.updates);

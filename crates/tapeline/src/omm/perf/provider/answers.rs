@@ -146,6 +146,10 @@ impl Application for Answers<'_> {
                 }
                 Ok(())
             }
+            Event::RoundTrip { ns } => {
+                self.desk.link.tally.round_trips.record(ns.cast_signed());
+                Ok(())
+            }
             Event::Malformed(fault) => {
                 self.desk.link.tally.counts.malformed += 1;
                 // One line for each connection: a peer can send as many as it likes.
@@ -189,7 +193,8 @@ impl Answers<'_> {
             support_omm_post: Some(1),
             support_standby: Some(1),
             support_standby_mode: Some(standby::BY_LOGIN | standby::BY_SERVICE),
-            round_trip_latency: attributes.round_trip_latency,
+            // Who is told so takes part.
+            round_trip_latency: self.desk.plan.round_trips().and(attributes.round_trip_latency),
             ..LoginFeatures::default()
         };
         if let Err(refused) = provider.accept_login(self.now, out, request, features) {

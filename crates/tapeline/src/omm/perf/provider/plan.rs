@@ -1,6 +1,7 @@
 //! What all threads are to do: the options, with their files read.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tapeline_omm::Dictionary;
 use tapeline_omm::domain::directory::{Load, ServiceState};
@@ -80,11 +81,18 @@ impl Plan {
             settings: Settings {
                 most_streams: args.open_limit.saturating_add(OTHER_STREAMS),
                 owed_bytes: MOST_OWED,
+                round_trip_interval_ms: args.rtt.unwrap_or(0),
                 ..Settings::default()
             },
             json: chosen.json,
             publishing,
         })
+    }
+
+    /// Time between two round trips on a connection, if they are to be measured.
+    pub(super) fn round_trips(&self) -> Option<Duration> {
+        let interval = self.settings.round_trip_interval_ms;
+        (interval > 0).then(|| Duration::from_millis(interval))
     }
 
     /// What is served.

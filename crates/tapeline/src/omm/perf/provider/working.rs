@@ -138,12 +138,13 @@ impl Working {
             is_busy |= self.answer();
         }
         let is_active = self.clients.open.values().any(Client::is_active);
+        let idle = self.desk.plan.round_trips().map_or(IDLE, |interval| interval.min(IDLE));
         match (is_busy, is_active) {
             (true, _) => Duration::ZERO,
-            (false, false) => IDLE,
+            (false, false) => idle,
             (false, true) => {
                 let next = self.slices.due_of(self.desk.begun);
-                Duration::from_nanos(next.0.saturating_sub(monotonic_ns())).min(IDLE)
+                Duration::from_nanos(next.0.saturating_sub(monotonic_ns())).min(idle)
             }
         }
     }
@@ -242,6 +243,9 @@ impl Serve for Desk {
             // It may have resumed what it paused.
             client.passed = 0;
         }
+        // A round trip is measured by its own moments, not by when the turn began.
+        let measures_round_trips = self.plan.round_trips().is_some();
+        let now = if measures_round_trips { Nanos(monotonic_ns()) } else { now };
         let Client { provider, room, items, reflections, user, .. } = client;
         let mut answers = Answers { desk: self, items, reflections, user, now };
         let done = match message {
