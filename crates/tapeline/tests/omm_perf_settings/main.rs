@@ -6,17 +6,19 @@
 #[path = "../certificates/mod.rs"]
 mod certificates;
 mod end;
+mod flushing;
 #[path = "../perf_peer/mod.rs"]
 mod perf_peer;
 #[path = "../stage/mod.rs"]
 mod stage;
+mod tap;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 
 use end::{End, blocks};
-use perf_peer::{Heard, Hub, Provider, Tool};
+use perf_peer::{Heard, Hub, Peer, Provider, Tool};
 use rustix::process::Pid;
 use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, login};
 use tapeline_omm::rwf::{

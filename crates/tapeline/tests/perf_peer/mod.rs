@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::standby::ConnectionStatus;
-use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, directory};
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, RoundTrip, directory};
 use tapeline_omm::rwf::{
     CloseHeader, Container, DataType, Domain, GenericHeader, Header, Key, MessageClass, MessageView, NakCode,
     PostHeader, PostUserInfo, RequestHeader, StateCode, StreamState, flags,
@@ -415,6 +415,25 @@ impl Peer {
     /// Opens so many items of prices.
     pub(crate) fn open_all(&mut self, count: usize) {
         (0..count).for_each(|number| self.open(Domain::MARKET_PRICE, &format!("RDT{number}")));
+    }
+
+    /// Opens so many items of prices at once: all requests are in one frame.
+    pub(crate) fn open_together(&mut self, count: usize) {
+        let mut frame = vec![0; 3];
+        for number in 0..count {
+            let name = format!("PACK{number}");
+            let key = Key::item(self.service, name.as_bytes());
+            let header = RequestHeader::new(Domain::MARKET_PRICE, self.next, key);
+            let header = RequestHeader { flags: flags::request::STREAMING, ..header };
+            let mut room = [0; 256];
+            let len = header.encode(&mut room).unwrap();
+            frame.extend((len as u16).to_be_bytes());
+            frame.extend(&room[..len]);
+            self.next += 1;
+        }
+        let [high, low] = (frame.len() as u16).to_be_bytes();
+        frame[..3].copy_from_slice(&[high, low, DATA | PACKED]);
+        self.wire.socket.write_all(&frame).unwrap();
     }
 
     /// Says what the provider is to it: on the stream of the login, or on that of the directory, which is to be open.
