@@ -27,6 +27,8 @@
 //! | `ni_provider/` | `tapeline omm ni-provider` |
 //! | `transport/` | `tapeline omm transport` |
 
+#[cfg(test)]
+mod allocations;
 mod bursts;
 mod collect;
 mod consumer;

@@ -31,6 +31,13 @@ use self::plan::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::ConsumerArgs;
 
+/// A thread of a consumer with these options.
+#[cfg(test)]
+pub(super) fn consume(options: &str, link: super::link::Link) {
+    let plan = Plan::new(&super::options::of::<ConsumerArgs>(options)).unwrap();
+    working::work(&Arc::new(plan), 0, link);
+}
+
 impl ConsumerArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;

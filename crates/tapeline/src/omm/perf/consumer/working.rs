@@ -79,20 +79,24 @@ impl Working {
 
     fn run(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
         while !self.is_over(taking) {
-            let now = now();
-            self.receive(now, taking)?;
-            self.look_for_service(now, taking);
-            self.ask(now, taking)?;
-            let next = self.tick(now, taking)?;
-            self.say_standing(taking);
-            self.disconnect(taking);
-            self.connect(now, taking)?;
-            self.count_requests(taking);
-            taking.say_unknown();
-            taking.link.settle();
-            self.reactor.wait(self.wait(next))?;
+            self.turn(taking)?;
         }
         self.log_out(taking)
+    }
+
+    fn turn(&mut self, taking: &mut Taking) -> anyhow::Result<()> {
+        let now = now();
+        self.receive(now, taking)?;
+        self.look_for_service(now, taking);
+        self.ask(now, taking)?;
+        let next = self.tick(now, taking)?;
+        self.say_standing(taking);
+        self.disconnect(taking);
+        self.connect(now, taking)?;
+        self.count_requests(taking);
+        taking.say_unknown();
+        taking.link.settle();
+        Ok(self.reactor.wait(self.wait(next))?)
     }
 
     fn is_over(&self, taking: &Taking) -> bool {
@@ -431,5 +435,39 @@ impl Working {
             self.reactor.wait(TURN)?;
             self.receive(now, taking)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+
+    use super::super::super::allocations::Pair;
+    use super::super::super::options::{ConsumerArgs, of};
+    use super::*;
+
+    /// Updates are decoded and timed, posts come back, and generic messages go both ways.
+    #[test]
+    fn what_is_received_and_posted_allocates_nothing_once_it_goes_on() {
+        let mut pair = Pair::new();
+        let options =
+            "--item-count 100 --posting-rate 1000 --posting-latency-rate 100 --generic-msg-rate 1000";
+        let args =
+            of::<ConsumerArgs>(&format!("{options} --measure-decode --server localhost:{}", pair.port));
+        let plan = Arc::new(Plan::new(&args).unwrap());
+        let mut taking = Taking::new(&plan, 0, pair.link());
+        let mut working = Working::new(&plan, 0).unwrap();
+        pair.serve("--update-rate 10000 --latency-update-rate all --generic-msg-rate 1000");
+        let mut turn = |taking: &mut Taking| {
+            working.turn(taking).unwrap();
+            // A change of phase begins a new tally.
+            if matches!(working.stage, Stage::Steady(_)) { taking.link.tally.counts.updates } else { 0 }
+        };
+        while turn(&mut taking) < 5_000 {}
+        let counted = measure(|| while turn(&mut taking) < 15_000 {});
+        assert_eq!(counted.count_total, 0);
+        let counts = taking.link.tally.counts;
+        assert!(counts.posts > 0 && counts.reflected_posts > 0 && counts.generics_received > 0, "{counts:?}");
+        pair.end(|| _ = turn(&mut taking));
     }
 }

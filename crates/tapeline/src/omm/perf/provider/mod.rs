@@ -36,6 +36,14 @@ const MOST_CONNECTIONS: usize = 1_000;
 /// Bytes of messages of which a part has come, on all connections of a thread.
 const MOST_HELD: usize = 256 << 20;
 
+/// A thread of a provider with these options, on a reactor that listens.
+#[cfg(test)]
+pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
+    let args = super::options::of::<ProviderArgs>(options);
+    let plan = Plan::new(&args, crate::omm::config::Chosen::default()).unwrap();
+    working::work(&Arc::new(plan), reactor, link);
+}
+
 impl ProviderArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;

@@ -57,22 +57,8 @@ pub(super) struct Working {
 }
 
 /// Does the work of one thread until it is to end.
-pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) {
-    // A provider has nothing to start up for.
-    link.tally.phase = Phase::Steady;
-    let desk = Desk {
-        plan: Arc::clone(plan),
-        link,
-        begun: 0,
-        clients: 0,
-        texts: Texts::default(),
-        decoder: Decoder::new(Arc::clone(&plan.dictionary)),
-        scratch: Vec::new(),
-        reflected: 0,
-        unwritten: 0,
-    };
-    let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
-    let mut working = Working { desk, reactor, clients: Clients::new(), slices, is_behind: false };
+pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, link: Link) {
+    let mut working = Working::new(plan, reactor, link);
     let done = working.run();
     let Working { mut desk, mut clients, .. } = working;
     clients.leave(&mut desk);
@@ -80,6 +66,24 @@ pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) {
 }
 
 impl Working {
+    fn new(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) -> Self {
+        // A provider has nothing to start up for.
+        link.tally.phase = Phase::Steady;
+        let desk = Desk {
+            plan: Arc::clone(plan),
+            link,
+            begun: 0,
+            clients: 0,
+            texts: Texts::default(),
+            decoder: Decoder::new(Arc::clone(&plan.dictionary)),
+            scratch: Vec::new(),
+            reflected: 0,
+            unwritten: 0,
+        };
+        let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
+        Self { desk, reactor, clients: Clients::new(), slices, is_behind: false }
+    }
+
     fn run(&mut self) -> anyhow::Result<()> {
         while !self.desk.link.is_over() {
             self.turn_and_wait()?;
@@ -271,5 +275,41 @@ impl Serve for Desk {
         tally.counts.malformed += client.room.unreadable();
         self.reflected -= client.reflections.bytes();
         anstream::eprintln!("note: {} is gone: {reason}", client.user.escape_debug());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+
+    use super::super::super::allocations::Pair;
+    use super::super::super::options::{ProviderArgs, of};
+    use super::*;
+    use crate::omm::config::Chosen;
+
+    /// Plain updates, updates encoded once, packed ones; generic messages both ways, and posts that go back.
+    #[test]
+    fn what_is_sent_allocates_nothing_once_it_goes_on() {
+        for options in ["--latency-update-rate 1000", "--pre-enc", "--max-pack-count 7 --measure-encode"] {
+            let args = of::<ProviderArgs>(&format!("--update-rate 10000 --generic-msg-rate 1000 {options}"));
+            let plan = Arc::new(Plan::new(&args, Chosen::default()).unwrap());
+            let mut pair = Pair::new();
+            let mut working = Working::new(&plan, pair.reactor.take().unwrap(), pair.link());
+            pair.consume("--item-count 100 --posting-rate 1000 --generic-msg-rate 1000");
+            let until = |working: &mut Working, updates| {
+                while working.desk.link.tally.counts.updates < updates
+                    || working.desk.link.tally.counts.reflected_posts < updates / 20
+                {
+                    working.turn_and_wait().unwrap();
+                }
+            };
+            until(&mut working, 5_000);
+            let before = working.desk.link.tally.counts.updates;
+            let counted = measure(|| until(&mut working, before + 10_000));
+            assert_eq!(counted.count_total, 0, "{options}");
+            let counts = working.desk.link.tally.counts;
+            assert!(counts.generics_sent > 0 && counts.generics_received > 0, "{options}: {counts:?}");
+            pair.end(|| working.turn_and_wait().unwrap());
+        }
     }
 }

@@ -1,0 +1,70 @@
+//! A tool's loop in the test's own thread, and the other tool in another: what the loop does for each message allocates nothing.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::thread::{self, JoinHandle};
+
+use tapeline_wire::rssl::{Reactor, Settings};
+
+use super::link::{Handle, Link, Links, Word};
+use super::tally::Terms;
+use super::{consumer, provider};
+
+/// A provider and a consumer on one connection, one of which the test steps itself.
+pub(super) struct Pair {
+    /// The provider's, which listens.
+    pub(super) reactor: Option<Reactor>,
+    pub(super) port: u16,
+    links: Vec<Link>,
+    is_over: Arc<AtomicBool>,
+    other: Option<JoinHandle<()>>,
+    /// Who is never asked for a tally keeps the one it has.
+    _main: (Vec<Handle>, Receiver<(usize, Word)>),
+}
+
+impl Pair {
+    pub(super) fn new() -> Self {
+        let mut reactor = Reactor::new(1).unwrap();
+        let address =
+            reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(Settings::default())).unwrap();
+        let Links { threads, handles, is_over, said } = Links::new(2, Terms::default());
+        Self {
+            reactor: Some(reactor),
+            port: address.port(),
+            links: threads,
+            is_over,
+            other: None,
+            _main: (handles, said),
+        }
+    }
+
+    /// One tool's.
+    pub(super) fn link(&mut self) -> Link {
+        self.links.pop().unwrap()
+    }
+
+    /// The other tool is a consumer with these options.
+    pub(super) fn consume(&mut self, options: &str) {
+        let (options, link) = (format!("{options} --server localhost:{}", self.port), self.link());
+        self.other = Some(thread::spawn(move || consumer::consume(&options, link)));
+    }
+
+    /// The other tool is a provider with these options.
+    pub(super) fn serve(&mut self, options: &str) {
+        let (options, link) = (options.to_owned(), self.link());
+        let reactor = self.reactor.take().unwrap();
+        self.other = Some(thread::spawn(move || provider::serve(&options, reactor, link)));
+    }
+
+    /// Ends the other tool, while this one goes on.
+    pub(super) fn end(mut self, mut step: impl FnMut()) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let other = self.other.take().unwrap();
+        while !other.is_finished() {
+            step();
+        }
+        other.join().unwrap();
+    }
+}
