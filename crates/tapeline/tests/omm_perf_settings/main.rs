@@ -253,6 +253,46 @@ fn threads_are_bound_to_the_cores_that_are_named() {
 }
 
 #[test]
+fn providers_dispatch_on_further_threads_if_they_are_told_to() {
+    let core = cores()[0].to_string();
+    let rates = ["--tick-rate", "100", "--update-rate", "1000"];
+    for (more, is_bound) in
+        [(&[][..], None), (&["-useUserDispatch", "0"], Some(false)), (&["-apiThreads", &core], Some(true))]
+    {
+        let check = |tool: &Tool| {
+            let bound = bound(tool.pid());
+            assert_eq!(bound.contains_key("dispatch-1"), is_bound.is_some(), "{more:?}: {bound:?}");
+            if is_bound == Some(true) {
+                assert_eq!(bound["dispatch-1"], core, "{more:?}: {bound:?}");
+            }
+        };
+        let provider = Provider::start(&[&rates[..], more].concat());
+        let mut peer = Peer::log_in(provider.port);
+        peer.open_all(3);
+        let count =
+            |heard: &[Heard], what: fn(&Heard) -> bool| heard.iter().filter(|heard| what(heard)).count();
+        let heard = peer.until(|heard| count(heard, Heard::is_update) >= 100);
+        assert_eq!(count(&heard, Heard::is_image), 3, "{more:?}");
+        peer.post(Some(peer.first), 1, 42);
+        peer.until(|heard| heard.iter().any(Heard::is_ack));
+        check(&provider.tool);
+
+        let mut hub = Hub::open();
+        let server = format!("localhost:{}", hub.port);
+        let words = ["omm", "ni-provider", "--server", &server, "--item-count", "3", "--run-folder", "run"];
+        let mut tool = Tool::start(&[&words[..], &rates, more].concat());
+        hub.until(|hub| count(hub.heard(0), Heard::is_update) >= 100);
+        assert_eq!(count(hub.heard(0), Heard::is_image), 3, "{more:?}");
+        check(&tool);
+        rustix::process::kill_process(tool.pid(), rustix::process::Signal::TERM).unwrap();
+        hub.until(|hub| hub.published[0].2);
+        tool.rest();
+        let inputs = tool.record("run")["settings"]["inputs"].take();
+        assert_eq!(inputs["useUserDispatch"], if is_bound.is_none() { "Yes" } else { "No" });
+    }
+}
+
+#[test]
 fn over_tls_a_consumer_has_prices_and_books_of_a_provider_and_both_leave_their_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

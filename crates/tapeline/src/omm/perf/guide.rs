@@ -77,7 +77,7 @@ enum Means {
     OneOrZero(&'static str),
     /// What Tapeline does always.
     Always,
-    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise, and providers always.
+    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise.
     Dispatch,
     /// Cores of the threads that dispatch.
     ApiThreads,
@@ -185,7 +185,7 @@ const WORDS: &[Word] = &[
     word("spTLSv1.2", C | P | N | T, Means::Flag("tls-version=1.2")),
     word("spTLSv1.3", C | P | N | T, Means::Flag("tls-version=1.3")),
     word("useUserDispatch", C | P | N, Means::Dispatch),
-    word("apiThreads", C, Means::ApiThreads),
+    word("apiThreads", C | P | N, Means::ApiThreads),
     word("cipher", P, Means::Refused(true, "ciphers are those of TLS 1.2 and 1.3 that are safe, and not chosen by name", "leave it out")),
     word("maxOutputBufs", P, Means::Refused(true, "a connection has the output buffers that -outputBufs says, and no more when it needs them", "raise -outputBufs")),
     word("calcRWFJSONConversionLatency", C, Means::Refused(false, "the time of conversion is not told apart: latencies of JSON have it in them", "leave it out")),
@@ -280,13 +280,7 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
             Means::Always => {}
             Means::Dispatch => match value.as_str() {
                 "1" => said.has_user_dispatch = true,
-                "0" if tool == Tool::Consumer => add("api-dispatch"),
-                "0" => {
-                    let what = format!(
-                        "{spelled} 0 cannot be: each thread of a provider dispatches what its own connections bring"
-                    );
-                    return Err(Hinted::new(what, "leave it out; what Tapeline does is -useUserDispatch 1"));
-                }
+                "0" => add("api-dispatch"),
                 _ => return Err(Hinted::new(format!("{spelled} is '{value}'; expected 1 or 0"), "")),
             },
             Means::ApiThreads => {

@@ -18,6 +18,7 @@
 //! | `stamp.rs` | the fields that carry times: TIM_TRK_1 to 4 |
 //! | `tally.rs` | what a thread counts and times |
 //! | `link.rs` | between a working thread and the main one |
+//! | `dispatching.rs` | API dispatch: a working thread in two |
 //! | `collect.rs` | the main thread: statistics at each interval, the summary in the end |
 //! | `sums.rs` | what the tallies of a run come to |
 //! | `verdict.rs` | the verdict on it, and why |
@@ -32,6 +33,7 @@ mod allocations;
 mod bursts;
 mod collect;
 mod consumer;
+mod dispatching;
 mod division;
 pub(super) mod guide;
 pub(super) mod item_list;

@@ -49,6 +49,9 @@ fn the_guides_command_lines_are_ours() {
         ("EmaCppConsPerf -useServiceId 1 -useUserDispatch 1", "tapeline omm consumer --use-service-id"),
         ("EmaCppConsPerf -useServiceId 0", "tapeline omm consumer"),
         ("EmaCppConsPerf -useUserDispatch 0", "tapeline omm consumer --api-dispatch"),
+        ("EmaCppIProvPerf -useUserDispatch 0", "tapeline omm provider --api-dispatch"),
+        ("NIProvPerf -useUserDispatch 1", "tapeline omm ni-provider"),
+        ("tapeline omm provider --use-user-dispatch=0", "tapeline omm provider --api-dispatch"),
         ("EmaCppConsPerf -apiThreads 2,3", "tapeline omm consumer --api-threads=2,3 --threads=-1,-1"),
         (
             "EmaCppConsPerf -threads 0 -useUserDispatch 0 -apiThreads 2",
@@ -184,14 +187,6 @@ fn what_cannot_be_is_said() {
         ("ProvPerf -itemCount 5", "-itemCount is no option of provider (-? shows the options)"),
         ("ConsPerf -itemCount", "-itemCount has no value (a value comes behind it)"),
         ("EmaCppConsPerf -useServiceId yes", "-useServiceId is 'yes'; expected 1 or 0"),
-        (
-            "EmaCppIProvPerf -useUserDispatch 0",
-            "-useUserDispatch 0 cannot be: each thread of a provider dispatches what its own connections bring (leave it out; what Tapeline does is -useUserDispatch 1)",
-        ),
-        (
-            "tapeline omm provider --use-user-dispatch=0",
-            "--use-user-dispatch 0 cannot be: each thread of a provider dispatches what its own connections bring (leave it out; what Tapeline does is -useUserDispatch 1)",
-        ),
         (
             "ConsPerf -connType http",
             "-connType http cannot be: RSSL is not tunnelled through HTTP (take websocket)",

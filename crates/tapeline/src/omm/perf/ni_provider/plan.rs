@@ -14,6 +14,7 @@ use super::super::item_list::{self, Item};
 use super::super::options::NiProviderArgs;
 use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
+use crate::arguments::Core;
 use crate::failure::Hinted;
 use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub(super) credentials: Credentials,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
+    /// Cores of the threads that dispatch; none with user dispatch.
+    pub(super) api_threads: Vec<Core>,
     pub(super) dictionary: Arc<Dictionary>,
     dictionary_files: DictionaryArgs,
     pub(super) service: ServiceEntry,
@@ -74,6 +77,7 @@ impl Plan {
             credentials: args.login.credentials()?,
             settings,
             json: chosen.json,
+            api_threads: args.dispatch.beside(&args.threads),
             dictionary,
             dictionary_files,
             items,

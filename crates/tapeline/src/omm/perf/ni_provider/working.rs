@@ -11,6 +11,7 @@ use tapeline_wire::rssl::{ConnectionId, Event, Reactor};
 
 use super::super::bursts::{Bursts, Progress};
 use super::super::consumer::decoding::Decoder;
+use super::super::dispatching::{self, Dispatched};
 use super::super::link::{Link, Word};
 use super::super::slices::Slices;
 use super::super::tally::{Milestone, Phase};
@@ -37,6 +38,7 @@ pub(super) fn work(plan: &Arc<Plan>, thread: usize, mut link: Link) {
 
 struct Working {
     plan: Arc<Plan>,
+    thread: usize,
     reactor: Reactor,
     provider: NiProvider,
     connection: Option<ConnectionId>,
@@ -73,6 +75,7 @@ impl Working {
         let updates = Bursts::new(publishing.update_rate, publishing.stamped_updates, tick_rate, 0, seed);
         Ok(Self {
             plan: Arc::clone(plan),
+            thread,
             reactor: Reactor::new(1)?,
             provider,
             connection: None,
@@ -89,12 +92,20 @@ impl Working {
     }
 
     fn run(&mut self, publisher: &mut Publisher) -> anyhow::Result<()> {
-        while !publisher.link.is_over() && !self.is_over {
-            self.receive(publisher)?;
-            let wait = self.turn(publisher)?;
-            self.connect(publisher)?;
-            publisher.link.settle();
-            self.reactor.wait(wait)?;
+        match self.plan.api_threads.get(self.thread).map(|core| core.0) {
+            Some(core) => {
+                let number = self.thread;
+                dispatching::run(&mut Halves { working: self, publisher }, number, core)?;
+            }
+            None => {
+                while !publisher.link.is_over() && !self.is_over {
+                    self.receive(publisher)?;
+                    let wait = self.turn(publisher)?;
+                    self.connect(publisher)?;
+                    publisher.link.settle();
+                    self.reactor.wait(wait)?;
+                }
+            }
         }
         self.log_out(publisher)
     }
@@ -265,6 +276,36 @@ impl Working {
         }
         publisher.link.tally.counts.malformed += self.room.unreadable();
         Ok(())
+    }
+}
+
+/// With API dispatch a further thread takes what comes, and the thread itself publishes.
+struct Halves<'a> {
+    working: &'a mut Working,
+    publisher: &'a mut Publisher,
+}
+
+impl Dispatched for Halves<'_> {
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.working.reactor
+    }
+
+    fn take(&mut self) -> anyhow::Result<bool> {
+        let Self { working, publisher } = self;
+        working.receive(publisher)?;
+        working.connect(publisher)?;
+        Ok(publisher.is_ready || working.is_over)
+    }
+
+    fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
+        let Self { working, publisher } = self;
+        if publisher.link.is_over() || working.is_over {
+            return Ok(None);
+        }
+        let wait = working.turn(publisher)?;
+        working.connect(publisher)?;
+        publisher.link.settle();
+        Ok(Some(wait))
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
-use crate::arguments::{self, Core};
+use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
+use crate::arguments::Core;
 use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
@@ -58,12 +58,6 @@ pub(crate) struct ConsumerArgs {
     /// Look for messages without ever sleeping: the least latency, for a core of its own
     #[arg(long)]
     pub(in super::super) busy_read: bool,
-    /// A further thread for each connection takes what comes on it: API dispatch
-    #[arg(long, help_heading = "Threads")]
-    api_dispatch: bool,
-    /// The same, by the core that each of these threads is bound to; -1 for one that is bound to none
-    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core, help_heading = "Threads")]
-    pub(super) api_threads: Vec<Core>,
     /// Leave out when a post or generic message was due (TIM_TRK_4)
     #[arg(long)]
     pub(in super::super) no_due: bool,
@@ -77,6 +71,8 @@ pub(crate) struct ConsumerArgs {
     pub(in super::super) pace: PaceArgs,
     #[command(flatten)]
     pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) dispatch: DispatchArgs,
     #[command(flatten)]
     pub(in super::super) times: TimeArgs,
     #[command(flatten)]
@@ -101,9 +97,6 @@ pub(crate) struct ConsumerArgs {
 impl ConsumerArgs {
     /// Threads that dispatch, by their cores; none with user dispatch.
     pub(in super::super) fn api_threads(&self) -> Vec<Core> {
-        match self.api_dispatch && self.api_threads.is_empty() {
-            true => vec![Core(None); self.threads.threads.len()],
-            false => self.api_threads.clone(),
-        }
+        self.dispatch.beside(&self.threads)
     }
 }

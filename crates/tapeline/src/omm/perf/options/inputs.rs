@@ -1,7 +1,7 @@
 //! TEST INPUTS of a summary: the names of the guide's samples, in their order; what the guide has no name for comes behind.
 
 use super::provider::PublishingArgs;
-use super::{ConsumerArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
+use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, ResultArgs, StampRate, ThreadArgs};
 use crate::arguments::Core;
 use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
@@ -76,7 +76,7 @@ impl ProviderArgs {
         dictionary: &DictionaryArgs,
     ) -> Inputs {
         let publishing = &self.publishing;
-        let mut inputs = publishing.first(name, &self.threads);
+        let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
         inputs.extend([
             ("Summary File", self.summary_file.display().to_string()),
             ("Stats File", self.stats_file.clone()),
@@ -112,7 +112,7 @@ impl NiProviderArgs {
         dictionary: &DictionaryArgs,
     ) -> Inputs {
         let publishing = &self.publishing;
-        let mut inputs = publishing.first(name, &self.threads);
+        let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
         inputs.extend([
             ("Summary File", self.summary_file.display().to_string()),
             ("Stats File", self.stats_file.clone()),
@@ -143,15 +143,20 @@ impl NiProviderArgs {
 
 impl PublishingArgs {
     /// What both providers begin with.
-    fn first(&self, name: &str, threads: &ThreadArgs) -> Inputs {
+    fn first(&self, name: &str, threads: &ThreadArgs, dispatch: &DispatchArgs) -> Inputs {
         let name = if name.is_empty() { "(none)" } else { name };
-        vec![
+        let api_threads = dispatch.beside(threads);
+        let mut inputs = vec![
             ("Run Time", self.run_time.to_string()),
             ("Provider Name", name.to_owned()),
-            ("useUserDispatch", yes(true)),
+            ("useUserDispatch", yes(api_threads.is_empty())),
             ("mainThread CpuId", core(&threads.main_thread)),
             ("Thread List", cores(&threads.threads)),
-        ]
+        ];
+        if !api_threads.is_empty() {
+            inputs.push(("ApiThread List", cores(&api_threads)));
+        }
+        inputs
     }
 
     /// What both have that the guide has not.

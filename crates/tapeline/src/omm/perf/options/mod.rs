@@ -124,6 +124,28 @@ pub(super) struct ThreadArgs {
     pub(super) main_thread: Core,
 }
 
+/// Who takes what comes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Threads")]
+pub(super) struct DispatchArgs {
+    /// Beside each thread a further one takes what comes on its connections: API dispatch
+    #[arg(long)]
+    api_dispatch: bool,
+    /// The same, by the core that each of these threads is bound to; -1 for one that is bound to none
+    #[arg(long, value_name = "CORES", value_delimiter = ',', allow_hyphen_values = true, value_parser = arguments::core)]
+    api_threads: Vec<Core>,
+}
+
+impl DispatchArgs {
+    /// Threads that dispatch beside so many others, by their cores; none with user dispatch.
+    pub(super) fn beside(&self, threads: &ThreadArgs) -> Vec<Core> {
+        match self.api_dispatch && self.api_threads.is_empty() {
+            true => vec![Core(None); threads.threads.len()],
+            false => self.api_threads.clone(),
+        }
+    }
+}
+
 /// Where the results go.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Results")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::provider::PublishingArgs;
-use super::{ItemArgs, PaceArgs, ResultArgs, ServiceArgs, ThreadArgs, TimeArgs};
+use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ServiceArgs, ThreadArgs, TimeArgs};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
@@ -29,6 +29,8 @@ pub(crate) struct NiProviderArgs {
     pub(in super::super) pace: PaceArgs,
     #[command(flatten)]
     pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) dispatch: DispatchArgs,
     #[command(flatten)]
     pub(in super::super) times: TimeArgs,
     #[command(flatten)]

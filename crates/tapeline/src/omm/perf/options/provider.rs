@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, stamp_rate};
+use super::{
+    DispatchArgs, PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, stamp_rate,
+};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::transport::{ConfigArgs, ServerArgs};
 
@@ -90,6 +92,8 @@ pub(crate) struct ProviderArgs {
     pub(in super::super) pace: PaceArgs,
     #[command(flatten)]
     pub(in super::super) threads: ThreadArgs,
+    #[command(flatten)]
+    pub(in super::super) dispatch: DispatchArgs,
     #[command(flatten)]
     pub(in super::super) times: TimeArgs,
     #[command(flatten)]

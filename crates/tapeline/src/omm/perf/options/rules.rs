@@ -1,6 +1,6 @@
 //! The rules between options, as the public tools have them. What breaks one is said with both options and their values.
 
-use super::{ConsumerArgs, NiProviderArgs, ProviderArgs, StampRate};
+use super::{ConsumerArgs, DispatchArgs, NiProviderArgs, ProviderArgs, StampRate, ThreadArgs};
 use crate::failure::Hinted;
 use crate::omm::perf::options::provider::PublishingArgs;
 
@@ -31,12 +31,8 @@ impl ConsumerArgs {
             }
         }
         check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())?;
-        let (threads, api_threads) = (self.threads.threads.len(), self.api_threads().len());
-        if api_threads > 0 && api_threads != threads {
-            let what = format!("--api-threads names {api_threads}, and --threads {threads}");
-            return Err(Hinted::of_options(what, "each connection has one of both: name equally many"));
-        }
-        if api_threads > 0 && self.busy_read {
+        self.dispatch.check(&self.threads)?;
+        if !self.api_threads().is_empty() && self.busy_read {
             let what = "--busy-read is of user dispatch, and --api-dispatch or --api-threads is given";
             return Err(Hinted::of_options(
                 what,
@@ -65,6 +61,7 @@ impl ProviderArgs {
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         let (rate, stamped) = (self.generic_msg_rate, self.generic_msg_latency_rate);
         self.publishing.check(self.pace.tick_rate)?;
+        self.dispatch.check(&self.threads)?;
         check_rates("--generic-msg-rate", rate, "--generic-msg-latency-rate", stamped, self.pace.tick_rate)?;
         check_pre_enc(self.publishing.pre_enc, rate, "--generic-msg-latency-rate", stamped)
     }
@@ -75,7 +72,22 @@ impl NiProviderArgs {
     /// A rule that these options break.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
         self.publishing.check(self.pace.tick_rate)?;
+        self.dispatch.check(&self.threads)?;
         check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())
+    }
+}
+
+impl DispatchArgs {
+    fn check(&self, threads: &ThreadArgs) -> Result<(), Hinted> {
+        let (api_threads, threads) = (self.beside(threads).len(), threads.threads.len());
+        if api_threads > 0 && api_threads != threads {
+            let what = format!("--api-threads names {api_threads}, and --threads {threads}");
+            return Err(Hinted::of_options(
+                what,
+                "there is one of these beside each of those: name equally many",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -200,6 +212,7 @@ mod tests {
                 "--latency-update-rate is 10, more than --update-rate, which is 0",
             ),
             ("--tick-rate 5", "--latency-update-rate is 10, more than --tick-rate, which is 5"),
+            ("--api-threads 0,1", "--api-threads names 2, and --threads 1"),
             ("--pack-buffer-size 9", "--pack-buffer-size is 9, and --max-pack-count 1: nothing is packed"),
             ("--generic-msg-rate 10", "--generic-msg-rate is 10, less than --tick-rate, which is 1000"),
             (
@@ -219,6 +232,7 @@ mod tests {
         }
         for (line, said) in [
             ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
+            ("--api-threads 0,1", "--api-threads names 2, and --threads 1"),
             (
                 "--item-count 10 --common-item-count 11",
                 "--common-item-count is 11, more than each of 1 threads has of --item-count, which is 10",

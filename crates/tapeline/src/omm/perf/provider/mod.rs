@@ -41,7 +41,7 @@ const MOST_HELD: usize = 256 << 20;
 pub(super) fn serve(options: &str, reactor: Reactor, link: super::link::Link) {
     let args = super::options::of::<ProviderArgs>(options);
     let plan = Plan::new(&args, crate::omm::config::Chosen::default()).unwrap();
-    working::work(&Arc::new(plan), reactor, link);
+    working::work(&Arc::new(plan), 0, reactor, link);
 }
 
 impl ProviderArgs {
@@ -88,7 +88,7 @@ impl ProviderArgs {
         collect::run(&run, move |number, link| {
             let reactor = reactors[number].lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(reactor) = reactor {
-                working::work(&plan, reactor, link);
+                working::work(&plan, number, reactor, link);
             }
         })
     }

@@ -12,6 +12,7 @@ use tapeline_omm::rwf::FilterAction;
 use super::super::options::{ProviderArgs, StampRate};
 use super::super::publishing::Publishing;
 use super::super::stamp::Unit;
+use crate::arguments::Core;
 use crate::failure::Hinted;
 use crate::omm::config::Chosen;
 use crate::omm::dictionaries::DictionaryArgs;
@@ -32,6 +33,8 @@ pub(super) struct Plan {
     pub(super) dictionary_files: DictionaryArgs,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
+    /// Cores of the threads that dispatch; none with user dispatch.
+    pub(super) api_threads: Vec<Core>,
 }
 
 /// Streams of a consumer that are of no item: directory and dictionaries.
@@ -85,6 +88,7 @@ impl Plan {
                 ..Settings::default()
             },
             json: chosen.json,
+            api_threads: args.dispatch.beside(&args.threads),
             publishing,
         })
     }

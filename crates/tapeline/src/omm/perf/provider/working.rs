@@ -10,6 +10,7 @@ use tapeline_wire::rssl::{ConnectionId, Negotiated, Reactor, Sender};
 
 use super::super::bursts::Progress;
 use super::super::consumer::decoding::{Decoder, Found};
+use super::super::dispatching::{self, Dispatched};
 use super::super::link::Link;
 use super::super::slices::Slices;
 use super::super::stamp::{self, Stamp};
@@ -47,6 +48,8 @@ pub(super) struct Desk {
 
 /// A thread of the provider.
 pub(super) struct Working {
+    /// Its number.
+    thread: usize,
     desk: Desk,
     reactor: Reactor,
     clients: Clients<Desk>,
@@ -57,8 +60,8 @@ pub(super) struct Working {
 }
 
 /// Does the work of one thread until it is to end.
-pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, link: Link) {
-    let mut working = Working::new(plan, reactor, link);
+pub(super) fn work(plan: &Arc<Plan>, thread: usize, reactor: Reactor, link: Link) {
+    let mut working = Working::new(plan, thread, reactor, link);
     let done = working.run();
     let Working { mut desk, mut clients, .. } = working;
     clients.leave(&mut desk);
@@ -66,7 +69,7 @@ pub(super) fn work(plan: &Arc<Plan>, reactor: Reactor, link: Link) {
 }
 
 impl Working {
-    fn new(plan: &Arc<Plan>, reactor: Reactor, mut link: Link) -> Self {
+    fn new(plan: &Arc<Plan>, thread: usize, reactor: Reactor, mut link: Link) -> Self {
         // A provider has nothing to start up for.
         link.tally.phase = Phase::Steady;
         let desk = Desk {
@@ -81,18 +84,24 @@ impl Working {
             unwritten: 0,
         };
         let slices = Slices::new(plan.publishing.tick_rate, Nanos(monotonic_ns()));
-        Self { desk, reactor, clients: Clients::new(), slices, is_behind: false }
+        Self { thread, desk, reactor, clients: Clients::new(), slices, is_behind: false }
     }
 
     fn run(&mut self) -> anyhow::Result<()> {
-        while !self.desk.link.is_over() {
-            self.turn_and_wait()?;
+        match self.desk.plan.api_threads.get(self.thread).map(|core| core.0) {
+            Some(core) => dispatching::run(self, self.thread, core)?,
+            None => {
+                while !self.desk.link.is_over() {
+                    self.turn()?;
+                }
+            }
         }
         self.drain()
     }
 
-    fn turn_and_wait(&mut self) -> anyhow::Result<()> {
-        let wait = self.turn();
+    fn turn(&mut self) -> anyhow::Result<()> {
+        self.receive();
+        let wait = self.give();
         self.reactor.wait(wait)?;
         self.desk.link.settle();
         Ok(())
@@ -125,11 +134,15 @@ impl Working {
         })
     }
 
-    /// Takes what has come and sends what is due; how long until there is more to do.
-    fn turn(&mut self) -> Duration {
+    /// Takes what has come.
+    fn receive(&mut self) {
         let now = Nanos(monotonic_ns());
         self.clients.serve(&mut self.desk, &mut self.reactor, now);
         self.clients.tick(&mut self.desk, &mut self.reactor, now);
+    }
+
+    /// Sends what is due; how long until there is more to do.
+    fn give(&mut self) -> Duration {
         if self.is_behind {
             self.answer_once(Nanos(monotonic_ns()));
         }
@@ -193,6 +206,27 @@ impl Working {
                 return is_busy;
             }
         }
+    }
+}
+
+/// With API dispatch the further thread takes what comes, and the thread itself sends.
+impl Dispatched for Working {
+    fn reactor(&mut self) -> &mut Reactor {
+        &mut self.reactor
+    }
+
+    fn take(&mut self) -> anyhow::Result<bool> {
+        self.receive();
+        Ok(self.clients.open.values().any(|client| client.items.owes()))
+    }
+
+    fn perform(&mut self) -> anyhow::Result<Option<Duration>> {
+        if self.desk.link.is_over() {
+            return Ok(None);
+        }
+        let wait = self.give();
+        self.desk.link.settle();
+        Ok(Some(wait))
     }
 }
 
@@ -294,13 +328,13 @@ mod tests {
             let args = of::<ProviderArgs>(&format!("--update-rate 10000 --generic-msg-rate 1000 {options}"));
             let plan = Arc::new(Plan::new(&args, Chosen::default()).unwrap());
             let mut pair = Pair::new();
-            let mut working = Working::new(&plan, pair.reactor.take().unwrap(), pair.link());
+            let mut working = Working::new(&plan, 0, pair.reactor.take().unwrap(), pair.link());
             pair.consume("--item-count 100 --posting-rate 1000 --generic-msg-rate 1000");
             let until = |working: &mut Working, updates| {
                 while working.desk.link.tally.counts.updates < updates
                     || working.desk.link.tally.counts.reflected_posts < updates / 20
                 {
-                    working.turn_and_wait().unwrap();
+                    working.turn().unwrap();
                 }
             };
             until(&mut working, 5_000);
@@ -309,7 +343,7 @@ mod tests {
             assert_eq!(counted.count_total, 0, "{options}");
             let counts = working.desk.link.tally.counts;
             assert!(counts.generics_sent > 0 && counts.generics_received > 0, "{options}: {counts:?}");
-            pair.end(|| working.turn_and_wait().unwrap());
+            pair.end(|| working.turn().unwrap());
         }
     }
 }
