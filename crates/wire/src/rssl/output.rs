@@ -35,6 +35,8 @@ pub struct Output {
     waiting: Outgoing,
     /// Of the first of the frames that wait.
     torn: Torn,
+    /// Bytes of a fragment's id, also once nothing more is taken.
+    id_bytes: usize,
     framing: Option<Framing>,
     /// What a WebSocket puts around it.
     envelope: Option<Envelope>,
@@ -94,6 +96,7 @@ impl Output {
         Self {
             waiting: Outgoing::new(settings.output_bytes()),
             torn: Torn::default(),
+            id_bytes: 2,
             framing: None,
             envelope: None,
             is_masked: false,
@@ -120,10 +123,11 @@ impl Output {
         let max = usize::from(max);
         let threshold = settings.threshold(agreed.compression);
         let json = agreed.is_json();
+        self.id_bytes = agreed.version.map_or(2, Version::id_bytes);
         self.framing = Some(Framing {
             max,
             max_pack: settings.pack_bytes.map_or(max, |bytes| max.min(bytes.into())),
-            id_bytes: agreed.version.map_or(2, Version::id_bytes),
+            id_bytes: self.id_bytes,
             threshold,
             json,
         });
@@ -457,11 +461,7 @@ impl Output {
     }
 
     fn shape(&self) -> Shape {
-        Shape {
-            id_bytes: self.framing.map_or(2, |framing| framing.id_bytes),
-            is_wrapped: self.envelope.is_some(),
-            is_masked: self.is_masked,
-        }
+        Shape { id_bytes: self.id_bytes, is_wrapped: self.envelope.is_some(), is_masked: self.is_masked }
     }
 
     /// Bytes that are framed and wait.

@@ -1,7 +1,7 @@
 //! What a thread counts and times, and hands to the main thread at each interval.
 
 use tapeline_measure::{Lateness, Nanos, Recorder, monotonic_ns};
-use tapeline_omm::rwf::{Domain, MessageClass, MessageView};
+use tapeline_omm::rwf::{Domain, MessageClass, MessageView, flags};
 
 use super::bursts::Served;
 use super::stamp::Stamp;
@@ -121,6 +121,7 @@ impl Counts {
             (&mut self.images, unsent.images),
             (&mut self.updates, unsent.updates),
             (&mut self.posts, unsent.posts),
+            (&mut self.reflected_posts, unsent.reflected_posts),
             (&mut self.generics_sent, unsent.generics_sent),
             (&mut self.messages_sent, unsent.messages_sent),
         ] {
@@ -129,6 +130,11 @@ impl Counts {
             self.unsent += unsent;
         }
         self.bytes_sent = self.bytes_sent.saturating_sub(unsent.bytes_sent);
+        // Which of them carried a time is not looked at: no more than there are.
+        self.stamped_updates = self.stamped_updates.min(self.updates);
+        self.stamped_posts = self.stamped_posts.min(self.posts);
+        self.stamped_generics = self.stamped_generics.min(self.generics_sent);
+        self.stamped_messages = self.stamped_messages.min(self.messages_sent);
     }
 }
 
@@ -359,7 +365,9 @@ impl Tally {
         if view.as_ref().is_some_and(|view| view.domain() < Domain::MARKET_PRICE) {
             return;
         }
+        let goes_back = view.as_ref().is_some_and(|view| view.flags().has(flags::update::HAS_POST_USER_INFO));
         match view.map_or(most, |view| view.class()) {
+            MessageClass::UPDATE if goes_back => self.unsent.reflected_posts += 1,
             MessageClass::UPDATE => self.unsent.updates += 1,
             MessageClass::REFRESH => self.unsent.images += 1,
             MessageClass::POST => self.unsent.posts += 1,
