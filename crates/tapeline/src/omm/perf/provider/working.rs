@@ -224,6 +224,10 @@ impl Dispatched for Working {
         if self.desk.link.is_over() {
             return Ok(None);
         }
+        if self.desk.plan.round_trips().is_some() {
+            // They are due while nothing comes, too.
+            self.clients.tick(&mut self.desk, &mut self.reactor, Nanos(monotonic_ns()));
+        }
         let wait = self.give();
         self.desk.link.settle();
         Ok(Some(wait))
