@@ -8,7 +8,7 @@ use crate::certificates;
 use crate::perf_peer::{Hub, Tool};
 use crate::tap::{Tap, Way};
 
-/// What a tool is told, and how long the longest of its records may be, of so many bytes; by nothing it is a whole burst.
+/// What a tool is told, and how long its records may be, of so many bytes; by nothing some are a whole burst.
 type Told<'a> = (&'a [&'a str], Option<usize>);
 
 /// Bursts have 2,500 bytes and more: less than the usual mark of 6,144, so that each is one record.
@@ -20,11 +20,12 @@ const ENOUGH: usize = 10_000;
 const ABOVE_MARK: Option<usize> = Some(1_000);
 const ALONE: Option<usize> = Some(600);
 
+/// What a connection could not take for a while comes in longer ones: nine of ten are to be short.
 fn check(tool: &str, told: Told<'_>, records: &[usize]) {
-    let longest = records.iter().max().copied().unwrap_or(0);
+    let longer = |than: usize| records.iter().filter(|length| **length > than).count();
     match told.1 {
-        Some(most) => assert!(longest <= most, "{tool} {:?}: {records:?}", told.0),
-        None => assert!(longest >= BURST, "{tool} {:?}: {records:?}", told.0),
+        Some(most) => assert!(longer(most) * 10 <= records.len(), "{tool} {:?}: {records:?}", told.0),
+        None => assert!(longer(BURST) > 0, "{tool} {:?}: {records:?}", told.0),
     }
 }
 

@@ -271,8 +271,7 @@ fn providers_dispatch_on_further_threads_if_they_are_told_to() {
         peer.open_all(3);
         let count =
             |heard: &[Heard], what: fn(&Heard) -> bool| heard.iter().filter(|heard| what(heard)).count();
-        let heard = peer.until(|heard| count(heard, Heard::is_update) >= 100);
-        assert_eq!(count(&heard, Heard::is_image), 3, "{more:?}");
+        peer.until(|heard| count(heard, Heard::is_update) >= 100 && count(heard, Heard::is_image) == 3);
         peer.post(Some(peer.first), 1, 42);
         peer.until(|heard| heard.iter().any(Heard::is_ack));
         check(&provider.tool);
@@ -281,8 +280,10 @@ fn providers_dispatch_on_further_threads_if_they_are_told_to() {
         let server = format!("localhost:{}", hub.port);
         let words = ["omm", "ni-provider", "--server", &server, "--item-count", "3", "--run-folder", "run"];
         let mut tool = Tool::start(&[&words[..], &rates, more].concat());
-        hub.until(|hub| count(hub.heard(0), Heard::is_update) >= 100);
-        assert_eq!(count(hub.heard(0), Heard::is_image), 3, "{more:?}");
+        hub.until(|hub| {
+            let heard = hub.heard(0);
+            count(heard, Heard::is_update) >= 100 && count(heard, Heard::is_image) == 3
+        });
         check(&tool);
         rustix::process::kill_process(tool.pid(), rustix::process::Signal::TERM).unwrap();
         hub.until(|hub| hub.published[0].2);

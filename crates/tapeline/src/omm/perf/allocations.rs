@@ -27,8 +27,9 @@ pub(super) struct Pair {
 impl Pair {
     pub(super) fn new() -> Self {
         let mut reactor = Reactor::new(1).unwrap();
-        let address =
-            reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(Settings::default())).unwrap();
+        // Room for what comes while the other thread stands still: posts that wait to go back are kept.
+        let settings = Settings { guaranteed_output_buffers: 5_000, ..Settings::default() };
+        let address = reactor.listen((Ipv4Addr::LOCALHOST, 0).into(), &Arc::new(settings)).unwrap();
         let Links { threads, handles, is_over, said } = Links::new(2, Terms::default());
         Self {
             reactor: Some(reactor),
