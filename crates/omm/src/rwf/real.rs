@@ -192,6 +192,25 @@ impl Real {
         }
     }
 
+    /// The whole number that is the value with `places` digits behind the point, taken without the point: 1.5 with two is 150.
+    /// `None` where the value is not exact with so many places, or is more than an `i64` holds, or is no number.
+    #[must_use]
+    pub fn scaled(self, places: u32) -> Option<i64> {
+        if self.rank()? != 0 {
+            return None;
+        }
+        let (ten, two) = self.hint.powers();
+        let power = i64::from(ten) + i64::from(places);
+        let by = |power: i64| 10_i128.checked_pow(u32::try_from(power).ok()?);
+        let whole = i128::from(self.mantissa).checked_mul(by(power.max(0))?)?;
+        // Powers of ten down to -14 and of two up to 8: far from 127 bits.
+        let divisor = by((-power).max(0))? << two;
+        if whole % divisor != 0 {
+            return None;
+        }
+        i64::try_from(whole / divisor).ok()
+    }
+
     /// Compares values exactly, whatever their forms; `None` if one is not a number.
     #[must_use]
     pub fn compare(self, other: Self) -> Option<Ordering> {
@@ -321,6 +340,29 @@ mod tests {
             assert_eq!(right.compare(left), Some(order.reverse()), "{right:?} {left:?}");
         }
         assert_eq!(Real::NAN.compare(real(1, 14)), None);
+    }
+
+    #[test]
+    fn scaled_values_are_exact_or_none() {
+        for (value, places, whole) in [
+            (real(4000, 12), 9, Some(40_000_000_000)),
+            (real(-25, 12), 2, Some(-25)),
+            (real(-25, 12), 1, None),
+            (real(5, 14), 0, Some(5)),
+            (real(3, 30), 9, Some(11_718_750)),
+            (real(3, 30), 7, None),
+            (real(1, 0), 9, None),
+            (real(100_000, 0), 9, Some(1)),
+            (real(12, 21), 0, Some(120_000_000)),
+            (real(i64::MAX, 14), 0, Some(i64::MAX)),
+            (real(i64::MAX, 14), 1, None),
+            (real(i64::MIN, 21), u32::MAX, None),
+            (Real::INFINITY, 0, None),
+            (Real::NAN, 0, None),
+            (real(1, 99), 0, None),
+        ] {
+            assert_eq!(value.scaled(places), whole, "{value:?} with {places}");
+        }
     }
 
     #[test]
