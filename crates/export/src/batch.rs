@@ -1,0 +1,244 @@
+//! Rows by column, up to a bound.
+
+use tapeline_measure::Nanos;
+use tapeline_omm::Real;
+
+use crate::table::{Kind, Table};
+
+/// The rows of a full batch: as many as DuckDB gives one thread to read, so that a row group is one thread's.
+pub const MOST_ROWS: usize = 122_880;
+/// The bytes of text and the like of a full batch.
+pub const MOST_TEXT: usize = 16 << 20;
+
+/// Digits of a price behind the point: what Databento's prices have, and more than any exchange's.
+pub(crate) const PRICE_PLACES: u32 = 9;
+/// The first number that a price of 18 digits does not hold.
+const PRICE_END: i64 = 1_000_000_000_000_000_000;
+
+/// How prices and sizes are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Prices as decimals of 18 digits, nine of them behind the point, sizes whole: what is not exact so is refused.
+    Exact,
+    /// Prices as doubles, as kdb+ has them, sizes whole.
+    WholeSizes,
+    /// All as doubles.
+    Double,
+}
+
+/// Rows of a table, column by column.
+#[derive(Debug)]
+pub struct Batch {
+    table: Table,
+    numbers: Numbers,
+    rows: usize,
+    columns: Vec<Cells>,
+}
+
+/// A column's cells.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    pub(crate) kind: Kind,
+    /// For each row 1 if it has a cell, 0 if not: Parquet's definition levels.
+    pub(crate) levels: Vec<i16>,
+    /// Of those that have one.
+    pub(crate) values: Values,
+}
+
+#[derive(Debug)]
+pub(crate) enum Values {
+    Whole(Vec<i64>),
+    Double(Vec<f64>),
+    Flag(Vec<bool>),
+    /// All of them one behind the other, and where each ends.
+    Text {
+        bytes: Vec<u8>,
+        ends: Vec<usize>,
+    },
+}
+
+impl Values {
+    pub(crate) fn of(kind: Kind, numbers: Numbers) -> Self {
+        match (kind, numbers) {
+            (Kind::Whole | Kind::Time, _)
+            | (Kind::Price, Numbers::Exact)
+            | (Kind::Size, Numbers::Exact | Numbers::WholeSizes) => Self::Whole(Vec::new()),
+            (Kind::Price | Kind::Size | Kind::Double, _) => Self::Double(Vec::new()),
+            (Kind::Flag, _) => Self::Flag(Vec::new()),
+            (Kind::Symbol | Kind::Text | Kind::Bytes, _) => {
+                Self::Text { bytes: Vec::new(), ends: Vec::new() }
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Whole(values) => values.clear(),
+            Self::Double(values) => values.clear(),
+            Self::Flag(values) => values.clear(),
+            Self::Text { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+}
+
+/// The texts of a column: where they end, and their bytes.
+pub(crate) fn texts<'a>(bytes: &'a [u8], ends: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    begins.zip(ends).map(|(from, to)| bytes.get(from..*to).unwrap_or_default())
+}
+
+impl Batch {
+    /// None yet.
+    #[must_use]
+    pub fn new(table: Table, numbers: Numbers) -> Self {
+        let columns = table.columns().iter();
+        let columns = columns.map(|column| Cells {
+            kind: column.kind,
+            levels: Vec::new(),
+            values: Values::of(column.kind, numbers),
+        });
+        Self { table, numbers, rows: 0, columns: columns.collect() }
+    }
+
+    /// Whose rows they are.
+    #[must_use]
+    pub const fn table(&self) -> Table {
+        self.table
+    }
+
+    /// How its numbers are held.
+    #[must_use]
+    pub const fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether it is to be written before another row comes.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let text = |cells: &Cells| match &cells.values {
+            Values::Text { bytes, .. } => bytes.len(),
+            _ => 0,
+        };
+        self.rows >= MOST_ROWS || self.columns.iter().map(text).sum::<usize>() >= MOST_TEXT
+    }
+
+    /// Takes all rows out. The room for them stays.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        for cells in &mut self.columns {
+            cells.levels.clear();
+            cells.values.clear();
+        }
+    }
+
+    pub(crate) fn columns(&self) -> &[Cells] {
+        &self.columns
+    }
+
+    /// Another row, whose cells are to be given from the first column to the last. After an error a row is not whole, and the
+    /// batch good for nothing.
+    pub(crate) fn row(&mut self) -> Row<'_> {
+        self.rows += 1;
+        Row { table: self.table, numbers: self.numbers, at: 0, columns: &mut self.columns }
+    }
+}
+
+/// A number that its column does not hold.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub(crate) column: &'static str,
+    pub(crate) value: Real,
+    pub(crate) expected: &'static str,
+}
+
+/// A row that is being written.
+pub(crate) struct Row<'a> {
+    table: Table,
+    numbers: Numbers,
+    at: usize,
+    columns: &'a mut [Cells],
+}
+
+impl Row<'_> {
+    /// The next column, with room for one more cell.
+    fn next(&mut self, is_there: bool) -> &mut Values {
+        let cells = &mut self.columns[self.at];
+        self.at += 1;
+        cells.levels.push(i16::from(is_there));
+        &mut cells.values
+    }
+
+    pub(crate) fn whole(&mut self, value: impl Into<Option<i64>>) -> &mut Self {
+        let value = value.into();
+        if let (Values::Whole(values), Some(value)) = (self.next(value.is_some()), value) {
+            values.push(value);
+        }
+        self
+    }
+
+    /// A number that has no sign; those beyond 2^63 wrap to negative ones.
+    pub(crate) fn count(&mut self, value: u64) -> &mut Self {
+        self.whole(value.cast_signed())
+    }
+
+    /// A time; 0 is none.
+    pub(crate) fn time(&mut self, time: Nanos) -> &mut Self {
+        self.whole((time.0 != 0).then_some(time.0.cast_signed()))
+    }
+
+    pub(crate) fn flag(&mut self, value: bool) -> &mut Self {
+        if let Values::Flag(values) = self.next(true) {
+            values.push(value);
+        }
+        self
+    }
+
+    pub(crate) fn double(&mut self, value: Option<f64>) -> &mut Self {
+        if let (Values::Double(values), Some(value)) = (self.next(value.is_some()), value) {
+            values.push(value);
+        }
+        self
+    }
+
+    pub(crate) fn text<T: AsRef<[u8]>>(&mut self, text: Option<T>) -> &mut Self {
+        if let (Values::Text { bytes, ends }, Some(text)) = (self.next(text.is_some()), text) {
+            bytes.extend_from_slice(text.as_ref());
+            ends.push(bytes.len());
+        }
+        self
+    }
+
+    /// A price or a size.
+    pub(crate) fn real(&mut self, value: Option<Real>) -> Result<&mut Self, Unfit> {
+        let column = self.table.columns()[self.at];
+        let is_price = column.kind == Kind::Price;
+        let cell = match value {
+            Some(value) if self.numbers == Numbers::Exact || !is_price && self.numbers != Numbers::Double => {
+                let scaled = value.scaled(if is_price { PRICE_PLACES } else { 0 });
+                let fits = |scaled: &i64| !is_price || (-PRICE_END < *scaled && *scaled < PRICE_END);
+                let expected = if is_price {
+                    "at most nine digits before the point and nine behind it"
+                } else {
+                    "whole numbers of 64 bits"
+                };
+                Some(scaled.filter(fits).ok_or(Unfit { column: column.name, value, expected })?)
+            }
+            _ => None,
+        };
+        match (self.next(value.is_some()), value) {
+            (Values::Whole(values), Some(_)) => values.extend(cell),
+            (Values::Double(values), Some(value)) => values.push(value.to_f64()),
+            _ => {}
+        }
+        Ok(self)
+    }
+}

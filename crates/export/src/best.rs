@@ -1,0 +1,90 @@
+//! Best bid and ask of each item, carried on from tick to tick: a tick has what changed, a row of quotes has all.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use tapeline_omm::rwf::{NamedValue, Value};
+use tapeline_omm::{Real, fid};
+
+use crate::Error;
+use crate::message::{ns_of_day, real};
+
+/// For how many items quotes are carried on: a few hundred megabytes.
+pub const MOST_ITEMS: usize = 1_000_000;
+
+/// What is known of an item. `None`: there is none, or nothing was said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Best {
+    pub(crate) bid: Option<Real>,
+    pub(crate) bid_size: Option<Real>,
+    pub(crate) ask: Option<Real>,
+    pub(crate) ask_size: Option<Real>,
+    pub(crate) bid_source: Option<Box<str>>,
+    pub(crate) ask_source: Option<Box<str>>,
+    pub(crate) time_ns: Option<i64>,
+}
+
+impl Best {
+    /// Takes a field, if it is one of a quote's.
+    pub(crate) fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
+        let number = match field.fid {
+            fid::BID => &mut self.bid,
+            fid::BIDSIZE => &mut self.bid_size,
+            fid::ASK => &mut self.ask,
+            fid::ASKSIZE => &mut self.ask_size,
+            fid::BID_SRC => return venue(&mut self.bid_source, field),
+            fid::ASK_SRC => return venue(&mut self.ask_source, field),
+            fid::QUOTIM_NS => {
+                let Some(time) = ns_of_day(&field.value) else { return false };
+                self.time_ns = time;
+                return true;
+            }
+            _ => return false,
+        };
+        let Some(value) = real(&field.value) else { return false };
+        *number = value;
+        true
+    }
+}
+
+fn venue(venue: &mut Option<Box<str>>, field: &NamedValue<'_, '_>) -> bool {
+    *venue = match field.value {
+        Value::Blank => None,
+        _ => Some(field.to_string().into()),
+    };
+    true
+}
+
+/// Of all items.
+#[derive(Debug, Default)]
+pub(crate) struct Bests {
+    /// By service and name: numbers of items begin anew with each start of a plant.
+    services: HashMap<u16, HashMap<Box<str>, Best, RandomState>, RandomState>,
+    items: usize,
+}
+
+impl Bests {
+    /// That of an item.
+    pub(crate) fn of(&mut self, service: u16, name: &str) -> Result<&mut Best, Error> {
+        let items = self.services.entry(service).or_default();
+        if !items.contains_key(name) {
+            if self.items == MOST_ITEMS {
+                return Err(Error::Items(MOST_ITEMS));
+            }
+            self.items += 1;
+        }
+        Ok(items.entry(name.into()).or_default())
+    }
+
+    /// An item is over.
+    pub(crate) fn forget(&mut self, service: u16, name: &str) {
+        let was_there = self.services.get_mut(&service).and_then(|items| items.remove(name));
+        self.items -= usize::from(was_there.is_some());
+    }
+
+    /// Ticks are missing: nothing is known any more.
+    pub(crate) fn forget_all(&mut self) {
+        self.services.clear();
+        self.items = 0;
+    }
+}

@@ -1,0 +1,365 @@
+//! From ticks to rows.
+
+use std::fmt::{Display, Write};
+
+use tapeline_omm::rwf::{
+    Container, DataType, Domain, FieldList, Header, Map, MapAction, MessageView, NamedValue, Value, flags,
+};
+use tapeline_omm::{Dictionary, Real, fid};
+use tapeline_plant::tick::{Flags, Kind, Tick};
+
+use crate::Error;
+use crate::batch::{Batch, Row};
+use crate::best::{Best, Bests};
+use crate::message::{Fault, double, ns_of_day, real};
+use crate::table::Table;
+
+/// Where rows go.
+pub trait Sink {
+    /// Whether rows of this table are wanted.
+    fn wants(&self, table: Table) -> bool;
+
+    /// A batch of this table with room for another row; one that is full is to be written first.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn batch(&mut self, table: Table) -> Result<&mut Batch, Error>;
+}
+
+/// Takes ticks apart into rows.
+#[derive(Debug, Default)]
+pub struct Rows {
+    bests: Bests,
+    /// What a value reads as.
+    text: String,
+}
+
+impl Rows {
+    /// The rows of a tick, in the order of [`Table::ALL`].
+    ///
+    /// # Errors
+    /// Its message is malformed, a column does not hold a number, or the sink fails. What was given of this tick's rows stays given.
+    pub fn add(&mut self, tick: &Tick<'_>, to: &mut impl Sink) -> Result<(), Error> {
+        self.take_apart(tick, to).map_err(|fault| fault.at(tick.header.seq.0))
+    }
+
+    /// Ticks are missing here: quotes from before are not carried on.
+    pub fn forget(&mut self) {
+        self.bests.forget_all();
+    }
+
+    fn take_apart(&mut self, tick: &Tick<'_>, to: &mut impl Sink) -> Result<(), Fault> {
+        let message = MessageView::parse(tick.body)?;
+        let header = message.header()?;
+        if to.wants(Table::Ticks) {
+            tick_row(to.batch(Table::Ticks)?, tick, &message, &header);
+        }
+        let clears =
+            matches!(&header, Header::Refresh(refresh) if refresh.flags.has(flags::refresh::CLEAR_CACHE));
+        match message.open()? {
+            Container::NoData => {}
+            Container::FieldList(list) => self.fields(tick, &list, clears, to)?,
+            Container::Map(map) if map.head().container == DataType::FIELD_LIST => {
+                self.map(tick, message.domain(), &map, to)?;
+            }
+            other => self.whole(tick, None, &other, to)?,
+        }
+        if tick.header.flags.contains(Flags::LAST) {
+            self.bests.forget(tick.header.service, tick.name);
+        }
+        Ok(())
+    }
+
+    /// The fields of an item: a trade, a quote, and the others.
+    fn fields(
+        &mut self,
+        tick: &Tick<'_>,
+        list: &FieldList<'_>,
+        clears: bool,
+        to: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        let Self { bests, text } = self;
+        // Without the table nothing need be carried on.
+        let mut alone = Best::default();
+        let best = match to.wants(Table::Quotes) {
+            true => bests.of(tick.header.service, tick.name)?,
+            false => &mut alone,
+        };
+        if clears {
+            *best = Best::default();
+        }
+        let mut trade = Trade::of(tick.header.kind, list)?;
+        let mut is_quote = false;
+        for field in list.render(Dictionary::builtin()) {
+            let field = field?;
+            if trade.as_mut().is_some_and(|trade| trade.take(&field)) {
+            } else if best.take(&field) {
+                is_quote = true;
+            } else {
+                field_row(tick, None, &field, text, to)?;
+            }
+        }
+        if let Some(trade) = trade.filter(|_| to.wants(Table::Trades)) {
+            let mut row = begin(to.batch(Table::Trades)?, tick);
+            row.time(tick.header.event).time(tick.header.wire);
+            row.real(Some(trade.price))?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
+            row.whole(trade.time_ns).flag(is_suspect(tick));
+        }
+        if is_quote && to.wants(Table::Quotes) {
+            let mut row = begin(to.batch(Table::Quotes)?, tick);
+            row.time(tick.header.event).time(tick.header.wire);
+            row.real(best.bid)?.real(best.bid_size)?.real(best.ask)?.real(best.ask_size)?;
+            row.text(best.bid_source.as_deref()).text(best.ask_source.as_deref());
+            row.whole(best.time_ns).flag(is_suspect(tick));
+        }
+        Ok(())
+    }
+
+    /// The entries of a map, orders among them, and its summary.
+    fn map(
+        &mut self,
+        tick: &Tick<'_>,
+        domain: Domain,
+        map: &Map<'_>,
+        to: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        let head = map.head();
+        let sets = map.sets()?;
+        if let Some(summary) = head.summary
+            && let Container::FieldList(list) = map.open(summary, &sets)?
+        {
+            let entry = Entry { action: "summary", key: None };
+            for field in list.render(Dictionary::builtin()) {
+                field_row(tick, Some(&entry), &field?, &mut self.text, to)?;
+            }
+        }
+        let mut key = String::new();
+        for entry in map.iter() {
+            let entry = entry?;
+            key.clear();
+            match entry.key_value(head.key_type)? {
+                Value::Buffer(bytes) => key.push_str(&String::from_utf8_lossy(bytes)),
+                other => write_to(&mut key, &other),
+            }
+            let action = match entry.action {
+                MapAction::ADD => "add",
+                MapAction::UPDATE => "update",
+                MapAction::DELETE => "delete",
+                _ => "other",
+            };
+            // A deleted entry has no data, and an empty list no fields.
+            let data = if entry.action == MapAction::DELETE { &[][..] } else { entry.data };
+            let Container::FieldList(list) = map.open(data, &sets)? else { continue };
+            let entry = Entry { action, key: Some(&key) };
+            if domain == Domain::MARKET_BY_ORDER {
+                self.order(tick, &entry, &list, to)?;
+                continue;
+            }
+            let mut is_empty = true;
+            for field in list.render(Dictionary::builtin()) {
+                field_row(tick, Some(&entry), &field?, &mut self.text, to)?;
+                is_empty = false;
+            }
+            if is_empty && to.wants(Table::Fields) {
+                let mut row = begin(to.batch(Table::Fields)?, tick);
+                row.text(Some(entry.action)).text(entry.key).whole(None);
+                row.text(None::<&str>).text(None::<&str>).text(None::<&str>).double(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of an order.
+    fn order(
+        &mut self,
+        tick: &Tick<'_>,
+        entry: &Entry<'_>,
+        list: &FieldList<'_>,
+        to: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        let mut order = Order::default();
+        for field in list.render(Dictionary::builtin()) {
+            let field = field?;
+            if !order.take(&field) {
+                field_row(tick, Some(entry), &field, &mut self.text, to)?;
+            }
+        }
+        if to.wants(Table::Orders) {
+            let mut row = begin(to.batch(Table::Orders)?, tick);
+            row.time(tick.header.event).time(tick.header.wire);
+            row.text(Some(entry.action)).text(entry.key).text(order.side.as_deref());
+            row.real(order.price)?.real(order.size)?.text(order.participant.as_deref());
+            row.whole(order.priority_ns).whole(order.change_ns).flag(is_suspect(tick));
+        }
+        Ok(())
+    }
+
+    /// A container without columns, as its outline reads.
+    fn whole(
+        &mut self,
+        tick: &Tick<'_>,
+        field: Option<&NamedValue<'_, '_>>,
+        container: &Container<'_>,
+        to: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        if to.wants(Table::Fields) {
+            let text = read(&mut self.text, &container.outline(Dictionary::builtin()));
+            let mut row = begin(to.batch(Table::Fields)?, tick);
+            row.text(None::<&str>).text(None::<&str>);
+            row.whole(field.map(|field| i64::from(field.fid.0))).text(field.and_then(NamedValue::name));
+            row.text(Some(container.data_type().to_string())).text(Some(text)).double(None);
+        }
+        Ok(())
+    }
+}
+
+/// A row that says which tick it is of.
+fn begin<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
+    let mut row = batch.row();
+    row.time(tick.header.sequenced).text((!tick.name.is_empty()).then_some(tick.name));
+    row.count(tick.header.seq.0).whole(i64::from(tick.header.service));
+    row
+}
+
+fn is_suspect(tick: &Tick<'_>) -> bool {
+    tick.header.flags.contains(Flags::SUSPECT)
+}
+
+fn tick_row(batch: &mut Batch, tick: &Tick<'_>, message: &MessageView<'_>, header: &Header<'_>) {
+    let fixed = &tick.header;
+    let kind = match fixed.kind {
+        Kind::Refresh => "refresh",
+        Kind::Status => "status",
+        Kind::Update => "update",
+        _ => "other",
+    };
+    let has = |flag| fixed.flags.contains(flag);
+    let text = header.state().map(|state| String::from_utf8_lossy(state.text));
+    let mut row = begin(batch, tick);
+    row.whole(i64::from(fixed.channel)).whole(i64::from(fixed.item.0)).text(Some(kind));
+    row.text(Some(message.domain().to_string())).count(fixed.feed_seq);
+    row.time(fixed.event).time(fixed.wire).time(fixed.decoded).text(Some(fixed.state.name()));
+    row.flag(has(Flags::SUSPECT)).flag(has(Flags::GAP)).flag(has(Flags::RESET));
+    row.flag(has(Flags::END_OF_SESSION)).flag(has(Flags::LAST));
+    row.text(text.as_deref().filter(|text| !text.is_empty())).count(tick.body.len() as u64);
+    row.text((!tick.source.is_empty()).then_some(tick.source));
+}
+
+/// Which entry of a map.
+struct Entry<'a> {
+    action: &'a str,
+    key: Option<&'a str>,
+}
+
+fn field_row(
+    tick: &Tick<'_>,
+    entry: Option<&Entry<'_>>,
+    field: &NamedValue<'_, '_>,
+    text: &mut String,
+    to: &mut impl Sink,
+) -> Result<(), Fault> {
+    if !to.wants(Table::Fields) {
+        return Ok(());
+    }
+    let container = field.value.open()?;
+    let text = match (&field.value, &container) {
+        (Value::Blank, _) => None,
+        (_, Some(container)) => Some(read(text, &container.outline(Dictionary::builtin()))),
+        _ => Some(read(text, field)),
+    };
+    let data_type = field.value.data_type().or(field.definition.map(|definition| definition.data_type));
+    let mut row = begin(to.batch(Table::Fields)?, tick);
+    row.text(entry.map(|entry| entry.action)).text(entry.and_then(|entry| entry.key));
+    row.whole(i64::from(field.fid.0)).text(field.name()).text(data_type.map(|kind| kind.to_string()));
+    row.text(text).double(double(&field.value));
+    Ok(())
+}
+
+/// What something reads as.
+fn read<'t>(text: &'t mut String, shown: &impl Display) -> &'t str {
+    text.clear();
+    write_to(text, shown);
+    text
+}
+
+fn write_to(text: &mut String, shown: &impl Display) {
+    // A string takes whatever it is given.
+    let _ = write!(text, "{shown}");
+}
+
+/// The last trade, where a tick tells of one.
+struct Trade {
+    price: Real,
+    size: Option<Real>,
+    volume: Option<Real>,
+    trades: Option<Real>,
+    time_ns: Option<i64>,
+}
+
+impl Trade {
+    /// An update with a price is a trade; an image tells of one that may be long ago.
+    fn of(kind: Kind, list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
+        if kind != Kind::Update || list.find(fid::TRDPRC_1)?.is_none() {
+            return Ok(None);
+        }
+        for field in list.render(Dictionary::builtin()) {
+            let field = field?;
+            if let (fid::TRDPRC_1, Some(Some(price))) = (field.fid, real(&field.value)) {
+                return Ok(Some(Self { price, size: None, volume: None, trades: None, time_ns: None }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a field, if it is one of a trade's.
+    fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
+        let number = match field.fid {
+            fid::TRDPRC_1 => return real(&field.value) == Some(Some(self.price)),
+            fid::TRDVOL_1 => &mut self.size,
+            fid::ACVOL_1 => &mut self.volume,
+            fid::NUM_MOVES => &mut self.trades,
+            fid::SALTIM_NS => {
+                let Some(time) = ns_of_day(&field.value) else { return false };
+                self.time_ns = time;
+                return true;
+            }
+            _ => return false,
+        };
+        let Some(value) = real(&field.value) else { return false };
+        *number = value;
+        true
+    }
+}
+
+/// What an entry says of an order.
+#[derive(Default)]
+struct Order {
+    side: Option<String>,
+    price: Option<Real>,
+    size: Option<Real>,
+    participant: Option<String>,
+    priority_ns: Option<i64>,
+    change_ns: Option<i64>,
+}
+
+impl Order {
+    /// Takes a field, if it is one of an order's.
+    fn take(&mut self, field: &NamedValue<'_, '_>) -> bool {
+        let shown = || (field.value != Value::Blank).then(|| field.to_string());
+        match field.fid {
+            fid::ORDER_SIDE => self.side = shown().map(|side| side.to_lowercase()),
+            fid::MMID => self.participant = shown(),
+            fid::ORDER_PRC | fid::ORDER_SIZE => {
+                let Some(value) = real(&field.value) else { return false };
+                *(if field.fid == fid::ORDER_PRC { &mut self.price } else { &mut self.size }) = value;
+            }
+            fid::PR_TIM_NS | fid::OR_TIM_NS => {
+                let Some(time) = ns_of_day(&field.value) else { return false };
+                *(if field.fid == fid::PR_TIM_NS { &mut self.priority_ns } else { &mut self.change_ns }) =
+                    time;
+            }
+            _ => return false,
+        }
+        true
+    }
+}

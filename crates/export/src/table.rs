@@ -1,0 +1,126 @@
+//! The tables and their columns.
+
+/// What the cells of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number of 64 bits.
+    Whole,
+    /// A price: 18 digits, nine of them behind the point, unless doubles are asked for.
+    Price,
+    /// How many: a whole number of 64 bits, unless doubles are asked for.
+    Size,
+    /// A double.
+    Double,
+    /// A point in time: ns since 1970, UTC.
+    Time,
+    /// Yes or no.
+    Flag,
+    /// Text of which there are few: a symbol, a name.
+    Symbol,
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name. In kdb+ `name` is `sym`, as its tick tables have it.
+    pub name: &'static str,
+    /// What its cells are.
+    pub kind: Kind,
+}
+
+/// A table. The first two columns of each are `time`, when the plant published the tick, and `name`, the item's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// Every tick, one row each.
+    Ticks,
+    /// Trades: updates with a price of the last trade.
+    Trades,
+    /// The best bid and ask, whole, after each tick that changed anything of it.
+    Quotes,
+    /// Entries of market by order messages: what was added, changed or deleted.
+    Orders,
+    /// Every other field, one row each.
+    Fields,
+}
+
+const fn column(name: &'static str, kind: Kind) -> Column {
+    Column { name, kind }
+}
+
+/// What every row begins with: which tick.
+macro_rules! columns {
+    ($($name:literal $kind:ident),* $(,)?) => {
+        const {
+            &[
+                column("time", Kind::Time),
+                column("name", Kind::Symbol),
+                column("sequence", Kind::Whole),
+                column("service", Kind::Whole),
+                $(column($name, Kind::$kind)),*
+            ]
+        }
+    };
+}
+
+impl Table {
+    /// All of them, in the order in which a tick's rows come.
+    pub const ALL: [Self; 5] = [Self::Ticks, Self::Trades, Self::Quotes, Self::Orders, Self::Fields];
+
+    /// Its name, and its directory's.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ticks => "ticks",
+            Self::Trades => "trades",
+            Self::Quotes => "quotes",
+            Self::Orders => "orders",
+            Self::Fields => "fields",
+        }
+    }
+
+    /// Its name in kdb+, where tables are called after one row.
+    #[must_use]
+    pub const fn kdb_name(self) -> &'static str {
+        match self {
+            Self::Ticks => "tick",
+            Self::Trades => "trade",
+            Self::Quotes => "quote",
+            Self::Orders => "order",
+            Self::Fields => "field",
+        }
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub const fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Ticks => columns![
+                "channel" Whole, "item" Whole, "kind" Symbol, "domain" Symbol, "feed_sequence" Whole,
+                "event_time" Time, "received_time" Time, "decoded_time" Time,
+                "state" Symbol, "suspect" Flag, "gap" Flag, "reset" Flag, "end_of_session" Flag, "last" Flag,
+                "text" Text, "bytes" Whole, "source" Bytes,
+            ],
+            Self::Trades => columns![
+                "event_time" Time, "received_time" Time, "price" Price, "size" Size, "volume" Size, "trades" Size,
+                "trade_time_ns" Whole, "suspect" Flag,
+            ],
+            Self::Quotes => columns![
+                "event_time" Time, "received_time" Time, "bid" Price, "bid_size" Size, "ask" Price, "ask_size" Size,
+                "bid_source" Symbol, "ask_source" Symbol, "quote_time_ns" Whole, "suspect" Flag,
+            ],
+            Self::Orders => columns![
+                "event_time" Time, "received_time" Time, "action" Symbol, "order_id" Text, "side" Symbol,
+                "price" Price, "size" Size, "participant" Symbol, "priority_time_ns" Whole, "change_time_ns" Whole,
+                "suspect" Flag,
+            ],
+            Self::Fields => columns![
+                "action" Symbol, "entry" Text, "fid" Whole, "field" Symbol, "data_type" Symbol, "text" Text,
+                "number" Double,
+            ],
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Rows of ticks, as they are read back from the files.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use bytes::Bytes;
+use parquet::basic::LogicalType;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table, schema};
+use tapeline_kdb::{Column, Log, Order, Update};
+use tapeline_measure::Nanos;
+use tapeline_omm::rwf::{
+    self, DataType, Domain, MapAction, MapEncoder, MapHead, RefreshHeader, State as RwfState, StatusHeader,
+    StreamState, Time, UpdateType, flags,
+};
+use tapeline_omm::{Fid, FieldListEncoder, Real, fid};
+use tapeline_plant::tick::{Flags, Header, Kind, Tick};
+use tapeline_plant::{ItemId, Seq, State};
+
+const NOON: u64 = 1_763_726_400_000_000_000;
+
+/// Everything, in memory.
+struct All(Vec<Batch>);
+
+impl All {
+    fn new(numbers: Numbers) -> Self {
+        Self(Table::ALL.map(|table| Batch::new(table, numbers)).into())
+    }
+
+    fn rows(&self) -> [usize; 5] {
+        [0, 1, 2, 3, 4].map(|at| self.0[at].rows())
+    }
+
+    /// A table's rows, each as the text of its cells, with how it was written to Parquet and read again.
+    fn read(&mut self, table: Table) -> Vec<Vec<String>> {
+        let batch = self.0.iter_mut().find(|batch| batch.table() == table).unwrap();
+        let mut file = ParquetFile::begin(Vec::new(), table, batch.numbers()).unwrap();
+        let rows = batch.rows() as u64;
+        file.write(batch).unwrap();
+        assert_eq!((file.rows(), batch.rows()), (rows, 0));
+        let reader = SerializedFileReader::new(Bytes::from(file.finish().unwrap())).unwrap();
+        let shown = |field: &Field| match field {
+            Field::Null => "-".to_owned(),
+            Field::Str(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let rows = reader.get_row_iter(None).unwrap();
+        rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| shown(field)).collect()).collect()
+    }
+
+    /// Cells of a table by the names of their columns.
+    fn cells(&mut self, table: Table, names: &[&str]) -> Vec<Vec<String>> {
+        let at = |name: &&str| table.columns().iter().position(|column| column.name == *name).unwrap();
+        let at: Vec<_> = names.iter().map(at).collect();
+        self.read(table).iter().map(|row| at.iter().map(|at| row[*at].clone()).collect()).collect()
+    }
+}
+
+impl Sink for All {
+    fn wants(&self, _: Table) -> bool {
+        true
+    }
+
+    fn batch(&mut self, table: Table) -> Result<&mut Batch, Error> {
+        Ok(self.0.iter_mut().find(|batch| batch.table() == table).unwrap())
+    }
+}
+
+/// A tick of AAPL.
+fn tick<'a>(seq: u64, kind: Kind, flags: Flags, body: &'a [u8]) -> Tick<'a> {
+    let header = Header {
+        seq: Seq(seq),
+        feed_seq: 70 + seq,
+        event: Nanos(NOON + seq),
+        wire: Nanos(0),
+        decoded: Nanos(NOON + 10 + seq),
+        sequenced: Nanos(NOON + 20 + seq),
+        item: ItemId(3),
+        service: 5,
+        channel: 6,
+        kind,
+        flags,
+        source_type: 0,
+        state: State::Live,
+    };
+    Tick { header, name: "AAPL", body, source: b"\x01src" }
+}
+
+fn update(write: impl FnOnce(&mut FieldListEncoder<'_>)) -> Vec<u8> {
+    let mut out = vec![0; 512];
+    let list = DataType::FIELD_LIST;
+    let header =
+        rwf::update_header(&mut out, Domain::MARKET_PRICE, 0, UpdateType::UNSPECIFIED, list).unwrap();
+    finish(out, header, write)
+}
+
+fn image(flags: rwf::Flags, write: impl FnOnce(&mut FieldListEncoder<'_>)) -> Vec<u8> {
+    let mut out = vec![0; 512];
+    let mut refresh = RefreshHeader::new(Domain::MARKET_PRICE, 0, RwfState::OPEN_OK, DataType::FIELD_LIST);
+    refresh.flags = flags;
+    let header = refresh.encode(&mut out).unwrap();
+    finish(out, header, write)
+}
+
+fn finish(mut out: Vec<u8>, header: usize, write: impl FnOnce(&mut FieldListEncoder<'_>)) -> Vec<u8> {
+    let mut fields = FieldListEncoder::new(&mut out[header..]).unwrap();
+    write(&mut fields);
+    let len = header + fields.finish();
+    out.truncate(len);
+    out
+}
+
+fn trade(fields: &mut FieldListEncoder<'_>) {
+    fields.real(fid::TRDPRC_1, Real::decimal(842_850, 4)).unwrap();
+    fields.real(fid::BID, Real::decimal(8_428, 2)).unwrap();
+    fields.real(fid::ACVOL_1, Real::integer(5_000_000_000)).unwrap();
+    fields.real(fid::NUM_MOVES, Real::integer(17)).unwrap();
+    fields.real(fid::TRDVOL_1, Real::integer(42)).unwrap();
+    fields.enumeration(fid::TRD_STATUS, 2).unwrap();
+    fields.time(fid::SALTIM_NS, Time::from_ns_of_day(43_200_000_000_001)).unwrap();
+}
+
+#[test]
+fn a_tick_is_a_trade_a_quote_and_fields() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    let quote = image(flags::refresh::CLEAR_CACHE, |fields| {
+        fields.real(fid::TRDPRC_1, Real::decimal(84, 0)).unwrap();
+        fields.real(fid::ASK, Real::decimal(843, 1)).unwrap();
+        fields.real(fid::ASKSIZE, Real::integer(100)).unwrap();
+    });
+    rows.add(&tick(1, Kind::Refresh, Flags::default(), &quote), &mut all).unwrap();
+    rows.add(&tick(2, Kind::Update, Flags::SUSPECT, &update(trade)), &mut all).unwrap();
+    // The trade of an image is no trade: it is a field.
+    assert_eq!(all.rows(), [2, 1, 2, 0, 2]);
+    let trades = all.read(Table::Trades);
+    let time = |ns: u64| (NOON + ns).to_string();
+    let expected = [
+        &time(22),
+        "AAPL",
+        "2",
+        "5",
+        &time(2),
+        "-",
+        "84.285000000",
+        "42",
+        "5000000000",
+        "17",
+        "43200000000001",
+        "true",
+    ];
+    assert_eq!(trades, [expected.map(str::to_owned).to_vec()]);
+    let quotes = all.cells(Table::Quotes, &["sequence", "bid", "bid_size", "ask", "ask_size"]);
+    assert_eq!(
+        quotes,
+        [["1", "-", "-", "84.300000000", "100"], ["2", "84.280000000", "-", "84.300000000", "100"]]
+    );
+    let fields = all.cells(Table::Fields, &["sequence", "fid", "field", "data_type", "text", "number"]);
+    assert_eq!(
+        fields,
+        [["1", "6", "TRDPRC_1", "REAL", "84", "84.0"], ["2", "6614", "TRD_STATUS", "ENUM", "H", "2.0"]]
+    );
+    let ticks = all.cells(Table::Ticks, &["sequence", "item", "kind", "feed_sequence", "state", "suspect"]);
+    assert_eq!(
+        ticks,
+        [["1", "3", "refresh", "71", "live", "false"], ["2", "3", "update", "72", "live", "true"]]
+    );
+}
+
+/// Nothing is carried over an image that clears, an item's end, or a hole.
+#[test]
+fn quotes_are_carried_on_as_long_as_they_are_known() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    let bid = |price| update(move |fields| fields.real(fid::BID, Real::integer(price)).unwrap());
+    let ask = |price| update(move |fields| fields.real(fid::ASK, Real::integer(price)).unwrap());
+    let (one, two) = (bid(1), ask(2));
+    let cleared = image(flags::refresh::CLEAR_CACHE, |fields| fields.blank(fid::ASK).unwrap());
+    let plain = |seq, body| tick(seq, Kind::Update, Flags::default(), body);
+    rows.add(&plain(1, &one), &mut all).unwrap();
+    rows.add(&plain(2, &two), &mut all).unwrap();
+    rows.add(&tick(3, Kind::Refresh, Flags::RESET, &cleared), &mut all).unwrap();
+    rows.add(&tick(4, Kind::Update, Flags::LAST, &one), &mut all).unwrap();
+    rows.add(&plain(5, &two), &mut all).unwrap();
+    rows.forget();
+    rows.add(&plain(6, &one), &mut all).unwrap();
+    let quotes = all.cells(Table::Quotes, &["sequence", "bid", "ask"]);
+    let (one, two) = ("1.000000000", "2.000000000");
+    assert_eq!(
+        quotes,
+        [
+            ["1", one, "-"],
+            ["2", one, two],
+            ["3", "-", "-"],
+            ["4", one, "-"],
+            ["5", "-", two],
+            ["6", one, "-"]
+        ]
+    );
+}
+
+#[test]
+fn orders_and_entries_of_other_maps_are_rows() {
+    let mut out = vec![0; 512];
+    let by_order = |out: &mut [u8], domain| {
+        let header = rwf::update_header(out, domain, 0, UpdateType::UNSPECIFIED, DataType::MAP).unwrap();
+        let mut map =
+            MapEncoder::new(&mut out[header..], &MapHead::new(DataType::BUFFER, DataType::FIELD_LIST))
+                .unwrap();
+        map.entry_in_place(MapAction::ADD, b"17", None, |room| {
+            let mut fields = FieldListEncoder::new(room)?;
+            fields.real(fid::ORDER_PRC, Real::decimal(5, 1))?;
+            fields.enumeration(fid::ORDER_SIDE, 2)?;
+            fields.real(fid::ORDER_SIZE, Real::integer(70))?;
+            fields.real(Fid(32_000), Real::integer(1))?;
+            Ok(fields.finish())
+        })
+        .unwrap();
+        map.delete(b"18").unwrap();
+        header + map.finish()
+    };
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    for (seq, domain) in [(1, Domain::MARKET_BY_ORDER), (2, Domain::MARKET_BY_PRICE)] {
+        let len = by_order(&mut out, domain);
+        rows.add(&tick(seq, Kind::Update, Flags::default(), &out[..len]), &mut all).unwrap();
+    }
+    let orders = all.cells(Table::Orders, &["sequence", "action", "order_id", "side", "price", "size"]);
+    assert_eq!(
+        orders,
+        [["1", "add", "17", "ask", "0.500000000", "70"], ["1", "delete", "18", "-", "-", "-"]]
+    );
+    let fields = all.cells(Table::Fields, &["sequence", "action", "entry", "field", "text"]);
+    assert_eq!(
+        fields,
+        [
+            // Not in the dictionary: its bytes.
+            ["1", "add", "17", "-", "0e01"],
+            ["2", "add", "17", "ORDER_PRC", "0.5"],
+            ["2", "add", "17", "ORDER_SIDE", "ASK"],
+            ["2", "add", "17", "ORDER_SIZE", "70"],
+            ["2", "add", "17", "-", "0e01"],
+            ["2", "delete", "18", "-", "-"]
+        ]
+    );
+}
+
+#[test]
+fn a_status_says_its_text() {
+    let mut out = [0; 128];
+    let mut header = StatusHeader::new(Domain::MARKET_PRICE, 0);
+    header.state = Some(RwfState { stream: StreamState::OPEN, text: b"gone", ..RwfState::OPEN_OK });
+    let len = header.encode(&mut out).unwrap();
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    rows.add(&tick(1, Kind::Status, Flags::GAP, &out[..len]), &mut all).unwrap();
+    assert_eq!(all.rows(), [1, 0, 0, 0, 0]);
+    assert_eq!(all.cells(Table::Ticks, &["kind", "text", "gap"]), [["status", "gone", "true"]]);
+}
+
+/// What is not exact is refused, with its place, unless doubles are asked for.
+#[test]
+fn numbers_are_exact_or_refused() {
+    let body = |fid, real| update(move |fields| fields.real(fid, real).unwrap());
+    for (fid, real, is_exact) in [
+        (fid::BID, Real::decimal(999_999_999_999_999_999, 9), true),
+        (fid::BID, Real::decimal(1_000_000_000_000_000_000, 9), false),
+        (fid::BID, Real::decimal(1, 10), false),
+        (fid::BID, Real::INFINITY, false),
+        (fid::BIDSIZE, Real::integer(i64::MAX), true),
+        (fid::BIDSIZE, Real::decimal(15, 1), false),
+    ] {
+        let body = body(fid, real);
+        let tick = tick(7, Kind::Update, Flags::default(), &body);
+        let added = Rows::default().add(&tick, &mut All::new(Numbers::Exact));
+        match added {
+            Ok(()) => assert!(is_exact, "{real}"),
+            Err(Error::Number { seq: 7, column, .. }) => {
+                assert!(!is_exact && column.starts_with("bid"), "{real}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+        Rows::default().add(&tick, &mut All::new(Numbers::Double)).unwrap();
+    }
+    let broken = &update(trade)[..40];
+    let error =
+        Rows::default().add(&tick(9, Kind::Update, Flags::default(), broken), &mut All::new(Numbers::Exact));
+    assert!(matches!(error, Err(Error::Message { seq: 9, .. })), "{error:?}");
+}
+
+#[test]
+fn columns_of_parquet_have_their_types() {
+    let file = ParquetFile::begin(Vec::new(), Table::Trades, Numbers::Exact).unwrap().finish().unwrap();
+    let reader = SerializedFileReader::new(Bytes::from(file)).unwrap();
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let kind = |name| {
+        let column = schema.columns().iter().find(|column| column.name() == name).unwrap();
+        column.logical_type_ref().cloned()
+    };
+    assert_eq!(kind("price"), Some(LogicalType::decimal(9, 18)));
+    assert_eq!(kind("size"), None);
+    assert_eq!(kind("name"), Some(LogicalType::String));
+    let nanos = parquet::basic::TimeUnit::NANOS;
+    assert_eq!(kind("event_time"), Some(LogicalType::timestamp(true, nanos)));
+}
+
+#[test]
+fn a_kdb_log_has_them_as_q_does() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::WholeSizes));
+    rows.add(&tick(2, Kind::Update, Flags::SUSPECT, &update(trade)), &mut all).unwrap();
+    let mut log = KdbLog::begin(Vec::new()).unwrap();
+    all.0.iter_mut().filter(|batch| batch.rows() > 0).for_each(|batch| log.write(batch).unwrap());
+    let bytes = log.finish();
+    let mut log = Log::parse(&bytes, Order::Little).unwrap();
+    let updates: Vec<_> = log.by_ref().map(|entry| Update::of(&entry.value).unwrap()).collect();
+    assert_eq!(log.torn(), None);
+    let tables: Vec<_> =
+        updates.iter().map(|update| (update.function, update.table, update.rows.len())).collect();
+    let upd = &b"upd"[..];
+    assert_eq!(tables, [(upd, &b"tick"[..], 1), (upd, b"trade", 1), (upd, b"quote", 1), (upd, b"field", 1)]);
+    let first = |column: Column<'_>| match column {
+        Column::Vector(vector) => vector.last().unwrap().to_string(),
+        Column::List(list) => format!("{:?}", list.iter().next().unwrap().to_value()),
+    };
+    let trade: Vec<_> = updates[1].rows.columns().map(first).collect();
+    assert_eq!(
+        trade,
+        [
+            "2025.11.21D12:00:00.000000022",
+            "`AAPL",
+            "2",
+            "5",
+            "2025.11.21D12:00:00.000000002",
+            "0Np",
+            "84.285",
+            "42",
+            "5000000000",
+            "17",
+            "43200000000001",
+            "1b"
+        ]
+    );
+    let types: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
+    assert_eq!(types, "psjjppfjjjjb");
+    assert_eq!(
+        schema(&[Table::Trades], Numbers::WholeSizes),
+        "trade:([]time:`timestamp$();sym:`symbol$();sequence:`long$();service:`long$();eventtime:`timestamp$();\
+         receivedtime:`timestamp$();price:`float$();size:`long$();volume:`long$();trades:`long$();\
+         tradetimens:`long$();suspect:`boolean$())\n"
+    );
+}
