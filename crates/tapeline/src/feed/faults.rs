@@ -16,7 +16,7 @@ use super::lines::Staged;
 use crate::failure::Hinted;
 
 /// The options, the same for every command that sends a feed.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct FaultArgs {
     /// What goes wrong, such as `loss=1%,burst=5,line=A`, `reorder=2%`, `delay=200us,line=B`, `reset=4000` (the exchange
     /// numbers from 1 again, beginning with that message) or `roll=8000` (it begins another session); may be given several times

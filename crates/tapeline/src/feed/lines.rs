@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The options that say how to send, beside the destination itself.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Route {
+pub(crate) struct Route {
     /// A second line (B) that carries the same datagrams
     #[arg(long, value_name = "GROUP:PORT")]
     pub(super) also: Option<SocketAddrV4>,
@@ -31,6 +31,13 @@ pub(super) struct Route {
     pub(super) ttl: u8,
     #[command(flatten)]
     pub(super) faults: FaultArgs,
+}
+
+impl Route {
+    /// Without faults.
+    pub(crate) fn plain(also: Option<SocketAddrV4>, interface: &str, ttl: u8) -> Self {
+        Self { also, interface: interface.to_owned(), ttl, faults: FaultArgs::default() }
+    }
 }
 
 /// Datagrams that are ready to be sent, one behind the other.
@@ -95,7 +102,7 @@ pub(super) struct Carried {
 
 /// The open lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     senders: Vec<Sender>,
     carried: Carried,
     faults: Option<Faults>,
@@ -105,7 +112,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Opens line A to `to` and, if asked for, line B.
-    pub(super) fn open(to: SocketAddrV4, route: &Route) -> anyhow::Result<Self> {
+    pub(crate) fn open(to: SocketAddrV4, route: &Route) -> anyhow::Result<Self> {
         let open = |destination| {
             let options = SendOptions {
                 interface: route.interface.clone(),
@@ -205,12 +212,12 @@ impl Lines {
     }
 
     /// The addresses, for people.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.senders.iter().map(|sender| sender.destination().to_string()).collect::<Vec<_>>().join(" and ")
     }
 
     /// What the user should know about the sockets as they are.
-    pub(super) fn advice(&self) -> Option<String> {
+    pub(crate) fn advice(&self) -> Option<String> {
         self.senders.iter().find_map(Sender::advice)
     }
 }

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `lines.rs` | where datagrams go: one or two lines, back pressure, batches |
 //! | `faults.rs` | what goes wrong on the way there, if asked for |
-//! | `replay.rs` | a capture onto the network |
+//! | `replay.rs` | a capture onto the network: options, what is played |
+//! | `player.rs` | datagrams onto the lines when they are due |
 //! | `simulate.rs`, `generator.rs`, `sending.rs` | the simulated exchange onto the network or into a file: options, what is due, sending it |
 //! | `inspect.rs`, `report.rs` | what captures hold: reading them, and showing what was found |
 //! | `dbn_report.rs` | files of DBN records |
@@ -23,6 +24,7 @@ mod inspect;
 mod itch_report;
 mod lines;
 mod past;
+mod player;
 mod replay;
 mod report;
 mod sending;
@@ -37,6 +39,8 @@ use clap::{Args, Subcommand};
 
 pub(crate) use self::inspect::check_readable_by_a_plant;
 pub(crate) use self::itch_report::ItchReport;
+pub(crate) use self::lines::{Lines, Route};
+pub(crate) use self::player::{Pace, Player};
 pub(crate) use self::tally::Tally;
 
 /// Replay, inspect or simulate a market feed.

@@ -8,25 +8,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 use tapeline_feed::capture::{self, Capture, Packer, Packing, Recording};
-use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::moldudp64::Session;
 use tapeline_feed::simulate::Schedule;
-use tapeline_measure::{Clock, Nanos, Pacer, Waiting, figures};
+use tapeline_measure::figures;
 
 use super::dbn_report;
-use super::faults::{self, Done, Faults};
-use super::lines::{BATCH, Lines, Route, Staged};
+use super::faults;
+use super::lines::{Lines, Route};
+use super::player::{Outcome, Pace, Player};
 use crate::arguments;
-use crate::output::{self, Format, Progress};
+use crate::output::{self, Format};
 use crate::stop::Stop;
 
-/// How long a feed stays silent before it sends a heartbeat, and the interval of repeated ends of session.
-const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// How long a wait goes on before it looks whether the user wants to end.
-const LOOK_NS: u64 = 100_000_000;
-/// How often the end of a session is said at once.
-const ENDS: usize = 3;
 /// At original speed, messages this close together travel in one datagram.
 const TOGETHER_NS: u64 = 1_000_000;
 
@@ -101,36 +95,6 @@ fn speed(text: &str) -> Result<Speed, String> {
     }
 }
 
-/// When datagrams are due.
-#[derive(Clone, Copy, Debug)]
-enum Pace {
-    Original(f64),
-    Rate(Schedule),
-    Max,
-}
-
-/// What was sent, for programs.
-#[derive(Debug, Serialize)]
-struct Outcome {
-    datagrams: u64,
-    /// Messages packed here; absent where the datagrams came from captures.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<u64>,
-    bytes: u64,
-    lines: usize,
-    heartbeats: u64,
-    duration_ns: u64,
-    datagrams_per_second: f64,
-    bytes_per_second: f64,
-    back_pressure: u64,
-    back_pressure_ns: u64,
-    latest_ns: u64,
-    /// What the faults did, by line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    faults: Option<Done>,
-    interrupted: bool,
-}
-
 impl Replay {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
@@ -138,33 +102,13 @@ impl Replay {
         if let Some(advice) = lines.advice() {
             anstream::eprintln!("note: {advice}");
         }
-        let clock = Clock::calibrate();
-        let start = clock.now();
         let pace = match (self.rate, self.speed) {
             (Some(rate), _) => Pace::Rate(Schedule::new(rate, None)),
             (None, Speed::Factor(factor)) => Pace::Original(factor),
             (None, Speed::Max) => Pace::Max,
         };
-        let mut player = Player {
-            lines,
-            stop,
-            progress: Progress::counting("replaying", "datagrams", None),
-            pace,
-            session: Session::new(self.session.as_deref().unwrap_or("TAPELINE")),
-            staged: Staged::new(capture::LARGEST_PACKET / BATCH),
-            start,
-            now: start,
-            last_sent: start,
-            recalibrate_at: start + HEARTBEAT_NS,
-            show_at: start,
-            clock,
-            origin: None,
-            due: start,
-            units: 0,
-            next_sequence: None,
-            heartbeats: 0,
-            latest_ns: 0,
-        };
+        let session = Session::new(self.session.as_deref().unwrap_or("TAPELINE"));
+        let mut player = Player::new(lines, stop, pace, session);
         if self.format == Format::Table {
             anstream::eprintln!(
                 "replaying {} to {}; Ctrl-C ends it",
@@ -176,8 +120,7 @@ impl Replay {
             Ok(finished) => finished,
             Err(error) => {
                 // What was whole before the damage goes out, and is told.
-                player.flush()?;
-                player.lines.finish(&player.clock, &player.stop)?;
+                player.finish()?;
                 self.print(&player.outcome(true), &player.lines)?;
                 return Err(error);
             }
@@ -229,7 +172,7 @@ impl Replay {
                         self.note_ignored(path, true);
                         let first = player.next_sequence.unwrap_or(1);
                         let packer = Packer::starting_at(first, messages, player.session, self.packing());
-                        player.play_messages(packer).with_context(name)?
+                        play_messages(player, packer).with_context(name)?
                     }
                     Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
                 };
@@ -314,181 +257,21 @@ impl Replay {
     }
 }
 
-/// Sends datagrams when they are due.
-struct Player {
-    lines: Lines,
-    stop: Stop,
-    progress: Progress,
-    pace: Pace,
-    session: Session,
-    staged: Staged,
-    clock: Clock,
-    start: Nanos,
-    /// The time as last read; never later than the real one.
-    now: Nanos,
-    last_sent: Nanos,
-    recalibrate_at: Nanos,
-    show_at: Nanos,
-    /// The time in the file that corresponds to a due time.
-    origin: Option<(Nanos, Nanos)>,
-    due: Nanos,
-    /// Messages or datagrams so far, for a rate.
-    units: u64,
-    /// Sequence of the next message, once files of messages have been played.
-    next_sequence: Option<u64>,
-    heartbeats: u64,
-    latest_ns: u64,
-}
-
-impl Player {
-    fn play_messages(&mut self, mut packer: Packer<'_>) -> anyhow::Result<bool> {
-        while let Some(packed) = packer.next()? {
-            let (time, messages, first) = (packed.time, packed.messages, packed.sequence);
-            let going_on = self.play(time, u64::from(messages), packed.payload, Some(first))?;
-            self.next_sequence = Some(first + u64::from(messages));
-            if !going_on {
-                return Ok(false);
-            }
-        }
-        let trailing = packer.file().trailing_bytes();
-        if trailing > 0 {
-            anstream::eprintln!("note: {trailing} bytes at the end of the file are no whole message");
-        }
-        Ok(true)
-    }
-
-    /// Sends one datagram when it is due: together with others that are due by then. `sequence` is that of a datagram
-    /// made here, whose feed must not fall silent. `false` where the user wants to end.
-    fn play(
-        &mut self,
-        time: Nanos,
-        units: u64,
-        payload: &[u8],
-        sequence: Option<u64>,
-    ) -> anyhow::Result<bool> {
-        self.due = match self.pace {
-            Pace::Max => self.now,
-            Pace::Rate(schedule) => self.start + schedule.due_ns(self.units),
-            Pace::Original(factor) => {
-                let (from, at) = *self.origin.get_or_insert((time, self.due));
-                at + (time.0.saturating_sub(from.0) as f64 / factor) as u64
-            }
-        };
-        self.units += units;
-        if self.due > self.now {
-            self.now = self.clock.now();
-        }
-        if (self.due > self.now || self.staged.len() == BATCH) && !self.flush()? {
+/// Plays a file of messages; `false` where the user ended it.
+fn play_messages(player: &mut Player, mut packer: Packer<'_>) -> anyhow::Result<bool> {
+    while let Some(packed) = packer.next()? {
+        let (time, messages, first) = (packed.time, packed.messages, packed.sequence);
+        let going_on = player.play(time, u64::from(messages), packed.payload, Some(first))?;
+        player.next_sequence = Some(first + u64::from(messages));
+        if !going_on {
             return Ok(false);
         }
-        if self.due > self.now && !self.wait(sequence)? {
-            return Ok(false);
-        }
-        if matches!(self.pace, Pace::Original(_) | Pace::Rate(_)) {
-            self.latest_ns = self.latest_ns.max(self.now.0.saturating_sub(self.due.0));
-        }
-        self.staged.push(payload);
-        Ok(true)
     }
-
-    /// Waits until the next datagram is due, with a heartbeat for every second of silence.
-    fn wait(&mut self, sequence: Option<u64>) -> anyhow::Result<bool> {
-        let pacer = Pacer::per_second(1, self.start);
-        while self.now < self.due {
-            let release = self.lines.next_release().unwrap_or(self.due);
-            let until = self.due.min(self.now + LOOK_NS).min(release);
-            self.now = pacer.wait(&self.clock, until, Waiting::Sleep);
-            if self.stop.requested() || !self.lines.release(&self.clock, &self.stop)? {
-                return Ok(false);
-            }
-            if let Some(sequence) = sequence
-                && self.now < self.due
-                && self.now.0.saturating_sub(self.last_sent.0) >= HEARTBEAT_NS
-            {
-                let packet = heartbeat(self.session, sequence);
-                self.lines.send_one(&packet, &self.clock, &self.stop)?;
-                self.heartbeats += 1;
-                self.last_sent = self.now;
-            }
-            self.look();
-        }
-        Ok(true)
+    let trailing = packer.file().trailing_bytes();
+    if trailing > 0 {
+        anstream::eprintln!("note: {trailing} bytes at the end of the file are no whole message");
     }
-
-    /// Sends what is staged.
-    fn flush(&mut self) -> anyhow::Result<bool> {
-        if self.staged.len() > 0 {
-            let sent = self.lines.send(&self.staged, &self.clock, &self.stop)?;
-            self.staged.clear();
-            self.now = self.clock.now();
-            self.last_sent = self.now;
-            if !sent {
-                return Ok(false);
-            }
-        }
-        self.look();
-        Ok(!self.stop.requested())
-    }
-
-    /// What is done now and then.
-    fn look(&mut self) {
-        if self.now >= self.recalibrate_at {
-            self.clock.recalibrate();
-            self.recalibrate_at = self.now + HEARTBEAT_NS;
-        }
-        if self.now >= self.show_at {
-            self.progress.set(self.lines.carried().datagrams);
-            self.show_at = self.now + LOOK_NS;
-        }
-    }
-
-    /// The next file begins where this one ends.
-    fn next_file(&mut self) {
-        self.origin = None;
-        self.due = self.due.max(self.start);
-    }
-
-    /// Ends the session of datagrams made here: at once, and repeatedly for as long as `linger`.
-    fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
-        let Some(next) = self.next_sequence else { return self.lines.finish(&self.clock, &self.stop) };
-        let packet = end_of_session(self.session, next);
-        for _ in 0..ENDS {
-            self.staged.push(&packet);
-        }
-        let until = self.clock.now() + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
-        while self.flush()? {
-            self.due = self.now + HEARTBEAT_NS;
-            if self.due > until {
-                return self.lines.finish(&self.clock, &self.stop);
-            }
-            if !self.wait(None)? {
-                return Ok(false);
-            }
-            self.staged.push(&packet);
-        }
-        Ok(false)
-    }
-
-    fn outcome(&self, interrupted: bool) -> Outcome {
-        let carried = self.lines.carried();
-        let duration_ns = self.last_sent.0.saturating_sub(self.start.0).max(1);
-        let per_second = |count: u64| count as f64 * 1e9 / duration_ns as f64;
-        Outcome {
-            datagrams: carried.datagrams,
-            messages: self.next_sequence.map(|next| next - 1),
-            bytes: carried.bytes,
-            lines: self.lines.count(),
-            heartbeats: self.heartbeats,
-            duration_ns,
-            datagrams_per_second: per_second(carried.datagrams),
-            bytes_per_second: per_second(carried.bytes),
-            back_pressure: carried.blocked,
-            back_pressure_ns: carried.blocked_ns,
-            latest_ns: self.latest_ns,
-            faults: self.lines.faults().map(Faults::done).cloned(),
-            interrupted,
-        }
-    }
+    Ok(true)
 }
 
 #[cfg(test)]

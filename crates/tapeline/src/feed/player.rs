@@ -1,0 +1,247 @@
+//! Datagrams onto the lines of a feed when they are due.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tapeline_feed::capture::LARGEST_PACKET;
+use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
+use tapeline_feed::simulate::Schedule;
+use tapeline_measure::{Clock, Nanos, Pacer, Waiting};
+
+use super::faults::{Done, Faults};
+use super::lines::{BATCH, Lines, Staged};
+use crate::output::Progress;
+use crate::stop::Stop;
+
+/// How long a feed stays silent before it sends a heartbeat, and the interval of repeated ends of session.
+const HEARTBEAT_NS: u64 = 1_000_000_000;
+/// How long a wait goes on before it looks whether the user wants to end.
+const LOOK_NS: u64 = 100_000_000;
+/// How often the end of a session is said at once.
+const ENDS: usize = 3;
+
+/// When datagrams are due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// As they were, so many times as fast.
+    Original(f64),
+    /// So many a second.
+    Rate(Schedule),
+    /// As fast as they go.
+    Max,
+}
+
+/// What was sent, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) datagrams: u64,
+    /// Messages packed here; absent where the datagrams came from captures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) lines: usize,
+    pub(crate) heartbeats: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) datagrams_per_second: f64,
+    pub(crate) bytes_per_second: f64,
+    pub(crate) back_pressure: u64,
+    pub(crate) back_pressure_ns: u64,
+    pub(crate) latest_ns: u64,
+    /// What the faults did, by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) faults: Option<Done>,
+    pub(crate) interrupted: bool,
+}
+
+/// Sends datagrams when they are due.
+pub(crate) struct Player {
+    pub(super) lines: Lines,
+    stop: Stop,
+    progress: Progress,
+    pace: Pace,
+    pub(crate) session: Session,
+    staged: Staged,
+    clock: Clock,
+    start: Nanos,
+    /// The time as last read; never later than the real one.
+    now: Nanos,
+    last_sent: Nanos,
+    recalibrate_at: Nanos,
+    show_at: Nanos,
+    /// The time in the file that corresponds to a due time.
+    origin: Option<(Nanos, Nanos)>,
+    due: Nanos,
+    /// Messages or datagrams so far, for a rate.
+    units: u64,
+    /// Sequence of the next message, once files of messages have been played.
+    pub(crate) next_sequence: Option<u64>,
+    heartbeats: u64,
+    latest_ns: u64,
+}
+
+impl Player {
+    /// Gets ready to send on these lines.
+    pub(crate) fn new(lines: Lines, stop: Stop, pace: Pace, session: Session) -> Self {
+        let clock = Clock::calibrate();
+        let start = clock.now();
+        Self {
+            lines,
+            stop,
+            progress: Progress::counting("replaying", "datagrams", None),
+            pace,
+            session,
+            staged: Staged::new(LARGEST_PACKET / BATCH),
+            start,
+            now: start,
+            last_sent: start,
+            recalibrate_at: start + HEARTBEAT_NS,
+            show_at: start,
+            clock,
+            origin: None,
+            due: start,
+            units: 0,
+            next_sequence: None,
+            heartbeats: 0,
+            latest_ns: 0,
+        }
+    }
+
+    /// Sends one datagram when it is due: together with others that are due by then. `sequence` is that of a datagram
+    /// made here, whose feed must not fall silent. `false` where the user wants to end.
+    pub(crate) fn play(
+        &mut self,
+        time: Nanos,
+        units: u64,
+        payload: &[u8],
+        sequence: Option<u64>,
+    ) -> anyhow::Result<bool> {
+        self.due = match self.pace {
+            Pace::Max => self.now,
+            Pace::Rate(schedule) => self.start + schedule.due_ns(self.units),
+            Pace::Original(factor) => {
+                let (from, at) = *self.origin.get_or_insert((time, self.due));
+                at + (time.0.saturating_sub(from.0) as f64 / factor) as u64
+            }
+        };
+        self.units += units;
+        if self.due > self.now {
+            self.now = self.clock.now();
+        }
+        if (self.due > self.now || self.staged.len() == BATCH) && !self.flush()? {
+            return Ok(false);
+        }
+        if self.due > self.now && !self.wait(sequence)? {
+            return Ok(false);
+        }
+        if matches!(self.pace, Pace::Original(_) | Pace::Rate(_)) {
+            self.latest_ns = self.latest_ns.max(self.now.0.saturating_sub(self.due.0));
+        }
+        self.staged.push(payload);
+        Ok(true)
+    }
+
+    /// Waits until the next datagram is due, with a heartbeat for every second of silence.
+    fn wait(&mut self, sequence: Option<u64>) -> anyhow::Result<bool> {
+        let pacer = Pacer::per_second(1, self.start);
+        while self.now < self.due {
+            let release = self.lines.next_release().unwrap_or(self.due);
+            let until = self.due.min(self.now + LOOK_NS).min(release);
+            self.now = pacer.wait(&self.clock, until, Waiting::Sleep);
+            if self.stop.requested() || !self.lines.release(&self.clock, &self.stop)? {
+                return Ok(false);
+            }
+            if let Some(sequence) = sequence
+                && self.now < self.due
+                && self.now.0.saturating_sub(self.last_sent.0) >= HEARTBEAT_NS
+            {
+                let packet = heartbeat(self.session, sequence);
+                self.lines.send_one(&packet, &self.clock, &self.stop)?;
+                self.heartbeats += 1;
+                self.last_sent = self.now;
+            }
+            self.look();
+        }
+        Ok(true)
+    }
+
+    /// Sends what is staged.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<bool> {
+        if self.staged.len() > 0 {
+            let sent = self.lines.send(&self.staged, &self.clock, &self.stop)?;
+            self.staged.clear();
+            self.now = self.clock.now();
+            self.last_sent = self.now;
+            if !sent {
+                return Ok(false);
+            }
+        }
+        self.look();
+        Ok(!self.stop.requested())
+    }
+
+    /// Sends what is staged and what faults have held back; nothing more comes.
+    pub(super) fn finish(&mut self) -> anyhow::Result<bool> {
+        self.flush()?;
+        self.lines.finish(&self.clock, &self.stop)
+    }
+
+    /// What is done now and then.
+    fn look(&mut self) {
+        if self.now >= self.recalibrate_at {
+            self.clock.recalibrate();
+            self.recalibrate_at = self.now + HEARTBEAT_NS;
+        }
+        if self.now >= self.show_at {
+            self.progress.set(self.lines.carried().datagrams);
+            self.show_at = self.now + LOOK_NS;
+        }
+    }
+
+    /// The next file begins where this one ends.
+    pub(crate) fn next_file(&mut self) {
+        self.origin = None;
+        self.due = self.due.max(self.start);
+    }
+
+    /// Ends the session of datagrams made here: at once, and repeatedly for as long as `linger`.
+    pub(crate) fn end(&mut self, linger: Duration) -> anyhow::Result<bool> {
+        let Some(next) = self.next_sequence else { return self.lines.finish(&self.clock, &self.stop) };
+        let packet = end_of_session(self.session, next);
+        for _ in 0..ENDS {
+            self.staged.push(&packet);
+        }
+        let until = self.clock.now() + u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
+        while self.flush()? {
+            self.due = self.now + HEARTBEAT_NS;
+            if self.due > until {
+                return self.lines.finish(&self.clock, &self.stop);
+            }
+            if !self.wait(None)? {
+                return Ok(false);
+            }
+            self.staged.push(&packet);
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn outcome(&self, interrupted: bool) -> Outcome {
+        let carried = self.lines.carried();
+        let duration_ns = self.last_sent.0.saturating_sub(self.start.0).max(1);
+        let per_second = |count: u64| count as f64 * 1e9 / duration_ns as f64;
+        Outcome {
+            datagrams: carried.datagrams,
+            messages: self.next_sequence.map(|next| next - 1),
+            bytes: carried.bytes,
+            lines: self.lines.count(),
+            heartbeats: self.heartbeats,
+            duration_ns,
+            datagrams_per_second: per_second(carried.datagrams),
+            bytes_per_second: per_second(carried.bytes),
+            back_pressure: carried.blocked,
+            back_pressure_ns: carried.blocked_ns,
+            latest_ns: self.latest_ns,
+            faults: self.lines.faults().map(Faults::done).cloned(),
+            interrupted,
+        }
+    }
+}
