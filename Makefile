@@ -151,6 +151,7 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
 	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline-kdb --test interop -- --nocapture
 	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline --test tick -- clients_in_python --nocapture
+	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline --test journal_export -- tables_in_python --nocapture
 	CHROMIUM="$${CHROMIUM:-chromium}" $(CARGO) test --quiet $(locked) --package tapeline --test browser
 .PHONY: interop
 

@@ -5,8 +5,12 @@
 //! | `place.rs` | which journal, and where in it |
 //! | `verify.rs` | every checksum and sequence: counts, holes, verdict |
 //! | `inspect.rs` | segments, and ticks from a place on |
-//! | `replay.rs` | onto a ring, at any speed, and on with what is live |
+//! | `ending.rs` | what is behind the last tick, said |
+//! | `export.rs` and its folder | ticks as rows of tables in files that others read |
+//! | `replay.rs` and its folder | onto a ring, at any speed, and on with what is live; onto UDP |
 
+mod ending;
+mod export;
 mod inspect;
 mod place;
 mod replay;
@@ -31,7 +35,9 @@ enum Command {
     Verify(verify::Verify),
     /// Show a journal's segments, and ticks from a sequence or a time on
     Inspect(inspect::Inspect),
-    /// Publish a journal's ticks onto a ring, at the speed at which they came, another, or as fast as they go
+    /// Write a journal's ticks as tables that others read: Parquet, or the log that kdb+ replays
+    Export(export::Export),
+    /// Publish a journal's ticks onto a ring, or its feed's messages over UDP, at the speed at which they came, another, or as fast as they go
     Replay(replay::Replay),
 }
 
@@ -40,6 +46,7 @@ impl Journal {
         match self.command {
             Command::Verify(verify) => verify.run(),
             Command::Inspect(inspect) => inspect.run(),
+            Command::Export(export) => export.run(),
             Command::Replay(replay) => replay.run(),
         }
     }

@@ -8,6 +8,7 @@ use tapeline_journal::{Error, Next, Tail};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 
+use super::ending::{say_torn, torn_json};
 use super::place::Place;
 use crate::output::{self, Format, Progress, table};
 use crate::stop::Stop;
@@ -83,13 +84,7 @@ impl Verify {
         Ok(match &outcome {
             Ok(tail) => {
                 if let Some(tail) = tail {
-                    anstream::eprintln!(
-                        "note: {}: {} bytes behind record {}, from byte {} on, are none: torn by a crash, or just being written",
-                        tail.segment,
-                        thousands(tail.bytes),
-                        tail.after,
-                        tail.offset,
-                    );
+                    say_torn(tail);
                 }
                 ExitCode::SUCCESS
             }
@@ -109,9 +104,7 @@ impl Tally {
     fn json(&self, segments: usize, outcome: &Result<Option<Tail>, Error>) -> serde_json::Value {
         let end = |end: Option<(u64, Nanos)>| end.map(|(seq, time)| json!({ "sequence": seq, "time": time }));
         let holes = self.holes.iter().map(|(from, to)| json!({ "from": from, "to": to }));
-        let torn = outcome.as_ref().ok().and_then(Option::as_ref).map(|tail| {
-            json!({ "segment": tail.segment, "offset": tail.offset, "bytes": tail.bytes, "records": tail.records })
-        });
+        let torn = outcome.as_ref().ok().and_then(Option::as_ref).map(torn_json);
         let damage = outcome.as_ref().err().map(|error| match error {
             Error::Corrupt { segment, offset, seq, fault } => json!({
                 "segment": segment, "offset": offset, "sequence": seq, "reason": fault.to_string(),

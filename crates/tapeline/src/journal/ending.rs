@@ -1,0 +1,21 @@
+//! What is behind a journal's last tick, said.
+
+use serde_json::{Value, json};
+use tapeline_journal::Tail;
+use tapeline_measure::figures::thousands;
+
+/// As the reports have it: `torn`.
+pub(super) fn torn_json(tail: &Tail) -> Value {
+    json!({ "segment": tail.segment, "offset": tail.offset, "bytes": tail.bytes, "records": tail.records })
+}
+
+/// For people, on standard error.
+pub(super) fn say_torn(tail: &Tail) {
+    anstream::eprintln!(
+        "note: {}: {} bytes behind record {}, from byte {} on, are none: torn by a crash, or just being written",
+        tail.segment,
+        thousands(tail.bytes),
+        tail.after,
+        tail.offset,
+    );
+}

@@ -1,0 +1,198 @@
+//! `tapeline journal export`: ticks as rows of tables, in files that others read.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `export/days.rs` | batches of a day's rows, and when they are written |
+//! | `export/files.rs` | the files: their places, and that none is half there |
+
+mod days;
+mod files;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tapeline_export::{Numbers, Rows, Table};
+use tapeline_journal::{Directory, Next, Reader, Tail};
+use tapeline_measure::figures::thousands;
+use tapeline_plant::tick::Tick;
+
+use self::days::Days;
+use self::files::Files;
+use super::ending::{say_torn, torn_json};
+use super::hinted;
+use super::place::Place;
+use crate::failure::Hinted;
+use crate::output::{self, Format, Progress, table};
+use crate::stop::Stop;
+
+/// Ticks between two looks whether the user wants to end.
+const LOOK_EVERY: u64 = 4_096;
+
+/// The options; the help is with the subcommand.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every tick is a row of `ticks`; trades, quotes and orders have tables of their own, and every other field is a row of \
+    `fields`. Parquet goes to DIR/trades/date=2026-11-21/part-0.parquet and so on, which DuckDB, Polars, Spark and ClickHouse read as one \
+    table with a column `date`; days are UTC, by the time at which a tick was published. A kdb-log is DIR/tapeline2026.11.21, with \
+    the tables' definitions in DIR/tables.q. Either all ticks are exported, or the command fails.\n\nExamples:\n  \
+    tapeline journal export journal parquet --to parquet\n  \
+    tapeline journal export journal tplogs --to kdb-log --tables trades,quotes"
+)]
+pub(super) struct Export {
+    #[command(flatten)]
+    place: Place,
+    /// Where the files go: a folder that is empty, or is not there yet
+    #[arg(value_name = "DIR")]
+    into: PathBuf,
+    /// What to write
+    #[arg(long, value_name = "FORMAT")]
+    to: To,
+    /// Only these tables: ticks, trades, quotes, orders, fields
+    #[arg(long, value_name = "TABLE,…", value_delimiter = ',', value_parser = named_table)]
+    tables: Vec<Table>,
+    /// How prices and sizes are held
+    #[arg(long, default_value = "exact")]
+    numbers: Held,
+    /// How to print what was done
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// Parquet files by table and day
+    Parquet,
+    /// A kdb+ log for each day: the file that `-11!` replays
+    KdbLog,
+}
+
+/// How numbers are held.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Held {
+    /// Prices as DECIMAL(18,9), as float in kdb+; sizes whole: what is not exact so is an error
+    Exact,
+    /// All as doubles
+    Double,
+}
+
+fn named_table(name: &str) -> Result<Table, String> {
+    let known = Table::ALL.iter().find(|table| table.name() == name);
+    known.copied().ok_or_else(|| {
+        let names = Table::ALL.map(Table::name);
+        format!("one of {} is expected", names.join(", "))
+    })
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+struct Done {
+    ticks: u64,
+    first: Option<u64>,
+    last: Option<u64>,
+    missing: u64,
+    torn: Option<Tail>,
+}
+
+impl Export {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let numbers = match (self.numbers, self.to) {
+            (Held::Double, _) => Numbers::Double,
+            (Held::Exact, To::Parquet) => Numbers::Exact,
+            (Held::Exact, To::KdbLog) => Numbers::WholeSizes,
+        };
+        let tables = if self.tables.is_empty() { Table::ALL.to_vec() } else { self.tables.clone() };
+        let mut reader = self.place.open()?;
+        let files = match self.to {
+            To::Parquet => Files::parquet(&self.into, numbers)?,
+            To::KdbLog => Files::kdb_logs(&self.into, &tables, numbers)?,
+        };
+        let mut days = Days::new(files, &tables, numbers);
+        let done = export(&mut reader, &mut days, &stop)?;
+        let rows = days.finish().map_err(|error| self.not_written(error))?;
+        if let Some(tail) = &done.torn {
+            say_torn(tail);
+        }
+        if self.format == Format::Json {
+            let mut tables = serde_json::Map::new();
+            for ((table, day), rows) in &rows {
+                tables.entry(table.name()).or_insert_with(|| json!({}))[day] = json!(rows);
+            }
+            output::print_json(&json!({
+                "ticks": done.ticks,
+                "first": done.first,
+                "last": done.last,
+                "missing": done.missing,
+                "torn": done.torn.as_ref().map(torn_json),
+                "rows": tables,
+            }))?;
+        } else {
+            let mut counts = table(["table", "day", "rows"]);
+            for ((table, day), rows) in &rows {
+                counts.add_row([table.name(), day, &thousands(*rows)]);
+            }
+            output::print(&format!(
+                "{} ticks to {}, {} missing\n\n{counts}",
+                thousands(done.ticks),
+                self.into.display(),
+                thousands(done.missing),
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn not_written(&self, error: tapeline_export::Error) -> anyhow::Error {
+        failed(error).context(format!("the export to {} is not whole", self.into.display()))
+    }
+}
+
+/// An error of the export's, with what the user can do about it.
+fn failed(error: tapeline_export::Error) -> anyhow::Error {
+    let hint = error.hint().unwrap_or_default();
+    anyhow::Error::new(error).context(Hinted::new("ticks cannot be written as rows", hint))
+}
+
+/// Exports what the journal has, from where the reader is on.
+fn export(reader: &mut Reader<Directory>, days: &mut Days, stop: &Stop) -> anyhow::Result<Done> {
+    let broken = |error| hinted("the journal cannot be read on", error);
+    let mut done = Done::default();
+    let mut rows = Rows::default();
+    let mut progress = Progress::counting("exporting", "ticks", None);
+    loop {
+        match reader.next().map_err(broken)? {
+            Next::Record(record) => {
+                let tick = Tick::parse(record.body)
+                    .with_context(|| format!("record {} of the journal is something else", record.seq))?;
+                days.turn_to(tick.header.sequenced).map_err(failed)?;
+                rows.add(&tick, days).map_err(failed)?;
+                done.ticks += 1;
+                done.first.get_or_insert(record.seq);
+                done.last = Some(record.seq);
+                if done.ticks.is_multiple_of(LOOK_EVERY) {
+                    progress.set(done.ticks);
+                    anyhow::ensure!(
+                        !stop.requested(),
+                        "stopped behind tick {}: the export is not whole",
+                        record.seq
+                    );
+                }
+            }
+            Next::Missing { from, to } => {
+                progress.apart(|| {
+                    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+                });
+                done.missing += to - from + 1;
+                // What changed meanwhile is not known.
+                rows.forget();
+            }
+            Next::End => {
+                done.torn = reader.ending().map_err(broken)?;
+                return Ok(done);
+            }
+        }
+    }
+}

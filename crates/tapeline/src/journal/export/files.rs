@@ -1,0 +1,165 @@
+//! The files of an export. One that is not whole has another name, and goes when the export fails.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Table, schema};
+use tapeline_kdb::{Atom, UNIX_2000_NS};
+use tapeline_omm::rwf::Date;
+
+use crate::failure::Hinted;
+
+/// Days from 1970 to 2000.
+const DAYS_TO_2000: u64 = UNIX_2000_NS as u64 / 86_400_000_000_000;
+/// Rows of a message in a kdb+ log: as many as a publisher would send at once.
+const MOST_LOGGED: usize = 1_000;
+
+/// What is written, and where.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    numbers: Numbers,
+    open: Open,
+    /// How many files there are of a name: a clock that was set back over midnight brings a day again.
+    parts: HashMap<PathBuf, usize>,
+}
+
+/// What is being written of the present day.
+#[derive(Debug)]
+enum Open {
+    Parquet(HashMap<Table, (NewFile, ParquetFile<BufWriter<File>>)>),
+    KdbLog(Option<(NewFile, KdbLog<BufWriter<File>>)>),
+}
+
+impl Files {
+    /// Parquet files, one for each table and day.
+    pub(super) fn parquet(folder: &Path, numbers: Numbers) -> anyhow::Result<Self> {
+        Self::begin(folder, numbers, Open::Parquet(HashMap::new()))
+    }
+
+    /// A kdb+ log for each day, beside the tables' definitions.
+    pub(super) fn kdb_logs(folder: &Path, tables: &[Table], numbers: Numbers) -> anyhow::Result<Self> {
+        let files = Self::begin(folder, numbers, Open::KdbLog(None))?;
+        let path = folder.join("tables.q");
+        fs::write(&path, schema(tables, numbers))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(files)
+    }
+
+    fn begin(folder: &Path, numbers: Numbers, open: Open) -> anyhow::Result<Self> {
+        let there = || format!("cannot make the folder {}", folder.display());
+        fs::create_dir_all(folder).with_context(there)?;
+        if fs::read_dir(folder).with_context(there)?.next().is_some() {
+            let what = format!("{} is not empty", folder.display());
+            return Err(
+                Hinted::new(what, "rows would be there twice: name another folder, or empty it").into()
+            );
+        }
+        Ok(Self { folder: folder.to_owned(), numbers, open, parts: HashMap::new() })
+    }
+
+    /// Whether rows of different tables are in the order in which they came.
+    pub(super) const fn keeps_order(&self) -> bool {
+        matches!(self.open, Open::KdbLog(_))
+    }
+
+    /// Whether a batch is to be written before it has another row.
+    pub(super) fn is_full(&self, batch: &Batch) -> bool {
+        batch.is_full() || self.keeps_order() && batch.rows() >= MOST_LOGGED
+    }
+
+    /// Writes rows of a day, counted from 1970; the day as `2026-11-21`.
+    pub(super) fn write(&mut self, day: u64, batch: &mut Batch) -> Result<String, Error> {
+        let table = batch.table();
+        // A time has 64 bits of ns: year 2554 at most.
+        let date = Date::from_unix_days(day.cast_signed()).unwrap_or_default().to_string();
+        match &mut self.open {
+            Open::Parquet(files) => {
+                if !files.contains_key(&table) {
+                    let folder = self.folder.join(table.name()).join(format!("date={date}"));
+                    let part = next(&mut self.parts, &folder);
+                    let (name, file) = NewFile::create(&folder, &format!("part-{part}.parquet"))?;
+                    files.insert(table, (name, ParquetFile::begin(file, table, self.numbers)?));
+                }
+                if let Some((_, file)) = files.get_mut(&table) {
+                    file.write(batch)?;
+                }
+            }
+            Open::KdbLog(open) => {
+                if open.is_none() {
+                    let since_2000 = day.cast_signed() - DAYS_TO_2000.cast_signed();
+                    let day = Atom::<&[u8]>::Date(i32::try_from(since_2000).unwrap_or_default());
+                    let mut name = format!("tapeline{day}");
+                    match next(&mut self.parts, &self.folder.join(&name)) {
+                        0 => {}
+                        part => name.push_str(&format!(".{part}")),
+                    }
+                    let (name, file) = NewFile::create(&self.folder, &name)?;
+                    *open = Some((name, KdbLog::begin(file)?));
+                }
+                if let Some((_, log)) = open {
+                    log.write(batch)?;
+                }
+            }
+        }
+        Ok(date)
+    }
+
+    /// Nothing more of this day comes: its files are whole, and on disk.
+    pub(super) fn end_day(&mut self) -> Result<(), Error> {
+        match &mut self.open {
+            Open::Parquet(files) => {
+                for (_, (name, file)) in files.drain() {
+                    name.finish(file.finish()?)?;
+                }
+            }
+            Open::KdbLog(open) => {
+                if let Some((name, log)) = open.take() {
+                    name.finish(log.finish())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number of the next file of this name, from 0 on.
+fn next(parts: &mut HashMap<PathBuf, usize>, name: &Path) -> usize {
+    let part = parts.entry(name.to_owned()).or_default();
+    *part += 1;
+    *part - 1
+}
+
+/// A file under a name that nobody reads, until it is whole.
+#[derive(Debug)]
+struct NewFile {
+    path: PathBuf,
+    unfinished: PathBuf,
+}
+
+impl NewFile {
+    fn create(folder: &Path, name: &str) -> Result<(Self, BufWriter<File>), Error> {
+        fs::create_dir_all(folder)?;
+        let unfinished = folder.join(format!(".{name}.unfinished"));
+        let file = File::create(&unfinished)?;
+        Ok((Self { path: folder.join(name), unfinished }, BufWriter::with_capacity(1 << 20, file)))
+    }
+
+    /// It is whole: syncs it, and gives it its name.
+    fn finish(self, mut file: BufWriter<File>) -> Result<(), Error> {
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        fs::rename(&self.unfinished, &self.path)?;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // Once it has its name there is none left of the other.
+        let _ = fs::remove_file(&self.unfinished);
+    }
+}

@@ -1,0 +1,351 @@
+//! Journals as tables of other tools, through the real binary: nothing left out, nothing half there.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod stage;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use serde_json::{Value, json};
+use stage::{Place, Running, tapeline};
+use tapeline_journal::{Directory, Next, Reader, Settings, Writer};
+use tapeline_measure::Nanos;
+use tapeline_omm::rwf::{self, DataType, Domain, Hint, MessageView, UpdateType};
+use tapeline_omm::{FieldList, FieldListEncoder, Real, fid};
+use tapeline_plant::tick::{Flags, Header, Kind, Tick};
+use tapeline_plant::{ItemId, Seq, State};
+
+/// 21 November 2025, 23:59:59.
+const BEFORE_MIDNIGHT: u64 = 1_763_769_599_000_000_000;
+
+/// A trade of so many shares at that time.
+fn trade(seq: u64, time: u64, size: i64) -> Vec<u8> {
+    let mut body = [0; 128];
+    let list = DataType::FIELD_LIST;
+    let header = rwf::update_header(&mut body, Domain::MARKET_PRICE, 0, UpdateType::TRADE, list).unwrap();
+    let mut fields = FieldListEncoder::new(&mut body[header..]).unwrap();
+    fields.real(fid::TRDPRC_1, Real::decimal(8_425, 2)).unwrap();
+    fields.real(fid::TRDVOL_1, Real::integer(size)).unwrap();
+    let len = header + fields.finish();
+    let time = Nanos(time);
+    let header = Header {
+        seq: Seq(seq),
+        feed_seq: seq,
+        event: time,
+        wire: time,
+        decoded: time,
+        sequenced: time,
+        item: ItemId(1),
+        service: 1,
+        channel: 0,
+        kind: Kind::Update,
+        flags: Flags::default(),
+        source_type: 0,
+        state: State::Live,
+    };
+    let mut frame = Vec::new();
+    Tick { header, name: "AAPL", body: &body[..len], source: &[] }.write(&mut frame);
+    frame
+}
+
+/// A journal of trades: sequence, seconds behind the one second before midnight, shares.
+fn keep(folder: &Path, trades: &[(u64, i64, i64)]) {
+    let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), Settings::default()).unwrap();
+    for &(seq, seconds, size) in trades {
+        let time = BEFORE_MIDNIGHT.saturating_add_signed(seconds * 1_000_000_000);
+        assert!(writer.append(seq, Nanos(time), &trade(seq, time, size)).is_kept());
+        assert!(writer.flush().is_kept());
+    }
+    assert!(writer.finish().is_kept());
+}
+
+fn export(journal: &Path, into: &Path, options: &[&str]) -> Output {
+    let fixed = ["journal", "export", journal.to_str().unwrap(), into.to_str().unwrap()];
+    tapeline(&[&fixed, options].concat()).output().unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// All files below a folder, by their paths in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let below = files(&path).into_iter();
+            found.extend(below.map(|file| Path::new(path.file_name().unwrap()).join(file)));
+        } else {
+            found.push(path.file_name().unwrap().into());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A table's rows, of all its days.
+fn rows(exported: &Path, table: &str) -> Vec<Row> {
+    let of_table = exported.join(table);
+    let read = |file: PathBuf| SerializedFileReader::new(File::open(of_table.join(file)).unwrap()).unwrap();
+    let rows = |reader: SerializedFileReader<File>| reader.get_row_iter(None).unwrap().collect::<Vec<_>>();
+    let mut found = Vec::new();
+    for file in files(&of_table) {
+        found.extend(rows(read(file)).into_iter().map(Result::unwrap));
+    }
+    found
+}
+
+fn whole(row: &Row, column: &str) -> Option<i64> {
+    let (_, field) = row.get_column_iter().find(|(name, _)| *name == column).unwrap();
+    match field {
+        Field::Long(value) => Some(*value),
+        Field::Null => None,
+        other => panic!("{column} is {other}"),
+    }
+}
+
+/// A row's price in 10^-9.
+fn price(row: &Row) -> i128 {
+    let (_, field) = row.get_column_iter().find(|(name, _)| *name == "price").unwrap();
+    let Field::Decimal(price) = field else { panic!("{field}") };
+    assert_eq!((price.precision(), price.scale()), (18, 9));
+    let bytes: Vec<u8> = price.data().to_vec();
+    i64::from_be_bytes(bytes.try_into().unwrap()).into()
+}
+
+#[test]
+fn days_are_directories_also_where_the_clock_went_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    keep(&journal, &[(1, 0, 10), (2, 1, 20), (3, 2, 30), (4, 0, 40), (6, 3, 50)]);
+    let into = folder.path().join("a/new/folder");
+    let output = export(&journal, &into, &["--to", "parquet", "--format", "json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = report(&output);
+    let days = json!({ "2025-11-21": 2, "2025-11-22": 3 });
+    assert_eq!(report["rows"], json!({ "ticks": days, "trades": days }));
+    assert_eq!((&report["ticks"], &report["last"], &report["missing"]), (&json!(5), &json!(6), &json!(1)));
+    assert!(said(&output).contains("ticks 5 to 5 are missing"), "{}", said(&output));
+    let expected = ["21/part-0", "21/part-1", "22/part-0", "22/part-1"];
+    let of_table = |table: &str| {
+        let path = |part: &&str| PathBuf::from(format!("{table}/date=2025-11-{part}.parquet"));
+        expected.iter().map(path).collect::<Vec<_>>()
+    };
+    assert_eq!(files(&into), [of_table("ticks"), of_table("trades")].concat());
+    let mut sizes: Vec<_> = rows(&into, "trades").iter().map(|row| whole(row, "size")).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [10, 20, 30, 40, 50].map(Some));
+
+    // A folder is filled once.
+    let again = export(&journal, &into, &["--to", "parquet"]);
+    assert!(!again.status.success() && said(&again).contains("is not empty"), "{}", said(&again));
+    // Some tables, from some place on, as a kdb+ log for each day.
+    let into = folder.path().join("tplogs");
+    let options = ["--to", "kdb-log", "--tables", "trades", "--from-sequence", "3", "--format", "json"];
+    let output = export(&journal, &into, &options);
+    assert!(output.status.success(), "{}", said(&output));
+    let expected = ["tables.q", "tapeline2025.11.21", "tapeline2025.11.22", "tapeline2025.11.22.1"];
+    assert_eq!(files(&into), expected.map(PathBuf::from));
+    assert_eq!(self::report(&output)["rows"], json!({ "trades": { "2025-11-21": 1, "2025-11-22": 2 } }));
+}
+
+/// What a crash tore is said; damage, or a file that is none, leaves nothing that looks whole.
+#[test]
+fn all_of_a_journal_is_exported_or_the_command_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    keep(&journal, &[(1, 0, 10), (2, 0, 20), (3, 0, 30)]);
+    let file = journal.join("00000000000000000001.journal");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 5]).unwrap();
+    let into = folder.path().join("torn");
+    let output = export(&journal, &into, &["--to", "parquet", "--format", "json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = report(&output);
+    assert_eq!(
+        (&report["ticks"], &report["torn"]["segment"]),
+        (&json!(2), &json!("00000000000000000001.journal"))
+    );
+    assert!(said(&output).contains("torn by a crash"), "{}", said(&output));
+
+    let mut damaged = whole;
+    damaged[100] ^= 1;
+    std::fs::write(&file, damaged).unwrap();
+    let into = folder.path().join("damaged");
+    let output = export(&journal, &into, &["--to", "parquet"]);
+    assert!(!output.status.success() && said(&output).contains("record 1"), "{}", said(&output));
+    assert_eq!(files(&into), [PathBuf::new(); 0]);
+
+    let (mut writer, _) =
+        Writer::open(Directory::create(&folder.path().join("other")).unwrap(), Settings::default()).unwrap();
+    assert!(writer.append(1, Nanos(1), &trade(1, BEFORE_MIDNIGHT, 1)).is_kept());
+    assert!(writer.append(2, Nanos(2), b"something else").is_kept());
+    assert!(writer.finish().is_kept());
+    for format in ["parquet", "kdb-log"] {
+        let into = folder.path().join(format);
+        let output = export(&folder.path().join("other"), &into, &["--to", format]);
+        assert!(!output.status.success() && said(&output).contains("record 2"), "{}", said(&output));
+        let left: Vec<_> = files(&into).into_iter().filter(|file| file != Path::new("tables.q")).collect();
+        assert_eq!(left, [PathBuf::new(); 0], "{format}");
+    }
+}
+
+/// What is in a journal, counted without the export.
+#[derive(Debug, Default, PartialEq)]
+struct Counted {
+    ticks: usize,
+    trades: usize,
+    shares: i64,
+    /// Prices times shares, in 10^-9.
+    notional: i128,
+    quotes: usize,
+}
+
+fn count(journal: &Path) -> Counted {
+    let mut counted = Counted::default();
+    let mut reader = Reader::open(Directory::open(journal).unwrap()).unwrap();
+    while let Next::Record(record) = reader.next().unwrap() {
+        counted.ticks += 1;
+        let tick = Tick::parse(record.body).unwrap();
+        let message = MessageView::parse(tick.body).unwrap();
+        if message.container() != DataType::FIELD_LIST {
+            continue;
+        }
+        let list = FieldList::parse(message.payload()).unwrap();
+        let real = |fid| list.find(fid).unwrap().and_then(|field| Real::decode(field.data).unwrap());
+        if let (Kind::Update, Some(price)) = (tick.header.kind, real(fid::TRDPRC_1)) {
+            let shares = real(fid::TRDVOL_1).unwrap().mantissa;
+            counted.trades += 1;
+            counted.shares += shares;
+            // Four places, as ITCH has them.
+            assert_eq!(price.hint, Hint::TEN_THOUSANDTHS);
+            counted.notional += i128::from(price.mantissa) * i128::from(shares) * 100_000;
+        }
+        let fids = [fid::BID, fid::ASK, fid::BIDSIZE, fid::ASKSIZE];
+        counted.quotes += usize::from(fids.iter().any(|fid| list.find(*fid).unwrap().is_some()));
+    }
+    counted
+}
+
+/// A day of a simulated exchange through a plant with orders, in its journal.
+fn day(place: &Place) -> PathBuf {
+    let journal = place.folder.path().join("journal");
+    let file = place.folder.path().join("day.itch");
+    let write =
+        ["feed", "simulate", "--symbols", "3", "--messages", "5000", "--write", file.to_str().unwrap()];
+    let output = tapeline(&write).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let config = place.folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\n[[feed]]\nname = \"file\"\nprotocol = \"itch50-moldudp64\"\ndate = \"2020-01-02\"\n\
+         file = \"{}\"\npace = \"fast\"\nmarket_by_order = true\n[journal]\nfolder = \"{}\"\n",
+        place.ring,
+        file.display(),
+        journal.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments =
+        ["plant", "--config", config.to_str().unwrap(), "--until-end-of-session", "--format", "json"];
+    let mut plant = Running::start(&arguments);
+    plant.says();
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success(), "{report}");
+    journal
+}
+
+#[test]
+fn a_plants_day_is_in_every_format_what_its_journal_has() {
+    let place = Place::new(1);
+    let journal = day(&place);
+    let counted = count(&journal);
+    assert!(counted.trades > 50 && counted.quotes > 500, "{counted:?}");
+    let into = place.folder.path().join("parquet");
+    let output = export(&journal, &into, &["--to", "parquet", "--format", "json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let of_report: BTreeMap<String, BTreeMap<String, u64>> =
+        serde_json::from_value(report(&output)["rows"].clone()).unwrap();
+    let reported: BTreeMap<_, u64> =
+        of_report.into_iter().map(|(table, days)| (table, days.values().sum())).collect();
+    let trades = rows(&into, "trades");
+    let found = Counted {
+        ticks: rows(&into, "ticks").len(),
+        trades: trades.len(),
+        shares: trades.iter().filter_map(|row| whole(row, "size")).sum(),
+        notional: trades.iter().map(|row| price(row) * i128::from(whole(row, "size").unwrap())).sum(),
+        quotes: rows(&into, "quotes").len(),
+    };
+    assert_eq!(found, counted);
+    for (table, count) in &reported {
+        assert_eq!(rows(&into, table).len() as u64, *count, "{table}");
+    }
+    assert!(reported["orders"] > 1_000 && reported["fields"] > 10, "{reported:?}");
+    let sequences: Vec<_> = rows(&into, "ticks").iter().map(|row| whole(row, "sequence").unwrap()).collect();
+    assert!(sequences.iter().copied().eq(1..=counted.ticks as i64));
+
+    // The log that kdb+ replays holds the same rows.
+    let into = place.folder.path().join("tplogs");
+    let output = export(&journal, &into, &["--to", "kdb-log"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let logs = files(&into).into_iter().filter(|file| file != Path::new("tables.q"));
+    let logs: Vec<_> = logs.map(|log| into.join(log).to_str().unwrap().to_owned()).collect();
+    let arguments = ["kdb", "inspect", "--format", "json"].into_iter().chain(logs.iter().map(String::as_str));
+    let read = tapeline(&arguments.collect::<Vec<_>>()).output().unwrap();
+    assert!(read.status.success(), "{}", said(&read));
+    let read: Value = serde_json::from_slice(&read.stdout).unwrap();
+    // One file, unless midnight passed meanwhile.
+    let logs = read["files"].as_array().unwrap();
+    for (table, count) in reported {
+        let name = table.trim_end_matches('s');
+        let found: u64 = logs.iter().filter_map(|log| log["tables"][name]["rows"].as_u64()).sum();
+        assert_eq!(found, count, "{table}");
+    }
+}
+
+/// Readers that others made: DuckDB and Polars. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is
+/// tried.
+#[test]
+fn tables_in_python() {
+    let Some(interop) = std::env::var_os("INTEROP") else {
+        println!("skipped: INTEROP names no folder with duckdb and polars; `make interop` makes one");
+        return;
+    };
+    let place = Place::new(1);
+    let journal = day(&place);
+    let counted = count(&journal);
+    let into = place.folder.path().join("parquet");
+    let output = export(&journal, &into, &["--to", "parquet", "--format", "json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let exported = report(&output);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/python/exported_tables.py");
+    let read = std::process::Command::new(Path::new(&interop).join("python/bin/python"))
+        .args([&program, &into])
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{}", said(&read));
+    let found: Value = serde_json::from_slice(&read.stdout).unwrap();
+    println!("{found}");
+    assert_eq!(found["duckdb"], found["polars"]);
+    let found = &found["duckdb"];
+    for (table, days) in exported["rows"].as_object().unwrap() {
+        let rows: u64 = days.as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(found["rows"][table], rows, "{table}");
+    }
+    assert_eq!(
+        (&found["rows"]["ticks"], &found["rows"]["trades"]),
+        (&json!(counted.ticks), &json!(counted.trades))
+    );
+    assert_eq!((&found["size"], &found["last"][0]), (&json!(counted.shares), &exported["last"]));
+    let whole = 1_000_000_000;
+    let notional = format!("{}.{:09}", counted.notional / whole, counted.notional % whole);
+    assert_eq!(found["notional"], notional);
+}
