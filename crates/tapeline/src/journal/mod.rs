@@ -7,10 +7,12 @@
 //! | `inspect.rs` | segments, and ticks from a place on |
 //! | `ending.rs` | what is behind the last tick, said |
 //! | `export.rs` and its folder | ticks as rows of tables in files that others read |
+//! | `import.rs` and its folder | rows of kdb+ logs as ticks of a journal |
 //! | `replay.rs` and its folder | onto a ring, at any speed, and on with what is live; onto UDP |
 
 mod ending;
 mod export;
+mod import;
 mod inspect;
 mod place;
 mod replay;
@@ -37,6 +39,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Write a journal's ticks as tables that others read: Parquet, or the log that kdb+ replays
     Export(export::Export),
+    /// Append the rows of kdb+ logs to a journal, as ticks
+    Import(import::Import),
     /// Publish a journal's ticks onto a ring, or its feed's messages over UDP, at the speed at which they came, another, or as fast as they go
     Replay(replay::Replay),
 }
@@ -47,6 +51,7 @@ impl Journal {
             Command::Verify(verify) => verify.run(),
             Command::Inspect(inspect) => inspect.run(),
             Command::Export(export) => export.run(),
+            Command::Import(import) => import.run(),
             Command::Replay(replay) => replay.run(),
         }
     }

@@ -1,0 +1,193 @@
+//! `tapeline journal import`: rows of kdb+ logs as ticks of a journal.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `import/mapping.rs` | which column becomes what: a file of the user's, or what is usual |
+//! | `import/cell.rs` | a q value as a field |
+//! | `import/ticks.rs` | from rows to ticks in the journal |
+//! | `import/untaken.rs` | what could not be taken, by its place and reason |
+
+mod cell;
+mod mapping;
+mod ticks;
+mod untaken;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::civil::Date;
+use serde_json::json;
+use tapeline_journal::{Directory, Settings, Writer};
+use tapeline_kdb::{Order, Update};
+use tapeline_measure::figures::thousands;
+
+use self::mapping::Mapping;
+use self::ticks::Ticks;
+use super::hinted;
+use crate::failure::Hinted;
+use crate::kdb::log_file::LogFile;
+use crate::output::{self, Format, Progress, table};
+use crate::stop::Stop;
+
+/// Between two looks whether the user wants to end, in messages.
+const LOOK_EVERY: u64 = 4_096;
+
+/// The options; the help is with the subcommand.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each row becomes a tick of the item that its `sym` names, at its `time`; an item's first tick is an image without \
+    fields. Which column becomes which field of the dictionary, a file says:\n\n  \
+    [[table]]\n  name = \"trade\"\n  columns = [\"time\", \"sym\", \"price\", \"size\"]\n  \
+    fields = { price = \"TRDPRC_1\", size = \"TRDVOL_1\" }\n\n\
+    Without it, that is so, and `quote` has time, sym, bid, ask, bsize and asize. What cannot be taken is named. Logs of several \
+    tables are best given in the order of their times.\n\nExamples:\n  \
+    tapeline journal import sym2022.06.16 --into journal\n  \
+    tapeline journal import trade.gz quote.gz --into journal --tables tables.toml --format json"
+)]
+pub(super) struct Import {
+    /// Logs of a tickerplant, plain or gzip
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The journal's folder: a new one, or one to which the ticks are appended
+    #[arg(long, value_name = "FOLDER")]
+    into: PathBuf,
+    /// Which columns become which fields
+    #[arg(long, value_name = "FILE")]
+    tables: Option<PathBuf>,
+    /// The day of times that have none; without it, the day at the end of a log's name, such as sym2022.06.16
+    #[arg(long, value_name = "DATE")]
+    date: Option<Date>,
+    /// The machine that wrote the logs has the most significant byte first (SPARC)
+    #[arg(long)]
+    big_endian: bool,
+    /// How to print what was done
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+impl Import {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let stop = Stop::on_signals()?;
+        let mapping = match &self.tables {
+            Some(path) => Mapping::read(path)?,
+            None => Mapping::usual(),
+        };
+        // All are opened first: none is half imported because of another's name.
+        let order = if self.big_endian { Order::Big } else { Order::Little };
+        let mut logs = Vec::new();
+        for path in &self.logs {
+            logs.push((path, LogFile::open(path, order)?));
+        }
+        let into = self.into.display().to_string();
+        let journal = Directory::create(&self.into).and_then(|open| Writer::open(open, Settings::default()));
+        let (writer, opened) =
+            journal.map_err(|error| hinted(&format!("cannot open the journal in {into}"), error))?;
+        if let Some(tail) = &opened.tail {
+            anstream::eprintln!(
+                "the journal was torn: {} bytes behind tick {} were cut off",
+                thousands(tail.bytes),
+                tail.after
+            );
+        }
+        let mut ticks = Ticks::new(writer, opened.last, &mapping);
+        let mut is_whole = true;
+        for (path, log) in &mut logs {
+            ticks.begin_log(self.date.or_else(|| day_of(path)));
+            is_whole &= read(path, log, &mut ticks, &stop)?;
+        }
+        let done = ticks.finish()?;
+        if self.format == Format::Json {
+            output::print_json(&json!({
+                "ticks": done.ticks,
+                "items": done.items,
+                "first": (done.ticks > 0).then_some(opened.last + 1),
+                "last": (done.ticks > 0).then_some(opened.last + done.ticks),
+                "rows": done.rows,
+                "not_taken": done.untaken.json(),
+            }))?;
+        } else {
+            let mut rows = table(["table", "rows"]);
+            for (name, count) in &done.rows {
+                rows.add_row([name.as_str(), &thousands(*count)]);
+            }
+            output::print(&format!(
+                "{} ticks of {} items appended to {into}\n\n{rows}",
+                thousands(done.ticks),
+                thousands(done.items)
+            ))?;
+        }
+        done.untaken.say();
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// The day at the end of a log's name, as `tick.q` has it, such as `sym2022.06.16`, or `sym2022.06.16.gz`.
+fn day_of(path: &Path) -> Option<Date> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let day = name.get(name.len().checked_sub(10)?..)?;
+    let is_day = day
+        .bytes()
+        .enumerate()
+        .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'.' } else { byte.is_ascii_digit() });
+    is_day.then(|| day.replace('.', "-").parse().ok())?
+}
+
+/// Takes a log to its end; whether it ended with a whole message.
+fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> anyhow::Result<bool> {
+    let mut progress = Progress::counting("importing", "messages", None);
+    let (mut messages, mut failed) = (0, None);
+    let tail = log.each(|offset, message| {
+        messages += 1;
+        if messages % LOOK_EVERY == 0 {
+            progress.set(messages);
+            if stop.requested() {
+                failed = Some(anyhow::anyhow!("stopped behind message {messages}"));
+                return false;
+            }
+        }
+        match Update::of(message) {
+            Ok(update) => failed = ticks.add(&update, offset).err(),
+            Err(reason) => ticks.untaken.count("", None, &reason.to_string(), 1, offset),
+        }
+        failed.is_none()
+    });
+    drop(progress);
+    if let Some(failed) = failed {
+        let what = format!("{} is not imported whole", path.display());
+        return Err(
+            failed.context(Hinted::new(what, "what came before is in the journal: import into a new one"))
+        );
+    }
+    if let Some(cause) = log.failure() {
+        anstream::eprintln!("warning: {} cannot be read to its end: {cause}", path.display());
+        return Ok(false);
+    }
+    if let Some(tail) = &tail {
+        anstream::eprintln!(
+            "warning: {}: {} bytes from byte {} on are no whole message: {}; `tapeline kdb inspect` tells more",
+            path.display(),
+            thousands(tail.bytes),
+            tail.offset,
+            tail.fault
+        );
+    }
+    Ok(tail.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logs_day_is_at_the_end_of_its_name() {
+        let day = |name| day_of(Path::new(name)).map(|day| day.to_string());
+        for name in ["sym2022.06.16", "logs/tapeline2022.06.16", "2022.06.16", "sym2022.06.16.gz"] {
+            assert_eq!(day(name).as_deref(), Some("2022-06-16"), "{name}");
+        }
+        for name in ["stp1_trade20220616122504", "sym2022.13.16", "sym", "sym2022-06-16", "", "é22.06.16"] {
+            assert_eq!(day(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Logs of kdb+ tickerplants as journals, through the real binary.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod shared_data;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::{Value, json};
+use shared_data::{expected, shared};
+use stage::tapeline;
+use tapeline_kdb::{Encoder, LogWriter, Refused, Type};
+
+fn run(arguments: &[&str], paths: &[&Path]) -> Output {
+    let paths = paths.iter().map(|path| path.to_str().unwrap());
+    let arguments: Vec<&str> = arguments.iter().copied().chain(paths).collect();
+    tapeline(&arguments).output().unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A real tickerplant's day, into a journal, out of it as Parquet: rows and volumes by symbol are those that are known.
+#[test]
+fn a_tickerplants_day_comes_through() {
+    let Some(log) = shared("kdb-tplogs/stp1_trade20220616122504") else { return };
+    let known = &expected("kdb-tplogs/expected.json").unwrap()["files"][0];
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, into) = (folder.path().join("journal"), folder.path().join("parquet"));
+    let output = run(&["journal", "import", "--format", "json", "--into"], &[&journal, &log]);
+    assert!(output.status.success(), "{}", said(&output));
+    let imported = report(&output);
+    assert_eq!(imported["rows"], known["rows"]);
+    let symbols = known["rows_by_symbol"].as_object().unwrap();
+    assert_eq!(imported["items"], symbols.len());
+    // A tick for each row, and an image for each symbol.
+    assert_eq!(imported["ticks"], known["rows"]["trade"].as_u64().unwrap() + symbols.len() as u64);
+    let columns: Vec<_> = imported["not_taken"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| kind["column"].as_str().unwrap())
+        .collect();
+    assert_eq!(columns, ["column 5", "column 6", "column 7", "column 8"]);
+
+    let output = run(&["journal", "export", "--to", "parquet", "--format", "json"], &[&journal, &into]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(report(&output)["rows"]["trades"], json!({ "2022-06-16": known["rows"]["trade"] }));
+    let file = std::fs::File::open(into.join("trades/date=2022-06-16/part-0.parquet")).unwrap();
+    let (mut rows, mut volumes) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
+    let mut last = BTreeMap::new();
+    for row in SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap() {
+        let cells: BTreeMap<String, Field> =
+            row.unwrap().get_column_iter().map(|(name, cell)| (name.clone(), cell.clone())).collect();
+        let (Field::Str(name), Field::Long(size)) = (&cells["name"], &cells["size"]) else {
+            panic!("{cells:?}")
+        };
+        *rows.entry(name.clone()).or_default() += 1;
+        *volumes.entry(name.clone()).or_default() += u64::try_from(*size).unwrap();
+        last.insert(name.clone(), (cells["time"].to_string(), cells["price"].to_string()));
+    }
+    assert_eq!(json!(rows), known["rows_by_symbol"]);
+    assert_eq!(json!(volumes), known["trade_volume"]);
+    // Its clock counts from 2000, in ns.
+    let time = 708_697_697_727_152_000_u64 + 946_684_800_000_000_000;
+    assert_eq!(last["AAPL"], (time.to_string(), "84.280000000".to_owned()));
+}
+
+/// Writes a message.
+type Write = fn(&mut Encoder<'_>) -> Result<(), Refused>;
+
+fn log(path: &Path, messages: &[Write]) {
+    let mut bytes = vec![0; 4_096];
+    let (mut writer, mut len) = LogWriter::begin(&mut bytes).unwrap();
+    for message in messages {
+        len += writer.append(&mut bytes[len..], message).unwrap();
+    }
+    std::fs::write(path, &bytes[..len]).unwrap();
+}
+
+/// Two rows with times of day, one of which nobody can be named for.
+fn spans(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.list(3)?;
+    message.symbol(b"upd")?;
+    message.symbol(b"book")?;
+    message.list(4)?;
+    message.column(Type::TIMESPAN, [43_200_000_000_000_i64, 43_200_000_000_001])?;
+    message.symbols([b"IBM".as_slice(), b""])?;
+    message.column(Type::FLOAT, [1e-20, 2.5])?;
+    message.column(Type::LONG, [7_i64, 8])
+}
+
+fn other_table(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.list(3)?;
+    message.symbol(b"upd")?;
+    message.symbol(b"other")?;
+    message.list(1)?;
+    message.column(Type::LONG, [7_i64, 8, 9])
+}
+
+fn no_update(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.symbol(b"hello")
+}
+
+#[test]
+fn what_cannot_be_taken_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, tables) = (folder.path().join("journal"), folder.path().join("tables.toml"));
+    let path = folder.path().join("sym2022.06.16");
+    log(&path, &[spans, other_table, no_update]);
+    let mapping = "[[table]]\nname = \"book\"\ncolumns = [\"time\", \"sym\", \"bid\", \"bsize\"]\n\
+                   fields = { bid = \"BID\", bsize = \"BIDSIZE\" }\n";
+    std::fs::write(&tables, mapping).unwrap();
+    let arguments = ["journal", "import", "--format", "json", "--into"];
+    let output = run(&arguments, &[&journal, &path, Path::new("--tables"), &tables]);
+    assert!(output.status.success(), "{}", said(&output));
+    let imported = report(&output);
+    assert_eq!((&imported["ticks"], &imported["rows"]), (&json!(2), &json!({ "book": 1 })));
+    let kinds = imported["not_taken"].as_array().unwrap();
+    let kinds: Vec<_> =
+        kinds.iter().map(|kind| json!([kind["table"], kind["column"], kind["count"]])).collect();
+    assert_eq!(
+        kinds,
+        [
+            json!([null, null, 1]),
+            json!(["book", null, 1]),
+            json!(["book", "bid", 1]),
+            json!(["other", null, 3])
+        ]
+    );
+    let talk = said(&output);
+    assert!(
+        talk.contains("1 cells of book.bid not taken") && talk.contains("3 rows of other not taken"),
+        "{talk}"
+    );
+
+    // The day is that of the log's name; what is appended goes on behind it.
+    let looked = run(&["journal", "inspect", "--format", "json"], &[&journal]);
+    assert_eq!(report(&looked)["ticks"][1]["at"], "2022-06-16T12:00:00.000000000Z", "{}", said(&looked));
+    let output = run(&arguments, &[&journal, &path, Path::new("--tables"), &tables]);
+    assert_eq!(
+        (&report(&output)["first"], &report(&output)["last"]),
+        (&json!(3), &json!(4)),
+        "{}",
+        said(&output)
+    );
+
+    // Without a day there is no time.
+    let dayless = folder.path().join("log");
+    std::fs::copy(&path, &dayless).unwrap();
+    let output = run(&arguments, &[&folder.path().join("none"), &dayless, Path::new("--tables"), &tables]);
+    assert_eq!(report(&output)["ticks"], 0);
+    assert!(said(&output).contains("--date"), "{}", said(&output));
+    // A torn tail ends with status 1, behind what is whole.
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let output = run(&arguments, &[&folder.path().join("torn"), &path, Path::new("--tables"), &tables]);
+    assert_eq!((output.status.code(), &report(&output)["ticks"]), (Some(1), &json!(2)));
+    assert!(said(&output).contains("no whole message"), "{}", said(&output));
+}
+
+#[test]
+fn a_wrong_mapping_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, tables) = (folder.path().join("sym2022.06.16"), folder.path().join("tables.toml"));
+    log(&path, &[spans]);
+    std::fs::write(
+        &tables,
+        "[[table]]\nname = \"book\"\ncolumns = [\"time\", \"sym\"]\nfields = { bid = \"BID\" }\n",
+    )
+    .unwrap();
+    let output = run(
+        &["journal", "import", "--into"],
+        &[&folder.path().join("journal"), &path, Path::new("--tables"), &tables],
+    );
+    let talk = said(&output);
+    assert!(!output.status.success() && talk.contains("no \"bid\" among its columns"), "{talk}");
+    assert!(talk.contains("tables.toml") && talk.contains("hint: docs/journal.md"), "{talk}");
+    assert!(!folder.path().join("journal").exists());
+}
