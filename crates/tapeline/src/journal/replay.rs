@@ -1,4 +1,6 @@
-//! `tapeline journal replay`: ticks onto a ring, and on with those that are live.
+//! `tapeline journal replay`: ticks onto a ring, and on with those that are live; or a feed's messages onto UDP (`replay/feed.rs`).
+
+mod feed;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Options, Publisher, Refused, Start, Subscriber, Wait};
 
+use self::feed::ToFeed;
 use super::hinted;
 use super::place::Place;
 use crate::arguments;
@@ -29,16 +32,20 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(
     after_help = "The ring has the plant's ticks as they were, so that `tapeline plant watch` and `plant measure` read it, and so \
     does a program of yours. With --then it goes on with what the plant publishes now: what the journal has up to some tick, and \
-    from the next one on what is live; nothing is left out, nothing comes twice.\n\nExamples:\n  \
+    from the next one on what is live; nothing is left out, nothing comes twice.\n\nWith --to, what is sent are the messages of a feed, in MoldUDP64 with the \
+    feed's own sequences, if the plant has kept them (publish = \"every-message\").\n\nExamples:\n  \
     tapeline journal replay journal --onto yesterday --speed max --keep\n  \
-    tapeline journal replay journal --from-sequence 1000001 --onto mine --then tapeline --speed max"
+    tapeline journal replay journal --from-sequence 1000001 --onto mine --then tapeline --speed max\n  \
+    tapeline journal replay journal --to 239.255.12.111:26477 --speed 10"
 )]
 pub(super) struct Replay {
     #[command(flatten)]
     place: Place,
     /// The ring to make and publish to
-    #[arg(long, value_name = "RING")]
-    onto: Name,
+    #[arg(long, value_name = "RING", required_unless_present = "to")]
+    onto: Option<Name>,
+    #[command(flatten)]
+    to_feed: ToFeed,
     /// Go on with what is published to this ring, which is the one that the journal is of
     #[arg(long, value_name = "RING")]
     then: Option<Name>,
@@ -95,9 +102,13 @@ impl Replay {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
         let mut reader = self.place.open()?;
+        if let Some(to) = self.to_feed.to {
+            return self.to_feed.run(to, &mut reader, self.speed, stop, self.format);
+        }
+        let name = self.onto.as_ref().context("--onto names the ring to publish to")?;
         let capacity = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         let options = Options { capacity, keep: self.keep, wake_on_commit: false, ..Options::default() };
-        let ring = Publisher::open(&self.onto, &options).map_err(|error| {
+        let ring = Publisher::open(name, &options).map_err(|error| {
             let hint = error.hint().unwrap_or_default();
             anyhow::Error::new(error).context(Hinted::new("cannot make the ring", hint))
         })?;
@@ -125,7 +136,7 @@ impl Replay {
                 "{} ticks of the journal and {} live ones published to {}, {} missing",
                 thousands(done.history),
                 thousands(done.live),
-                self.onto,
+                name,
                 thousands(done.missing),
             ))?;
         }

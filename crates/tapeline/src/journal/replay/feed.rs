@@ -1,0 +1,248 @@
+//! The messages of a feed, out of a journal's ticks, onto multicast or unicast UDP: MoldUDP64, as the exchange sent them.
+
+use std::net::SocketAddrV4;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use tapeline_feed::moldudp64::{DEFAULT_PACKET_BYTES, HEADER_BYTES, MAX_MESSAGES, PacketBuilder, Session};
+use tapeline_journal::{Directory, Next, Reader};
+use tapeline_measure::Nanos;
+use tapeline_measure::figures::{self, thousands};
+use tapeline_omm::rwf::{Domain, MessageView};
+use tapeline_plant::session_begun;
+use tapeline_plant::tick::{Flags, Kind, Tick};
+
+use super::Speed;
+use crate::arguments;
+use crate::failure::Hinted;
+use crate::feed::{Lines, Pace, Player, Route};
+use crate::journal::hinted;
+use crate::output::{self, Format};
+use crate::plant::status_text;
+use crate::stop::Stop;
+
+/// At a pace, messages this close together travel in one datagram; else as many as fit.
+const TOGETHER_NS: i64 = 1_000_000;
+
+/// The options for it.
+#[derive(Debug, Args)]
+pub(super) struct ToFeed {
+    /// Send the messages of a feed over UDP, as it did: to a multicast group, or an address for unicast
+    #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep"])]
+    pub(super) to: Option<SocketAddrV4>,
+    /// A second line (B) that carries the same datagrams
+    #[arg(long, value_name = "GROUP:PORT", requires = "to")]
+    also: Option<SocketAddrV4>,
+    /// The network interface, by name or address; nothing leaves this machine unless one is given
+    #[arg(long, value_name = "NAME|ADDRESS", default_value = "127.0.0.1", requires = "to")]
+    interface: String,
+    /// Routers that a multicast datagram may pass, plus one
+    #[arg(long, default_value_t = 1, requires = "to")]
+    ttl: u8,
+    /// Which of the plant's feeds, as it numbers them
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "to")]
+    feed: u16,
+    /// The session of the datagrams, up to ten characters, until the journal names another
+    #[arg(long, default_value = "TAPELINE", value_parser = arguments::session, requires = "to")]
+    session: String,
+}
+
+/// The feed at work.
+struct Feed {
+    player: Player,
+    number: u16,
+    /// What goes into the next datagram: messages one behind the other, and where each ends.
+    messages: Vec<u8>,
+    ends: Vec<usize>,
+    /// Of the first of them.
+    first: u64,
+    time: Nanos,
+    /// Bytes of the datagram so far.
+    bytes: usize,
+    together_ns: i64,
+    packet: Vec<u8>,
+    /// What was sent, and what was not there to be sent.
+    sent: u64,
+    missing: u64,
+}
+
+impl ToFeed {
+    /// Sends what the journal has from where the reader is on.
+    pub(super) fn run(
+        &self,
+        to: SocketAddrV4,
+        reader: &mut Reader<Directory>,
+        speed: Speed,
+        stop: Stop,
+        format: Format,
+    ) -> anyhow::Result<ExitCode> {
+        let lines = Lines::open(to, &Route::plain(self.also, &self.interface, self.ttl))?;
+        if let Some(advice) = lines.advice() {
+            anstream::eprintln!("note: {advice}");
+        }
+        let whither = lines.describe();
+        let pace = speed.0.map_or(Pace::Max, Pace::Original);
+        let mut feed = Feed {
+            player: Player::new(lines, stop, pace, Session::new(&self.session)),
+            number: self.feed,
+            messages: Vec::new(),
+            ends: Vec::new(),
+            first: 0,
+            time: Nanos(0),
+            bytes: HEADER_BYTES,
+            together_ns: if speed.0.is_some() { TOGETHER_NS } else { i64::MAX },
+            packet: Vec::new(),
+            sent: 0,
+            missing: 0,
+        };
+        let finished = feed.play(reader)?;
+        let outcome = feed.player.outcome(!finished);
+        if format == Format::Json {
+            output::print_json_line(&json!({
+                "messages": feed.sent,
+                "missing": feed.missing,
+                "datagrams": outcome.datagrams,
+                "bytes": outcome.bytes,
+                "heartbeats": outcome.heartbeats,
+                "duration_ns": outcome.duration_ns,
+                "interrupted": outcome.interrupted,
+            }))?;
+        } else {
+            output::print(&format!(
+                "{} messages of feed {} in {} datagrams sent to {whither} in {}, {} missing{}",
+                thousands(feed.sent),
+                self.feed,
+                thousands(outcome.datagrams),
+                figures::duration(outcome.duration_ns),
+                thousands(feed.missing),
+                if outcome.interrupted { " (interrupted)" } else { "" },
+            ))?;
+        }
+        Ok(if finished { ExitCode::SUCCESS } else { ExitCode::from(130) })
+    }
+}
+
+impl Feed {
+    /// All that the journal has; `false` where the user ended it.
+    fn play(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<bool> {
+        let broken = |error| hinted("the journal cannot be read on", error);
+        loop {
+            match reader.next().map_err(broken)? {
+                Next::Record(record) => {
+                    let tick = Tick::parse(record.body)
+                        .with_context(|| format!("record {} of the journal is something else", record.seq))?;
+                    if tick.header.channel == self.number && !self.take(&tick, record.time)? {
+                        return Ok(false);
+                    }
+                }
+                // Messages that were in them are missing in the feed's own numbers.
+                Next::Missing { from, to } => {
+                    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+                }
+                Next::End => {
+                    reader.ending().map_err(broken)?;
+                    break;
+                }
+            }
+        }
+        if self.sent == 0 && self.ends.is_empty() {
+            let what = format!("the journal has no messages of feed {}", self.number);
+            return Err(Hinted::new(what, "--feed names another").into());
+        }
+        Ok(self.send()? && self.player.end(Duration::ZERO)?)
+    }
+
+    /// Takes a tick of the feed's; `false` where the user ended it.
+    fn take(&mut self, tick: &Tick<'_>, time: Nanos) -> anyhow::Result<bool> {
+        let has = |flag| tick.header.flags.contains(flag);
+        if tick.header.kind == Kind::Status {
+            let text = if has(Flags::RESET) { status_text(tick)? } else { None };
+            let Some(session) = text.as_deref().and_then(session_begun) else { return Ok(true) };
+            return self.begin_session(Session::new(session));
+        }
+        if has(Flags::SOURCE) {
+            return self.message(tick.header.feed_seq, time, tick);
+        }
+        let is_of_a_message =
+            MessageView::parse(tick.body).is_ok_and(|message| message.domain() == Domain::MARKET_PRICE);
+        if has(Flags::RESET) || !is_of_a_message {
+            return Ok(true);
+        }
+        let what = format!("tick {} comes without the feed's message", tick.header.seq.0);
+        let hint = "a plant keeps the messages with publish = \"every-message\"; --onto RING replays the ticks themselves";
+        Err(Hinted::new(what, hint).into())
+    }
+
+    /// The feed begins again: what it said before is over.
+    fn begin_session(&mut self, session: Session) -> anyhow::Result<bool> {
+        let ended =
+            self.send()? && (self.player.next_sequence.is_none() || self.player.end(Duration::ZERO)?);
+        (self.player.session, self.player.next_sequence) = (session, None);
+        Ok(ended)
+    }
+
+    fn message(&mut self, seq: u64, time: Nanos, tick: &Tick<'_>) -> anyhow::Result<bool> {
+        let expected = if self.ends.is_empty() {
+            self.player.next_sequence
+        } else {
+            Some(self.first + self.ends.len() as u64)
+        };
+        if let Some(expected) = expected.filter(|expected| seq < *expected) {
+            let what = format!(
+                "the feed's message {seq}, of tick {}, comes behind its message {}",
+                tick.header.seq.0,
+                expected - 1
+            );
+            let hint = format!(
+                "the plant was started again there: --from-sequence {} begins with it",
+                tick.header.seq.0
+            );
+            return Err(Hinted::new(what, hint).into());
+        }
+        let missing = expected.map_or(0, |expected| seq - expected);
+        self.missing += missing;
+        let bytes = self.bytes + 2 + tick.source.len();
+        let is_apart = missing > 0
+            || bytes > DEFAULT_PACKET_BYTES
+            || self.ends.len() >= usize::from(MAX_MESSAGES)
+            || time.since(self.time) > self.together_ns;
+        if is_apart && !self.send()? {
+            return Ok(false);
+        }
+        if self.ends.is_empty() {
+            (self.first, self.time) = (seq, time);
+        }
+        self.messages.extend_from_slice(tick.source);
+        self.ends.push(self.messages.len());
+        self.bytes += 2 + tick.source.len();
+        Ok(true)
+    }
+
+    /// Sends what there is for a datagram, when it is due; `false` where the user ended it.
+    fn send(&mut self) -> anyhow::Result<bool> {
+        if self.ends.is_empty() {
+            return Ok(true);
+        }
+        // Longer than usual only where one message alone is.
+        self.packet.resize(self.bytes.max(DEFAULT_PACKET_BYTES), 0);
+        let limit = self.packet.len();
+        let mut packet = PacketBuilder::with_limit(&mut self.packet, self.player.session, self.first, limit)?;
+        let mut begin = 0;
+        for end in &self.ends {
+            packet.push(&self.messages[begin..*end])?;
+            begin = *end;
+        }
+        let (count, next) = (u64::from(packet.count()), packet.next_sequence());
+        let length = packet.finish();
+        let going_on = self.player.play(self.time, count, &self.packet[..length], Some(self.first))?;
+        self.player.next_sequence = Some(next);
+        self.sent += count;
+        self.messages.clear();
+        self.ends.clear();
+        self.bytes = HEADER_BYTES;
+        Ok(going_on)
+    }
+}
