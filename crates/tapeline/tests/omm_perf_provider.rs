@@ -427,20 +427,6 @@ fn images_come_however_many_updates_are_behind() {
 }
 
 #[test]
-fn so_many_images_are_sent_between_two_bursts_of_updates() {
-    // More than anybody takes; and images for requests that all come at once, in one burst or in ten.
-    let provider = provider("1M", &["--latency-update-rate", "0", "--refresh-burst-size", "100"]);
-    let mut peer = Peer::log_in(provider.port);
-    peer.open_all(1);
-    peer.until_image(peer.first);
-    peer.open_together(100);
-    peer.until_image(peer.first + 1);
-    let updates = peer.until_image(peer.first + 100);
-    // Ten bursts have as many turns of updates between them, of 256 each.
-    assert!(updates <= 256, "{updates}");
-}
-
-#[test]
 fn posts_that_find_no_room_wait_and_too_many_are_counted_as_dropped() {
     const POSTS: u64 = 8_000;
     let more = ["--sys-send-buf-size", "4096", "--guaranteed-output-buffers", "2", "--run-folder", "run"];
