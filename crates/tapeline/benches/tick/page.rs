@@ -109,7 +109,8 @@ fn table(page: &mut String, rounds: &Rounds) -> fmt::Result {
         let cells = SHOWN.map(|rank| {
             let mut all: Vec<u64> = turns.iter().filter_map(|round| latency(round, rank)).collect();
             all.sort_unstable();
-            all.get(all.len() / 2).map_or_else(|| "–".to_owned(), |ns| duration(*ns))
+            // Turns in which updates piled up are the longest.
+            all.get(turns.len() / 2).map_or_else(|| "–".to_owned(), |ns| duration(*ns))
         });
         let mut verdicts: Vec<&str> = turns.iter().filter_map(|round| round["verdict"].as_str()).collect();
         verdicts.dedup();

@@ -1,6 +1,7 @@
 //! The files of an export. One that is not whole has another name, and goes when the export fails.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -78,15 +79,16 @@ impl Files {
         let date = Date::from_unix_days(day.cast_signed()).unwrap_or_default().to_string();
         match &mut self.open {
             Open::Parquet(files) => {
-                if !files.contains_key(&table) {
-                    let folder = self.folder.join(table.name()).join(format!("date={date}"));
-                    let part = next(&mut self.parts, &folder);
-                    let (name, file) = NewFile::create(&folder, &format!("part-{part}.parquet"))?;
-                    files.insert(table, (name, ParquetFile::begin(file, table, self.numbers)?));
-                }
-                if let Some((_, file)) = files.get_mut(&table) {
-                    file.write(batch)?;
-                }
+                let (_, file) = match files.entry(table) {
+                    Entry::Occupied(open) => open.into_mut(),
+                    Entry::Vacant(new) => {
+                        let folder = self.folder.join(table.name()).join(format!("date={date}"));
+                        let part = next(&mut self.parts, &folder);
+                        let (name, file) = NewFile::create(&folder, &format!("part-{part}.parquet"))?;
+                        new.insert((name, ParquetFile::begin(file, table, self.numbers)?))
+                    }
+                };
+                file.write(batch)?;
             }
             Open::KdbLog(open) => {
                 if open.is_none() {

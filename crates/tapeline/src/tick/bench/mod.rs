@@ -25,7 +25,7 @@ use serde::Serialize;
 use tapeline_measure::{Nanos, figures};
 
 use self::place::{Link, Place};
-use self::round::{Bench, Through};
+use self::round::{Bench, Round, Through};
 use crate::arguments::{self, Cores};
 use crate::failure::Hinted;
 use crate::output::{self, Format};
@@ -224,7 +224,7 @@ impl BenchArgs {
             Some(place) => vec![Through::Target(place.clone())],
             None => self.journal.iter().copied().map(Through::Tickerplant).collect(),
         };
-        let (mut rounds, mut generators) = (Vec::new(), Vec::new());
+        let (mut rounds, mut generators): (Vec<Round>, _) = (Vec::new(), Vec::new());
         for waits in &self.waiting {
             let bench = Bench {
                 duration,
@@ -240,10 +240,15 @@ impl BenchArgs {
             };
             generators.push(Generator { waiting: *waits, limit_hz: bench.limit()? });
             for rate in &rates {
-                for through in std::iter::once(&Through::Relay).chain(&measured) {
+                let round = |through| {
                     anstream::eprintln!("{}/s through {through}", figures::thousands(*rate));
-                    rounds.push(bench.round(through, *rate)?);
-                }
+                    bench.round(through, *rate)
+                };
+                let relay = round(&Through::Relay)?;
+                let mut others = measured.iter().map(round).collect::<anyhow::Result<Vec<_>>>()?;
+                others.iter_mut().for_each(|other| other.blame(&relay));
+                rounds.push(relay);
+                rounds.extend(others);
             }
         }
         for rate in &rates {

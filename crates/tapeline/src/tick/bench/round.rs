@@ -58,6 +58,7 @@ impl fmt::Display for Through {
 }
 
 const RELAY: &str = "relay";
+const OVERFLOW: &str = "overflow";
 
 /// What came of one rate.
 #[derive(Debug, Serialize)]
@@ -65,7 +66,7 @@ pub(super) struct Round {
     pub(super) rate: u64,
     pub(super) through: String,
     pub(super) waiting: Waits,
-    /// `overflow` where updates pile up, with the part that was busiest; or the verdict's word.
+    /// `overflow` where updates pile up, and where; or the verdict's word.
     pub(super) verdict: String,
     why: String,
     sent_updates: u64,
@@ -81,6 +82,14 @@ impl Round {
     /// Whether it is one of the bare relay.
     pub(super) fn is_relay(&self) -> bool {
         self.through == RELAY
+    }
+
+    /// Says where updates pile up: where the relay between the same two ends and sockets keeps up, they were not too slow.
+    pub(super) fn blame(&mut self, relay: &Self) {
+        if self.verdict == OVERFLOW {
+            let does_keep_up = !relay.verdict.starts_with(OVERFLOW);
+            self.verdict.push_str(if does_keep_up { " (relay keeps up)" } else { " (relay too)" });
+        }
     }
 }
 
@@ -198,7 +207,7 @@ impl Bench {
             rate,
             through: through.to_string(),
             waiting: self.waits,
-            verdict: if is_over { overflow(&run.processes) } else { run.verdict.word().to_owned() },
+            verdict: if is_over { OVERFLOW.to_owned() } else { run.verdict.word().to_owned() },
             why: run.why,
             sent_updates: sent.updates,
             received_rows: received.rows,
@@ -325,14 +334,4 @@ impl Bench {
             arguments.extend(["--cpu".to_owned(), core.to_string()]);
         }
     }
-}
-
-/// What says that updates pile up, and which part was busiest meanwhile.
-fn overflow(processes: &[Process]) -> String {
-    let cores = |process: &Process| process.spent.cores;
-    let busiest = processes.iter().max_by(|one, other| cores(one).total_cmp(&cores(other)));
-    busiest.map_or_else(
-        || "overflow".to_owned(),
-        |process| format!("overflow ({}: {:.0} % of a core)", process.name, cores(process) * 100.0),
-    )
 }
