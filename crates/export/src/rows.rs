@@ -14,6 +14,9 @@ use crate::best::{Best, Bests};
 use crate::message::{Fault, double, ns_of_day, real};
 use crate::table::Table;
 
+/// A day in ns.
+const DAY_NS: u64 = 86_400_000_000_000;
+
 /// Where rows go.
 pub trait Sink {
     /// Whether rows of this table are wanted.
@@ -88,7 +91,7 @@ impl Rows {
         if clears {
             *best = Best::default();
         }
-        let mut trade = Trade::of(tick.header.kind, list)?;
+        let mut trade = Trade::of(tick, list)?;
         let mut is_quote = false;
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
@@ -297,9 +300,21 @@ struct Trade {
 }
 
 impl Trade {
-    /// An update with a price is a trade; an image tells of one that may be long ago.
-    fn of(kind: Kind, list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
-        if kind != Kind::Update || list.find(fid::TRDPRC_1)?.is_none() {
+    /// An update with a price is a trade. An image is one where that trade is its news, as an item's first can be: it was when the tick's
+    /// event was. Of others it may be long ago.
+    fn of(tick: &Tick<'_>, list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
+        if tick.header.kind == Kind::Status || list.find(fid::TRDPRC_1)?.is_none() {
+            return Ok(None);
+        }
+        let mut is_news = tick.header.kind == Kind::Update;
+        if !is_news && list.find(fid::SALTIM_NS)?.is_some() {
+            let of_day = (tick.header.event.0 % DAY_NS).cast_signed();
+            for field in list.render(Dictionary::builtin()) {
+                let field = field?;
+                is_news |= field.fid == fid::SALTIM_NS && ns_of_day(&field.value) == Some(Some(of_day));
+            }
+        }
+        if !is_news {
             return Ok(None);
         }
         for field in list.render(Dictionary::builtin()) {

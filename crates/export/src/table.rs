@@ -101,7 +101,7 @@ impl Table {
             Self::Ticks => columns![
                 "channel" Whole, "item" Whole, "kind" Symbol, "domain" Symbol, "feed_sequence" Whole,
                 "event_time" Time, "received_time" Time, "decoded_time" Time,
-                "state" Symbol, "suspect" Flag, "gap" Flag, "reset" Flag, "end_of_session" Flag, "last" Flag,
+                "state" Symbol, "suspect" Flag, "gap" Flag, "reset" Flag, "end_of_session" Flag, "is_last" Flag,
                 "text" Text, "bytes" Whole, "source" Bytes,
             ],
             Self::Trades => columns![

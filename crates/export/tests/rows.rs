@@ -242,6 +242,20 @@ fn orders_and_entries_of_other_maps_are_rows() {
     );
 }
 
+/// The first news of an item comes as an image: if that is a trade, it is one.
+#[test]
+fn an_image_with_the_ticks_own_trade_is_a_trade() {
+    for (behind_ns, trades) in [(1, 1), (2, 0)] {
+        let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+        let body = image(flags::refresh::CLEAR_CACHE, |fields| {
+            fields.real(fid::TRDPRC_1, Real::decimal(842_850, 4)).unwrap();
+            fields.time(fid::SALTIM_NS, Time::from_ns_of_day(NOON + behind_ns)).unwrap();
+        });
+        rows.add(&tick(1, Kind::Refresh, Flags::default(), &body), &mut all).unwrap();
+        assert_eq!(all.rows()[1], trades, "{behind_ns}");
+    }
+}
+
 #[test]
 fn a_status_says_its_text() {
     let mut out = [0; 128];

@@ -53,7 +53,10 @@ fn a_tickerplants_day_comes_through() {
         .collect();
     assert_eq!(columns, ["column 5", "column 6", "column 7", "column 8"]);
 
-    let output = run(&["journal", "export", "--to", "parquet", "--format", "json"], &[&journal, &into]);
+    let output = run(
+        &["journal", "export", "--to", "parquet", "--numbers", "double", "--format", "json"],
+        &[&journal, &into],
+    );
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(report(&output)["rows"]["trades"], json!({ "2022-06-16": known["rows"]["trade"] }));
     let file = std::fs::File::open(into.join("trades/date=2022-06-16/part-0.parquet")).unwrap();
@@ -62,18 +65,18 @@ fn a_tickerplants_day_comes_through() {
     for row in SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap() {
         let cells: BTreeMap<String, Field> =
             row.unwrap().get_column_iter().map(|(name, cell)| (name.clone(), cell.clone())).collect();
-        let (Field::Str(name), Field::Long(size)) = (&cells["name"], &cells["size"]) else {
+        let (Field::Str(name), Field::Double(size)) = (&cells["name"], &cells["size"]) else {
             panic!("{cells:?}")
         };
         *rows.entry(name.clone()).or_default() += 1;
-        *volumes.entry(name.clone()).or_default() += u64::try_from(*size).unwrap();
+        *volumes.entry(name.clone()).or_default() += *size as u64;
         last.insert(name.clone(), (cells["time"].to_string(), cells["price"].to_string()));
     }
     assert_eq!(json!(rows), known["rows_by_symbol"]);
     assert_eq!(json!(volumes), known["trade_volume"]);
     // Its clock counts from 2000, in ns.
     let time = 708_697_697_727_152_000_u64 + 946_684_800_000_000_000;
-    assert_eq!(last["AAPL"], (time.to_string(), "84.280000000".to_owned()));
+    assert_eq!(last["AAPL"], (time.to_string(), "84.28".to_owned()));
 }
 
 /// Writes a message.

@@ -180,7 +180,7 @@ impl Player {
     }
 
     /// Sends what is staged and what faults have held back; nothing more comes.
-    pub(super) fn finish(&mut self) -> anyhow::Result<bool> {
+    pub(crate) fn finish(&mut self) -> anyhow::Result<bool> {
         self.flush()?;
         self.lines.finish(&self.clock, &self.stop)
     }

@@ -10,7 +10,7 @@ pub(super) fn torn_json(tail: &Tail) -> Value {
 }
 
 /// For people, on standard error.
-pub(super) fn say_torn(tail: &Tail) {
+pub(in crate::journal) fn say_torn(tail: &Tail) {
     anstream::eprintln!(
         "note: {}: {} bytes behind record {}, from byte {} on, are none: torn by a crash, or just being written",
         tail.segment,

@@ -16,6 +16,8 @@ mod fields;
 pub(crate) mod filling;
 pub(crate) mod publishing;
 
+pub(crate) use self::fields::decimal;
+
 use std::fmt;
 use std::time::Duration;
 

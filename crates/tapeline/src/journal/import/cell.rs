@@ -6,6 +6,8 @@ use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{DataType, Time, Value};
 use tapeline_omm::{Fid, FieldListEncoder, Full, Real};
 
+use crate::plant::kdb::decimal;
+
 const DAY_NS: i64 = 86_400_000_000_000;
 
 /// A cell of a row.
@@ -130,37 +132,15 @@ fn is_extreme(value: i64, most: i64) -> bool {
 
 fn real<S>(atom: &Atom<S>) -> Option<Real> {
     match atom {
-        Atom::Float(value) => decimal(*value),
-        // The shortest decimal that reads as this one of 32 bits.
-        Atom::Real(value) => decimal(value.to_string().parse().ok()?),
+        Atom::Float(value) => not_lost(*value, decimal(*value, false)),
+        Atom::Real(value) => not_lost(f64::from(*value), decimal(f64::from(*value), true)),
         _ => whole(atom).map(Real::integer),
     }
 }
 
-/// A float as the decimal that it stands for: 15 digits, as many as a double holds of any decimal, so that 71.85000000000001, which
-/// some sum left, is 71.85; behind the point 14 at most, as a REAL has no more.
-fn decimal(value: f64) -> Option<Real> {
-    if value.is_infinite() {
-        return Some(if value > 0.0 { Real::INFINITY } else { Real::MINUS_INFINITY });
-    }
-    let text = format!("{value:.14e}");
-    let (digits, exponent) = text.split_once('e')?;
-    let mut places = 14 - exponent.parse::<i32>().ok()?;
-    let mut mantissa: i64 = digits.replace('.', "").parse().ok()?;
-    if places > 14 {
-        mantissa = format!("{value:.14}").replace('.', "").parse().ok()?;
-        places = 14;
-    }
-    while places > 0 && mantissa % 10 == 0 {
-        mantissa /= 10;
-        places -= 1;
-    }
-    // One that is too small for that is not nothing.
-    if mantissa == 0 && value != 0.0 {
-        return None;
-    }
-    let tens = 10_i64.checked_pow(u32::try_from((-places).max(0)).ok()?)?;
-    Some(Real::decimal(mantissa.checked_mul(tens)?, u8::try_from(places.max(0)).ok()?))
+/// The decimal of a float, unless that is so small that none of it is left.
+fn not_lost(value: f64, decimal: Option<Real>) -> Option<Real> {
+    decimal.filter(|decimal| decimal.mantissa != 0 || value == 0.0 || value.is_infinite())
 }
 
 #[cfg(test)]
@@ -181,8 +161,9 @@ mod tests {
             (Atom::Float(-0.5), DataType::REAL, text("-0.5")),
             (Atom::Float(1e15), DataType::REAL, text("1000000000000000")),
             (Atom::Float(1e17), DataType::REAL, text("100000000000000000")),
-            (Atom::Float(71.850_000_000_000_01), DataType::REAL, text("71.85")),
-            (Atom::Float(26.189_999_999_999_998), DataType::REAL, text("26.19")),
+            (Atom::Float(71.850_000_000_000_01), DataType::REAL, text("71.85000000000001")),
+            (Atom::Float(1_234_567_890_123_456.0), DataType::REAL, text("1234567890123456")),
+            (Atom::Float(26.189_999_999_999_998), DataType::REAL, text("26.19000000000000")),
             (Atom::Float(1.0 / 3.0), DataType::REAL, text("0.33333333333333")),
             (Atom::Float(0.0), DataType::REAL, text("0")),
             (Atom::Float(f64::NAN), DataType::REAL, text("")),

@@ -7,6 +7,8 @@ use tapeline_measure::figures::thousands;
 
 /// Kinds of it that are told apart; what is beyond is added up.
 const MOST_KINDS: usize = 1_000;
+/// Characters of a name that are shown.
+const MOST_SHOWN: usize = 64;
 
 /// Rows, cells and messages that became nothing, by table, column and reason.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ struct Count {
 impl Untaken {
     /// Counts so many of a table's (`""`: of none), of its rows or, with a column, of that one's cells.
     pub(super) fn count(&mut self, table: &str, column: Option<&str>, reason: &str, count: u64, offset: u64) {
-        let kind = (table.to_owned(), column.map(str::to_owned), reason.to_owned());
+        let kind = (named(table), column.map(named), reason.to_owned());
         if let Some(known) = self.kinds.get_mut(&kind) {
             known.count += count;
         } else if self.kinds.len() < MOST_KINDS {
@@ -60,5 +62,24 @@ impl Untaken {
         if self.beyond > 0 {
             anstream::eprintln!("note: {} more not taken, for other reasons", thousands(self.beyond));
         }
+    }
+}
+
+/// A name out of a log, which may be of any length and hold anything, as it is kept and shown.
+fn named(name: &str) -> String {
+    name.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_log_are_short_and_harmless() {
+        let mut untaken = Untaken::default();
+        untaken.count("\u{1b}[2J", Some(&"x".repeat(1_000_000)), "a reason", 1, 0);
+        let kinds = untaken.json();
+        assert_eq!(kinds[0]["table"], "\\u{1b}[2J");
+        assert_eq!(kinds[0]["column"].as_str().map(str::len), Some(MOST_SHOWN));
     }
 }

@@ -19,6 +19,7 @@ use super::Speed;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::feed::{Lines, Pace, Player, Route};
+use crate::journal::ending::say_torn;
 use crate::journal::hinted;
 use crate::output::{self, Format};
 use crate::plant::status_text;
@@ -98,7 +99,13 @@ impl ToFeed {
             sent: 0,
             missing: 0,
         };
-        let finished = feed.play(reader)?;
+        let played = feed.play(reader);
+        if played.is_err() {
+            // What was whole before goes out, and is told.
+            feed.send()?;
+            feed.player.finish()?;
+        }
+        let finished = *played.as_ref().unwrap_or(&false);
         let outcome = feed.player.outcome(!finished);
         if format == Format::Json {
             output::print_json_line(&json!({
@@ -121,6 +128,7 @@ impl ToFeed {
                 if outcome.interrupted { " (interrupted)" } else { "" },
             ))?;
         }
+        played?;
         Ok(if finished { ExitCode::SUCCESS } else { ExitCode::from(130) })
     }
 }
@@ -143,7 +151,9 @@ impl Feed {
                     anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
                 }
                 Next::End => {
-                    reader.ending().map_err(broken)?;
+                    if let Some(tail) = reader.ending().map_err(broken)? {
+                        say_torn(&tail);
+                    }
                     break;
                 }
             }

@@ -94,7 +94,7 @@ fn number(
 
 /// The number with the fewest decimals that is this float, or as many as there may be; `None` beyond 2^63. `is_real`: it was one of 32
 /// bits, and has to be the same one again.
-fn decimal(number: f64, is_real: bool) -> Option<Real> {
+pub(crate) fn decimal(number: f64, is_real: bool) -> Option<Real> {
     if number.is_infinite() {
         return Some(if number > 0.0 { Real::INFINITY } else { Real::MINUS_INFINITY });
     }
