@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
-use tapeline_omm::domain::standby::ServerType;
 use tapeline_omm::domain::{RequestPayload, View};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
@@ -56,9 +55,7 @@ impl Application for Desk<'_> {
                 self.post(provider, out, stream, (&header, &message), receipt);
             }
             Event::Generic { stream, message, .. } => self.generic(stream, &message),
-            Event::Standing { service_id, server: ServerType::Active } => {
-                self.take_over(provider, service_id);
-            }
+            Event::Standing { takes_over: true } => self.take_over(provider),
             Event::RoundTrip { ns } => {
                 self.account.round_trip_ns = ns;
                 self.account.counters.round_trips += 1;
@@ -235,11 +232,10 @@ impl Desk<'_> {
         self.owe_image(provider, stream, |open| request.wants_refresh() || goes_on && open.missed);
     }
 
-    /// This hub is its client's active server again, for one service or for all: what has no data there gets its image.
-    fn take_over(&mut self, provider: &Provider, service_id: Option<u16>) {
+    /// This hub is its client's active server again, for some services or for all: what has no data there gets its image.
+    fn take_over(&mut self, provider: &Provider) {
         for stream in self.market.interest.streams_of(self.id) {
-            let service = provider.key(stream).and_then(|key| key.service_id);
-            if service_id.is_none() || service == service_id {
+            if !provider.has_image(stream) && !provider.stands_by(stream) {
                 self.owe_image(provider, stream, |_| true);
             }
         }

@@ -55,6 +55,8 @@ impl ServerType {
 elements! {
     /// What both messages have in an entry.
     Mode {
+        /// Of a service: 0, it is not one of several sources that mirror each other. ETA's readers of older releases want it.
+        mirroring "SourceMirroringMode": u64,
         /// 0 active, 1 standby.
         mode "WarmStandbyMode": u64,
     }
@@ -125,8 +127,9 @@ impl ConnectionStatus {
             key: Some(Key { name: Some(name), ..Key::default() }),
             ..GenericHeader::new(domain, stream_id, DataType::MAP)
         };
+        let mirroring = matches!(self, Self::Services(_)).then_some(0);
         let entry = |server: ServerType| {
-            let mode = Mode { mode: Some(server.mode()) };
+            let mode = Mode { mirroring, mode: Some(server.mode()) };
             move |room: &mut [u8]| encode_list(room, |list| mode.write(list))
         };
         header.encode_with(out, |room| {
@@ -187,7 +190,7 @@ mod tests {
         }
     }
 
-    /// As ETA Java 3.9.1 encodes them, which says of services whether they are mirrored, too.
+    /// As ETA Java 3.9.1 encodes them.
     #[test]
     fn messages_of_the_vendors_library() {
         let bytes = |hex: &str| -> Vec<u8> {
@@ -207,7 +210,9 @@ mod tests {
              726f72696e674d6f64650401000f5761726d5374616e6462794d6f6465040100",
         );
         let services = vec![(1, ServerType::Standby), (300, ServerType::Active)];
-        assert_eq!(read(&golden), Ok(Some(ConnectionStatus::Services(services))));
+        let status = ConnectionStatus::Services(services);
+        assert_eq!(read(&golden), Ok(Some(status.clone())));
+        assert_eq!(encoded(&status, 2), golden);
     }
 
     #[test]

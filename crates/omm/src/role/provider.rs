@@ -45,7 +45,7 @@ use tapeline_measure::Nanos;
 use super::downloads::Downloads;
 use super::peer::{Login, Peer, after};
 use super::{Outbox, Over};
-use crate::domain::standby::{ConnectionStatus, ServerType};
+use crate::domain::standby::ConnectionStatus;
 use crate::domain::{DictionaryRequest, LoginRequest, RoundTrip, View};
 use crate::rwf::{
     Domain, Flags, GenericHeader, Header, Key, MessageClass, MessageView, PostHeader, Priority, StateCode,
@@ -213,15 +213,13 @@ pub enum Event<'a> {
         /// The whole message.
         message: MessageView<'a>,
     },
-    /// The consumer has several servers, and this one is its active one again, or stands by from now on; only where the login
-    /// said that it can ([`LoginFeatures::support_standby`](crate::domain::LoginFeatures)). Items that stand by take no updates
-    /// ([`Sent::NotOpen`](super::Sent)), and their images go out without data. Of what is active again the images should be sent
-    /// once more: until then there are no updates.
+    /// The consumer has several servers, and this one is its active one again, or stands by from now on, for all items or for some
+    /// services; only where the login said that it can ([`LoginFeatures::support_standby`](crate::domain::LoginFeatures)). Items
+    /// that stand by take no updates ([`Sent::NotOpen`](super::Sent)), and their images go out without data.
     Standing {
-        /// Of this service; `None`: of all items.
-        service_id: Option<u16>,
-        /// What it is.
-        server: ServerType,
+        /// Some of it is active again: there the images should be sent once more, of streams that [have none](Provider::has_image)
+        /// and do not [stand by](Provider::stands_by). Until then there are no updates.
+        takes_over: bool,
     },
     /// A round trip is done.
     RoundTrip {
@@ -492,10 +490,12 @@ impl Provider {
             }
             return;
         }
-        if let Ok(Some(status)) = ConnectionStatus::read(message)
-            && self.is_offered(&status)
-        {
-            return self.set_standing(&status, out, application);
+        match ConnectionStatus::read(message) {
+            Ok(Some(status)) if self.is_offered(&status) => {
+                return self.set_standing(&status, out, application);
+            }
+            Err(fault) if self.standing.offered != 0 => return self.malformed(fault, out, application),
+            _ => {}
         }
         application.event(self, out, Event::Generic { stream, header: *header, message: *message });
     }

@@ -269,8 +269,9 @@ impl Application for Market {
                     assert_eq!(sent, Ok(Sent::Queued));
                 }
             }
-            Event::Standing { server, .. } => {
+            Event::Standing { takes_over } => {
                 let connection = self.connections.iter().position(|known| *known == id).unwrap();
+                let server = if takes_over { ServerType::Active } else { ServerType::Standby };
                 self.standings.push((connection, server));
             }
             Event::Malformed(fault) => panic!("{fault}"),

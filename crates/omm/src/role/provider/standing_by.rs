@@ -36,6 +36,22 @@ impl Standing {
     }
 }
 
+/// What became of a message of the consumer's.
+#[derive(Debug, Default)]
+struct Changes {
+    stands_by: bool,
+    takes_over: bool,
+}
+
+impl Changes {
+    fn add(&mut self, server: ServerType) {
+        match server {
+            ServerType::Active => self.takes_over = true,
+            ServerType::Standby => self.stands_by = true,
+        }
+    }
+}
+
 impl Provider {
     /// Whether a stream gets no data for now, as its consumer has the provider stand by: its image would go out without any, and
     /// it takes no updates.
@@ -44,39 +60,41 @@ impl Provider {
         self.streams.get(stream).is_some_and(|open| open.is_held_by(&self.standing))
     }
 
-    /// The consumer says what the provider is to it.
+    /// The consumer says what the provider is to it. Whatever it says of how many services, streams are looked at once.
     pub(super) fn set_standing(
         &mut self,
         status: &ConnectionStatus,
         out: &mut dyn Outbox,
         application: &mut dyn Application,
     ) {
+        let mut changes = Changes::default();
+        let mut set = |service_id, server| {
+            if self.standing.set(service_id, server) {
+                changes.add(server);
+            }
+        };
         match status {
-            ConnectionStatus::Login(server) => self.stand(None, *server, out, application),
+            ConnectionStatus::Login(server) => set(None, *server),
             ConnectionStatus::Services(services) => {
-                for (id, server) in services {
-                    self.stand(Some(*id), *server, out, application);
-                }
+                services.iter().for_each(|(id, server)| set(Some(*id), *server));
             }
         }
-    }
-
-    fn stand(
-        &mut self,
-        service_id: Option<u16>,
-        server: ServerType,
-        out: &mut dyn Outbox,
-        application: &mut dyn Application,
-    ) {
-        if !self.standing.set(service_id, server) {
+        let Changes { stands_by, takes_over } = changes;
+        if !stands_by && !takes_over {
             return;
         }
-        if server == ServerType::Standby {
+        let standing = &self.standing;
+        self.streams.for_each(|stream| {
             // What follows would be updates of an image that the consumer will not have: another one comes first.
-            let standing = &self.standing;
-            self.streams.for_each(|stream| stream.has_image &= !stream.is_held_by(standing));
-        }
-        application.event(self, out, Event::Standing { service_id, server });
+            stream.has_image &= !stream.is_held_by(standing);
+        });
+        application.event(self, out, Event::Standing { takes_over });
+    }
+
+    /// Whether a stream has had an image that updates can follow: not one that stands by, nor one that did until its next image.
+    #[must_use]
+    pub fn has_image(&self, stream: StreamHandle) -> bool {
+        self.streams.get(stream).is_some_and(|open| open.has_image)
     }
 
     /// Whether a message says so, of something that the login offers.

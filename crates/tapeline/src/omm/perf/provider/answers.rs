@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use tapeline_measure::Nanos;
 use tapeline_omm::Refused;
 use tapeline_omm::domain::post::Nak;
-use tapeline_omm::domain::standby::{self, ServerType};
-use tapeline_omm::domain::{LoginFeatures, LoginRequest, login};
+use tapeline_omm::domain::{LoginFeatures, LoginRequest, login, standby};
 use tapeline_omm::role::provider::{Application, Event, ItemRequest, Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{
@@ -140,10 +139,8 @@ impl Application for Answers<'_> {
                 self.desk.heard_generic(&message);
                 Ok(())
             }
-            Event::Standing { service_id, server: ServerType::Active } => {
-                if service_id.is_none_or(|id| self.desk.plan.services.service(id).is_some()) {
-                    self.items.ask_all_again(provider);
-                }
+            Event::Standing { takes_over: true } => {
+                self.items.take_over(provider);
                 Ok(())
             }
             Event::RoundTrip { ns } => {

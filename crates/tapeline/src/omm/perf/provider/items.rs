@@ -81,10 +81,13 @@ impl Items {
         }
     }
 
-    /// The images of all open items are wanted again.
-    pub(super) fn ask_all_again(&mut self, provider: &Provider) {
+    /// Items that stood by, and have had no data, want their images.
+    pub(super) fn take_over(&mut self, provider: &Provider) {
         for place in 0..self.open.len() {
-            self.ask_again(provider, self.open[place].stream);
+            let stream = self.open[place].stream;
+            if !provider.has_image(stream) && !provider.stands_by(stream) {
+                self.ask_again(provider, stream);
+            }
         }
     }
 
