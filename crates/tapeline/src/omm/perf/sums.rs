@@ -115,6 +115,11 @@ pub(super) struct Switches {
 }
 
 impl Switches {
+    /// The longest time that the stream stood still, seconds; `None` while it does.
+    pub(super) fn standstill_s(&self) -> Option<f64> {
+        (self.resumed >= self.count).then_some(self.longest_ns as f64 / 1e9)
+    }
+
     fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.resumed += other.resumed;

@@ -70,6 +70,15 @@ impl Plan {
         let division = args.items.division(threads);
         let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
         let servers = Servers::new(args, &mut chosen)?;
+        if let Some(item) = items.iter().find(|item| item.is_snapshot).filter(|_| servers.standby.is_some()) {
+            let what =
+                format!("servers stand by, and item {} is a snapshot, which ends with its image", item.name);
+            return Err(Hinted::new(
+                what,
+                "take snapshot=\"true\" from the item list, or leave out the standby",
+            )
+            .into());
+        }
         let posts = Rate { all: args.posting_rate, stamped: args.posting_latency_rate };
         let generics = Rate { all: args.generic_msg_rate, stamped: args.generic_msg_latency_rate };
         let messages = match posts.all + generics.all {

@@ -10,13 +10,23 @@ pub(super) struct Renewal {
     /// Items whose image has not come again.
     awaited: Vec<bool>,
     missing: usize,
+    switches: u64,
 }
 
 impl Renewal {
-    /// Of the items that have had an image. Where an earlier one is not done, the stream has stood still since that.
-    pub(super) fn new(since: Nanos, had_image: &[bool], earlier: Option<&Self>) -> Self {
-        let missing = had_image.iter().filter(|had| **had).count();
-        Self { since: earlier.map_or(since, |earlier| earlier.since), awaited: had_image.to_vec(), missing }
+    /// Of so many items. Where an earlier one is not done, the stream has stood still since that.
+    pub(super) fn new(since: Nanos, items: usize, earlier: Option<&Self>) -> Self {
+        Self {
+            since: earlier.map_or(since, |earlier| earlier.since),
+            awaited: vec![true; items],
+            missing: items,
+            switches: 1 + earlier.map_or(0, |earlier| earlier.switches),
+        }
+    }
+
+    /// How often another server took over since the stream stands still.
+    pub(super) fn switches(&self) -> u64 {
+        self.switches
     }
 
     /// An item has its image again, or will never have one.
@@ -39,19 +49,18 @@ mod tests {
 
     #[test]
     fn it_is_over_with_the_last_image() {
-        let mut renewal = Renewal::new(Nanos(100), &[true, false, true], None);
+        let mut renewal = Renewal::new(Nanos(100), 2, None);
         renewal.renew(0);
         renewal.renew(0);
-        // Neither had one before.
-        renewal.renew(1);
+        // There is no such item.
         renewal.renew(7);
         assert_eq!(renewal.over(Nanos(150)), None);
         // The next server is lost, too, before that.
-        let mut renewal = Renewal::new(Nanos(160), &[true, false, true], Some(&renewal));
+        let mut renewal = Renewal::new(Nanos(160), 2, Some(&renewal));
         renewal.renew(0);
         assert_eq!(renewal.over(Nanos(170)), None);
-        renewal.renew(2);
-        assert_eq!(renewal.over(Nanos(180)), Some(80));
-        assert_eq!(Renewal::new(Nanos(5), &[], None).over(Nanos(5)), Some(0));
+        renewal.renew(1);
+        assert_eq!((renewal.over(Nanos(180)), renewal.switches()), (Some(80), 2));
+        assert_eq!(Renewal::new(Nanos(5), 0, None).over(Nanos(5)), Some(0));
     }
 }

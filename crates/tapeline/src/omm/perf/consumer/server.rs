@@ -58,6 +58,8 @@ pub(super) struct Wants {
     pub(super) refusal: Option<String>,
     /// Why the role gives its connection up.
     pub(super) timed_out: Option<String>,
+    /// Items that it closed for good, by their numbers.
+    pub(super) closed: Vec<u64>,
 }
 
 /// Which items are asked for, and which of them take what is sent.
@@ -290,9 +292,10 @@ impl Hearing<'_> {
                 None => return,
             },
         };
-        if consumer.tell_standing(&status, out) {
+        // One that is active and can be nothing else need not know.
+        if consumer.tell_standing(&status, out) || self.server_type == ServerType::Active {
             *self.told = Some(self.server_type);
-        } else if self.server_type == ServerType::Standby {
+        } else {
             *self.is_out = true;
         }
     }
@@ -303,12 +306,21 @@ impl Application for Hearing<'_> {
     fn event(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox, event: Event<'_>) {
         let wants = &mut *self.wants;
         match event {
-            Event::Message { closure, message, is_final, .. } => match self.server_type {
-                ServerType::Active => self.taking.message(closure, message, is_final),
-                ServerType::Standby => self.taking.of_standby(message),
-            },
-            Event::State { closure, state, is_final, .. } if self.server_type == ServerType::Active => {
-                self.taking.state(closure, &state, is_final);
+            Event::Message { closure, message, is_final, .. } => {
+                if is_final {
+                    wants.closed.push(closure);
+                }
+                match self.server_type {
+                    ServerType::Active => self.taking.message(closure, message, is_final),
+                    ServerType::Standby => self.taking.of_standby(message),
+                }
+            }
+            Event::State { closure, state, is_final, .. } => {
+                if is_final {
+                    wants.closed.push(closure);
+                }
+                let is_active = self.server_type == ServerType::Active;
+                self.taking.state(closure, &state, is_final, is_active);
             }
             Event::Connect { attempt } => (wants.connection, wants.attempt) = (true, attempt),
             Event::Disconnect => wants.disconnection = true,

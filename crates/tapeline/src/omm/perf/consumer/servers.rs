@@ -16,7 +16,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Those of the command line, and where that names none those of the configuration.
+    /// Those of the command line, and where that names none those of the configuration: --server alone takes the place of all.
     ///
     /// # Errors
     /// Options that contradict each other, or the standby; certificates that cannot be had.
@@ -31,6 +31,12 @@ impl Servers {
                 active = services;
             }
             standbys.extend(servers);
+        }
+        if args.server.server.is_some() && args.standby.is_empty() && !standbys.is_empty() {
+            anstream::eprintln!(
+                "note: --server takes the place of all servers of the configuration: none stands by"
+            );
+            standbys.clear();
         }
         let option = if args.standby.is_empty() { "WarmStandbyChannelSet" } else { "--standby" };
         if !args.standby.is_empty() {

@@ -123,8 +123,16 @@ impl Taking {
     /// What comes is another server's from now on. `heard`: when the last message of the one before was taken.
     pub(super) fn switched(&mut self, heard: Nanos) {
         self.link.say(Word::Milestone(Milestone::Switched));
-        self.renewal = Some(Renewal::new(heard, &self.has_image, self.renewal.as_ref()));
+        self.renewal = Some(Renewal::new(heard, self.has_image.len(), self.renewal.as_ref()));
         self.look_at_renewal();
+    }
+
+    /// Items that a server closed while it stood by, which is the active one now.
+    pub(super) fn closed_before(&mut self, closures: &[u64]) {
+        let (stream, data) = (StreamState::CLOSED, DataState::SUSPECT);
+        let text = b"closed while its server stood by";
+        let state = State { stream, data, text, ..State::OPEN_OK };
+        closures.iter().for_each(|closure| self.close(*closure, &state));
     }
 
     /// What a server sends that stands by counts for nothing: images have no data, and updates are not to come.
@@ -132,14 +140,14 @@ impl Taking {
         if message.class() == MessageClass::UPDATE {
             self.link.tally.counts.standby_updates += 1;
             if !std::mem::replace(&mut self.has_said_eager, true) {
-                self.note("a server that stands by sends updates; they do not count");
+                self.note("updates of a server come that stands by; they do not count");
             }
         }
     }
 
-    /// The state of an item changed, by no message of its own.
-    pub(super) fn state(&mut self, closure: u64, state: &State<'_>, is_final: bool) {
-        if self.is_over {
+    /// The state of an item changed, by no message of its own; at a server that stands by that is nobody's business.
+    pub(super) fn state(&mut self, closure: u64, state: &State<'_>, is_final: bool, is_active: bool) {
+        if self.is_over || !is_active {
             return;
         }
         self.link.tally.counts.statuses += 1;
@@ -260,10 +268,12 @@ impl Taking {
     fn look_at_renewal(&mut self) {
         if let Some(still_ns) = self.renewal.as_ref().and_then(|renewal| renewal.over(Nanos(monotonic_ns())))
         {
-            self.renewal = None;
+            let switches = self.renewal.take().map_or(0, |renewal| renewal.switches());
             let still = figures::duration(still_ns);
             self.note(&format!("every item has its image again, {still} behind the last message before"));
-            self.link.say(Word::Milestone(Milestone::Resumed(still_ns)));
+            for _ in 0..switches {
+                self.link.say(Word::Milestone(Milestone::Resumed(still_ns)));
+            }
         }
     }
 

@@ -175,10 +175,12 @@ impl Working {
     /// The active server is of no use any more: the next one that stands by takes over, if there is any.
     fn switch(&mut self, why: &str, taking: &mut Taking) -> bool {
         let (count, before) = (self.servers.len(), self.active);
-        let next = (1..count)
-            .map(|step| (before + step) % count)
-            .find(|number| self.servers[*number].can_take_over(&self.plan));
-        let Some(next) = next else { return false };
+        let can_take_over = |number: &usize| self.servers[*number].can_take_over(&self.plan);
+        let others: Vec<usize> =
+            (1..count).map(|step| (before + step) % count).filter(can_take_over).collect();
+        // Rather one that has been asked for all items.
+        let has_asked = |number: &&usize| self.servers[**number].has_asked(&self.plan, self.thread);
+        let Some(next) = others.iter().find(has_asked).or(others.first()).copied() else { return false };
         self.active = next;
         self.servers[before].set_type(ServerType::Standby);
         self.servers[before].has_said_unreachable = true;
@@ -191,6 +193,9 @@ impl Working {
         if !matches!(self.stage, Stage::Waiting) {
             taking.switched(self.servers[before].heard);
         }
+        taking.closed_before(&self.servers[next].wants.closed);
+        // It is told at once: whoever waits for it waits no longer than that.
+        self.servers[next].with_role(&mut self.reactor, taking, |_, _, _| ());
         if matches!(self.stage, Stage::Steady(_)) {
             self.stage = self.steady(now(), taking);
         }

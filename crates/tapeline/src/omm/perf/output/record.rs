@@ -128,7 +128,7 @@ impl Results<'_> {
             "standby_updates": counts.standby_updates,
             "standby_switches": self.figures.switches.count,
             "standby_resumed": self.figures.switches.resumed,
-            "standby_standstill_seconds": self.figures.switches.longest_ns as f64 / 1e9,
+            "standby_standstill_seconds": self.figures.switches.standstill_s(),
             "posts": counts.posts,
             "stamped_posts": counts.stamped_posts,
             "reflected_posts": counts.reflected_posts,

@@ -99,7 +99,10 @@ fn of_consumer(lines: &mut Lines, rates: Rates, figures: &Figures, resources: Op
     }
     if figures.switches.count > 0 {
         lines.count("Standby switches", figures.switches.count);
-        lines.seconds("Standby standstill max (sec)", figures.switches.longest_ns as f64 / 1e9);
+        match figures.switches.standstill_s() {
+            Some(seconds) => lines.seconds("Standby standstill max (sec)", seconds),
+            None => lines.say("Standby standstill: not over, as images are missing"),
+        }
     }
     if counts.standby_updates > 0 {
         lines.count("Standby updates received", counts.standby_updates);
