@@ -62,9 +62,9 @@ impl RunningJournal {
     /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
     pub(super) fn start(config: &JournalConfig) -> anyhow::Result<Self> {
         let folder = config.folder.display().to_string();
-        let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
         // A limit on the size of files is an error of the journal's, and not the end of the process.
         signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot heed SIGXFSZ")?;
+        let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
         let (writer, opened) =
             opened.map_err(|error| hinted(&format!("cannot open the journal in {folder}"), error))?;
         if let Some(tail) = &opened.tail {

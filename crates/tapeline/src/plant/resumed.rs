@@ -9,15 +9,14 @@ use std::path::Path;
 use anyhow::Context;
 use rustix::process::Pid;
 use tapeline_journal::{Directory, From, Next as Kept, Reader};
-use tapeline_measure::monotonic_ns;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber};
 
 use super::ticks::{self, Next};
 use crate::journal::hinted;
 
-/// How long a plant that has ended may take for the rest of its journal: it is in memory, and goes to the kernel at once.
-const PARTING_NS: u64 = 10_000_000_000;
+/// Records of the journal between two passes over the ring while it is behind: a ring of the usual size holds a thousand times as many ticks.
+const PASS_EVERY: u64 = 64;
 
 /// A reader of the journal, beside one of the ring.
 #[derive(Debug)]
@@ -37,8 +36,10 @@ struct Place {
     newest: u64,
     /// The plant's process.
     plant: Option<Pid>,
-    /// When the ring was seen to have ended, on the monotonic clock.
-    ended: Option<u64>,
+    /// The ring has ended.
+    has_ended: bool,
+    /// The plant was gone when it was last looked for.
+    is_over: bool,
     /// Ticks that the journal does not have.
     missing: u64,
     /// The journal has given all that it has, so far.
@@ -57,20 +58,32 @@ impl Resumed {
         let what = || format!("cannot read the journal in {}", folder.display());
         let journal = opened.map_err(|error| hinted(&what(), error))?;
         let (label, last) = (label.to_owned(), from.saturating_sub(1));
-        let (is_at_end, is_behind) = (false, true);
         let plant =
             tapeline_ring::inspect(&ring).ok().and_then(|ring| Pid::from_raw(ring.publisher.pid as i32));
-        let place =
-            Place { ring, label, last, newest: 0, plant, ended: None, missing: 0, is_at_end, is_behind };
+        let place = Place {
+            ring,
+            label,
+            last,
+            newest: 0,
+            plant,
+            has_ended: false,
+            is_over: false,
+            missing: 0,
+            is_at_end: false,
+            is_behind: true,
+        };
         Ok(Self { journal, place })
     }
 
-    /// Takes the next tick. What is on the ring is passed by, so that a slow reader holds up nobody.
+    /// Takes the next tick. What is on the ring is passed by, so that a long history holds up nobody.
     ///
     /// # Errors
     /// The journal is damaged; there is something else than ticks.
     pub(super) fn next(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'_>> {
         (self.place.is_at_end, self.place.is_behind) = (false, true);
+        if self.place.last.is_multiple_of(PASS_EVERY) {
+            self.place.pass(ring)?;
+        }
         match self.journal.next().map_err(|error| hinted("the journal cannot be read on", error))? {
             Kept::Record(record) => {
                 self.place.last = record.seq;
@@ -109,6 +122,17 @@ impl Place {
         self.last = to;
     }
 
+    /// Passes over what is on the ring, so that a long history does not hold up the plant. A place that is lost is taken anew at the
+    /// journal's end, and not before: whoever is behind for long is waited for once.
+    fn pass(&mut self, ring: &mut Subscriber) -> anyhow::Result<()> {
+        loop {
+            match ticks::next(ring)? {
+                Next::Tick(tick) => self.newest = tick.header.seq.0,
+                Next::Nothing | Next::End | Next::Lost(_) => return Ok(()),
+            }
+        }
+    }
+
     /// The journal has no more for now: whether it will, by what is on the ring.
     fn look(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'static>> {
         loop {
@@ -117,7 +141,7 @@ impl Place {
                 Next::Tick(tick) => self.newest = tick.header.seq.0,
                 Next::Nothing => break,
                 Next::End => {
-                    self.ended.get_or_insert_with(monotonic_ns);
+                    self.has_ended = true;
                     break;
                 }
                 // Nothing is lost by that: it is in the journal.
@@ -125,9 +149,15 @@ impl Place {
             }
         }
         (self.is_at_end, self.is_behind) = (true, self.newest > self.last);
-        let Some(ended) = self.ended else { return Ok(Next::Nothing) };
-        let is_there = self.plant.is_some_and(|plant| rustix::process::test_kill_process(plant).is_ok());
-        if self.is_behind && is_there && monotonic_ns() - ended < PARTING_NS {
+        if !self.has_ended {
+            return Ok(Next::Nothing);
+        }
+        // A slow disk takes its time; who may not be signalled is there too.
+        let gone = Err(rustix::io::Errno::SRCH);
+        let is_gone = self.plant.is_none_or(|plant| rustix::process::test_kill_process(plant) == gone);
+        if self.is_behind && !self.is_over {
+            // What it wrote last is read once more.
+            self.is_over = is_gone;
             return Ok(Next::Nothing);
         }
         if self.is_behind {
