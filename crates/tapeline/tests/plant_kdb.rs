@@ -318,6 +318,20 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
         out.atom(&Atom::<&[u8]>::Float(1.0))
     });
     assert!(matches!(feed.next(), Value::Error(_)));
+    // What was acknowledged is in the log.
+    feed.say(MessageKind::Sync, |out| {
+        out.list(3)?;
+        out.symbol(b".u.upd")?;
+        out.symbol(b"trade")?;
+        out.list(4)?;
+        out.symbol(b"S0")?;
+        out.atom(&Atom::<&[u8]>::Float(price(0)))?;
+        out.atom(&Atom::<&[u8]>::Long(0))?;
+        out.string(b"acknowledged")
+    });
+    assert_eq!(feed.next(), Value::null());
+    assert_eq!(logged(log) as i64, updates + 1);
+    assert_eq!(sizes(&rdb.next()), [0]);
     // On the ring each row is a tick, and an item's first is its image.
     let (mut seen, mut seq, mut items) = (0, None, BTreeSet::new());
     while seen < updates * rows {
@@ -342,9 +356,10 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
     let report = plant.says();
     assert!(plant.child.wait().unwrap().success());
     let published = &report["kdb"]["published"];
-    assert_eq!((&published["updates"], &published["rows"]), (&json!(updates), &json!(updates * rows)));
+    let expected = (&json!(updates + 1), &json!(updates * rows + 1));
+    assert_eq!((&published["updates"], &published["rows"]), expected);
     assert_eq!((&report["kdb"]["unusable"], &report["kdb"]["refused"]), (&json!(0), &json!(1)));
-    assert_eq!(report["ticks"], json!(updates * rows + 1));
+    assert_eq!(report["ticks"], json!(updates * rows + 2));
     let journal = place.folder.path().join("journal");
     let verify = ["journal", "verify", journal.to_str().unwrap(), "--format", "json"];
     let verified: Json = serde_json::from_slice(&tapeline(&verify).output().unwrap().stdout).unwrap();

@@ -223,6 +223,18 @@ impl<'a> Passing<'a> {
         self.table
     }
 
+    /// How many rows are still to come.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.left
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
     /// The next row.
     pub fn next_row(&mut self) -> Option<PassingRow<'_>> {
         self.left = self.left.checked_sub(1)?;

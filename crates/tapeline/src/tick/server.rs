@@ -10,7 +10,7 @@ use tapeline_hub::access::{CheckNumber, Checks, Proof, Secret};
 use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_tickerplant::{Counters, Outlets, Passing, Rights, SessionId, Settings, Tickerplant};
+use tapeline_tickerplant::{Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant};
 use tapeline_wire::rssl::{Lookout, Waker};
 use tapeline_wire::streams::{self, Ready, StreamId, Streams};
 
@@ -90,8 +90,16 @@ struct Client {
     since: Nanos,
     /// The number of the last update of his that was passed on.
     passed: u64,
-    /// A message that waits for an answer until that update is published: he is to find what he has sent.
-    asks: Option<(Order, Box<[u8]>)>,
+    /// What waits until that update is published. Meanwhile nothing more is read of him.
+    asks: Option<Asks>,
+}
+
+/// What waits for an update of a client to be published.
+enum Asks {
+    /// A message that wants an answer, in this order: he is to find what he has sent.
+    Question(Order, Box<[u8]>),
+    /// The answer to the update itself: what was acknowledged is in the log.
+    Answer(Box<[u8]>),
 }
 
 /// How far a client has come.
@@ -166,12 +174,17 @@ struct Out<'a> {
     streams: &'a mut Streams,
     onward: Option<&'a mut (dyn Onward + 'static)>,
     now: Nanos,
+    /// Whose answer is not sent but kept.
+    kept: Option<(SessionId, Vec<u8>)>,
 }
 
 impl Outlets for Out<'_> {
     #[inline]
     fn send(&mut self, to: SessionId, message: &[u8]) {
-        self.streams.send(StreamId(to.0), message);
+        match &mut self.kept {
+            Some((whose, answer)) if *whose == to => answer.extend_from_slice(message),
+            _ => self.streams.send(StreamId(to.0), message),
+        }
     }
 
     fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
@@ -185,7 +198,7 @@ impl Outlets for Out<'_> {
 impl<'a> Out<'a> {
     /// To the clients alone.
     const fn to(streams: &'a mut Streams) -> Self {
-        Self { streams, onward: None, now: Nanos(0) }
+        Self { streams, onward: None, now: Nanos(0), kept: None }
     }
 }
 
@@ -284,6 +297,7 @@ impl Server {
         let mut has_come = false;
         // What found no room the last time may find it, also where nobody sends anything.
         self.is_full = !has_room(&mut self.onward);
+        self.answer();
         while let Some(ready) = self.streams.ready() {
             has_come = true;
             match ready {
@@ -433,39 +447,66 @@ impl Server {
                 }
             };
             if message.kind == MessageKind::Sync && client.passed > self.published_up_to {
-                client.asks = Some((message.order, message.body.into()));
+                client.asks = Some(Asks::Question(message.order, message.body.into()));
                 self.asking.push(id);
                 return false;
             }
-            let onward = self.onward.as_deref_mut();
-            let mut out = Out { streams: &mut self.streams, onward, now };
-            self.plant.receive(SessionId(id.0), &message, local, &mut out);
-            client.passed = self.onward.as_ref().map_or(0, |onward| onward.taken());
+            let (plant, streams, onward) = (&mut self.plant, &mut self.streams, &mut self.onward);
+            let answer = hand_over(&message, id, (local, now), plant, streams, onward.as_deref_mut());
+            if let Some(onward) = onward {
+                client.passed = onward.taken();
+            }
+            if let Some(answer) = answer {
+                client.asks = Some(Asks::Answer(answer));
+                self.asking.push(id);
+                return false;
+            }
         }
     }
 
     /// All updates that were passed on, up to the one of this number, were published: who has asked behind his gets an answer.
     pub(crate) fn has_published(&mut self, number: u64) {
         self.published_up_to = number;
+        self.answer();
+    }
+
+    /// Answers those whose updates were published, as far as there is room for what they ask.
+    fn answer(&mut self) {
         if self.asking.is_empty() {
             return;
         }
-        let local = self.zone.local(self.clock.now());
-        for id in std::mem::take(&mut self.asking) {
-            let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { continue };
-            if client.passed > number {
-                self.asking.push(id);
-                continue;
-            }
+        let now = self.clock.now();
+        let local = self.zone.local(now);
+        let Self { plant, streams, onward, clients, published_up_to, .. } = self;
+        self.asking.retain(|id| {
             // Whoever has his number now may not ask.
-            let Some((order, body)) = client.asks.take() else { continue };
-            let message = Message { kind: MessageKind::Sync, order, body: &body };
-            let onward = self.onward.as_deref_mut();
-            let mut out = Out { streams: &mut self.streams, onward, now: self.clock.now() };
-            self.plant.receive(SessionId(id.0), &message, local, &mut out);
-            client.passed = self.onward.as_ref().map_or(0, |onward| onward.taken());
-            self.streams.look_again(id);
-        }
+            let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return false };
+            if client.passed > *published_up_to {
+                return client.asks.is_some();
+            }
+            match client.asks.take() {
+                None => return false,
+                Some(Asks::Answer(answer)) => streams.send(*id, &answer),
+                Some(question) if !has_room(onward) => {
+                    client.asks = Some(question);
+                    return true;
+                }
+                Some(Asks::Question(order, body)) => {
+                    let message = Message { kind: MessageKind::Sync, order, body: &body };
+                    let answer =
+                        hand_over(&message, *id, (local, now), plant, streams, onward.as_deref_mut());
+                    if let Some(onward) = onward {
+                        client.passed = onward.taken();
+                    }
+                    if let Some(answer) = answer {
+                        client.asks = Some(Asks::Answer(answer));
+                        return true;
+                    }
+                }
+            }
+            streams.look_again(*id);
+            false
+        });
     }
 
     /// Somebody says who he is: whether he is in.
@@ -633,6 +674,30 @@ impl Server {
         let turned_away = turned_away + self.streams.refused();
         Report { connections, turned_away, cut, updates, rows, sent, answered, refused }
     }
+}
+
+/// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back.
+fn hand_over(
+    message: &Message<'_>,
+    from: StreamId,
+    (local, now): (Local, Nanos),
+    plant: &mut Tickerplant,
+    streams: &mut Streams,
+    onward: Option<&mut (dyn Onward + 'static)>,
+) -> Option<Box<[u8]>> {
+    let session = SessionId(from.0);
+    let before = onward.as_ref().map(|onward| onward.taken());
+    let is_kept = before.is_some() && message.kind == MessageKind::Sync;
+    let kept = is_kept.then(|| (session, Vec::new()));
+    let mut out = Out { streams, onward, now, kept };
+    plant.receive(session, message, local, &mut out);
+    let Out { streams, onward, kept, .. } = out;
+    let (_, answer) = kept?;
+    if onward.map(|onward| onward.taken()) == before {
+        streams.send(from, &answer);
+        return None;
+    }
+    Some(answer.into())
 }
 
 /// Whether one more update would be taken.

@@ -28,6 +28,13 @@ impl Zone {
         }
     }
 
+    /// The local time of any moment, with the offset that there was then. Costs a search.
+    pub(crate) fn local_then(&self, at: Nanos) -> Local {
+        let offset_ns = Timestamp::from_nanosecond(i128::from(at.0))
+            .map_or(self.offset_ns, |at| i64::from(self.zone.to_offset(at).seconds()) * 1_000_000_000);
+        Local((at.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(offset_ns))
+    }
+
     /// The local time.
     pub(crate) const fn local(&self, now: Nanos) -> Local {
         Local((now.0 as i64).saturating_sub(UNIX_2000_NS).saturating_add(self.offset_ns))
@@ -47,6 +54,8 @@ mod tests {
         let mut zone = Zone::named("America/New_York", now).unwrap();
         let hour = |zone: &Zone, now| zone.local(now).of_day_ns() / 3_600_000_000_000;
         assert_eq!(hour(&zone, now), 23);
+        let of_then = |at| zone.local_then(at).of_day_ns() / 3_600_000_000_000;
+        assert_eq!((of_then(now), of_then(Nanos(now.0 - 180 * 86_400_000_000_000))), (23, 22));
         let winter = Nanos(now.0 - 180 * 86_400_000_000_000);
         zone.look(winter);
         assert_eq!(hour(&zone, winter), 22);

@@ -64,7 +64,8 @@ pub(super) fn value(field: &Field<'_>, is: DataType, kind: Type, out: &mut Vec<u
         DataType::DATETIME => {
             let found = field.date_time().ok().flatten();
             let ns = found.and_then(|at| {
-                Some(i64::from(days_since_2000(at.date)?) * NS_PER_DAY + at.time.ns_of_day()? as i64)
+                let day = i64::from(days_since_2000(at.date)?).checked_mul(NS_PER_DAY)?;
+                day.checked_add(at.time.ns_of_day()? as i64)
             });
             ns.map(|ns| out.extend_from_slice(&ns.to_le_bytes()))
         }
@@ -183,7 +184,7 @@ impl Number {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tapeline_omm::{Fid, FieldList, FieldListEncoder, Full, Real, Time};
+    use tapeline_omm::{DateTime, Fid, FieldList, FieldListEncoder, Full, Real, Time};
 
     use super::*;
 
@@ -232,6 +233,12 @@ mod tests {
         let date = Date { day: 22, month: 11, year: 2026 };
         let date = cell(DataType::DATE, Type::DATE, |fields| fields.date(Fid(1), date));
         assert_eq!(date, 9_822_i32.to_le_bytes());
+        for year in [1, 1_700, 2_300, 9_999] {
+            // Beyond what a timestamp holds.
+            let at = DateTime { date: Date { day: 1, month: 1, year }, time: noon };
+            let at = cell(DataType::DATETIME, Type::TIMESTAMP, |fields| fields.date_time(Fid(1), at));
+            assert_eq!(at, i64::MIN.to_le_bytes(), "{year}");
+        }
         let text = |kind| cell(DataType::RMTES_STRING, kind, |fields| fields.rmtes(Fid(1), b"T1"));
         assert_eq!(text(Type::SYMBOL), b"T1\0");
         assert_eq!(text(Type::LIST), b"\x0A\0\x02\0\0\0T1");

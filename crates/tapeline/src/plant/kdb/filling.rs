@@ -171,6 +171,8 @@ impl Table {
                     out.extend(tick.name.bytes().take_while(|byte| *byte != 0));
                     out.push(0);
                 }
+                // What is read again may be of another season.
+                Content::Stamp(Stamp::Event) => write_time(zone.local_then(header.event), *kind, out),
                 Content::Stamp(stamp) => write_time(zone.local(stamp.of(header)), *kind, out),
                 Content::Sequence => out.extend_from_slice(&header.seq.0.to_le_bytes()),
                 Content::Field(..) => self.images.write(header.item, at, *kind, out),

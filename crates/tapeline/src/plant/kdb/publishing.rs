@@ -1,5 +1,6 @@
 //! Rows that kdb+ clients publish, on their way to the plant's thread, which makes ticks of them.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::Thread;
@@ -22,8 +23,10 @@ use crate::tick::server::Onward;
 const QUEUE: usize = 4_096;
 /// Bytes that wait, but for one update that goes beyond.
 const QUEUE_BYTES: usize = 32 << 20;
-/// Updates that are published before others have their turn.
-const BATCH: usize = 256;
+/// Rows that are published before others have their turn, but for the update that goes beyond.
+const BATCH: usize = 4_096;
+/// The most rows of an update: the feeds wait while they are published.
+const MOST_ROWS: usize = 65_536;
 /// The most bytes of a row's fields.
 const FIELDS: usize = u16::MAX as usize;
 /// Empty updates that are kept for the next rows, and the most bytes of memory that each may have kept.
@@ -74,8 +77,8 @@ pub(super) struct Giving {
     to: Entry<Update>,
     /// Updates to be written again.
     spare: Receiver<Update>,
-    /// What found no room.
-    held: Option<Update>,
+    /// What found no room, first come first.
+    held: VecDeque<Update>,
     /// How many were sent.
     taken: u64,
     writing: Update,
@@ -97,12 +100,17 @@ pub(in crate::plant) struct Publishing {
 
 /// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them.
 pub(super) fn open(tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving, Publishing) {
-    let (to, from) = queue(QUEUE, QUEUE_BYTES);
+    open_for(QUEUE, tables, suffix, channel)
+}
+
+/// The same, where so many updates may wait.
+fn open_for(most: usize, tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving, Publishing) {
+    let (to, from) = queue(most, QUEUE_BYTES);
     let (give_back, spare) = sync_channel(SPARE);
     let giving = Giving {
         to,
         spare,
-        held: None,
+        held: VecDeque::new(),
         taken: 0,
         writing: Update::default(),
         plant: std::thread::current(),
@@ -117,16 +125,23 @@ pub(super) fn open(tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving
 
 impl Onward for Giving {
     fn has_room(&mut self) -> bool {
-        if let Some(held) = self.held.take() {
-            self.send(held);
+        while let Some(held) = self.held.pop_front() {
+            if let Some(update) = self.try_send(held) {
+                self.held.push_front(update);
+                return false;
+            }
         }
-        self.held.is_none()
+        true
     }
 
     fn take(&mut self, rows: &mut Passing<'_>, arrived: Nanos) -> Result<(), &'static str> {
         let mut update = mem::take(&mut self.writing);
         update.begin(arrived);
         let table = rows.table();
+        if rows.len() > MOST_ROWS {
+            self.writing = update;
+            return Err("an update has 65,536 rows at most");
+        }
         while let Some(row) = rows.next_row() {
             if let Err(why) = self.push(table, &row, &mut update) {
                 self.writing = update;
@@ -167,12 +182,26 @@ impl Giving {
             .map_err(|_| "a row has 64 KiB at most, its symbol 255 bytes")
     }
 
+    /// Sends an update, behind those that wait.
     fn send(&mut self, update: Update) {
+        if self.has_room() {
+            let refused = self.try_send(update);
+            self.held.extend(refused);
+        } else {
+            self.held.push_back(update);
+        }
+    }
+
+    /// Sends an update; what finds no room comes back.
+    fn try_send(&self, update: Update) -> Option<Update> {
         match self.to.try_send(update) {
-            Ok(()) => self.plant.unpark(),
-            Err(TrySendError::Full(update)) => self.held = Some(update),
+            Ok(()) => {
+                self.plant.unpark();
+                None
+            }
+            Err(TrySendError::Full(update)) => Some(update),
             // The plant has ended.
-            Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Disconnected(_)) => None,
         }
     }
 }
@@ -185,23 +214,81 @@ impl Publishing {
         to: &mut Sequencer<RingPublish>,
     ) -> Result<bool, Refused> {
         let Self { from, spare, channel } = self;
-        let (taken, _) = from.take(BATCH, |mut update| {
-            channel.publish(&update, to, clock)?;
-            update.begin(Nanos(0));
-            if update.capacity() <= SPARE_BYTES {
-                // Where there are enough it is dropped.
-                let _ = spare.try_send(update);
+        let mut rows = 0;
+        while rows < BATCH {
+            let (taken, _) = from.take(1, |mut update| {
+                channel.publish(&update, to, clock)?;
+                rows += update.len();
+                update.begin(Nanos(0));
+                if update.capacity() <= SPARE_BYTES {
+                    // Where there are enough it is dropped.
+                    let _ = spare.try_send(update);
+                }
+                Ok(())
+            })?;
+            if taken == 0 {
+                break;
             }
-            Ok(())
-        })?;
-        if taken > 0 {
+        }
+        if rows > 0 {
             to.publisher().ring().flush();
         }
-        Ok(taken > 0)
+        Ok(rows > 0)
     }
 
     pub(in crate::plant) const fn report(&self) -> PublishedReport {
         let RowCounters { updates, rows, items_refused, too_long } = self.channel.counters();
         PublishedReport { updates, rows, items_refused, too_long }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tapeline_kdb::{Encoder, Message, MessageKind};
+    use tapeline_tickerplant::{Column, Local, Outlets, Rights, Schema, SessionId, Settings, Tickerplant};
+
+    use super::*;
+
+    struct Out(Giving);
+
+    impl Outlets for Out {
+        fn send(&mut self, _: SessionId, _: &[u8]) {}
+
+        fn pass_on(&mut self, rows: &mut Passing<'_>) -> Result<(), &'static str> {
+            self.0.take(rows, Nanos(7))
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_waits_in_its_order() {
+        let column = |name: &str, kind| Column { name: name.into(), kind };
+        let columns = vec![column("time", Type::TIMESPAN), column("sym", Type::SYMBOL)];
+        let settings =
+            Settings { passes_on: true, ..Settings::new(vec![Schema::new("t", columns).unwrap()]) };
+        let mut plant = Tickerplant::new(settings, 0);
+        plant.open(SessionId(0), Rights::all(1), false);
+        let (giving, publishing) = open_for(1, vec![Saying::default()], ".X".to_owned(), 3);
+        let mut out = Out(giving);
+        for symbol in [b"A", b"B", b"C", b"D"] {
+            let mut room = [0; 64];
+            let mut message = Encoder::message(&mut room, MessageKind::Sync).unwrap();
+            message.list(3).unwrap();
+            [b".u.upd".as_slice(), b"t"].into_iter().for_each(|name| message.symbol(name).unwrap());
+            message.list(1).unwrap();
+            message.symbol(symbol).unwrap();
+            let len = message.finish().unwrap();
+            plant.receive(SessionId(0), &Message::parse(&room[..len]).unwrap(), Local(0), &mut out);
+        }
+        assert_eq!((out.0.taken(), out.0.has_room()), (4, false));
+        let mut names = Vec::new();
+        for _ in 0..4 {
+            names.extend(
+                publishing.from.try_iter().map(|update| update.rows().next().unwrap().name.to_owned()),
+            );
+            out.0.has_room();
+        }
+        assert_eq!(names, ["A.X", "B.X", "C.X", "D.X"]);
+        assert!(out.0.has_room());
     }
 }
