@@ -1,7 +1,12 @@
 //! Damaged messages, thousands of them: none is a panic, and what comes out afterwards is whole.
 #![allow(clippy::unwrap_used)]
 
+mod invariants;
+#[path = "../../feed/tests/mutations/mod.rs"]
+mod mutations;
 mod support;
+
+use std::path::Path;
 
 use support::{FEED, NOW, RDB, Sent, ask, message, plant, upd};
 use tapeline_kdb::{Log, LogWriter, Message, MessageKind, Order, View};
@@ -16,6 +21,14 @@ impl Numbers {
         self.0 ^= self.0 << 17;
         (self.0 % limit as u64) as usize
     }
+}
+
+/// Clients who say anything, over days: the scripts of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried
+/// at length by `make fuzz TARGET=tickerplant`.
+#[test]
+fn whatever_is_said_what_leaves_is_whole() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/tickerplant");
+    mutations::each(&corpus, 5_000, invariants::machine);
 }
 
 #[test]
