@@ -55,6 +55,16 @@ impl Market {
         Self { hub: address("hub"), web: address("web"), place, plant, talk }
     }
 
+    /// Ends it; what it did, and what it said to people.
+    fn end(&mut self) -> (Value, String) {
+        self.plant.ask_to_end();
+        let report = self.plant.may_say();
+        let status = self.plant.child.wait().unwrap();
+        let said = self.talk.take().unwrap().join().unwrap();
+        assert!(status.success(), "{said}");
+        (report.unwrap(), said)
+    }
+
     fn journal(&self) -> String {
         self.place.folder.path().join("journal").to_str().unwrap().to_owned()
     }
@@ -174,10 +184,7 @@ fn a_plant_that_may_go_on_without_its_journal_says_so_until_it_has_one_again() {
     assert_eq!(market.health()["ok"], true);
     let kept = |now: &Value| now["journal"]["kept"].as_u64().unwrap();
     market.wait_until(|now| kept(now) > kept(&again));
-    market.plant.ask_to_end();
-    let report = market.plant.says();
-    assert!(market.plant.child.wait().unwrap().success());
-    let said = market.talk.take().unwrap().join().unwrap();
+    let (report, said) = market.end();
     for words in ["File too large", "the plant goes on WITHOUT a journal", "the journal is written again"] {
         assert!(said.contains(words), "{words}: {said}");
     }

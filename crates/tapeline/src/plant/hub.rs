@@ -302,7 +302,7 @@ impl Program {
 
     /// Serves until the ring ends.
     fn run(&mut self) -> anyhow::Result<()> {
-        let mut full = 0;
+        let (mut full, mut is_alive) = (0, true);
         loop {
             let now = self.clock.now();
             self.telling.sent(now);
@@ -319,16 +319,18 @@ impl Program {
             if is_over || self.stop.as_ref().is_some_and(Stop::requested) {
                 return Ok(());
             }
+            // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
+            if !is_alive && taken == 0 && !self.place.is_held {
+                let hint = "start the plant again, and then its hub";
+                return Err(Hinted::new("the plant has died", hint).into());
+            }
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.doors.accept_error() {
                     anstream::eprintln!("warning: the hub can let nobody in: {cause}");
                 }
-                if !self.place.subscriber.publisher_alive()? {
-                    let hint = "start the plant again, and then its hub";
-                    return Err(Hinted::new("the plant has died", hint).into());
-                }
+                is_alive = self.place.subscriber.publisher_alive()?;
             }
             if taken == 0 && !is_busy && !self.spin {
                 let is_answered = self.sources.is_some() || self.entrance.is_busy() || self.late.is_some();

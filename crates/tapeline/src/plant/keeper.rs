@@ -144,7 +144,7 @@ impl Keeper {
 
     fn run(mut self) -> anyhow::Result<()> {
         let clock = Clock::calibrate();
-        let mut housekept = clock.now();
+        let (mut housekept, mut is_alive) = (clock.now(), true);
         loop {
             let mut taken = 0;
             while taken < BATCH {
@@ -168,7 +168,10 @@ impl Keeper {
             self.answer(now);
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
-                anyhow::ensure!(self.subscriber.publisher_alive()?, "the plant has died");
+                is_alive = self.subscriber.publisher_alive()?;
+            } else if taken == 0 {
+                // Who ends the ring lets go of it too: what is on it is read first, and then its end.
+                anyhow::ensure!(is_alive, "the plant has died");
             }
             if taken == 0 {
                 let sleep = if self.asking.is_some() { SHORT_SLEEP } else { LONG_SLEEP };

@@ -174,7 +174,7 @@ impl Outlet {
 
     /// Publishes until the ring ends, and then what is queued.
     fn run(mut self) -> anyhow::Result<ZeromqReport> {
-        let mut housekept = self.begun;
+        let (mut housekept, mut is_alive) = (self.begun, true);
         loop {
             let now = self.clock.now();
             let (taken, is_over) = self.take_ticks()?;
@@ -184,15 +184,15 @@ impl Outlet {
             if is_over {
                 break;
             }
+            // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
+            anyhow::ensure!(is_alive || taken > 0 || self.is_held, "the plant has died");
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.publisher.accept_error() {
                     anstream::eprintln!("warning: ZeroMQ can let nobody in: {cause}");
                 }
-                if !self.subscriber.publisher_alive()? {
-                    anyhow::bail!("the plant has died");
-                }
+                is_alive = self.subscriber.publisher_alive()?;
             }
             if taken == 0 && self.is_held {
                 // The ring has something, so that it would not wait.
