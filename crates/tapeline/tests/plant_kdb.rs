@@ -233,7 +233,6 @@ fn a_capture_of_a_real_day_has_the_trades_that_others_found_in_it() {
 /// A plant without feeds, for rows of kdb+ clients, with these keys of `[plant]` and more tables.
 fn plant_of_rows(keys: &str, more: &str) -> (Place, Running, Json) {
     let place = Place::new(0);
-    let more = more.replace("FOLDER", place.folder.path().to_str().unwrap());
     let text = format!(
         "[plant]\nring = \"{}\"\n{keys}\n[kdb]\nport = 0\nlog_folder = \"logs\"\ntimezone = \"{}\"\n\
          [[kdb.table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \
@@ -290,7 +289,7 @@ fn sizes(update: &Value) -> Vec<i64> {
 
 #[test]
 fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
-    let journal = "[journal]\nfolder = \"FOLDER/journal\"\ndurability = \"synced\"\n";
+    let journal = "[journal]\nfolder = \"journal\"\ndurability = \"synced\"\n";
     let (place, mut plant, ready) = plant_of_rows("", &format!("[hub]\nport = 0\n{journal}"));
     let address = ready["kdb"]["address"].as_str().unwrap();
     let mut ring = Subscriber::join(&Name::new(&place.ring).unwrap(), Start::Oldest).unwrap();

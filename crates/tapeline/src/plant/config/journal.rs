@@ -1,6 +1,6 @@
 //! `[journal]`: where what is published is kept, how surely, and for how long.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::Deserialize;
 use tapeline_journal::{Durability, OnFailure, Retention, Settings};
@@ -51,7 +51,7 @@ impl Source<'_> {
         });
         let bytes = raw.keep_size.as_ref().and_then(|size| self.sound(self.size(Some(size), 0)));
         JournalConfig {
-            folder: PathBuf::from(raw.folder.get_ref()),
+            folder: self.beside(Path::new(raw.folder.get_ref())),
             settings: Settings {
                 durability: self.or(durability, usual.durability),
                 on_failure: self.or(on_failure, usual.on_failure),
