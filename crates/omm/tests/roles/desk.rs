@@ -9,7 +9,7 @@ use tapeline_omm::{FieldListEncoder, Real, Refused, fid};
 
 /// Bytes of one message.
 pub(crate) fn message(write: impl FnOnce(&mut [u8]) -> Result<usize, Refused>) -> Vec<u8> {
-    let mut bytes = vec![0; 4096];
+    let mut bytes = vec![0; 16384];
     let len = write(&mut bytes).unwrap();
     bytes.truncate(len);
     bytes

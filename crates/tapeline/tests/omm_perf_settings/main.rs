@@ -444,7 +444,7 @@ fn an_ni_provider_packs_and_leaves_out_due_times_and_measures_encoding() {
     assert_eq!(samples, Some(updates));
     assert!(tool.file("sum.out").contains("Updates sent"));
     assert!(tool.file("S1.csv").starts_with("UTC, ") && tool.file("L1.csv").starts_with("Message type, "));
-    let (_, _, tool) = published(400, &["--latency-update-rate", "100", "--measure-encode", "--pre-enc"]);
+    let (_, _, tool) = published(400, &["--latency-update-rate", "10", "--measure-encode", "--pre-enc"]);
     let (samples, updates, stamped) = encodings(&tool);
     assert!(samples == Some(stamped) && stamped < updates, "{samples:?} {stamped} {updates}");
 }
