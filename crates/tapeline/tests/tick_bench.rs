@@ -33,6 +33,12 @@ fn both_sockets_with_rows_and_logs() {
             &["relay", "tickerplant, written", "tickerplant, synced"][..],
         ),
         (&["--rates", "500", "--socket", "tcp", "--rows", "3"], 3, &["relay", "tickerplant"]),
+        (
+            &["--rates", "500", "--through", "plant", "--journal", "none,written,synced", "--rows", "3"],
+            3,
+            &["relay", "plant", "plant, written", "plant, synced"],
+        ),
+        (&["--rates", "500", "--socket", "tcp", "--through", "plant"], 1, &["relay", "plant"]),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let said = bench(&folder.path().join("runs"), more);
@@ -102,6 +108,7 @@ fn what_cannot_be_is_said_before_anything_runs() {
     for (more, says) in [
         (&["--rates", "10k,10k"][..], "there twice"),
         (&["--journal", "written,written"], "there twice"),
+        (&["--through", "plant,plant"], "there twice"),
         (&["--target", "localhost:1", "--journal", "synced"], "cannot be used with"),
     ] {
         let output = tapeline(&[&["tick", "bench"], more].concat()).output().unwrap();

@@ -21,11 +21,22 @@ use tapeline_measure::{Clock, Environment};
 
 /// The rates of the kdb-X suite, and above.
 const RATES: &str = "10k,20k,40k,60k,80k,100k,200k,500k,1M";
+/// Those at which a plant stands between, too, whose journal keeps each row as a tick.
+const PLANT: &str = "10k,20k,40k,60k,100k,200k";
 /// Those at which spinning is looked at, too.
 const SPINNING: &str = "10k,60k,200k";
 /// Updates of [`ROWS`] rows a second: up to ten million rows.
-const BATCHES: &str = "10k,20k,50k,100k";
+const BATCHES: &str = "5k,10k,20k,50k,100k";
 const ROWS: u64 = 100;
+/// Rates that are drawn, each from the last turn, and what of them.
+const DRAWN: [u64; 3] = [10_000, 60_000, 200_000];
+const PLOTS: [&str; 3] = ["percentiles", "histogram", "latency-over-time"];
+/// The curves of a drawing: what they are called, the part that they are of and what stood between.
+const CURVES: [(&str, &str, &str); 3] = [
+    ("relay", "one", "relay"),
+    ("tickerplant", "one", "tickerplant-written"),
+    ("plant", "plant", "plant-written"),
+];
 
 /// The tickerplant by rate, beside a bare relay
 #[derive(Debug, Parser)]
@@ -72,13 +83,23 @@ fn main() -> anyhow::Result<()> {
     let one = ["--journal", "none,written,synced"];
     let parts = [
         Part { name: "one", arguments: [&one[..], &["--rates", RATES]].concat() },
+        Part { name: "plant", arguments: [&one[..], &["--through", "plant", "--rates", PLANT]].concat() },
         Part {
             name: "spinning",
             arguments: [&one[..], &["--rates", SPINNING, "--waiting", "spin"]].concat(),
         },
         Part {
             name: "batches",
-            arguments: vec!["--journal", "none,written", "--rates", BATCHES, "--rows", "100"],
+            arguments: vec![
+                "--through",
+                "tickerplant,plant",
+                "--journal",
+                "none,written",
+                "--rates",
+                BATCHES,
+                "--rows",
+                "100",
+            ],
         },
     ];
     let mut all: Vec<Rounds> = parts.iter().map(|_| Rounds::new()).collect();
@@ -98,12 +119,37 @@ fn main() -> anyhow::Result<()> {
     }
     let page = page::page(&all, &limits, &arguments.duration, arguments.turns, &environment);
     match arguments.to {
-        Some(to) => std::fs::write(&to, page).with_context(|| format!("cannot write {}", to.display())),
+        Some(to) => {
+            std::fs::write(&to, page).with_context(|| format!("cannot write {}", to.display()))?;
+            DRAWN.iter().try_for_each(|rate| draw(*rate, base, arguments.turns, &to))
+        }
         None => {
             print!("{page}");
             Ok(())
         }
     }
+}
+
+/// Draws a rate into files beside the page, `tick-RATE-PLOT.svg`.
+fn draw(rate: u64, base: &Path, turn: usize, page: &Path) -> anyhow::Result<()> {
+    let plots = base.join(format!("plots-{rate}"));
+    let runs = CURVES.map(|(name, part, through)| {
+        let run = base.join(format!("{part}-{turn}")).join(format!("{through}-block-{rate}"));
+        format!("{name}={}", run.display())
+    });
+    let status = Command::new(env!("CARGO_BIN_EXE_tapeline"))
+        .arg("report")
+        .args(runs)
+        .args(["--to".as_ref(), base.join(format!("{rate}.html")).as_os_str()])
+        .args(["--svg".as_ref(), plots.as_os_str()])
+        .status()?;
+    ensure!(status.success(), "tapeline report ended with {status}");
+    for plot in PLOTS {
+        let to = page.with_file_name(page::plot(rate, plot));
+        std::fs::copy(plots.join(format!("{plot}.svg")), &to)
+            .with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
 }
 
 fn row(round: &Value) -> Row {

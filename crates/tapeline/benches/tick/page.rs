@@ -6,7 +6,7 @@ use serde_json::Value;
 use tapeline_measure::figures::{duration, thousands};
 
 use crate::turns::spread;
-use crate::{ROWS, Rounds, Row};
+use crate::{DRAWN, PLOTS, ROWS, Rounds, Row};
 
 /// Percentiles that are shown, as the suite names them.
 const SHOWN: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
@@ -40,7 +40,7 @@ fn write(
     turns: usize,
     environment: &str,
 ) -> fmt::Result {
-    let [one, spinning, batches] = all else { return Ok(()) };
+    let [one, plant, spinning, batches] = all else { return Ok(()) };
     writeln!(
         page,
         "# The tickerplant by rate\n\n\
@@ -78,7 +78,24 @@ fn write(
          tickerplant and subscriber together. Theirs has no log in these figures. Their stamp is taken when a trade is made, ours is when it was due, which a \
          late publisher makes longer, not shorter. `tapeline tick bench --target HOST:PORT` measures a `q tick.q` on the same machine by the same \
          clock.\n\n\
-         ## Spinning\n\nThe same, with all three looking for messages without sleeping, which wants a core for each.\n"
+         ## Through a plant\n\nThe same with `tapeline plant` and its `[kdb]` between the two. Each row is a tick with its own sequence, on the ring and in the \
+         journal, and goes to subscribers from there: two hand-overs between threads more. `written` has the journal and the kdb+ log; with \
+         `synced` nothing leaves before the journal has it on the disk.\n"
+    )?;
+    table(page, plant)?;
+    writeln!(
+        page,
+        "\n## Drawn\n\nOf the last turn, with the log (and the plant's journal) written: latency by percentile, how many took how long, and over time.\n"
+    )?;
+    for rate in DRAWN {
+        writeln!(page, "{} updates/s:\n", thousands(rate))?;
+        for name in PLOTS {
+            writeln!(page, "![{name} at {} updates/s]({})\n", thousands(rate), plot(rate, name))?;
+        }
+    }
+    writeln!(
+        page,
+        "\n## Spinning\n\nA tickerplant alone, with all three looking for messages without sleeping, which wants a core for each.\n"
     )?;
     table(page, spinning)?;
     writeln!(
@@ -126,6 +143,11 @@ fn table(page: &mut String, rounds: &Rounds) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// The file of a plot.
+pub(crate) fn plot(rate: u64, name: &str) -> String {
+    format!("tick-{rate}-{name}.svg")
 }
 
 /// A percentile of a round, ns; none where it has too few samples, or updates piled up.

@@ -47,6 +47,7 @@ const TABLE: &str = "trade";
     Examples:\n  \
         tapeline tick bench --rates 10k,60k --duration 10s\n  \
         tapeline tick bench --journal none,written,synced --waiting block,spin\n  \
+        tapeline tick bench --through tickerplant,plant --journal written\n  \
         tapeline tick bench --target localhost:5010    # q tick.q with trade:([]time:`timespan$();sym:`symbol$();price:`float$();size:`long$())"
 )]
 pub(crate) struct BenchArgs {
@@ -62,6 +63,9 @@ pub(crate) struct BenchArgs {
     /// Rows in each update
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rows: u64,
+    /// What stands between publisher and subscriber, one after the other
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "tickerplant", conflicts_with = "target")]
+    through: Vec<Middle>,
     /// What is kept of what is published, one after the other
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none", conflicts_with = "target")]
     journal: Vec<Journal>,
@@ -90,14 +94,23 @@ pub(crate) struct BenchArgs {
     format: Format,
 }
 
+/// Which of ours it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Middle {
+    /// `tapeline tick serve`: a tickerplant alone
+    Tickerplant,
+    /// `tapeline plant` with [kdb]: each row is a tick with a sequence of its own, on the ring, before it leaves
+    Plant,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Journal {
     /// Nothing
     None,
-    /// The kdb+ log, in the page cache before anything is published
+    /// The kdb+ log, in the page cache before anything is published; of a plant, its journal as well
     Written,
-    /// The kdb+ log, on the disk before anything is published
+    /// The kdb+ log, on the disk before anything is published; of a plant it is the journal that is
     Synced,
 }
 
@@ -215,14 +228,18 @@ impl BenchArgs {
         if rates.contains(&0) || has_twice(&rates) {
             return Err(Hinted::new("a rate is 0, or there twice", "such as --rates 10k,60k,200k").into());
         }
-        if has_twice(&self.journal) || has_twice(&self.waiting) {
-            let hint = "such as --journal none,written --waiting block,spin";
-            return Err(Hinted::new("a journal, or a way of waiting, is there twice", hint).into());
+        if has_twice(&self.through) || has_twice(&self.journal) || has_twice(&self.waiting) {
+            let hint = "such as --through tickerplant,plant --journal none,written --waiting block,spin";
+            let what = "what stands between, a journal or a way of waiting is there twice";
+            return Err(Hinted::new(what, hint).into());
         }
         let folder = RunFolder::create(self.run_folder.as_deref(), "tick")?;
         let measured: Vec<Through> = match &self.target {
             Some(place) => vec![Through::Target(place.clone())],
-            None => self.journal.iter().copied().map(Through::Tickerplant).collect(),
+            None => {
+                let of = |middle| self.journal.iter().map(move |journal| Through::Ours(middle, *journal));
+                self.through.iter().copied().flat_map(of).collect()
+            }
         };
         let (mut rounds, mut generators): (Vec<Round>, _) = (Vec::new(), Vec::new());
         for waits in &self.waiting {

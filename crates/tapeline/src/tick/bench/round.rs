@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tapeline_measure::{Clock, Environment, Evidence, Nanos, Percentiles, Verdict};
 
@@ -13,7 +14,7 @@ use super::feed::Sent;
 use super::place::Place;
 use super::relay::Listening;
 use super::sink::{Received, Subscribed, WINDOW_NS};
-use super::{Journal, Waits};
+use super::{Journal, Middle, Waits};
 use crate::part::Part;
 use crate::run_folder::{Hop, Process, Run, RunFolder, Throughput};
 use crate::stop::Stop;
@@ -39,8 +40,8 @@ pub(super) struct Bench {
 pub(super) enum Through {
     /// A relay that does no work.
     Relay,
-    /// Our own, which keeps this of what it publishes.
-    Tickerplant(Journal),
+    /// One of our own, which keeps this of what it publishes.
+    Ours(Middle, Journal),
     /// Somebody's that runs already.
     Target(Place),
 }
@@ -49,11 +50,15 @@ impl fmt::Display for Through {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Relay => RELAY,
-            Self::Tickerplant(Journal::None) => "tickerplant",
-            Self::Tickerplant(Journal::Written) => "tickerplant, written",
-            Self::Tickerplant(Journal::Synced) => "tickerplant, synced",
             Self::Target(_) => "target",
-        })
+            Self::Ours(Middle::Tickerplant, _) => "tickerplant",
+            Self::Ours(Middle::Plant, _) => "plant",
+        })?;
+        match self {
+            Self::Ours(_, Journal::Written) => to.write_str(", written"),
+            Self::Ours(_, Journal::Synced) => to.write_str(", synced"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -104,8 +109,14 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// What a tickerplant of ours says that we need.
 #[derive(Deserialize)]
-struct Ready {
+struct Listens {
     address: Option<SocketAddr>,
+}
+
+/// What a plant says that we need.
+#[derive(Deserialize)]
+struct PlantReady {
+    kdb: Listens,
 }
 
 impl Bench {
@@ -184,7 +195,7 @@ impl Bench {
             })
             .into();
         // Of others' it is not known.
-        let journal = if let Through::Tickerplant(journal) = through { Some(*journal) } else { None };
+        let journal = if let Through::Ours(_, journal) = through { Some(*journal) } else { None };
         run.settings = serde_json::json!({
             "through": through.to_string(), "rate": rate, "rows": self.rows, "journal": journal, "unix": self.is_local,
             "waiting": self.waits, "cpus": self.cpus, "warm_up_s": self.warm_up.as_secs_f64(),
@@ -227,19 +238,35 @@ impl Bench {
                 let said: Listening = relay.says(READY, &self.stop, || {})?;
                 Ok((Some(relay), self.place(said.address)?))
             }
-            Through::Tickerplant(journal) => {
-                let config = self.scratch().join("tick.toml");
-                std::fs::write(&config, self.config(*journal))
-                    .with_context(|| format!("cannot write {}", config.display()))?;
-                let mut arguments =
-                    ["tick", "serve", "--format", "json", "--config"].map(str::to_owned).to_vec();
-                arguments.push(config.display().to_string());
+            Through::Ours(Middle::Tickerplant, journal) => {
+                let mut arguments = vec!["tick".to_owned(), "serve".to_owned()];
                 self.add_cpu(&mut arguments, 1);
-                let mut server = Part::start("tickerplant", &arguments)?;
-                let said: Ready = server.says(READY, &self.stop, || {})?;
+                let (server, said): (_, Listens) =
+                    self.ours("tickerplant", arguments, &self.tickerplant(*journal))?;
                 Ok((Some(server), self.place(said.address)?))
             }
+            Through::Ours(Middle::Plant, journal) => {
+                let (server, said): (_, PlantReady) =
+                    self.ours("plant", vec!["plant".to_owned()], &self.plant(*journal))?;
+                Ok((Some(server), self.place(said.kdb.address)?))
+            }
         }
+    }
+
+    /// Starts one of our own with this configuration; what it says when it is ready.
+    fn ours<T: DeserializeOwned>(
+        &self,
+        role: &str,
+        mut arguments: Vec<String>,
+        config: &str,
+    ) -> anyhow::Result<(Part, T)> {
+        let file = self.scratch().join("config.toml");
+        std::fs::write(&file, config).with_context(|| format!("cannot write {}", file.display()))?;
+        arguments.extend(["--format", "json", "--config"].map(str::to_owned));
+        arguments.push(file.display().to_string());
+        let mut server = Part::start(role, &arguments)?;
+        let said = server.says(READY, &self.stop, || {})?;
+        Ok((server, said))
     }
 
     /// Where configuration, log and socket of one rate are.
@@ -271,23 +298,54 @@ impl Bench {
         if self.spins() { "spin" } else { "block" }
     }
 
-    fn config(&self, journal: Journal) -> String {
-        let place = if self.is_local {
-            format!("tcp = false\nunix = {}", toml::Value::from(self.socket().display().to_string()))
-        } else {
-            "port = 0".to_owned()
-        };
+    /// The configuration of a tickerplant alone.
+    fn tickerplant(&self, journal: Journal) -> String {
         let log = match journal {
             Journal::None => "kdb_log = false",
             Journal::Written => "durability = \"written\"",
             Journal::Synced => "durability = \"synced\"",
         };
         format!(
-            "{place}\nwaiting = \"{}\"\n{log}\n[[table]]\nname = \"{}\"\n\
+            "{}{log}\n[[table]]\nname = \"{}\"\n\
              columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\"]\n",
-            self.waiting(),
+            self.listening(),
             super::TABLE
         )
+    }
+
+    /// The configuration of a plant without feeds, whose ticks are rows of kdb+ clients alone.
+    fn plant(&self, journal: Journal) -> String {
+        let cpu = self.cpus.get(1 % self.cpus.len().max(1)).map(|core| format!("cpu = {core}\n"));
+        let kept = match journal {
+            Journal::None => String::new(),
+            Journal::Written | Journal::Synced => {
+                let durability = if journal == Journal::Synced { "synced" } else { "written" };
+                // As much as is worth it: what is older is let go of.
+                format!(
+                    "[journal]\nfolder = \"journal\"\ndurability = \"{durability}\"\nkeep_size = \"4GiB\"\n"
+                )
+            }
+        };
+        format!(
+            "[plant]\nring = \"tick-bench-{}\"\nwait = \"{}\"\n{}{kept}[kdb]\n{}{}[[kdb.table]]\nname = \"{}\"\n\
+             columns = [\"time timespan\", \"sym symbol\", \"price float TRDPRC_1\", \"size long TRDVOL_1\"]\n",
+            std::process::id(),
+            self.waiting(),
+            cpu.unwrap_or_default(),
+            self.listening(),
+            if journal == Journal::None { "kdb_log = false\n" } else { "" },
+            super::TABLE
+        )
+    }
+
+    /// Where one of ours listens and how it waits, as its configuration has it.
+    fn listening(&self) -> String {
+        let place = if self.is_local {
+            format!("tcp = false\nunix = {}", toml::Value::from(self.socket().display().to_string()))
+        } else {
+            "port = 0".to_owned()
+        };
+        format!("{place}\nwaiting = \"{}\"\n", self.waiting())
     }
 
     fn relay(&self, is_null: bool) -> Vec<String> {
