@@ -124,6 +124,11 @@ bench-tick: ## the tickerplant by rate beside a bare relay, a log none, written 
 	$(CARGO) bench --quiet $(locked) --package tapeline --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
 .PHONY: bench-tick
 
+bench-journal: ## the journal beside bare files, through the page cache, on the disk, synced; DOC=1 writes docs/benchmarks/journal.md
+	@scripts/setup bench
+	$(CARGO) bench --quiet $(locked) --package tapeline-journal --bench journal -- $(if $(DOC),--to $(abspath docs/benchmarks/journal.md)) $(ARGS)
+.PHONY: bench-journal
+
 bench-omm: ## the performance tools beside LSEG's (built by you in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-omm

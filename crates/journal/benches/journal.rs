@@ -1,113 +1,261 @@
 //! How fast a journal is written and read, beside the bare files.
 //!
 //! ```text
-//! cargo bench -p tapeline-journal --bench journal -- [--mib N] [--turns N] [--body BYTES] [--folder FOLDER]
+//! cargo bench -p tapeline-journal --bench journal -- [--mib N] [--turns N] [--body BYTES] [--seconds N] [--folder FOLDER] [--to PAGE]
 //! ```
 //!
-//! In turns: `append` writes records in `written`, as they come where the ring always has more; `bare writes` writes the same bytes
-//! in 1 MiB pieces to a file that is made as long beforehand; `replay` reads the records again, and `bare reads` the file in 1 MiB pieces
-//! with CRC-32C over them. Into the page cache, nothing is synced. Printed are medians over the turns and the ratios; a record holds a
-//! tick: its header of 64 bytes, a name of 4, and the body.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+//! In turns, into the page cache: `append` writes records in `written`, as they come where the ring always has more; `bare writes` writes
+//! the same bytes in 1 MiB pieces to a file that is made as long beforehand; `replay` reads the records again, and `bare reads` the file in
+//! 1 MiB pieces with CRC-32C over them. Then the disk: `--seconds` of appending, and the sync that follows, beside as many bare bytes; and
+//! groups of records that are synced one after the other. A record holds a tick: its header of 64 bytes, a name of 4, and the body.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
+#[path = "../../tapeline/benches/hub/turns.rs"]
+mod turns;
+
+use std::fmt::Write as _;
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use tapeline_journal::{Directory, Next, Reader, Settings, Writer};
-use tapeline_measure::Nanos;
+use tapeline_journal::{Directory, Durability, Next, Reader, Settings, Writer};
+use tapeline_measure::figures::{duration, thousands};
+use tapeline_measure::{Clock, Environment, Nanos};
+
+use self::turns::{ratios, spread};
 
 const PIECE: usize = 1 << 20;
+/// Records that are synced together: one, and what is there where a ring always has more, up to a write's worth.
+const GROUPS: [usize; 4] = [1, 10, 100, 1_000];
+/// How long each of them is looked at, and the records at most that are written meanwhile.
+const SYNCING: Duration = Duration::from_secs(2);
+/// The disk's part ends with so many bytes, whatever its time.
+const MOST_ON_DISK: usize = 16 << 30;
 
 fn option(name: &str) -> Option<String> {
     std::env::args().skip_while(|argument| argument != name).nth(1)
 }
 
+/// Where it runs, and what a record is.
+struct Bench {
+    folder: PathBuf,
+    tick: Vec<u8>,
+    /// Of a record in the file.
+    size: usize,
+}
+
 fn main() {
     let number = |name, usual: usize| option(name).map_or(usual, |text| text.parse().expect("a number"));
     let (mib, turns, body) = (number("--mib", 1_024), number("--turns", 5), number("--body", 100));
+    let seconds = number("--seconds", 5);
     let parent = option("--folder").map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = parent.join(format!("journal-bench-{}", std::process::id()));
     let tick = vec![0x5A; 64 + 4 + body];
     let size = (24 + tick.len()).next_multiple_of(8);
+    let bench = Bench { folder, tick, size };
     let records = (mib << 20) / size;
-    let mut seconds = [const { Vec::new() }; 4];
-    for _ in 0..turns {
-        seconds[0].push(append(&folder, &tick, records));
-        seconds[1].push(bare_writes(&folder, records * size));
-        seconds[2].push(replay(&folder, records));
-        seconds[3].push(bare_reads(&folder));
-        std::fs::remove_dir_all(&folder).unwrap();
+    let [mut appends, mut writes, mut replays, mut reads] = [const { Vec::new() }; 4];
+    for turn in 1..=turns {
+        eprintln!("journal: page cache, turn {turn} of {turns}");
+        appends.push(bench.append(records));
+        writes.push(bench.bare_writes(records * size, false));
+        replays.push(bench.replay(records));
+        reads.push(bench.bare_reads());
+        bench.clear();
     }
-    let median = |seconds: &mut Vec<f64>| {
-        seconds.sort_by(f64::total_cmp);
-        seconds[seconds.len() / 2]
+    eprintln!("journal: {seconds} s on the disk");
+    let on_disk = bench.append_to_disk(Duration::from_secs(seconds as u64));
+    let bare_on_disk = bench.bare_writes(on_disk.0 * size, true);
+    bench.clear();
+    let mut page = String::new();
+    let figures = |all: &[f64], decimals, per_s: f64| {
+        spread(&all.iter().map(|seconds| per_s / seconds).collect::<Vec<_>>(), decimals)
     };
-    let [append, writes, replay, reads] = seconds.each_mut().map(median);
-    let gbps = |seconds: f64| (records * size) as f64 / seconds / 1e9;
-    let mps = |seconds: f64| records as f64 / seconds / 1e6;
-    println!("{records} ticks of {} bytes, {mib} MiB, medians of {turns} turns", tick.len());
-    println!("append       {:6.2} M ticks/s  {:5.2} GB/s", mps(append), gbps(append));
-    println!(
-        "bare writes                   {:5.2} GB/s   append is {:.0} %",
-        gbps(writes),
-        100.0 * writes / append
+    let (millions, gigabytes) = (records as f64 / 1e6, (records * size) as f64 / 1e9);
+    let environment = Environment::read(&Clock::calibrate()).summary();
+    let _ = write!(
+        page,
+        "# The journal beside bare files\n\n\
+         Written by `make bench-journal DOC=1`: {turns} turns, each figure as min / **median** / max of the turns. Another machine, or this one at another \
+         hour, has other figures.\n\n```text\n{}\n```\n\n\
+         {} ticks of {} bytes ({body} of them a body), {} MiB, through the page cache of the file system of {}. Bare writes and reads have the same bytes in \
+         pieces of 1 MiB, the reads with CRC-32C over them. The aim: 60 % of either, 5 million ticks/s appended and 10 million read.\n\n\
+         | | million ticks/s | GB/s | by bare |\n|---|---|---|---|\n",
+        environment.trim_end(),
+        thousands(records as u64),
+        bench.tick.len(),
+        mib,
+        if option("--folder").is_some() { "a given folder" } else { "the temporary files" },
     );
-    println!("replay       {:6.2} M ticks/s  {:5.2} GB/s", mps(replay), gbps(replay));
-    println!(
-        "bare reads                    {:5.2} GB/s   replay is {:.0} %",
-        gbps(reads),
-        100.0 * reads / replay
+    for (name, ours, bare) in [("append", &appends, &writes), ("replay", &replays, &reads)] {
+        let _ = writeln!(
+            page,
+            "| {name} | {} | {} | {} |\n| bare {} | | {} | |",
+            figures(ours, 2, millions),
+            figures(ours, 2, gigabytes),
+            spread(&ratios(bare, ours), 2),
+            if name == "append" { "writes" } else { "reads" },
+            figures(bare, 2, gigabytes),
+        );
+    }
+    let (written, took) = on_disk;
+    let bytes = (written * size) as f64 / 1e9;
+    let _ = write!(
+        page,
+        "\n## On the disk\n\n`written` for {seconds} s and the sync of all of it ({bytes:.1} GB), once: {:.2} million ticks/s, {:.2} GB/s; \
+         as many bare bytes and their sync {:.2} GB/s, so **{:.2}** of it. The aim: 0.6.\n\n\
+         `synced`, group by group, as many records as stand there; the bare file has the same bytes and `fdatasync` for each group:\n\n\
+         | records in a group | ticks/s | a group takes: median | p99 | by bare (median) |\n|---:|---:|---:|---:|---:|\n",
+        written as f64 / took / 1e6,
+        bytes / took,
+        bytes / bare_on_disk,
+        bare_on_disk / took,
     );
-}
-
-fn append(folder: &std::path::Path, tick: &[u8], records: usize) -> f64 {
-    let settings = Settings::default();
-    let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
-    let begun = Instant::now();
-    for seq in 1..=records as u64 {
-        assert!(writer.append(seq, Nanos(seq), tick).is_kept());
+    for group in GROUPS {
+        eprintln!("journal: synced, groups of {group}");
+        let (ours, bare) = (bench.synced(group), bench.bare_syncs(group));
+        bench.clear();
+        let _ = writeln!(
+            page,
+            "| {group} | {} | {} | {} | {:.2} |",
+            thousands(((group * ours.len()) as f64 / ours.iter().sum::<Duration>().as_secs_f64()) as u64),
+            duration(at(&ours, 50)),
+            duration(at(&ours, 99)),
+            at(&ours, 50) as f64 / at(&bare, 50) as f64,
+        );
     }
-    assert!(writer.flush().is_kept());
-    begun.elapsed().as_secs_f64()
-}
-
-fn bare_writes(folder: &std::path::Path, bytes: usize) -> f64 {
-    let piece = vec![0x5A; PIECE];
-    let begun = Instant::now();
-    let file = File::options().read(true).write(true).create_new(true).open(folder.join("bare")).unwrap();
-    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes as u64).unwrap();
-    for at in (0..bytes).step_by(PIECE) {
-        file.write_all_at(&piece[..PIECE.min(bytes - at)], at as u64).unwrap();
+    match option("--to") {
+        Some(to) => std::fs::write(to, page).unwrap(),
+        None => print!("{page}"),
     }
-    begun.elapsed().as_secs_f64()
 }
 
-fn replay(folder: &std::path::Path, records: usize) -> f64 {
-    let mut reader = Reader::open(Directory::open(folder).unwrap()).unwrap();
-    let begun = Instant::now();
-    let mut count = 0;
-    while let Next::Record(record) = reader.next().unwrap() {
-        black_box(record.body);
-        count += 1;
+/// A percentile of sorted times, ns.
+fn at(sorted: &[Duration], percent: usize) -> u64 {
+    sorted[(sorted.len() - 1) * percent / 100].as_nanos() as u64
+}
+
+impl Bench {
+    fn writer(&self, durability: Durability) -> Writer<Directory> {
+        let settings = Settings { durability, ..Settings::default() };
+        Writer::open(Directory::create(&self.folder).unwrap(), settings).unwrap().0
     }
-    assert_eq!(count, records);
-    begun.elapsed().as_secs_f64()
-}
 
-fn bare_reads(folder: &std::path::Path) -> f64 {
-    let file = File::open(folder.join("bare")).unwrap();
-    let mut piece = vec![0; PIECE];
-    let begun = Instant::now();
-    let mut at = 0;
-    loop {
-        let count = file.read_at(&mut piece, at).unwrap();
-        if count == 0 {
-            return begun.elapsed().as_secs_f64();
+    fn append(&self, records: usize) -> f64 {
+        let mut writer = self.writer(Durability::Written);
+        let begun = Instant::now();
+        for seq in 1..=records as u64 {
+            assert!(writer.append(seq, Nanos(seq), &self.tick).is_kept());
         }
-        black_box(crc32c::crc32c(&piece[..count]));
-        at += count as u64;
+        assert!(writer.flush().is_kept());
+        begun.elapsed().as_secs_f64()
     }
+
+    /// Appends for so long, and has all of it synced; how many records, and the seconds of both.
+    fn append_to_disk(&self, time: Duration) -> (usize, f64) {
+        let mut writer = self.writer(Durability::Written);
+        let (begun, mut records) = (Instant::now(), 0);
+        while begun.elapsed() < time && records * self.size < MOST_ON_DISK {
+            for _ in 0..4_096 {
+                records += 1;
+                assert!(writer.append(records as u64, Nanos(records as u64), &self.tick).is_kept());
+            }
+        }
+        assert!(writer.finish().is_kept());
+        for entry in std::fs::read_dir(&self.folder).unwrap() {
+            File::open(entry.unwrap().path()).unwrap().sync_data().unwrap();
+        }
+        (records, begun.elapsed().as_secs_f64())
+    }
+
+    fn bare_writes(&self, bytes: usize, is_synced: bool) -> f64 {
+        let piece = vec![0x5A; PIECE];
+        let begun = Instant::now();
+        let file = bare(&self.folder, bytes);
+        for at in (0..bytes).step_by(PIECE) {
+            file.write_all_at(&piece[..PIECE.min(bytes - at)], at as u64).unwrap();
+        }
+        if is_synced {
+            file.sync_data().unwrap();
+        }
+        begun.elapsed().as_secs_f64()
+    }
+
+    fn replay(&self, records: usize) -> f64 {
+        let mut reader = Reader::open(Directory::open(&self.folder).unwrap()).unwrap();
+        let begun = Instant::now();
+        let mut count = 0;
+        while let Next::Record(record) = reader.next().unwrap() {
+            black_box(record.body);
+            count += 1;
+        }
+        assert_eq!(count, records);
+        begun.elapsed().as_secs_f64()
+    }
+
+    fn bare_reads(&self) -> f64 {
+        let file = File::open(self.folder.join("bare")).unwrap();
+        let mut piece = vec![0; PIECE];
+        let begun = Instant::now();
+        let mut at = 0;
+        loop {
+            let count = file.read_at(&mut piece, at).unwrap();
+            if count == 0 {
+                return begun.elapsed().as_secs_f64();
+            }
+            black_box(crc32c::crc32c(&piece[..count]));
+            at += count as u64;
+        }
+    }
+
+    /// How long each group took to be on the disk, sorted.
+    fn synced(&self, group: usize) -> Vec<Duration> {
+        let mut writer = self.writer(Durability::Synced);
+        let mut seq = 0;
+        timed(|| {
+            for _ in 0..group {
+                seq += 1;
+                assert!(writer.append(seq, Nanos(seq), &self.tick).is_kept());
+            }
+            assert!(writer.flush().is_kept());
+        })
+    }
+
+    /// The same of a bare file.
+    fn bare_syncs(&self, group: usize) -> Vec<Duration> {
+        let piece = vec![0x5A; group * self.size];
+        let file = bare(&self.folder, 256 << 20);
+        let mut at = 0;
+        timed(|| {
+            file.write_all_at(&piece, at).unwrap();
+            file.sync_data().unwrap();
+            at = (at + piece.len() as u64) % (255 << 20);
+        })
+    }
+
+    fn clear(&self) {
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
+/// A file that is as long as it becomes.
+fn bare(folder: &Path, bytes: usize) -> File {
+    let path = folder.join("bare");
+    let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes as u64).unwrap();
+    file
+}
+
+/// Does it over and over; how long each took, sorted.
+fn timed(mut what: impl FnMut()) -> Vec<Duration> {
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while begun.elapsed() < SYNCING {
+        let now = Instant::now();
+        what();
+        times.push(now.elapsed());
+    }
+    times.sort();
+    times
 }
