@@ -5,6 +5,7 @@ use tapeline_wire::rssl::Reactor;
 
 use crate::DOWN;
 use crate::market::{self, Market, Outcome, Session, change, fields, update};
+use crate::stage::Nobody;
 
 const ITEMS: usize = 5;
 
@@ -156,13 +157,12 @@ fn a_server_that_cannot_stand_by_is_left_out() {
 fn a_first_server_that_is_not_there_is_replaced_before_the_test_begins() {
     let mut reactor = Reactor::new(8).unwrap();
     let port = market::listen(&mut reactor, 0);
-    // A port that is free, most probably.
-    let nobody = market::listen(&mut Reactor::new(1).unwrap(), 0);
+    let nobody = Nobody::new();
     let standby_at = format!("127.0.0.1:{port}");
     let arguments = ["--item-count", "5", "--steady-state-time", "86400", "--standby", &standby_at];
     let market = Market { standby: Some(BY_LOGIN), ..Market::default() };
     let mut is_over = false;
-    let outcome = market::run_at(reactor, nobody, &arguments, market, |session| {
+    let outcome = market::run_at(reactor, nobody.port, &arguments, market, |session| {
         if is(session, 0) == Some(ServerType::Active) && !std::mem::replace(&mut is_over, true) {
             for number in streams(session, 0) {
                 session.image(number);

@@ -6,7 +6,7 @@
 pub(crate) mod remains;
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,6 +67,22 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
         remains::remove(self.child.id());
+    }
+}
+
+/// A port at which nobody listens, and that nobody else gets while this lives: that of a connection's near end.
+pub(crate) struct Nobody {
+    pub(crate) port: u16,
+    // The far end goes first: what is reset leaves nothing behind, and the port is free.
+    _far: TcpListener,
+    _near: TcpStream,
+}
+
+impl Nobody {
+    pub(crate) fn new() -> Self {
+        let far = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(far.local_addr().unwrap()).unwrap();
+        Self { port: near.local_addr().unwrap().port(), _far: far, _near: near }
     }
 }
 
