@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapeline_measure::{Nanos, monotonic_ns};
-use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Settings, Tls, TlsVersions};
+use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Settings, SubProtocol, Tls, TlsVersions};
 
 /// A tool in a folder with certificates.
 struct Tool {
@@ -157,6 +157,21 @@ fn ends_without_a_version_in_common_say_so() {
         let why = spoken(&mut reactor, &mut tool).unwrap_err();
         let note = tool.note();
         assert!(note.contains("TLS: ") && note.contains("ProtocolVersion"), "{note}; here: {why}");
+    }
+}
+
+#[test]
+fn inside_tls_a_transport_speaks_what_it_is_told_to() {
+    for (inside, protocol) in [("socket", None), ("websocket", Some(SubProtocol::Rwf))] {
+        let folder = place();
+        let mut reactor = Reactor::new(10).unwrap();
+        let server = settings(folder.path(), true, TlsVersions::Both, 88);
+        let address = reactor.listen("127.0.0.1:0".parse().unwrap(), &server).unwrap();
+        let inside = format!("--encrypted-conn-type={inside}");
+        let words = ["transport", "client", "--conn-type=encrypted", "--ca=ca.pem", &inside];
+        let mut tool = Tool::start(folder, &words, Some(&format!("localhost:{}", address.port())));
+        let id = connected(&mut reactor, &mut tool).unwrap();
+        assert_eq!(reactor.negotiated(id).unwrap().websocket, protocol, "{inside}");
     }
 }
 

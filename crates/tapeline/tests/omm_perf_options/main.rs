@@ -30,6 +30,7 @@ fn check(name: &str) {
             "<msgFormat>\n<marketPriceMsgList>\n<refreshMsg><dataBody><fieldList>\n<fieldEntry fieldId=\"22\" dataType=\"RSSL_DT_ENUM\" data=\"1\"/>\n</fieldList></dataBody></refreshMsg>\n</marketPriceMsgList>\n</msgFormat>\n",
         ),
         ("items.xml", "<itemList>\n<item domain=\"MarketPrice\" name=\"A\" post=\"yes\"/>\n</itemList>\n"),
+        ("fields", "BID \"BID\" 22 NULL PRICE 17 REAL64 7\n"),
         (
             "two.xml",
             "<itemList>\n<item domain=\"MarketPrice\" name=\"A\"/>\n<item domain=\"MarketPrice\" name=\"B\"/>\n</itemList>\n",
