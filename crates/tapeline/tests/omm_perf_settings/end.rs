@@ -9,6 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{getpeername, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use tapeline_measure::{Nanos, monotonic_ns};
+use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
+use tapeline_omm::rwf::{Domain, Header, MessageView};
 use tapeline_wire::rssl::{Event, Negotiated, Session, Settings, Version};
 
 use crate::perf_peer::Tool;
@@ -82,6 +84,17 @@ impl End {
     pub(crate) fn send(&mut self, message: &[u8]) {
         assert_eq!(self.session.output().send(message), tapeline_wire::rssl::Sent::Queued);
         self.flush();
+    }
+
+    /// Lets in whoever logs in with this message, if it is one with which somebody does.
+    pub(crate) fn let_in(&mut self, message: &[u8]) {
+        let view = MessageView::parse(message).unwrap();
+        if let (Domain::LOGIN, Ok(Header::Request(request))) = (view.domain(), view.header()) {
+            let request = LoginRequest::read(&request).unwrap();
+            let mut room = [0; 4096];
+            let len = LoginRefresh::accepting(&request, LoginFeatures::default()).encode(&mut room).unwrap();
+            self.send(&room[..len]);
+        }
     }
 
     /// Whether something came, or may still come, of the handshake.

@@ -5,10 +5,13 @@
 
 #[path = "../certificates/mod.rs"]
 mod certificates;
+mod configured;
 mod end;
 mod flushing;
+mod images;
 #[path = "../perf_peer/mod.rs"]
 mod perf_peer;
+mod running;
 #[path = "../stage/mod.rs"]
 mod stage;
 mod tap;
@@ -20,10 +23,9 @@ use std::path::Path;
 use end::{End, blocks};
 use perf_peer::{Heard, Hub, Peer, Provider, Tool};
 use rustix::process::Pid;
-use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest, login};
+use tapeline_omm::domain::{LoginRequest, login};
 use tapeline_omm::rwf::{
-    DataType, Domain, Header, MessageClass, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType,
-    flags,
+    DataType, Domain, Header, MessageView, PostHeader, PostUserInfo, UpdateHeader, UpdateType, flags,
 };
 use tapeline_omm::{Fid, FieldListEncoder, Real};
 use tapeline_wire::rssl::{Compression, Settings, SubProtocol, Tls, TlsVersions};
@@ -190,6 +192,7 @@ fn a_login_says_what_it_is_told_to() {
         (&[][..], Some(login::ROUND_TRIP_WANTED)),
         (&["--no-rtt"], None),
         (&["--config", config.to_str().unwrap()], None),
+        (&["--config", config.to_str().unwrap(), "--config-name", "D"], Some(login::ROUND_TRIP_WANTED)),
     ] {
         let mut running = Tool::start(&[&["omm", "consumer", "--server", &server], more].concat());
         let message = End::accept(&listener, &mut running, Settings::default()).message().unwrap();
@@ -203,6 +206,7 @@ fn a_login_says_what_it_is_told_to() {
 /// A consumer's settings, for EMA.
 const NO_ROUND_TRIPS: &str = r#"<EmaConfig><ConsumerGroup><DefaultConsumer value="C"/><ConsumerList>
 <Consumer><Name value="C"/><EnableRtt value="0"/></Consumer>
+<Consumer><Name value="D"/></Consumer>
 </ConsumerList></ConsumerGroup></EmaConfig>"#;
 
 /// The cores that this process may use.
@@ -231,10 +235,8 @@ fn threads_are_bound_to_the_cores_that_are_named() {
     let cores = cores();
     let [first, second, ..] = cores[..] else { return eprintln!("skipped: there is one core") };
     let (both, main) = (format!("{second},{first}"), second.to_string());
-    // A port that nobody else gets while this lives, and at which nobody listens: that of a connection's near end.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let held = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let nobody = format!("127.0.0.1:{}", held.local_addr().unwrap().port());
+    let held = stage::Nobody::new();
+    let nobody = format!("127.0.0.1:{}", held.port);
     for (tool, more) in [
         ("consumer", &["--server", &nobody][..]),
         ("provider", &["--port", "0"]),
@@ -391,15 +393,7 @@ fn published(updates: usize, more: &[&str]) -> (Vec<Heard>, u64, Tool) {
     let mut heard = Vec::new();
     let (mut frames, mut is_enough) = (0, false);
     while let Some(message) = hub.message() {
-        let view = MessageView::parse(&message).unwrap();
-        if let (Domain::LOGIN, MessageClass::REQUEST, Ok(Header::Request(request))) =
-            (view.domain(), view.class(), view.header())
-        {
-            let request = LoginRequest::read(&request).unwrap();
-            let mut room = [0; 4096];
-            let len = LoginRefresh::accepting(&request, LoginFeatures::default()).encode(&mut room).unwrap();
-            hub.send(&room[..len]);
-        }
+        hub.let_in(&message);
         let message = Heard::new(&message);
         if heard.is_empty() && message.is_update() {
             // With its first.
@@ -436,6 +430,7 @@ fn an_ni_provider_packs_and_leaves_out_due_times_and_measures_encoding() {
     assert_eq!((frames, encodings(&tool).0), (400, None), "one in each frame, and nothing measured");
     let more = ["--latency-update-rate", "all", "--max-pack-count", "8", "--no-due", "--measure-encode"];
     let files = ["--summary-file", "sum.out", "--stats-file", "S", "--latency-file", "L"];
+    let files = [&files[..], &["--jitter-time", "20ms"]].concat();
     let (heard, frames, tool) = published(400, &[&more[..], &files].concat());
     assert!(heard.iter().all(|heard| heard.sent.is_some() && heard.due.is_none()));
     // Thirteen for each slice of a hundred, of which the last may not have come whole.
@@ -444,6 +439,11 @@ fn an_ni_provider_packs_and_leaves_out_due_times_and_measures_encoding() {
     assert_eq!(samples, Some(updates));
     assert!(tool.file("sum.out").contains("Updates sent"));
     assert!(tool.file("S1.csv").starts_with("UTC, ") && tool.file("L1.csv").starts_with("Message type, "));
+    assert!(tool.record("run")["jitter_floor_p99_ns"].is_u64());
+    // An update takes some 20 bytes: of 55, which are shared, two find room and three do not.
+    let more = ["--latency-update-rate", "0", "--max-pack-count", "8", "--pack-buffer-size", "55"];
+    let (_, frames, _) = published(400, &more);
+    assert!((200..=220).contains(&frames), "{frames}");
     let (_, _, tool) = published(400, &["--latency-update-rate", "10", "--measure-encode", "--pre-enc"]);
     let (samples, updates, stamped) = encodings(&tool);
     assert!(samples == Some(stamped) && stamped < updates, "{samples:?} {stamped} {updates}");
