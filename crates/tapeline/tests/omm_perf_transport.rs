@@ -261,18 +261,6 @@ fn statistics_come_at_their_interval() {
     assert!(!said.contains("MsgRate:") && said.contains("Msgs Received:"), "{said}");
 }
 
-#[test]
-fn who_reads_busily_never_sleeps() {
-    let cores = |more: &[&str]| {
-        let place = Place::new();
-        let (_running, port) = place.server(&["--msg-rate", "0"]);
-        let (record, _) = place.client(&port, &[&["--msg-rate", "0"], more].concat());
-        record["processes"][0]["cores"].as_f64().unwrap()
-    };
-    let (sleeps, spins) = (cores(&[]), cores(&["--busy-read"]));
-    assert!(spins > 2.0 * sleeps, "{spins} {sleeps}");
-}
-
 /// A server of the test's own, which looks at what comes.
 struct Peer {
     port: String,

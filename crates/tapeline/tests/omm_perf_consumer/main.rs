@@ -453,16 +453,6 @@ fn posts_of_others_are_not_ones_own() {
 }
 
 #[test]
-fn a_busy_reader_never_sleeps() {
-    let cpu = |more: &[&str]| {
-        let outcome = run(&few(more), Market::default(), |_| {});
-        outcome.record["processes"][0]["cores"].as_f64().unwrap()
-    };
-    let (sleeps, spins) = (cpu(&[]), cpu(&["--busy-read"]));
-    assert!(spins > 2.0 * sleeps, "{spins} {sleeps}");
-}
-
-#[test]
 fn every_transport_brings_images() {
     for (server, more) in [
         (&[][..], &["--websocket", "rwf"][..]),

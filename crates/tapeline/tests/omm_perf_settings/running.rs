@@ -1,7 +1,12 @@
-//! For how long tools run, and what they print meanwhile.
+//! For how long tools run, whether they sleep, and what they print meanwhile.
 
+use std::net::TcpListener;
+
+use rustix::process::Pid;
 use serde_json::Value;
+use tapeline_wire::rssl::Settings;
 
+use crate::end::End;
 use crate::perf_peer::{Hub, Provider, Tool};
 
 #[test]
@@ -40,6 +45,62 @@ fn tools_run_for_as_long_as_they_are_told_to_and_print_what_they_are_told_to() {
             }
             Err(_) => {
                 assert!(!how.contains(&"json") && said.contains("OVERALL SUMMARY"), "{tool} {how:?}: {said}");
+            }
+        }
+    }
+}
+
+/// How often the thread of a process's connection has gone to sleep by itself.
+fn sleeps(process: Pid) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).unwrap();
+    let count = |task: std::path::PathBuf| {
+        let status = std::fs::read_to_string(task.join("status")).ok()?;
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        (value("Name:") == Some("connection-1"))
+            .then(|| value("voluntary_ctxt_switches:").unwrap().parse().unwrap())
+    };
+    tasks.filter_map(|task| count(task.unwrap().path())).next().unwrap()
+}
+
+/// Times in a few seconds that one sleeps who never does: when it gives its figures to the main thread, and the like. Others
+/// sleep in each of a thousand slices a second.
+const HARDLY: u64 = 100;
+
+#[test]
+fn who_reads_busily_never_sleeps() {
+    let silent = ["--update-rate", "0", "--latency-update-rate", "0"];
+    let provider = Provider::start(&silent);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let [of_items, of_bytes] = [provider.port, listener.local_addr().unwrap().port()];
+    for is_consumer in [true, false] {
+        let (tool, port) = if is_consumer {
+            (&["consumer", "--item-count", "3", "--generic-msg-rate", "1000"][..], of_items)
+        } else {
+            (&["transport", "--app-type", "client", "--msg-rate", "1000", "--msg-size", "24"][..], of_bytes)
+        };
+        let server = format!("localhost:{port}");
+        for more in [&[][..], &["--busy-read"]] {
+            let usual = ["--server", &server, "--write-stats-interval", "1"];
+            let mut running = Tool::start(&[&["omm"], tool, &usual, more].concat());
+            // It is at work.
+            let _end = if is_consumer {
+                running.line("  - Image retrieval time");
+                None
+            } else {
+                let settings = Settings { protocol_type: 88, ..Settings::default() };
+                let mut end = End::accept(&listener, &mut running, settings);
+                end.agreed();
+                Some(end)
+            };
+            let before = sleeps(running.pid());
+            if more.is_empty() {
+                while sleeps(running.pid()) - before < HARDLY {
+                    running.line("0");
+                }
+            } else {
+                (0..3).for_each(|_| _ = running.line("0"));
+                let times = sleeps(running.pid()) - before;
+                assert!(times < HARDLY, "{tool:?}: {times} times");
             }
         }
     }
