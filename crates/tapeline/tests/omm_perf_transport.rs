@@ -542,7 +542,8 @@ fn what_cannot_be_is_refused_in_one_line() {
         assert!(talk.contains(expected), "{arguments:?}: {talk}");
     }
     assert!(!place.path("runs").exists(), "nothing is written before it is understood");
-    let output = place.run(&["client", "--attempts", "1", "--port", "1"]);
+    // It does not go on for as long as it may: nobody waits for a test that long.
+    let output = place.run(&["client", "--attempts", "1", "--port", "1", "--run-time", "86400"]);
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         talk.contains("cannot connect to localhost:1") && talk.contains("hint: start the other end"),
