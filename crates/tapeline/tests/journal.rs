@@ -5,8 +5,9 @@
 mod stage;
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 use tapeline_journal::{Directory, Next, Reader, Settings, Writer};
@@ -110,6 +111,57 @@ fn damage_is_told_with_its_place() {
     let nowhere = run(&folder.path().join("none"), "verify", &[]);
     let said = self::said(&nowhere);
     assert!(!nowhere.status.success() && said.contains("is this the journal's folder?"), "{said}");
+}
+
+/// Whenever it is told to end: either all was looked at, or it says that not all was, with its own status.
+#[test]
+fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
+    const TICKS: u64 = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let directory = Directory::create(folder.path()).unwrap();
+    let (mut writer, _) = Writer::open(directory, Settings::default()).unwrap();
+    for seq in 1..=TICKS {
+        let (time, frame) = tick(seq);
+        assert!(writer.append(seq, time, &frame).is_kept());
+    }
+    assert!(writer.finish().is_kept());
+    let verify = |format| {
+        let path = folder.path().to_str().unwrap();
+        let command = &mut tapeline(&["journal", "verify", path, "--format", format]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        end_once_it_listens(&child);
+        child.wait_with_output().unwrap()
+    };
+    let interrupted = |format| {
+        loop {
+            let output = verify(format);
+            match output.status.code() {
+                Some(130) => return output,
+                // The signal came too late.
+                Some(0) if format == "json" => assert_eq!(report(&output)["ticks"], TICKS),
+                Some(0) => assert!(String::from_utf8_lossy(&output.stdout).contains("200,000 ticks")),
+                code => panic!("{code:?}: {}", said(&output)),
+            }
+        }
+    };
+    let found = report(&interrupted("json"));
+    assert_eq!(found["interrupted"], true, "{found}");
+    assert!(found["ticks"].as_u64().unwrap() < TICKS, "{found}");
+    let people = String::from_utf8(interrupted("table").stdout).unwrap();
+    assert!(people.contains("interrupted: "), "{people}");
+}
+
+/// Asks a process to end, once it does not simply die of that.
+fn end_once_it_listens(child: &Child) {
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (Signal::TERM.as_raw() - 1) != 0
+    };
+    while !listens() {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(child), Signal::TERM).unwrap();
 }
 
 /// History to some tick, and from the next one on what is live: each once, also those that the ring no longer has.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tapeline_journal::{Error, Next, Tail};
+use tapeline_journal::{Error, Folder, Next, Reader, Tail};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 
@@ -21,7 +21,7 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with status 1 where there is damage, and says where. What a crash tore is none: it is cut when the \
+    after_help = "Ends with status 1 where there is damage, and says where; with 130 where it was interrupted before the end. What a crash tore is none: it is cut when the \
     plant starts again. Holes are what the journal itself says to be missing.\n\nExamples:\n  \
     tapeline journal verify /var/lib/tapeline/journal\n  \
     tapeline journal verify journal --from-sequence 1000000 --format json"
@@ -43,6 +43,8 @@ struct Tally {
     last: Option<(u64, Nanos)>,
     missing: u64,
     holes: Vec<(u64, u64)>,
+    /// The user ended it before the journal's end.
+    is_interrupted: bool,
 }
 
 impl Verify {
@@ -50,38 +52,14 @@ impl Verify {
         let stop = Stop::on_signals()?;
         let mut reader = self.place.open()?;
         let mut tally = Tally::default();
-        let mut progress = Progress::counting("verifying", "ticks", None);
-        let outcome = loop {
-            match reader.next() {
-                Ok(Next::Record(record)) => {
-                    tally.records += 1;
-                    tally.bytes += record.body.len() as u64;
-                    tally.first.get_or_insert((record.seq, record.time));
-                    tally.last = Some((record.seq, record.time));
-                    if tally.records.is_multiple_of(LOOK_EVERY) {
-                        progress.set(tally.records);
-                        if stop.requested() {
-                            break Ok(None);
-                        }
-                    }
-                }
-                Ok(Next::Missing { from, to }) => {
-                    tally.missing += to - from + 1;
-                    if tally.holes.len() < MOST_HOLES {
-                        tally.holes.push((from, to));
-                    }
-                }
-                Ok(Next::End) => break reader.ending(),
-                Err(error) => break Err(error),
-            }
-        };
-        drop(progress);
+        let outcome = tally.read(&mut reader, || stop.requested());
         let segments = reader.segments().count();
         match self.format {
             Format::Json => output::print_json(&tally.json(segments, &outcome))?,
             Format::Table => tally.print(segments)?,
         }
         Ok(match &outcome {
+            Ok(_) if tally.is_interrupted => ExitCode::from(130),
             Ok(tail) => {
                 if let Some(tail) = tail {
                     say_torn(tail);
@@ -100,6 +78,39 @@ impl Verify {
 }
 
 impl Tally {
+    /// Reads on to the end, or until it is to stop: what is behind the last tick.
+    fn read<F: Folder>(
+        &mut self,
+        reader: &mut Reader<F>,
+        is_to_stop: impl Fn() -> bool,
+    ) -> Result<Option<Tail>, Error> {
+        let mut progress = Progress::counting("verifying", "ticks", None);
+        loop {
+            if self.records.is_multiple_of(LOOK_EVERY) {
+                progress.set(self.records);
+                self.is_interrupted = is_to_stop();
+                if self.is_interrupted {
+                    return Ok(None);
+                }
+            }
+            match reader.next()? {
+                Next::Record(record) => {
+                    self.records += 1;
+                    self.bytes += record.body.len() as u64;
+                    self.first.get_or_insert((record.seq, record.time));
+                    self.last = Some((record.seq, record.time));
+                }
+                Next::Missing { from, to } => {
+                    self.missing += to - from + 1;
+                    if self.holes.len() < MOST_HOLES {
+                        self.holes.push((from, to));
+                    }
+                }
+                Next::End => return reader.ending(),
+            }
+        }
+    }
+
     /// All members, as `docs/journal.md` has them.
     fn json(&self, segments: usize, outcome: &Result<Option<Tail>, Error>) -> serde_json::Value {
         let end = |end: Option<(u64, Nanos)>| end.map(|(seq, time)| json!({ "sequence": seq, "time": time }));
@@ -121,6 +132,7 @@ impl Tally {
             "holes": holes.collect::<Vec<_>>(),
             "torn": torn,
             "damage": damage,
+            "interrupted": self.is_interrupted,
         })
     }
 
@@ -140,6 +152,9 @@ impl Tally {
         ))?;
         for (from, to) in &self.holes {
             output::print(&format!("missing: {from} to {to}"))?;
+        }
+        if self.is_interrupted {
+            output::print("interrupted: what is behind the last tick was not looked at")?;
         }
         Ok(())
     }
