@@ -172,6 +172,45 @@ fn what_cannot_be_taken_is_named() {
     assert!(said(&output).contains("no whole message"), "{}", said(&output));
 }
 
+/// A row with a text beyond ASCII, as a symbol and as a string, and a date.
+fn beyond_ascii(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.list(3)?;
+    message.symbol(b"upd")?;
+    message.symbol(b"names")?;
+    message.list(5)?;
+    message.column(Type::TIMESPAN, [43_200_000_000_000_i64])?;
+    message.symbols([b"IBM".as_slice()])?;
+    message.symbols(["é€".as_bytes()])?;
+    message.list(1)?;
+    message.string("Łódź".as_bytes())?;
+    message.column(Type::DATE, [8_202_i32])
+}
+
+#[test]
+fn text_beyond_ascii_and_dates_come_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, tables) = (folder.path().join("journal"), folder.path().join("tables.toml"));
+    let path = folder.path().join("sym2022.06.16");
+    log(&path, &[beyond_ascii]);
+    let mapping = "[[table]]\nname = \"names\"\ncolumns = [\"time\", \"sym\", \"name\", \"long\", \"day\"]\n\
+                   fields = { name = \"OFFCL_CODE\", long = \"GV1_TEXT\", day = \"TRADE_DATE\" }\n";
+    std::fs::write(&tables, mapping).unwrap();
+    let arguments = ["journal", "import", "--format", "json", "--into"];
+    let output = run(&arguments, &[&journal, &path, Path::new("--tables"), &tables]);
+    assert_eq!(report(&output)["not_taken"], json!([]), "{}", said(&output));
+    let into = folder.path().join("parquet");
+    let output = run(&["journal", "export", "--to", "parquet"], &[&journal, &into]);
+    assert!(output.status.success(), "{}", said(&output));
+    let file = std::fs::File::open(into.join("fields/date=2022-06-16/part-0.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let texts = reader.get_row_iter(None).unwrap().map(|row| {
+        let row = row.unwrap();
+        let (_, text) = row.get_column_iter().find(|(name, _)| *name == "text").unwrap();
+        text.to_string()
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), ["\"é€\"", "\"Łódź\"", "\"2022-06-16\""]);
+}
+
 #[test]
 fn a_wrong_mapping_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,14 +9,12 @@
 //! | `filling.rs` | which ticks are rows of which tables |
 //! | `cells.rs` | a field's value as a cell |
 //! | `publishing.rs` | rows of publishers, on their way to the plant's thread |
-//! | `fields.rs` | a cell as a field's value |
+//! | `fields.rs` | a cell, or another q value, as a field's value |
 
 pub(crate) mod cells;
-mod fields;
+pub(crate) mod fields;
 pub(crate) mod filling;
 pub(crate) mod publishing;
-
-pub(crate) use self::fields::decimal;
 
 use std::fmt;
 use std::time::Duration;

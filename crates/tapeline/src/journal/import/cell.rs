@@ -1,14 +1,12 @@
 //! A q value as a time, a name or a field.
 
 use jiff::civil::Date;
-use tapeline_kdb::{Atom, UNIX_2000_NS, View};
+use tapeline_kdb::{Atom, Type, UNIX_2000_NS, View};
 use tapeline_measure::Nanos;
-use tapeline_omm::rwf::{DataType, Time, Value};
-use tapeline_omm::{Fid, FieldListEncoder, Full, Real};
+use tapeline_omm::rwf::DataType;
+use tapeline_omm::{Fid, FieldListEncoder, Full};
 
-use crate::plant::kdb::decimal;
-
-const DAY_NS: i64 = 86_400_000_000_000;
+use crate::plant::kdb::fields::{self, Said};
 
 /// A cell of a row.
 #[derive(Clone, Copy, Debug)]
@@ -46,110 +44,81 @@ impl<'a> Cell<'a> {
             Atom::Timestamp(ns) => ns.checked_add(UNIX_2000_NS)?,
             _ => {
                 let midnight = day?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_nanosecond();
-                i64::try_from(midnight).ok()?.checked_add(of_day(&atom)?)?
+                let Said::Whole(count) = said(&atom)? else { return None };
+                i64::try_from(midnight)
+                    .ok()?
+                    .checked_add_unsigned(fields::of_day(count, atom.kind().vector())?)?
             }
         };
         u64::try_from(since_1970).ok().map(Nanos)
     }
 
-    /// Writes it as a field of this type; why not, if it cannot be one.
+    /// Writes it as a field of this type, as a plant's `[kdb]` does with a cell; why not, if that would not be what it says.
     pub(super) fn write(
         self,
         fid: Fid,
-        data_type: DataType,
+        is: DataType,
         fields: &mut FieldListEncoder<'_>,
     ) -> Result<Result<(), &'static str>, Full> {
-        let Some(value) = self.value(data_type) else {
-            return Ok(Err("its type does not fit the field, or its value does not"));
+        let (said, kind) = match self {
+            Self::Atom(atom) if atom.is_null() => return fields.blank(fid).map(Ok),
+            Self::Text(b"") => return fields.blank(fid).map(Ok),
+            Self::Text(text) => (Some(Said::Text(text)), Type::LIST),
+            Self::Atom(atom) => (said(&atom), atom.kind().vector()),
+            Self::Other => (None, Type::LIST),
         };
-        fields.value(fid, &value).map(Ok)
-    }
-
-    fn value(self, data_type: DataType) -> Option<Value<'a>> {
-        let atom = match self {
-            Self::Atom(atom) if atom.is_null() => return Some(Value::Blank),
-            Self::Atom(Atom::Symbol(text)) | Self::Text(text) => return text_value(text, data_type),
-            Self::Atom(atom) => atom,
-            Self::Other => return None,
-        };
-        match data_type {
-            DataType::REAL => real(&atom).map(Value::Real),
-            DataType::INT => whole(&atom).map(Value::Int),
-            DataType::UINT => whole(&atom).and_then(|value| u64::try_from(value).ok()).map(Value::UInt),
-            DataType::ENUM => whole(&atom).and_then(|value| u16::try_from(value).ok()).map(Value::Enum),
-            DataType::TIME => {
-                let ns = match atom {
-                    Atom::Timestamp(ns) => ns.rem_euclid(DAY_NS),
-                    _ => of_day(&atom)?,
-                };
-                Some(Value::Time(Time::from_ns_of_day(u64::try_from(ns).ok()?)))
-            }
-            _ => None,
+        let said = said.filter(|said| !is_lost(*said, kind, is));
+        match said.and_then(|said| fields::put(said, kind, fid, is, fields)) {
+            Some(written) => written.map(Ok),
+            None => Ok(Err("its type does not fit the field, or its value does not")),
         }
     }
 }
 
-fn text_value(text: &[u8], data_type: DataType) -> Option<Value<'_>> {
-    if text.is_empty() {
-        return Some(Value::Blank);
-    }
-    Some(match data_type {
-        DataType::RMTES_STRING => Value::Rmtes(tapeline_omm::rwf::Rmtes(text)),
-        DataType::ASCII_STRING => Value::Ascii(text),
-        DataType::UTF8_STRING => Value::Utf8(text),
-        DataType::BUFFER => Value::Buffer(text),
+/// What an atom says; `None` for infinities of whole numbers, and types that no field has.
+fn said<'a>(atom: &Atom<&'a [u8]>) -> Option<Said<'a>> {
+    Some(match *atom {
+        Atom::Symbol(text) => Said::Text(text),
+        Atom::Float(value) => Said::Float(value),
+        Atom::Real(value) => Said::Float(value.into()),
+        Atom::Boolean(value) => Said::Whole(value.into()),
+        Atom::Byte(value) => Said::Whole(value.into()),
+        _ if atom.is_infinite() => return None,
+        Atom::Short(value) => Said::Whole(value.into()),
+        Atom::Int(value) | Atom::Date(value) => Said::Whole(value.into()),
+        Atom::Minute(value) | Atom::Second(value) | Atom::Time(value) => Said::Whole(value.into()),
+        Atom::Long(value) | Atom::Timestamp(value) | Atom::Timespan(value) => Said::Whole(value),
         _ => return None,
     })
 }
 
-/// The ns of a time of day.
-fn of_day<S>(atom: &Atom<S>) -> Option<i64> {
-    let ns = match atom {
-        Atom::Timespan(ns) => *ns,
-        Atom::Time(ms) => i64::from(*ms) * 1_000_000,
-        Atom::Second(seconds) => i64::from(*seconds) * 1_000_000_000,
-        Atom::Minute(minutes) => i64::from(*minutes) * 60_000_000_000,
-        _ => return None,
-    };
-    (0..DAY_NS).contains(&ns).then_some(ns)
-}
-
-fn whole<S>(atom: &Atom<S>) -> Option<i64> {
-    Some(match atom {
-        Atom::Boolean(value) => i64::from(*value),
-        Atom::Byte(value) => i64::from(*value),
-        Atom::Short(value) if !is_extreme(i64::from(*value), i64::from(i16::MAX)) => i64::from(*value),
-        Atom::Int(value) if !is_extreme(i64::from(*value), i64::from(i32::MAX)) => i64::from(*value),
-        Atom::Long(value) if !is_extreme(*value, i64::MAX) => *value,
-        _ => return None,
-    })
-}
-
-/// An infinity, as q has them for whole numbers.
-fn is_extreme(value: i64, most: i64) -> bool {
-    value == most || value == -most
-}
-
-fn real<S>(atom: &Atom<S>) -> Option<Real> {
-    match atom {
-        Atom::Float(value) => not_lost(*value, decimal(*value, false)),
-        Atom::Real(value) => not_lost(f64::from(*value), decimal(f64::from(*value), true)),
-        _ => whole(atom).map(Real::integer),
+/// Whether nothing of a float would be left in the field, or not all of one that is to be a whole number.
+fn is_lost(said: Said<'_>, kind: Type, is: DataType) -> bool {
+    let Said::Float(value) = said else { return false };
+    match is {
+        DataType::INT | DataType::UINT | DataType::ENUM => value.fract() != 0.0,
+        DataType::REAL if value.is_finite() && value != 0.0 => {
+            fields::decimal(value, kind == Type::REAL).is_some_and(|decimal| decimal.mantissa == 0)
+        }
+        _ => false,
     }
-}
-
-/// The decimal of a float, unless that is so small that none of it is left.
-fn not_lost(value: f64, decimal: Option<Real>) -> Option<Real> {
-    decimal.filter(|decimal| decimal.mantissa != 0 || value == 0.0 || value.is_infinite())
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
+    use tapeline_omm::FieldList;
+
     use super::*;
 
-    fn shown(atom: Atom<&[u8]>, data_type: DataType) -> Option<String> {
-        Cell::Atom(atom).value(data_type).map(|value| value.to_string())
+    /// The field that a cell becomes, as it is read again.
+    fn shown(atom: Atom<&[u8]>, is: DataType) -> Option<String> {
+        let mut room = [0; 64];
+        let mut fields = FieldListEncoder::new(&mut room).unwrap();
+        Cell::Atom(atom).write(Fid(1), is, &mut fields).unwrap().ok()?;
+        let length = fields.finish();
+        let field = FieldList::parse(&room[..length]).unwrap().find(Fid(1)).unwrap().unwrap();
+        Some(field.value(is).unwrap().to_string())
     }
 
     #[test]
@@ -181,6 +150,25 @@ mod tests {
             (Atom::Time(43_200_001), DataType::TIME, text("12:00:00.001")),
             (Atom::Timespan(-1), DataType::TIME, None),
             (Atom::Float(1.0), DataType::TIME, None),
+            (Atom::Second(43_200), DataType::TIME, text("12:00:00")),
+            (Atom::Timestamp(708_697_697_727_152_000), DataType::TIME, text("12:28:17.727152")),
+            (Atom::Date(8_202), DataType::DATE, text("2022-06-16")),
+            (Atom::Date(i32::MAX), DataType::DATE, None),
+            (Atom::Int(8_202), DataType::DATE, None),
+            (
+                Atom::Timestamp(708_697_697_727_152_000),
+                DataType::DATETIME,
+                text("2022-06-16T12:28:17.727152"),
+            ),
+            (Atom::Float(84.28), DataType::DOUBLE, text("84.28")),
+            (Atom::Float(0.5), DataType::FLOAT, text("0.5")),
+            (Atom::Int(7), DataType::DOUBLE, text("7")),
+            (Atom::Timespan(7), DataType::INT, None),
+            (Atom::Float(7.0), DataType::INT, text("7")),
+            (Atom::Float(7.5), DataType::INT, None),
+            (Atom::Symbol("é€".as_bytes()), DataType::RMTES_STRING, text("é€")),
+            (Atom::Symbol("é€".as_bytes()), DataType::UTF8_STRING, text("é€")),
+            (Atom::Char(b'x'), DataType::RMTES_STRING, None),
         ] {
             assert_eq!(shown(atom, data_type), expected, "{atom:?} as {data_type}");
         }

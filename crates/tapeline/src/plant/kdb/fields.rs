@@ -1,4 +1,4 @@
-//! The cell of a kdb+ column as a field's value.
+//! The cell of a kdb+ column, or another q value, as a field's value.
 
 use tapeline_kdb::{Order, Type, UNIX_2000_NS, View};
 use tapeline_omm::rwf::DataType;
@@ -14,6 +14,17 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// In RMTES, what is behind it is UTF-8.
 const UTF8: &[u8] = b"\x1B%0";
 
+/// What a q value says, whatever it lies in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said<'a> {
+    /// A whole number, or a time in the units of its type.
+    Whole(i64),
+    /// A float.
+    Float(f64),
+    /// A symbol's text, or a string's.
+    Text(&'a [u8]),
+}
+
 /// Adds a field with what a cell of one of the [types](super::cells::kinds_for) that hold the field has: blank for a null, and for what
 /// the field cannot say. A float is the number with the fewest decimals that is that float, with 14 of them at most. Allocates for
 /// text beyond ASCII alone.
@@ -27,69 +38,76 @@ pub(super) fn write(
     is: DataType,
     fields: &mut FieldListEncoder<'_>,
 ) -> Result<(), Full> {
-    let written = match is {
-        DataType::TIME => of_day(cell, kind).map(|ns| fields.time(fid, Time::from_ns_of_day(ns))),
-        DataType::DATE => {
-            let days = whole(cell).map(|days| days + UNIX_2000_NS / NS_PER_DAY);
-            days.and_then(Date::from_unix_days).map(|date| fields.date(fid, date))
-        }
-        DataType::DATETIME => {
-            let ns = whole(cell).and_then(|ns| u64::try_from(ns.checked_add(UNIX_2000_NS)?).ok());
-            ns.map(|ns| fields.date_time(fid, DateTime::from_unix_ns(ns)))
-        }
-        DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::RMTES_STRING => {
-            let text = text(cell, kind);
-            (!text.is_empty()).then(|| match is {
-                DataType::RMTES_STRING if !text.is_ascii() => fields.rmtes(fid, &[UTF8, text].concat()),
-                DataType::RMTES_STRING => fields.rmtes(fid, text),
-                _ => fields.raw(fid, text),
-            })
-        }
-        _ => number(cell, kind, fid, is, fields),
-    };
-    written.unwrap_or_else(|| fields.blank(fid))
+    let put = said(cell, kind).and_then(|said| put(said, kind, fid, is, fields));
+    put.unwrap_or_else(|| fields.blank(fid))
 }
 
-/// A field of numbers; `None` where it cannot say the cell's.
-fn number(
-    cell: &[u8],
+/// Adds a field with what a q value of this type (a vector's number) says; `None` where the field cannot say it, and for empty text.
+pub(crate) fn put(
+    said: Said<'_>,
     kind: Type,
     fid: Fid,
     is: DataType,
     fields: &mut FieldListEncoder<'_>,
 ) -> Option<Result<(), Full>> {
-    let float = match kind {
-        Type::FLOAT => Some(f64::from_le_bytes(cell.try_into().ok()?)),
-        Type::REAL => Some(f64::from(f32::from_le_bytes(cell.try_into().ok()?))),
-        _ => None,
+    Some(match (is, said) {
+        (DataType::TIME, Said::Whole(count)) => fields.time(fid, Time::from_ns_of_day(of_day(count, kind)?)),
+        (DataType::DATE, Said::Whole(days)) if kind == Type::DATE => {
+            fields.date(fid, Date::from_unix_days(days + UNIX_2000_NS / NS_PER_DAY)?)
+        }
+        (DataType::DATETIME, Said::Whole(ns)) if kind == Type::TIMESTAMP => {
+            let ns = u64::try_from(ns.checked_add(UNIX_2000_NS)?).ok()?;
+            fields.date_time(fid, DateTime::from_unix_ns(ns))
+        }
+        (_, Said::Text(b"")) => return None,
+        (DataType::RMTES_STRING, Said::Text(text)) if text.is_ascii() => fields.rmtes(fid, text),
+        (DataType::RMTES_STRING, Said::Text(text)) => fields.rmtes(fid, &[UTF8, text].concat()),
+        (DataType::ASCII_STRING | DataType::UTF8_STRING | DataType::BUFFER, Said::Text(text)) => {
+            fields.raw(fid, text)
+        }
+        _ => return number(said, kind, fid, is, fields),
+    })
+}
+
+/// What a cell says; `None` for a null.
+fn said(cell: &[u8], kind: Type) -> Option<Said<'_>> {
+    Some(match kind {
+        Type::SYMBOL | Type::LIST => Said::Text(text(cell, kind)),
+        Type::FLOAT => Said::Float(f64::from_le_bytes(cell.try_into().ok()?)),
+        Type::REAL => Said::Float(f64::from(f32::from_le_bytes(cell.try_into().ok()?))),
+        _ => Said::Whole(whole(cell)?),
+    })
+}
+
+/// A field of numbers; `None` where it cannot say this one.
+fn number(
+    said: Said<'_>,
+    kind: Type,
+    fid: Fid,
+    is: DataType,
+    fields: &mut FieldListEncoder<'_>,
+) -> Option<Result<(), Full>> {
+    let is_whole = matches!(kind, Type::BOOLEAN | Type::BYTE | Type::SHORT | Type::INT | Type::LONG);
+    let float = match said {
+        Said::Float(float) if !float.is_nan() => float,
+        Said::Whole(number) if is_whole => number as f64,
+        _ => return None,
     };
-    if float.is_some_and(f64::is_nan) {
-        return None;
-    }
-    let is_real = kind == Type::REAL;
-    match (is, float) {
-        (DataType::FLOAT, float) => {
-            Some(fields.float(fid, float.or_else(|| whole(cell).map(|number| number as f64))? as f32))
-        }
-        (DataType::DOUBLE, float) => {
-            Some(fields.double(fid, float.or_else(|| whole(cell).map(|number| number as f64))?))
-        }
-        (DataType::REAL, Some(number)) => Some(fields.real(fid, decimal(number, is_real)?)),
-        (DataType::REAL, None) => Some(fields.real(fid, Real::integer(whole(cell)?))),
-        (_, float) => {
-            let number = match float {
-                // To the nearest, where it is one.
-                Some(number) if number.abs() < EXACT => number.round() as i64,
-                Some(_) => return None,
-                None => whole(cell)?,
-            };
-            Some(match is {
-                DataType::UINT => fields.uint(fid, u64::try_from(number).ok()?),
-                DataType::ENUM => fields.enumeration(fid, u16::try_from(number).ok()?),
-                _ => fields.int(fid, number),
-            })
-        }
-    }
+    let number = match said {
+        Said::Whole(number) => Some(number),
+        // To the nearest, where it is one.
+        _ => (float.abs() < EXACT).then_some(float.round() as i64),
+    };
+    Some(match (is, said) {
+        (DataType::FLOAT, _) => fields.float(fid, float as f32),
+        (DataType::DOUBLE, _) => fields.double(fid, float),
+        (DataType::REAL, Said::Whole(number)) => fields.real(fid, Real::integer(number)),
+        (DataType::REAL, _) => fields.real(fid, decimal(float, kind == Type::REAL)?),
+        (DataType::UINT, _) => fields.uint(fid, u64::try_from(number?).ok()?),
+        (DataType::ENUM, _) => fields.enumeration(fid, u16::try_from(number?).ok()?),
+        (DataType::INT, _) => fields.int(fid, number?),
+        _ => return None,
+    })
 }
 
 /// The number with the fewest decimals that is this float, or as many as there may be; `None` beyond 2^63. `is_real`: it was one of 32
@@ -126,15 +144,16 @@ fn whole(cell: &[u8]) -> Option<i64> {
     })
 }
 
-/// ns since midnight; `None` for what is no time of a day.
-fn of_day(cell: &[u8], kind: Type) -> Option<u64> {
-    let unit = match kind {
-        Type::TIME => NS_PER_MS,
-        Type::SECOND => NS_PER_S,
-        Type::MINUTE => 60 * NS_PER_S,
-        _ => 1,
+/// ns since midnight, of a timestamp since that of its day; `None` for what is no time of a day.
+pub(crate) fn of_day(count: i64, kind: Type) -> Option<u64> {
+    let ns = match kind {
+        Type::TIMESTAMP => count.rem_euclid(NS_PER_DAY),
+        Type::TIMESPAN => count,
+        Type::TIME => count.checked_mul(NS_PER_MS)?,
+        Type::SECOND => count.checked_mul(NS_PER_S)?,
+        Type::MINUTE => count.checked_mul(60 * NS_PER_S)?,
+        _ => return None,
     };
-    let ns = whole(cell)?.checked_mul(unit)?;
     u64::try_from(ns).ok().filter(|_| ns < NS_PER_DAY)
 }
 
