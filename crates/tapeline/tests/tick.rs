@@ -4,7 +4,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 
 use kdb_client::{Client, logged, zone};
@@ -111,6 +113,33 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     let (running, said) = start(&folder, TRADE);
     assert_eq!((said["log"].as_str(), &said["messages"]), (Some(&*log), &Json::from(4)));
     end(running);
+}
+
+/// Where q listens, and looks: in the abstract namespace, whose address is as long as the name. No file is left or made.
+#[test]
+fn clients_find_it_under_an_abstract_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("kx.5010");
+    let at = format!("@{}", name.display());
+    let (running, said) = start(&folder, &format!("tcp = false\nunix = {at:?}\n{TRADE}"));
+    assert_eq!(said["unix"], Json::from(&*at));
+    let connect = || {
+        let address = SocketAddr::from_abstract_name(name.as_os_str().as_bytes()).unwrap();
+        Client::hello(UnixStream::connect_addr(&address).unwrap(), b"\x03\0").unwrap()
+    };
+    let (mut feed, mut rdb) = (connect(), connect());
+    rdb.ask(".u.sub[`trade;`]");
+    publish(&mut feed, "A", 2.5);
+    assert_eq!(price(&rdb.next()), 2.5);
+    // It is this one's until it ends.
+    let file = folder.path().join("tick.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, config.replace("logs", "other")).unwrap();
+    let second = tapeline(&["tick", "serve", "--config", file.to_str().unwrap()]).output().unwrap();
+    let said_second = String::from_utf8(second.stderr).unwrap();
+    assert!(!second.status.success() && said_second.contains("somebody listens at @"), "{said_second}");
+    end(running);
+    assert!(!name.exists() && !folder.path().join(&at).exists());
 }
 
 #[test]

@@ -1,10 +1,17 @@
-//! Streams between processes of one user of this machine, found by a name in the file system.
+//! Streams between processes of one user of this machine, found by a name in the file system or in the abstract namespace.
+//!
+//! A name that begins with `@` is in the abstract namespace (`unix(7)`), as `ss`, socat and systemd write it: nothing lies in a folder, it is
+//! gone with its process, and its address is a zero byte and the rest, as long as that is. That is where kdb+ listens on Linux from 3.5 on
+//! (code.kx.com, "Listening port"), and what its clients look for. No permissions guard it, so that the look at who connects, and at who
+//! listens, is all there is.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::net::sockopt::socket_peercred;
@@ -13,22 +20,41 @@ use rustix::net::sockopt::socket_peercred;
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
-    path: PathBuf,
+    /// Where it lies in the file system, if it does.
+    file: Option<PathBuf>,
+}
+
+/// Whether a name is one in the abstract namespace.
+#[must_use]
+pub fn is_abstract(name: &Path) -> bool {
+    name.as_os_str().as_bytes().starts_with(b"@")
+}
+
+fn address(name: &Path) -> io::Result<SocketAddr> {
+    match name.as_os_str().as_bytes().strip_prefix(b"@") {
+        Some(b"") => Err(io::Error::new(io::ErrorKind::InvalidInput, "a name is expected behind the @")),
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(name),
+    }
 }
 
 impl Listener {
     /// Listens at a name, in the place of whatever was left there: to be called by who alone may have it.
     ///
     /// # Errors
-    /// The machine's: the folder, or what lies at the name, is another user's.
-    pub fn bind(path: &Path) -> io::Result<Self> {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+    /// The machine's: the folder, or what lies at the name, is another user's; somebody has the abstract name, of which nothing can be
+    /// left.
+    pub fn bind(name: &Path) -> io::Result<Self> {
+        let file = (!is_abstract(name)).then(|| name.to_owned());
+        match file.as_ref().map(fs::remove_file) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(path)?;
-        let bound = Self { listener, path: path.to_owned() };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let listener = UnixListener::bind_addr(&address(name)?)?;
+        let bound = Self { listener, file };
+        if let Some(file) = &bound.file {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o600))?;
+        }
         bound.listener.set_nonblocking(true)?;
         Ok(bound)
     }
@@ -62,7 +88,9 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if let Some(file) = &self.file {
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
@@ -70,8 +98,8 @@ impl Drop for Listener {
 ///
 /// # Errors
 /// [`io::ErrorKind::NotFound`] and [`io::ErrorKind::ConnectionRefused`] where nobody listens; who does is another user.
-pub fn connect(path: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect(path)?;
+pub fn connect(name: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect_addr(&address(name)?)?;
     if !is_of_this_user(&stream) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user listens there"));
     }
@@ -107,5 +135,26 @@ mod tests {
         assert_eq!(server.read(&mut said).unwrap(), 4);
         drop(listener);
         assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    /// The address is a zero byte and the name, and no more: what others put together so finds it.
+    #[test]
+    fn an_abstract_name_lies_nowhere_and_goes_at_the_end() {
+        let name = std::env::temp_dir().join(format!("tapeline-test-abstract-{}", std::process::id()));
+        let at = PathBuf::from(format!("@{}", name.display()));
+        let listener = Listener::bind(&at).unwrap();
+        assert!(!name.exists() && !at.exists());
+        let address = SocketAddr::from_abstract_name(name.as_os_str().as_bytes()).unwrap();
+        let mut other = UnixStream::connect_addr(&address).unwrap();
+        let _ours = connect(&at).unwrap();
+        other.write_all(b"tape").unwrap();
+        let mut server = listener.accept().unwrap().unwrap();
+        let mut said = [0; 8];
+        assert_eq!(server.read(&mut said).unwrap(), 4);
+        assert!(listener.accept().unwrap().is_some());
+        assert_eq!(Listener::bind(&at).unwrap_err().kind(), io::ErrorKind::AddrInUse, "nobody takes it away");
+        drop(listener);
+        assert_eq!(connect(&at).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(connect(Path::new("@")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -27,7 +27,7 @@ const USUAL_CONNECTIONS: usize = 1_000;
 pub(crate) struct Config {
     /// Where it listens over TCP, port 0 for a free one; nowhere if there is none.
     pub(crate) address: Option<SocketAddr>,
-    /// The name of its Unix-domain socket.
+    /// The name of its Unix-domain socket; one with `@` in front is in the abstract namespace.
     pub(crate) unix: Option<PathBuf>,
     /// Publish so often in place of at once.
     pub(crate) publish_every: Option<Duration>,
@@ -180,7 +180,10 @@ impl Source<'_> {
         });
         Some(Config {
             address: has_tcp.then_some(SocketAddr::new(bind, raw.port.unwrap_or(USUAL_PORT))),
-            unix: raw.unix.as_deref().map(|unix| self.beside(unix)),
+            unix: raw.unix.as_deref().map(|unix| match tapeline_wire::local::is_abstract(unix) {
+                true => unix.to_owned(),
+                false => self.beside(unix),
+            }),
             publish_every,
             spins: self.or(spins, false),
             queue_bytes: size(raw.queue.as_ref(), USUAL_QUEUE),

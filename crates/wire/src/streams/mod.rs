@@ -157,10 +157,11 @@ impl Streams {
         Ok(address)
     }
 
-    /// Listens at a name in the file system, for processes of this user, in the place of whatever was left there.
+    /// Listens at a name in the file system, for processes of this user, in the place of whatever was left there; or, behind an `@`, at one
+    /// in the [abstract namespace](local).
     ///
     /// # Errors
-    /// The folder, or what lies at the name, is another user's.
+    /// The folder, or what lies at the name, is another user's; the abstract name is taken.
     pub fn listen_local(&mut self, path: &Path) -> Result<(), Error> {
         let listener = local::Listener::bind(path).map_err(|cause| Error::Socket {
             operation: Operation::Listen,

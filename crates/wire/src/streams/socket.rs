@@ -33,7 +33,7 @@ impl Socket {
         tcp::Socket::connect(address, None).and_then(Self::of_tcp)
     }
 
-    /// Connects to who listens at a name in the file system, a process of this user.
+    /// Connects to who listens at a name in the file system, or behind an `@` in the [abstract namespace](local): a process of this user.
     ///
     /// # Errors
     /// Nobody listens there, or another user.

@@ -78,8 +78,8 @@ pub(crate) struct BenchArgs {
     /// Cores for publisher, tickerplant and subscriber, in that order and over again
     #[arg(long, value_name = "CORES", value_parser = arguments::cores)]
     cpus: Option<Cores>,
-    /// Measure this tickerplant, which runs already, in place of our own: HOST:PORT or a socket's path. What is published is in its log, too;
-    /// TICK_LOGIN=USER:PASSWORD in the environment says who publishes
+    /// Measure this tickerplant, which runs already, in place of our own: HOST:PORT, a socket's path, or @/tmp/kx.PORT where q
+    /// listens for processes of this machine. What is published is in its log, too; TICK_LOGIN=USER:PASSWORD in the environment says who publishes
     #[arg(long, value_name = "PLACE")]
     target: Option<Place>,
     /// Keep every latency, in the file times.csv of each run folder: when it was due, sent and received, in ns. The subscriber holds 24

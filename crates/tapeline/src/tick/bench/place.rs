@@ -12,7 +12,7 @@ use tapeline_wire::tcp::Received;
 
 use crate::failure::Hinted;
 
-/// Where a tickerplant listens: `HOST:PORT`, or the path of a Unix-domain socket.
+/// Where a tickerplant listens: `HOST:PORT`, the path of a Unix-domain socket, or behind an `@` its name in the abstract namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place(String);
 
@@ -20,11 +20,11 @@ impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_place = text.contains('/')
+        let is_place = is_local(text)
             || text
                 .rsplit_once(':')
                 .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-        let expected = || format!("'{text}' is no tickerplant; write HOST:PORT or a socket's path");
+        let expected = || format!("'{text}' is no tickerplant; write HOST:PORT, a socket's path or @NAME");
         if is_place { Ok(Self(text.to_owned())) } else { Err(expected()) }
     }
 }
@@ -37,7 +37,7 @@ impl Place {
 
     /// Whether it is a Unix-domain socket.
     pub(super) fn is_local(&self) -> bool {
-        self.0.contains('/')
+        is_local(&self.0)
     }
 
     /// Connects, to the first of a name's addresses at which somebody listens.
@@ -55,6 +55,10 @@ impl Place {
         }
         Err(last.context(what()))
     }
+}
+
+fn is_local(text: &str) -> bool {
+    text.contains('/') || text.starts_with('@')
 }
 
 /// Waits until a connection is made: nothing can be sent before.
@@ -170,6 +174,8 @@ mod tests {
             ("localhost:5010", false),
             ("[::1]:5010", false),
             ("/tmp/kx.5010", true),
+            ("@/tmp/kx.5010", true),
+            ("@tick:5010", true),
         ] {
             let place: Place = text.parse().unwrap();
             assert_eq!((place.argument(), place.is_local()), (text.to_owned(), is_local));
