@@ -233,15 +233,18 @@ fn clients_in_python() {
     };
     let folder = tempfile::tempdir().unwrap();
     passwd(&folder.path().join("users.txt"), "me", "secret");
-    let kinds = "b boolean, x byte, h short, i int, j long, e real, f float, s symbol, p timestamp, m month, d date, z datetime, \
-        n timespan, u minute, v second, t time";
+    let kinds = "b boolean, g guid, x byte, h short, i int, j long, e real, f float, c char, s symbol, p timestamp, m month, d date, \
+        z datetime, n timespan, u minute, v second, t time";
     let kinds: Vec<_> = kinds.split(',').map(|column| format!("{:?}", column.trim())).collect();
+    let others: Vec<_> = kinds.iter().filter(|kind| !kind.contains("datetime")).cloned().collect();
     let config = format!(
         "port = 0\n[[table]]\nname = \"trade\"\n\
          columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\", \"note list\"]\n\
          [[table]]\nname = \"types\"\ncolumns = [\"time timestamp\", \"sym symbol\", {}]\n\
+         [[table]]\nname = \"others\"\ncolumns = [\"time timestamp\", \"sym symbol\", {}]\n\
          [access]\nusers = \"users.txt\"\n",
-        kinds.join(", ")
+        kinds.join(", "),
+        others.join(", ")
     );
     let (running, said) = start(&folder, &config);
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/interop/python/tickerplant.py");
@@ -250,7 +253,7 @@ fn clients_in_python() {
         .arg(program)
         .args(["--server", said["address"].as_str().unwrap(), "--user", "me", "--password", "secret"])
         .args(["qpython_subscribes", "qpython_types", "qpython_errors", "qpython_turned_away"])
-        .args(["pykx_publishes", "pykx_subscribes"])
+        .args(["pykx_publishes", "pykx_subscribes", "pykx_types"])
         .status()
         .unwrap();
     assert!(status.success(), "a step has not passed: see above");

@@ -2,7 +2,8 @@
 
     tickerplant.py --server HOST:PORT [--user USER --password PASSWORD] STEP…
 
-The tickerplant has two tables: `trade` (time, sym, price, size, note) and `types`, which has a column of each type behind time and sym.
+The tickerplant has three tables: `trade` (time, sym, price, size, note), `types`, which has a column of each type behind time and sym, and `others`,
+which has them without q's datetime, of which pykx makes none.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import asyncio
 import os
 import sys
 import time
+import uuid
 
 import numpy as np
 from qpython import qconnection
@@ -30,12 +32,14 @@ START = "(.u.sub[`;`];`.u `i`L)"
 NULL = np.iinfo(np.int64).min
 TYPES = [
     (qtype.QBOOL_LIST, [True, False]),
+    (qtype.QGUID_LIST, np.array([uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10"), uuid.UUID(int=0)])),
     (qtype.QBYTE_LIST, np.array([42, 255], dtype=np.byte)),
     (qtype.QSHORT_LIST, np.array([-234, np.iinfo(np.int16).min], dtype=np.int16)),
     (qtype.QINT_LIST, np.array([7, np.iinfo(np.int32).min], dtype=np.int32)),
     (qtype.QLONG_LIST, np.array([np.iinfo(np.int64).max, NULL])),
     (qtype.QFLOAT_LIST, np.array([5.5, np.nan], dtype=np.float32)),
     (qtype.QDOUBLE_LIST, np.array([np.inf, np.nan])),
+    (qtype.QSTRING, np.frombuffer(b"x ", dtype=np.byte)),
     (qtype.QSYMBOL_LIST, np.array(["AAPL", ""], dtype="S")),
     (qtype.QTIMESTAMP_LIST, np.array([708_697_697_727_152_000, NULL])),
     (qtype.QMONTH_LIST, np.array([12, np.iinfo(np.int32).min], dtype=np.int32)),
@@ -46,6 +50,29 @@ TYPES = [
     (qtype.QSECOND_LIST, np.array([43_500, np.iinfo(np.int32).min], dtype=np.int32)),
     (qtype.QTIME_LIST, np.array([43_499_123, np.iinfo(np.int32).min], dtype=np.int32)),
 ]
+
+
+# The same as pykx makes them without a licence, and no datetimes.
+OTHERS = [
+    (np.array([True, False]), pykx.BooleanVector),
+    ([uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10"), uuid.UUID(int=0)], pykx.GUIDVector),
+    (np.array([42, 255], dtype=np.uint8), pykx.ByteVector),
+    (np.array([-234, np.iinfo(np.int16).min], dtype=np.int16), pykx.ShortVector),
+    (np.array([7, np.iinfo(np.int32).min], dtype=np.int32), pykx.IntVector),
+    (np.array([np.iinfo(np.int64).max, NULL]), pykx.LongVector),
+    (np.array([5.5, np.nan], dtype=np.float32), pykx.RealVector),
+    (np.array([np.inf, np.nan]), pykx.FloatVector),
+    (b"x ", pykx.CharVector),
+    (["AAPL", ""], pykx.SymbolVector),
+    (np.array(["2022-06-16T12:28:17.727152", "NaT"], dtype="datetime64[ns]"), pykx.TimestampVector),
+    (np.array(["2001-01", "NaT"], dtype="datetime64[M]"), pykx.MonthVector),
+    (np.array(["2001-01-01", "NaT"], dtype="datetime64[D]"), pykx.DateVector),
+    (np.array([20_217_600_000_000, NULL], dtype="timedelta64[ns]"), pykx.TimespanVector),
+    (np.array([721, NULL], dtype="timedelta64[m]"), pykx.MinuteVector),
+    (np.array([43_500, NULL], dtype="timedelta64[s]"), pykx.SecondVector),
+    (np.array([43_499_123, NULL], dtype="timedelta64[ms]"), pykx.TimeVector),
+]
+TABLES = ["trade", "types", "others"]
 
 
 def symbols(*names):
@@ -74,7 +101,7 @@ class Client:
         with self.qpython() as everything, self.qpython() as some:
             tables, (count, log) = everything.sendSync(START)
             names = [name for name, _ in tables]
-            expect(names == [b"trade", b"types"], "both tables", names)
+            expect(names == [name.encode() for name in TABLES], "all tables", names)
             columns = tables[0][1].dtype.names
             expect(columns == ("time", "sym", "price", "size", "note"), "the columns of trade", columns)
             expect(count >= 0 and log.startswith(b":/"), "a count and a path", (count, log))
@@ -100,7 +127,7 @@ class Client:
             feed.sendSync(".u.upd", np.bytes_("types"), [symbols("A", "B"), *columns])
             table = subscriber.receive()[2]
             for (kind, items), name in zip(TYPES, table.dtype.names[2:]):
-                came = table[name]
+                came = table[name].view(items.dtype) if kind == qtype.QSTRING else table[name]
                 same = np.array_equal(came, np.asarray(items), equal_nan=came.dtype.kind == "f")
                 expect(same and abs(table.meta[name]) == abs(kind), f"{items} of type {kind}", (came, table.meta[name]))
 
@@ -114,7 +141,8 @@ class Client:
                     expect(len(str(error)) > 3, "a reason", error)
                 else:
                     expect(False, f"an error for {query}", answer)
-            expect(client.sendSync(".u.t").tolist() == [b"trade", b"types"], "the tables", "others")
+            tables = client.sendSync(".u.t").tolist()
+            expect(tables == [name.encode() for name in TABLES], "the tables", tables)
 
     def qpython_turned_away(self):
         """Who does not know the password is not let in."""
@@ -133,7 +161,7 @@ class Client:
             now = client(".u.i").py()
             expect(now == before + 2, f"{before + 2} messages", now)
             tables = client(".u.t").py()
-            expect(tables == ["trade", "types"], "the tables", tables)
+            expect(tables == TABLES, "the tables", tables)
             try:
                 answer = client("2+2")
             except pykx.QError as error:
@@ -141,12 +169,12 @@ class Client:
             else:
                 expect(False, "an error", answer)
 
-    def pykx_subscribes(self):
-        """Rows as they come."""
+    def pykx_comes_back(self, table, columns):
+        """What a subscriber is given of columns that another connection publishes."""
 
         async def run():
             async with pykx.RawQConnection(self.host, self.port, **self.pykx_options()) as subscriber:
-                answer = subscriber(".u.sub", "trade", "")
+                answer = subscriber(".u.sub", table, "")
                 came = []
 
                 async def until(is_so, what):
@@ -161,12 +189,30 @@ class Client:
 
                 await until(answer.done, "an answer to .u.sub")
                 with pykx.SyncQConnection(self.host, self.port, **self.pykx_options()) as feed:
-                    feed(".u.upd", "trade", ["K", 3.5, 10, b"note"])
-                await until(lambda: any(message[0] == "upd" for message in came), "a row")
-                table = next(message for message in came if message[0] == "upd")
-                expect((table[1], table[2]["sym"], table[2]["price"]) == ("trade", ["K"], [3.5]), "the row", table)
+                    feed(".u.upd", table, columns)
+                await until(lambda: any(message[0] == "upd" for message in came), "rows")
+                return next(message for message in came if message[0] == "upd")
 
-        asyncio.run(run())
+        return asyncio.run(run())
+
+    def pykx_subscribes(self):
+        """A row, and columns."""
+        row = self.pykx_comes_back("trade", ["K", 3.5, 10, b"note"])
+        expect((row[1], row[2]["sym"], row[2]["price"]) == ("trade", ["K"], [3.5]), "the row", row)
+        names = pykx.toq(["A", "B", "C"], pykx.SymbolVector)
+        columns = [names, np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3]), [b"xx", b"yy", b"zz"]]
+        rows = self.pykx_comes_back("trade", columns)[2]
+        expect((rows["sym"], rows["size"]) == (["A", "B", "C"], [1, 2, 3]), "three rows", rows)
+        expect(rows["note"] == [b"xx", b"yy", b"zz"], "their notes", rows)
+
+    def pykx_types(self):
+        """Each type there and back again, but q's datetime."""
+        columns = [pykx.toq(items, kind) for items, kind in OTHERS]
+        names = pykx.toq(["A", "B"], pykx.SymbolVector)
+        table = self.pykx_comes_back("others", [names, *columns])[2]
+        for sent, (name, came) in zip(columns, list(table.items())[2:], strict=True):
+            # As text, in which a null is what it is.
+            expect(str(came) == str(sent.py()), f"{sent.py()} in {name}", came)
 
 
 parser = argparse.ArgumentParser()
