@@ -12,6 +12,8 @@ use crate::percentiles::{Percentiles, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
+    /// There was no run: what the load waited for never came.
+    NoResult,
     /// Messages were lost.
     Lossy,
     /// What was measured could not keep up: lateness grows, by its own fault or by holding the sender back.
@@ -31,6 +33,7 @@ impl Verdict {
         match self {
             Self::Pass => "PASS",
             Self::Overload => "OVERLOAD",
+            Self::NoResult => "NO-RESULT",
             Self::Lossy => "LOSSY",
             Self::GeneratorLimited => "GENERATOR-LIMITED",
             Self::Noisy => "NOISY",
@@ -81,7 +84,7 @@ const SHORTFALL: f64 = 0.01;
 /// A sender that was held back for more than this share of its time is late because of the system.
 const HELD_BACK: f64 = 0.01;
 
-/// The verdict on a run and one line with the figures behind it.
+/// The verdict on a run and one line with the figures behind it. That there was no run (`NO-RESULT`) is for its caller to say.
 ///
 /// * `LOSSY`: `lost > 0`.
 /// * `OVERLOAD`: the system's lateness grows (the rule is at [`Lateness::trend`](crate::Lateness::trend)); or the sender's

@@ -18,12 +18,12 @@ h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.2rem}\
 table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}\
 th,td{padding:.25rem .7rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}\
 td.n,th.n{text-align:right;white-space:nowrap}\
-.PASS{color:#00734f}.NOISY{color:#8a5a00}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.FAIL{color:#b3261e}\
+.PASS{color:#00734f}.NOISY{color:#8a5a00}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.NO-RESULT,.FAIL{color:#b3261e}\
 .verdict{font-weight:600}.scroll{overflow-x:auto}small{color:#666}\
 svg{max-width:100%;height:auto;border-radius:4px}summary{cursor:pointer}\
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#333}small{color:#999}\
 svg{filter:invert(.91) hue-rotate(180deg)}\
-.PASS{color:#5bd6a5}.NOISY{color:#e0b060}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.FAIL{color:#ff8a80}}";
+.PASS{color:#5bd6a5}.NOISY{color:#e0b060}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.NO-RESULT,.FAIL{color:#ff8a80}}";
 
 /// The ranks that have a column.
 const RANKS: [Rank; 6] = [
@@ -267,7 +267,7 @@ fn head(rank: Rank) -> String {
 
 /// A verdict as a class; nothing for words that are none.
 fn class(word: &str) -> &'static str {
-    ["PASS", "NOISY", "OVERLOAD", "LOSSY", "GENERATOR-LIMITED"]
+    ["PASS", "NOISY", "OVERLOAD", "LOSSY", "GENERATOR-LIMITED", "NO-RESULT"]
         .into_iter()
         .find(|known| *known == word)
         .unwrap_or_default()

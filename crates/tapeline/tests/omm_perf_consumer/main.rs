@@ -166,6 +166,8 @@ fn a_service_that_is_not_there_is_said() {
     let said = "there is no service MY_FEED but OTHER_FEED; it is waited for";
     assert!(outcome.talk.contains(said), "{}", outcome.talk);
     assert!(outcome.talk.contains("did not reach steady state: 0 of 5 images"), "{}", outcome.talk);
+    // No load came to be: nobody is to blame for how it was carried.
+    assert_eq!(outcome.record["verdict"], "NO-RESULT");
     assert!(outcome.market.requests.is_empty());
 }
 

@@ -83,6 +83,9 @@ pub(super) fn of(run: &Run<'_>, terms: Terms, all: &Sums, mut evidence: Evidence
     let result = if knows_due { &times.response } else { &times.service }.percentiles();
     let p99 = result.at(Rank::P99);
     evidence.result = Some(result);
+    if evidence.sent == 0 && all.counts.messages_due == 0 {
+        return (Verdict::NoResult, NOBODY.to_owned());
+    }
     let (verdict, mut why) = judge(&evidence);
     if verdict == Verdict::Pass {
         why = passes(times, &evidence, p99);
@@ -139,6 +142,9 @@ fn passes(times: &Times, evidence: &Evidence, p99: Option<u64>) -> String {
     why
 }
 
+/// Why there was nothing to measure, if no error says it.
+const NOBODY: &str = "nothing was due, sent or received: nobody was connected, or nobody had an item open";
+
 /// Said of times from other makers' tools, and with `--no-due`.
 const ONLY_SERVICE: &str = "; service time only: the sender does not say when messages were due (TIM_TRK_4), so its own stalls do not show";
 
@@ -146,11 +152,11 @@ const ONLY_SERVICE: &str = "; service time only: the sender does not say when me
 const NOTHING_DUE: &str =
     "; service time only: messages do not say when they were due, so the sender's own stalls do not show";
 
-/// The verdict on a run that failed: on a load that never came to be, as a rule.
+/// The verdict on a run that failed: where nothing came or went, there was none; else some of what was asked came, not all.
 pub(super) fn of_failure(figures: &Figures, failure: &anyhow::Error) -> (Verdict, String) {
-    let nothing = figures.counts.images + figures.counts.updates == 0;
-    // Some of what was asked came, not all.
-    let verdict = if nothing { Verdict::GeneratorLimited } else { Verdict::Overload };
+    let counts = &figures.counts;
+    let nothing = counts.images + counts.updates + counts.messages_sent == 0;
+    let verdict = if nothing { Verdict::NoResult } else { Verdict::Overload };
     (verdict, format!("{failure:#}"))
 }
 
