@@ -77,7 +77,7 @@ enum Means {
     OneOrZero(&'static str),
     /// What Tapeline does always.
     Always,
-    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise.
+    /// Which thread dispatches: 1 is what Tapeline does unless it is told otherwise, 0 what EMA's tools do.
     Dispatch,
     /// Cores of the threads that dispatch.
     ApiThreads,
@@ -219,6 +219,8 @@ struct Said {
     has_certificate: bool,
     has_threads: bool,
     has_user_dispatch: bool,
+    /// It was said which thread dispatches, this way or that.
+    has_dispatch: bool,
     api_threads: Option<String>,
 }
 
@@ -239,6 +241,8 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
         };
         said.has_config |= text == "--config" || text.starts_with("--config=");
         said.has_threads |= text == "--threads" || text.starts_with("--threads=");
+        said.has_dispatch |= ["--api-dispatch", "--api-threads", "--busy-read"].contains(&text)
+            || text.starts_with("--api-threads=");
         let Some((spelled, word, value)) = find(tool, text)? else {
             out.push(argument.clone());
             continue;
@@ -264,6 +268,7 @@ pub(crate) fn translate(arguments: &[OsString], folder: &Path) -> Result<Vec<OsS
             },
             None => String::new(),
         };
+        said.has_dispatch |= matches!(word.means, Means::Dispatch | Means::ApiThreads);
         let mut add = |option: &str| out.push(format!("--{option}").into());
         match word.means {
             Means::Value(option) => {
@@ -365,6 +370,11 @@ fn has_host(tool: Tool) -> bool {
     WORDS.iter().any(|word| tool.has(word) && matches!(word.means, Means::Host))
 }
 
+/// Whether a tool is called as EMA's, whose defaults and files it takes then.
+fn is_ema(tool: Tool, link: Option<&str>) -> bool {
+    tool != Tool::Transport && link.is_some_and(|link| tool.links().first() == Some(&link))
+}
+
 impl Word {
     const fn has_value(&self) -> bool {
         !matches!(self.means, Means::Flag(_) | Means::Always | Means::Refused(false, ..))
@@ -396,6 +406,9 @@ impl Said {
             if !self.has_threads {
                 out.push(format!("--threads={}", vec!["-1"; list.split(',').count()].join(",")));
             }
+        }
+        if is_ema(tool, link) && !self.has_dispatch {
+            out.push("--api-dispatch".to_owned());
         }
         let is_client = has_host(tool);
         match (&self.host, &self.port) {
@@ -460,7 +473,6 @@ impl Said {
 
     /// Which settings of `EmaConfig.xml` count: those that are named, or through a link of EMA's those that its tools take.
     fn config(&self, tool: Tool, link: Option<&str>, folder: &Path) -> Result<Vec<String>, Hinted> {
-        let is_ema = link.is_some_and(|link| tool.links().first() == Some(&link)) && tool != Tool::Transport;
         let usual = match (tool, &self.protocols) {
             (Tool::Consumer, Some((_, list))) if list.contains("json") => "Perf_Consumer_WSJSON",
             (Tool::Consumer, Some(_)) => "Perf_Consumer_WSRWF",
@@ -468,7 +480,7 @@ impl Said {
             (Tool::NiProvider, _) => "Perf_NIProvider",
             _ => "Perf_Provider",
         };
-        let name = match (&self.config_name, is_ema) {
+        let name = match (&self.config_name, is_ema(tool, link)) {
             (Some((_, name)), _) => name,
             (None, true) => usual,
             (None, false) => return Ok(Vec::new()),
@@ -485,7 +497,7 @@ impl Said {
                 }
             };
         };
-        // With several threads each of EMA's has settings of its own, by its number; here all have those of the first.
+        // The first thread's; what the file has for further ones is found by their numbers when it is read.
         let is_there = |name: &str| text.contains(&format!("\"{name}\""));
         let numbered = format!("{name}_1");
         let name = if !is_there(name) && is_there(&numbered) { &numbered } else { name };

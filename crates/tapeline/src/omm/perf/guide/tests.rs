@@ -26,14 +26,14 @@ fn refused(text: &str) -> (String, String) {
 #[test]
 fn the_guides_command_lines_are_ours() {
     for (guide, ours) in [
-        ("EmaCppConsPerf -itemCount 100000", "tapeline omm consumer --item-count=100000"),
+        ("EmaCppConsPerf -itemCount 100000", "tapeline omm consumer --item-count=100000 --api-dispatch"),
         (
             "/opt/bin/EmaCppConsPerf -h adshost -p 14002 -serviceName TEST_FEED -postingRate 10000 -postingLatencyRate 10",
-            "tapeline omm consumer --service-name=TEST_FEED --posting-rate=10000 --posting-latency-rate=10 --server=adshost:14002",
+            "tapeline omm consumer --service-name=TEST_FEED --posting-rate=10000 --posting-latency-rate=10 --api-dispatch --server=adshost:14002",
         ),
         (
             "EmaCppNIProvPerf -h adhhost -p 14003 -serviceName TEST_FEED",
-            "tapeline omm ni-provider --service-name=TEST_FEED --server=adhhost:14003",
+            "tapeline omm ni-provider --service-name=TEST_FEED --api-dispatch --server=adhhost:14003",
         ),
         ("NIProvPerf -h ::1", "tapeline omm ni-provider --server=[::1]:14003"),
         ("ConsPerf -p 15000", "tapeline omm consumer --server=localhost:15000"),
@@ -47,7 +47,8 @@ fn the_guides_command_lines_are_ours() {
         ),
         ("tapeline omm consumer -uname joe -snapshot", "tapeline omm consumer --user=joe --snapshot"),
         ("EmaCppConsPerf -useServiceId 1 -useUserDispatch 1", "tapeline omm consumer --use-service-id"),
-        ("EmaCppConsPerf -useServiceId 0", "tapeline omm consumer"),
+        ("EmaCppConsPerf -useServiceId 0", "tapeline omm consumer --api-dispatch"),
+        ("EmaCppConsPerf --busy-read", "tapeline omm consumer --busy-read"),
         ("EmaCppConsPerf -useUserDispatch 0", "tapeline omm consumer --api-dispatch"),
         ("EmaCppIProvPerf -useUserDispatch 0", "tapeline omm provider --api-dispatch"),
         ("NIProvPerf -useUserDispatch 1", "tapeline omm ni-provider"),
@@ -57,7 +58,10 @@ fn the_guides_command_lines_are_ours() {
             "EmaCppConsPerf -threads 0 -useUserDispatch 0 -apiThreads 2",
             "tapeline omm consumer --threads=0 --api-dispatch --api-threads=2",
         ),
-        ("EmaCppConsPerf -websocket rssl.json.v2", "tapeline omm consumer --websocket=rssl.json.v2"),
+        (
+            "EmaCppConsPerf -websocket rssl.json.v2",
+            "tapeline omm consumer --api-dispatch --websocket=rssl.json.v2",
+        ),
         ("ConsPerf -connType websocket", "tapeline omm consumer --websocket=rssl.rwf"),
         (
             "ConsPerf -connType encrypted -encryptedConnType websocket -pl tr_json2,rssl.rwf -castore ca.pem",
@@ -222,29 +226,32 @@ fn settings_of_the_folder_count_for_a_name_and_for_links_of_ema() {
     let folder = tempfile::tempdir().unwrap();
     let config = |text: &str| std::fs::write(folder.path().join(EMA_CONFIG), text).unwrap();
     let translated = |text: &str| line(&translate(&words(text), folder.path()).unwrap());
-    assert_eq!(translated("EmaCppConsPerf"), "tapeline omm consumer");
+    assert_eq!(translated("EmaCppConsPerf"), "tapeline omm consumer --api-dispatch");
     config(
         "<Name value=\"Perf_Consumer_1\"/><Name value=\"Perf_Consumer_WSRWF_1\"/><Name value=\"Mine\"/><Name value=\"Perf_Provider_1\"/>",
     );
     for (text, ours) in [
-        ("EmaCppConsPerf", "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_1"),
+        (
+            "EmaCppConsPerf",
+            "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_1 --api-dispatch",
+        ),
         (
             "EmaCppConsPerf -websocket rssl.rwf",
-            "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_WSRWF_1 --websocket=rssl.rwf",
+            "tapeline omm consumer --config=EmaConfig.xml --config-name=Perf_Consumer_WSRWF_1 --api-dispatch --websocket=rssl.rwf",
         ),
         (
             "EmaCppConsPerf -consumerName Mine",
-            "tapeline omm consumer --config=EmaConfig.xml --config-name=Mine",
+            "tapeline omm consumer --config=EmaConfig.xml --config-name=Mine --api-dispatch",
         ),
         (
             "EmaCppIProvPerf -providerName Perf_Provider",
-            "tapeline omm provider --config=EmaConfig.xml --config-name=Perf_Provider_1",
+            "tapeline omm provider --config=EmaConfig.xml --config-name=Perf_Provider_1 --api-dispatch",
         ),
-        ("EmaCppNIProvPerf", "tapeline omm ni-provider --config=EmaConfig.xml"),
+        ("EmaCppNIProvPerf", "tapeline omm ni-provider --config=EmaConfig.xml --api-dispatch"),
         // Not in the file: what reads it says so, and what there is.
         (
             "EmaCppNIProvPerf -providerName X",
-            "tapeline omm ni-provider --config=EmaConfig.xml --config-name=X",
+            "tapeline omm ni-provider --config=EmaConfig.xml --config-name=X --api-dispatch",
         ),
         (
             "tapeline omm consumer -consumerName Mine --config a.toml",
