@@ -159,19 +159,48 @@ impl ConfigArgs {
     pub(crate) fn load(&self, group: Group) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
         let chosen = Config::load(path)?.choose(group, self.config_name.as_deref())?;
-        let (name, file) = (&chosen.name, path.display());
-        anstream::eprintln!("note: the settings are those of {name} in {file}");
-        for (name, line) in &chosen.others {
-            anstream::eprintln!(
-                "note: {file}:{line}: another {name}, which does not count: the first one does"
-            );
-        }
-        if !chosen.idle.is_empty() {
-            let idle: Vec<String> =
-                chosen.idle.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
-            anstream::eprintln!("warning: {file}: settings without an effect here: {}", idle.join(", "));
-        }
+        anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, path.display());
+        say_idle(&chosen, path);
         Ok(chosen)
+    }
+
+    /// What the file calls the settings of further ones of so many threads, by their places: beside `NAME_1`, or `NAME` alone,
+    /// `NAME_2` of the second. Nothing is of a thread by its number where no name is given.
+    pub(crate) fn further(&self, group: Group, threads: usize) -> anyhow::Result<Vec<(usize, String)>> {
+        let (Some(path), Some(name)) = (&self.config, &self.config_name) else { return Ok(Vec::new()) };
+        let config = Config::load(path)?;
+        let base = name.strip_suffix("_1").unwrap_or(name);
+        let of = |place: usize| {
+            // LSEG's tools put the number behind any name that they are given.
+            let names = [format!("{base}_{}", place + 1), format!("{name}{}", place + 1)];
+            Some((place, names.into_iter().find(|name| config.has(group, name))?))
+        };
+        Ok((1..threads).filter_map(of).collect())
+    }
+
+    /// The settings of one of [`Self::further`].
+    pub(crate) fn load_further(&self, group: Group, place: usize, name: &str) -> anyhow::Result<Chosen> {
+        let Some(path) = &self.config else { return Ok(Chosen::default()) };
+        let chosen = Config::load(path)?.choose(group, Some(name))?;
+        anstream::eprintln!(
+            "note: connection {} is made as {name} says; all else is as for the first one",
+            place + 1
+        );
+        say_idle(&chosen, path);
+        Ok(chosen)
+    }
+}
+
+/// Says what of an entry does not count.
+fn say_idle(chosen: &Chosen, path: &Path) {
+    let file = path.display();
+    for (name, line) in &chosen.others {
+        anstream::eprintln!("note: {file}:{line}: another {name}, which does not count: the first one does");
+    }
+    if !chosen.idle.is_empty() {
+        let idle: Vec<String> =
+            chosen.idle.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
+        anstream::eprintln!("warning: {file}: settings without an effect here: {}", idle.join(", "));
     }
 }
 

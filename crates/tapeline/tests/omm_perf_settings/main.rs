@@ -6,6 +6,7 @@
 #[path = "../certificates/mod.rs"]
 mod certificates;
 mod configured;
+mod ema_config;
 mod end;
 mod flushing;
 mod images;

@@ -57,6 +57,11 @@ impl Config {
         }
     }
 
+    /// Whether there is one of this name.
+    pub(crate) fn has(&self, group: Group, name: &str) -> bool {
+        group.entry(&self.root, name).is_some()
+    }
+
     /// What the file says of one consumer, provider or NI provider: the one of this name, or the file's default.
     ///
     /// # Errors

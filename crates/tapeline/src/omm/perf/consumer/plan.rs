@@ -24,7 +24,8 @@ use crate::omm::out::JsonSettings;
 
 /// What all threads are to do.
 pub(super) struct Plan {
-    pub(super) servers: Servers,
+    /// Of each thread.
+    servers: Vec<Servers>,
     pub(super) credentials: Credentials,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
@@ -69,8 +70,9 @@ impl Plan {
         let threads = args.threads.threads.len().max(1);
         let division = args.items.division(threads);
         let items = item_list::load(args.items.item_file.as_deref(), division.listed())?;
-        let servers = Servers::new(args, &mut chosen)?;
-        if let Some(item) = items.iter().find(|item| item.is_snapshot).filter(|_| servers.standby.is_some()) {
+        let servers = Servers::of_threads(args, &mut chosen, threads)?;
+        let has_standby = servers.iter().any(|servers| servers.standby.is_some());
+        if let Some(item) = items.iter().find(|item| item.is_snapshot).filter(|_| has_standby) {
             let what =
                 format!("servers stand by, and item {} is a snapshot, which ends with its image", item.name);
             return Err(Hinted::new(
@@ -120,6 +122,11 @@ impl Plan {
         })
     }
 
+    /// Whom a thread connects to.
+    pub(super) fn servers(&self, thread: usize) -> &Servers {
+        &self.servers[thread]
+    }
+
     /// The items of a thread, in their order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> + Clone {
         self.division.items(&self.items, thread)
@@ -137,8 +144,17 @@ impl Plan {
 
     /// The test's inputs as the guide's summary has them.
     pub(super) fn inputs(&self, args: &ConsumerArgs) -> Vec<(&'static str, String)> {
-        let names: Vec<String> = (0..self.servers.count()).map(|number| self.servers.names(number)).collect();
-        args.test_inputs(self.credentials.user(), &names, self.servers.standby, &self.dictionary_files)
+        let count = self.servers.iter().map(Servers::count).max().unwrap_or_default();
+        let names: Vec<String> = (0..count).map(|number| self.names(number)).collect();
+        let standby = self.servers.iter().find_map(|servers| servers.standby);
+        args.test_inputs(self.credentials.user(), &names, standby, &self.dictionary_files)
+    }
+
+    /// Where all threads have one of their servers, for people.
+    fn names(&self, number: usize) -> String {
+        let mut names: Vec<String> = self.servers.iter().map(|servers| servers.names(number)).collect();
+        names.dedup();
+        names.join("; ")
     }
 }
 

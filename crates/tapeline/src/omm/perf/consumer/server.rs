@@ -19,7 +19,9 @@ use crate::omm::transport::Endpoint;
 
 /// A server, connected to or not.
 pub(super) struct Server {
-    /// Its place among those of the plan.
+    /// Whose it is.
+    thread: usize,
+    /// Its place among those of the thread.
     number: usize,
     pub(super) consumer: Consumer,
     pub(super) connection: Option<ConnectionId>,
@@ -75,8 +77,9 @@ pub(super) struct Asking {
 pub(super) type Items = Vec<(Handle, Domain)>;
 
 impl Server {
-    pub(super) fn new(plan: &Plan, number: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(plan: &Plan, thread: usize, number: usize) -> anyhow::Result<Self> {
         Ok(Self {
+            thread,
             number,
             consumer: Consumer::new(plan.settings.clone(), &plan.credentials.request())?,
             connection: None,
@@ -98,7 +101,7 @@ impl Server {
 
     /// Where it is, or was tried last.
     pub(super) fn endpoint<'p>(&self, plan: &'p Plan) -> &'p Endpoint {
-        let endpoints = plan.servers.endpoints(self.number);
+        let endpoints = plan.servers(self.thread).endpoints(self.number);
         &endpoints[self.endpoint % endpoints.len()]
     }
 

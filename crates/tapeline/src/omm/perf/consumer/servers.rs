@@ -1,11 +1,12 @@
 //! Whom a thread connects to: one server, or with warm standby several of which one is the active one.
 
 use crate::failure::Hinted;
-use crate::omm::config::{Chosen, Host, StandbyMode, StandbyServer};
+use crate::omm::config::{Chosen, Group, Host, StandbyMode, StandbyServer};
 use crate::omm::perf::options::ConsumerArgs;
 use crate::omm::transport::Endpoint;
 
-/// The servers of each thread.
+/// The servers of a thread.
+#[derive(Clone)]
 pub(super) struct Servers {
     /// Where each is; of several endpoints one after the other is tried. There is one at least, and one in each.
     all: Vec<Vec<Endpoint>>,
@@ -73,6 +74,24 @@ impl Servers {
             return Err(Hinted::of_options(what, "who stands by is another one than who is active").into());
         }
         Ok(Self { all, standby: Some(mode), first })
+    }
+
+    /// Those of each of so many threads: what the configuration has for a thread by its number, and for the others what it has
+    /// for all.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    pub(super) fn of_threads(
+        args: &ConsumerArgs,
+        chosen: &mut Chosen,
+        threads: usize,
+    ) -> anyhow::Result<Vec<Self>> {
+        let mut all = vec![Self::new(args, chosen)?; threads];
+        for (place, name) in args.config.further(Group::Consumer, threads)? {
+            let mut chosen = args.config.load_further(Group::Consumer, place, &name)?;
+            all[place] = Self::new(args, &mut chosen)?;
+        }
+        Ok(all)
     }
 
     /// How many there are.

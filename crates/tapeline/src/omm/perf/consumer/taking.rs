@@ -107,7 +107,7 @@ impl Taking {
 
     /// What a server is told by, if there are several.
     pub(super) fn standby(&self) -> Option<StandbyMode> {
-        self.plan.servers.standby
+        self.plan.servers(self.thread).standby
     }
 
     /// The service that is asked.

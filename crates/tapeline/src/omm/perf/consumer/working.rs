@@ -68,10 +68,10 @@ fn now() -> Nanos {
 
 impl Working {
     fn new(plan: &Arc<Plan>, thread: usize) -> anyhow::Result<Self> {
-        let count = plan.servers.count();
+        let count = plan.servers(thread).count();
         let mut servers =
-            (0..count).map(|number| Server::new(plan, number)).collect::<anyhow::Result<Vec<_>>>()?;
-        let active = plan.servers.first;
+            (0..count).map(|number| Server::new(plan, thread, number)).collect::<anyhow::Result<Vec<_>>>()?;
+        let active = plan.servers(thread).first;
         servers[active].set_type(ServerType::Active);
         let (plan, reactor) = (Arc::clone(plan), Reactor::new(count)?);
         Ok(Self { plan, thread, reactor, servers, active, stage: Stage::Waiting })
@@ -218,7 +218,7 @@ impl Working {
         let what = format!("the service {} is down, or gone", self.plan.service);
         let name = &self.servers[number].endpoint(&self.plan).server;
         let why = format!("{name}: {what}");
-        let is_of_service = self.plan.servers.standby == Some(StandbyMode::Service);
+        let is_of_service = self.plan.servers(self.thread).standby == Some(StandbyMode::Service);
         if !is_of_service || !self.switch(&why, taking) {
             self.end(what, taking);
         }
@@ -385,7 +385,7 @@ impl Working {
             server.leave(taking);
             if !wants {
                 let name = &server.endpoint(&self.plan).server;
-                let mode = self.plan.servers.standby.map_or("", StandbyMode::what);
+                let mode = self.plan.servers(self.thread).standby.map_or("", StandbyMode::what);
                 taking.note(&format!("{name} is left out: its login does not offer to stand by for {mode}"));
             } else if server.wants.refusal.is_none() {
                 let why = server.wants.timed_out.take();

@@ -28,7 +28,8 @@ pub(super) struct Plan {
     name: String,
     pub(super) publishing: Publishing,
     pub(super) measures_decode: bool,
-    pub(super) endpoints: Vec<Endpoint>,
+    /// Of each thread, to be tried one after the other. There is one at least.
+    endpoints: Vec<Vec<Endpoint>>,
     pub(super) credentials: Credentials,
     pub(super) settings: Settings,
     pub(super) json: JsonSettings,
@@ -42,6 +43,7 @@ pub(super) struct Plan {
     division: Division,
 }
 
+const USUAL: &str = "localhost:14003";
 /// Between two attempts to connect, as the guide has it.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -63,8 +65,12 @@ impl Plan {
             return Err(Hinted::new(what, "--msg-file names a file that has some").into());
         }
         let settings = settings(&chosen, items.len());
-        let mut endpoints = args.server.endpoints(chosen.hosts, "localhost:14003")?;
-        for endpoint in &mut endpoints {
+        let mut endpoints = vec![args.server.endpoints(chosen.hosts, USUAL)?; threads];
+        for (place, name) in args.config.further(Group::NiProvider, threads)? {
+            let chosen = args.config.load_further(Group::NiProvider, place, &name)?;
+            endpoints[place] = args.server.endpoints(chosen.hosts, USUAL)?;
+        }
+        for endpoint in endpoints.iter_mut().flatten() {
             Arc::make_mut(&mut endpoint.settings).pack_bytes = Some(args.publishing.pack_bytes());
         }
         let (id, name, vendor) = args.service.or(chosen.services);
@@ -85,6 +91,11 @@ impl Plan {
         })
     }
 
+    /// Whom a thread connects to.
+    pub(super) fn endpoints(&self, thread: usize) -> &[Endpoint] {
+        &self.endpoints[thread]
+    }
+
     /// The items of a thread, in their order.
     pub(super) fn items_of(&self, thread: usize) -> impl Iterator<Item = &Item> {
         self.division.items(&self.items, thread)
@@ -92,9 +103,14 @@ impl Plan {
 
     /// What the summary calls TEST INPUTS.
     pub(super) fn inputs(&self, args: &NiProviderArgs) -> Vec<(&'static str, String)> {
-        let servers: Vec<&str> = self.endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
+        let names = |endpoints: &Vec<Endpoint>| {
+            let names: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.server.as_str()).collect();
+            names.join(", ")
+        };
+        let mut servers: Vec<String> = self.endpoints.iter().map(names).collect();
+        servers.dedup();
         let service = self.service.name().unwrap_or_default();
-        args.test_inputs(&self.name, service, &servers.join(", "), &self.dictionary_files)
+        args.test_inputs(&self.name, service, &servers.join("; "), &self.dictionary_files)
     }
 }
 

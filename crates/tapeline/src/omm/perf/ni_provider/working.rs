@@ -147,7 +147,7 @@ impl Working {
 
     /// The connection is gone: where the test had begun, it is over; else there will be another one.
     fn lost(&mut self, reason: &str, publisher: &mut Publisher) {
-        let server = &self.plan.endpoints[self.endpoint].server;
+        let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
         if self.has_begun {
             let what = format!("{server}: {reason}");
             publisher.link.say(Word::Milestone(Milestone::Lost(what)));
@@ -228,15 +228,15 @@ impl Working {
             self.connection = None;
         }
         if let Some(why) = publisher.refusal.take() {
-            let server = &self.plan.endpoints[self.endpoint].server;
+            let server = &self.plan.endpoints(self.thread)[self.endpoint].server;
             let what = format!("the session with {server} is over: {why}");
             return Err(Hinted::new(what, "--user names another user, --server another hub").into());
         }
         if !std::mem::take(&mut publisher.wants_connection) || self.is_over {
             return Ok(());
         }
-        self.endpoint = publisher.attempt as usize % self.plan.endpoints.len();
-        let endpoint = &self.plan.endpoints[self.endpoint];
+        self.endpoint = publisher.attempt as usize % self.plan.endpoints(self.thread).len();
+        let endpoint = &self.plan.endpoints(self.thread)[self.endpoint];
         let begun = resolve(&endpoint.server)
             .and_then(|all| Ok(self.reactor.connect_to_any(&all, &endpoint.settings, now())?));
         match begun {

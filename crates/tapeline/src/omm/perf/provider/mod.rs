@@ -27,6 +27,7 @@ use tapeline_wire::rssl::Reactor;
 use self::plan::Plan;
 use super::collect::{self, Limit, Rates, Run, Tool};
 use super::options::{ProviderArgs, StampRate};
+use crate::failure::Hinted;
 use crate::omm::config::Group;
 
 /// Where EMA's consumers look for a provider.
@@ -48,6 +49,14 @@ impl ProviderArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         self.check()?;
         let mut chosen = self.config.load(Group::IProvider)?;
+        let further = self.config.further(Group::IProvider, self.threads.threads.len())?;
+        if let Some((place, name)) = further.first() {
+            let what = format!(
+                "the configuration has {name} for thread {}, and all threads listen at one port",
+                place + 1
+            );
+            return Err(Hinted::new(what, "start one provider for each port, or take one thread").into());
+        }
         let hosts = std::mem::take(&mut chosen.hosts);
         let plan = Arc::new(Plan::new(self, chosen)?);
         let (address, mut settings) = self.server.listen(hosts, USUAL_PORT)?;
