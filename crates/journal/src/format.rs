@@ -14,6 +14,7 @@
 use tapeline_measure::Nanos;
 
 use crate::Fault;
+use crate::checksum;
 
 /// The longest body of a record: a tick of the plant's has 17 MiB at most.
 pub const MOST_BODY: usize = 32 << 20;
@@ -85,7 +86,7 @@ pub(crate) struct RecordHeader {
 impl RecordHeader {
     /// `None` where there are zeros: no record.
     pub(crate) fn parse(bytes: &[u8; RECORD_BYTES]) -> Result<Option<Self>, Fault> {
-        if bytes.iter().all(|byte| *byte == 0) {
+        if u64_at(bytes, 0) | u64_at(bytes, 8) | u64_at(bytes, 16) == 0 {
             return Ok(None);
         }
         let length = u32_at(bytes, 4);
@@ -110,9 +111,16 @@ impl RecordHeader {
     /// Holds all of a record's bytes against its checksum.
     #[inline]
     pub(crate) fn check(&self, record: &[u8]) -> Result<(), Fault> {
-        let found = crc32c::crc32c(&record[4..RECORD_BYTES + self.body]);
+        let body = &record[RECORD_BYTES..RECORD_BYTES + self.body];
+        let found = checksum::of_record(length(self.body, self.begins), self.seq, self.time.0, body);
         if found == self.crc { Ok(()) } else { Err(Fault::Checksum { said: self.crc, found }) }
     }
+}
+
+/// The word of a record that has its body's length.
+#[inline]
+const fn length(body: usize, begins: bool) -> u32 {
+    body as u32 | if begins { BEGINS } else { 0 }
 }
 
 /// Bytes that a record with such a body takes.
@@ -124,16 +132,14 @@ pub(crate) const fn record_size(body: usize) -> usize {
 /// Puts a record behind what is in `out`. A body is at most [`MOST_BODY`] bytes long.
 #[inline]
 pub(crate) fn put_record(out: &mut Vec<u8>, begins: bool, seq: u64, time: Nanos, body: &[u8]) {
-    let at = out.len();
-    let length = body.len() as u32 | if begins { BEGINS } else { 0 };
+    let length = length(body.len(), begins);
     let mut fixed = [0; RECORD_BYTES];
+    fixed[..4].copy_from_slice(&checksum::of_record(length, seq, time.0, body).to_le_bytes());
     fixed[4..8].copy_from_slice(&length.to_le_bytes());
     fixed[8..16].copy_from_slice(&seq.to_le_bytes());
     fixed[16..24].copy_from_slice(&time.0.to_le_bytes());
     out.extend_from_slice(&fixed);
     out.extend_from_slice(body);
-    let crc = crc32c::crc32c(&out[at + 4..]);
-    out[at..at + 4].copy_from_slice(&crc.to_le_bytes());
     let padding = record_size(body.len()) - RECORD_BYTES - body.len();
     out.extend_from_slice(&[0; 8][..padding]);
 }

@@ -28,8 +28,9 @@
 //! What a record's bytes are, the journal does not ask. The format, with what it was chosen over, is in
 //! `docs/adr/0023-journal.md`.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod checksum;
 mod error;
 mod folder;
 mod format;
