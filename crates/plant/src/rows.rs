@@ -2,7 +2,7 @@
 //!
 //! Whoever takes rows writes an [`Update`] of them; the plant's thread makes a tick of each, with its own sequence and the row itself
 //! as source, and commits all of them at once. All ticks of an update have its number, from 1 on, as [`feed_seq`](crate::tick::Header::feed_seq),
-//! so that a reader knows what belongs together.
+//! and the last one [says so](Flags::LAST_ROW): one that takes much of the ring comes in parts, and a reader is to know when it has all.
 
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as ItemState, UpdateType, flags};
@@ -10,7 +10,7 @@ use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as ItemStat
 use crate::body;
 use crate::publish::{Publish, Refused};
 use crate::sequencer::{Origin, Sequencer, Stamps, Time, Together};
-use crate::tick::{Flags, Kind, MAX_NAME_BYTES};
+use crate::tick::{Flags, HEADER_BYTES, Kind, MAX_NAME_BYTES};
 use crate::{ItemId, State};
 
 /// What stands in front of each row of an [`Update`]: the lengths of name, fields and source.
@@ -124,8 +124,6 @@ pub struct RowCounters {
     pub rows: u64,
     /// Rows whose item found no place among the plant's: they are of no item.
     pub items_refused: u64,
-    /// Updates with a row that is longer than the ring takes: none of theirs was published.
-    pub too_long: u64,
 }
 
 /// The channel of rows: from updates to ticks.
@@ -174,10 +172,16 @@ impl RowChannel {
         Ok(())
     }
 
+    /// Bytes at most that name, fields and source of a row have together, where a tick has so many at most.
+    #[must_use]
+    pub fn most_row(&self, most_tick: usize) -> usize {
+        most_tick.saturating_sub(HEADER_BYTES + self.refresh.len().max(self.update.len()))
+    }
+
     /// Publishes the rows of an update. An item's first is its image. Allocates for new items alone.
     ///
     /// # Errors
-    /// As [`Sequencer::tick`]; what is too long is counted.
+    /// As [`Sequencer::tick`]: none is published with a row that is longer than [`most_row`](Self::most_row).
     pub fn publish<P: Publish>(
         &mut self,
         update: &Update,
@@ -207,39 +211,28 @@ impl RowChannel {
         let feed_seq = self.last + 1;
         let now = time.now();
         let stamps = Stamps { event: update.arrived, wire: update.arrived, decoded: now };
-        let ticks = self.ticks.iter().zip(update.rows()).map(|((item, kind), row)| Together {
-            kind: *kind,
-            flags: Flags::SOURCE,
-            origin: Origin {
-                service: None,
-                channel: self.number,
-                state: State::Live,
-                item: *item,
-                name: row.name,
-                feed_seq,
-                source_type: 0,
-                source: row.source,
-            },
-            header: if *kind == Kind::Refresh { &self.refresh } else { &self.update },
-            payload: row.fields,
-        });
+        let last = update.len() - 1;
+        let ticks =
+            self.ticks.iter().zip(update.rows()).enumerate().map(|(at, ((item, kind), row))| Together {
+                kind: *kind,
+                flags: if at == last { Flags::SOURCE.and(Flags::LAST_ROW) } else { Flags::SOURCE },
+                origin: Origin {
+                    service: None,
+                    channel: self.number,
+                    state: State::Live,
+                    item: *item,
+                    name: row.name,
+                    feed_seq,
+                    source_type: 0,
+                    source: row.source,
+                },
+                header: if *kind == Kind::Refresh { &self.refresh } else { &self.update },
+                payload: row.fields,
+            });
+        to.ticks_together(ticks, stamps, time)?;
         self.last = feed_seq;
-        match to.ticks_together(ticks, stamps, time) {
-            Err(Refused::TooLong { .. }) => {
-                self.counters.too_long += 1;
-                // It still has its place in the order.
-                let origin =
-                    Origin { channel: self.number, state: State::Live, feed_seq, ..Origin::default() };
-                to.tick(Kind::Update, Flags::SOURCE, &origin, stamps, time, |out| {
-                    body::empty_update(out).unwrap_or(0)
-                })?;
-            }
-            done => {
-                done?;
-                self.counters.updates += 1;
-                self.counters.rows += update.rows as u64;
-            }
-        }
+        self.counters.updates += 1;
+        self.counters.rows += update.rows as u64;
         Ok(())
     }
 
@@ -247,5 +240,72 @@ impl RowChannel {
     #[must_use]
     pub const fn counters(&self) -> RowCounters {
         self.counters
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Items;
+    use crate::tick::Tick;
+
+    /// Keeps ticks of so many bytes at most.
+    struct Kept {
+        most: usize,
+        ticks: Vec<Vec<u8>>,
+    }
+
+    impl Publish for Kept {
+        fn publish(&mut self, len: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+            let mut frame = vec![0; len];
+            let len = fill(&mut frame);
+            if len > self.most {
+                return Err(Refused::TooLong { len, max: self.most });
+            }
+            frame.truncate(len);
+            self.ticks.push(frame);
+            Ok(())
+        }
+    }
+
+    struct Still;
+
+    impl Time for Still {
+        fn now(&self) -> Nanos {
+            Nanos(7)
+        }
+    }
+
+    /// An update with rows of an item, of these sources.
+    fn update(name: &str, sources: &[&[u8]]) -> Update {
+        let mut update = Update::default();
+        update.begin(Nanos(5));
+        for source in sources {
+            update.push(Row { name, fields: &[], source }).unwrap();
+        }
+        update
+    }
+
+    #[test]
+    fn the_last_row_of_an_update_says_so_and_the_longest_fits() {
+        let most_tick = 200;
+        let mut channel = RowChannel::new(3);
+        let most = channel.most_row(most_tick) - "A".len();
+        let to = Kept { most: most_tick, ticks: Vec::new() };
+        let mut to = Sequencer::new(1, Items::new(8), to);
+        let longest = vec![b'x'; most];
+        for sources in [&[&longest[..], b"b", b"c"][..], &[b"d"]] {
+            channel.publish(&update("A", sources), &mut to, &Still).unwrap();
+        }
+        let longer = vec![b'x'; most + 1];
+        let refused = channel.publish(&update("B", &[&longer]), &mut to, &Still);
+        assert!(matches!(refused, Err(Refused::TooLong { .. })), "{refused:?}");
+        let kept = to.into_publisher().ticks;
+        let rows = kept.iter().map(|tick| Tick::parse(tick).unwrap()).filter(|tick| !tick.source.is_empty());
+        let found: Vec<_> =
+            rows.map(|tick| (tick.header.feed_seq, tick.header.flags.contains(Flags::LAST_ROW))).collect();
+        assert_eq!(found, [(1, false), (1, false), (1, true), (2, true)]);
+        assert_eq!(channel.counters(), RowCounters { updates: 2, rows: 4, items_refused: 0 });
     }
 }

@@ -71,6 +71,8 @@ impl Flags {
     /// The item is over, and its number free: the next tick that has it is of another item. Whoever knows items by number
     /// forgets it here; and whoever misses a tick, those of all items that are not of the feeds.
     pub const LAST: Self = Self(0x40);
+    /// The last of the [rows](crate::rows) that a publisher sent together: none of them follows.
+    pub const LAST_ROW: Self = Self(0x80);
 
     /// The bits of both.
     #[inline]

@@ -9,7 +9,7 @@ use crate::claim::Claim;
 use crate::discipline::Discipline;
 use crate::frame::{Grain, Position};
 use crate::gate::Boundaries;
-use crate::layout::Framing;
+use crate::layout::{Framing, longest_frame};
 use crate::lines::ENDED;
 use crate::memory::Memory;
 use crate::segment::Segment;
@@ -69,6 +69,14 @@ impl Default for Options {
             keep: false,
             wake_on_commit: true,
         }
+    }
+}
+
+impl Options {
+    /// The longest frame in bytes that a ring of these takes.
+    #[must_use]
+    pub fn longest_frame(&self) -> usize {
+        if self.max_frame == 0 { longest_frame(self.capacity) } else { self.max_frame }
     }
 }
 

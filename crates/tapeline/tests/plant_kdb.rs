@@ -249,7 +249,17 @@ fn plant_of_rows(keys: &str, more: &str) -> (Place, Running, Json) {
 
 /// Publishes rows with these numbers as sizes, in one update.
 fn publish(client: &mut Client, numbers: std::ops::Range<i64>, note: &str) {
-    client.say(MessageKind::Async, |out| {
+    say(client, MessageKind::Async, numbers, note);
+}
+
+/// The same, and what is answered.
+fn ask_to_publish(client: &mut Client, numbers: std::ops::Range<i64>, note: &str) -> Value {
+    say(client, MessageKind::Sync, numbers, note);
+    client.next()
+}
+
+fn say(client: &mut Client, kind: MessageKind, numbers: std::ops::Range<i64>, note: &str) {
+    client.say(kind, |out| {
         out.list(3)?;
         out.symbol(b".u.upd")?;
         out.symbol(b"trade")?;
@@ -366,26 +376,47 @@ fn rows_of_publishers_become_ticks_and_leave_as_the_updates_that_they_were() {
 }
 
 #[test]
-fn an_update_that_is_larger_than_the_ring_comes_in_parts_and_a_row_that_is_does_not() {
+fn an_update_that_is_larger_than_the_ring_is_answered_when_all_of_it_is_in_the_log() {
+    let (_place, plant, ready) = plant_of_rows("ring_size = \"64KiB\"", "");
+    let (log, address) = (ready["kdb"]["log"].as_str().unwrap(), ready["kdb"]["address"].as_str().unwrap());
+    let (mut rdb, mut feed, mut other) = (Client::tcp(address), Client::tcp(address), Client::tcp(address));
+    rdb.ask(".u.sub[`trade;`]");
+    // Half of the ring holds some hundred of them.
+    let (updates, rows) = (10, 5_000);
+    for update in 0..updates {
+        let all = update * rows..(update + 1) * rows;
+        assert_eq!(ask_to_publish(&mut feed, all.clone(), "xyz"), Value::null());
+        let replayed = replayed(log);
+        assert_eq!(count(&replayed, "trade") as i64, all.end);
+        // It is one update still, whenever anybody looks.
+        assert_eq!(other.ask(".u.i"), Value::Atom(Atom::Long(update + 1)));
+        assert_eq!(sizes(&rdb.next()), all.collect::<Vec<_>>());
+    }
+    end(plant);
+}
+
+#[test]
+fn a_row_that_is_longer_than_the_ring_takes_is_refused_with_its_update() {
     let (_place, plant, ready) = plant_of_rows("ring_size = \"64KiB\"", "");
     let address = ready["kdb"]["address"].as_str().unwrap();
     let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
     rdb.ask(".u.sub[`trade;`]");
-    publish(&mut feed, 0..1_000, "xyz");
-    // Too long for this ring, whose longest tick is shorter than that: it is left out, and what comes behind it comes.
-    publish(&mut feed, 2_000..2_001, &"x".repeat(60_000));
-    publish(&mut feed, 1_000..1_010, "");
-    let mut found = Vec::new();
-    let mut updates = 0;
-    while found.len() < 1_010 {
-        found.extend(sizes(&rdb.next()));
-        updates += 1;
+    // A tick has a quarter of the ring at most.
+    let refused =
+        Value::Error("limit: a row is longer than the plant's ring takes (ring_size)".as_bytes().into());
+    for note in [16_400, 30_000, 60_000] {
+        assert_eq!(ask_to_publish(&mut feed, 0..3, &"x".repeat(note)), refused, "{note}");
     }
-    assert_eq!(found, (0..1_010).collect::<Vec<_>>());
-    // Half of the ring holds fewer than a thousand rows; parts that are read together are one update again.
-    assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(updates)));
+    // Who does not wait for an answer gets none, and what comes behind comes.
+    publish(&mut feed, 3..5, &"x".repeat(30_000));
+    assert_eq!(ask_to_publish(&mut feed, 5..6, &"x".repeat(16_000)), Value::null());
+    publish(&mut feed, 6..9, "");
+    assert_eq!(sizes(&rdb.next()), [5]);
+    assert_eq!(sizes(&rdb.next()), [6, 7, 8]);
+    assert_eq!(feed.ask(".u.i"), Value::Atom(Atom::Long(2)));
     let report = end(plant);
-    assert_eq!(report["kdb"]["published"]["too_long"], json!(1));
+    let published = &report["kdb"]["published"];
+    assert_eq!((&published["updates"], &report["kdb"]["refused"]), (&json!(2), &json!(4)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Options, PublisherOf};
 use crate::discipline::Discipline;
 use crate::frame::{self, EPOCH_MASK, Grain, TERMINATOR};
 use crate::gate::{Boundaries, PARTS};
-use crate::layout::{Framing, Policy, Shape, longest_frame};
+use crate::layout::{Framing, Policy, Shape};
 use crate::lines::{HAS_BARRIER, LIVE};
 use crate::memory::{Access, Memory};
 use crate::segment::{Purpose, Segment};
@@ -28,12 +28,10 @@ impl<D: Discipline> PublisherOf<D> {
     /// there and not as asked for; [`Error::NoRoom`]; [`Error::NoHugePages`]; [`Error::Foreign`], [`Error::Layout`] or [`Error::Damaged`] if what goes by that name
     /// is no ring that this build can continue, or is another user's.
     pub fn open(name: &Name, options: &Options) -> Result<Self, Error> {
-        let max_frame =
-            if options.max_frame == 0 { longest_frame(options.capacity) } else { options.max_frame };
         let shape = Shape {
             page: rustix::param::page_size(),
             capacity: options.capacity,
-            max_frame,
+            max_frame: options.longest_frame(),
             policy: D::POLICY,
             framing: options.framing,
             stall_limit_ns: match D::POLICY {

@@ -68,11 +68,11 @@ pub(crate) struct KdbReport {
 
 impl fmt::Display for KdbReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PublishedReport { updates, rows, items_refused, too_long } = &self.published;
+        let PublishedReport { updates, rows, items_refused } = &self.published;
         write!(
             f,
-            "{} ticks, {} of them unusable; {updates} updates of {rows} rows became ticks, {too_long} updates too long, \
-             {items_refused} rows without a place for their item; {}",
+            "{} ticks, {} of them unusable; {updates} updates of {rows} rows became ticks, {items_refused} rows without a place for \
+             their item; {}",
             self.ticks, self.unusable, self.served
         )
     }
@@ -88,11 +88,15 @@ pub(super) struct RunningKdb {
 
 impl RunningKdb {
     /// Opens the ports and the log and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    /// The plant's thread is this one: it is woken for rows, and publishes them.
-    pub(super) fn start(config: KdbConfig, gate: Option<Gate>) -> anyhow::Result<(Self, Publishing)> {
+    /// The plant's thread is this one: it is woken for rows, and publishes them; its ring takes ticks of so many bytes at most.
+    pub(super) fn start(
+        config: KdbConfig,
+        gate: Option<Gate>,
+        most_tick: usize,
+    ) -> anyhow::Result<(Self, Publishing)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
         let spins = serve.spins;
-        let (giving, publishing) = publishing::open(saying, suffix, channel);
+        let (giving, publishing) = publishing::open(saying, suffix, channel, most_tick);
         let server = Server::open(serve, "[kdb]", Some(Box::new(giving)))?;
         if server.is_open() {
             anstream::eprintln!(
@@ -104,8 +108,9 @@ impl RunningKdb {
         let filling = Filling::new(fillers, max_items);
         let reader = Reader::start("kdb", move |subscriber| {
             let report = KdbReport::default();
-            let (is_held, open) = (false, None);
-            Outlet { server, filling, channel, open, subscriber, gate, is_held, sentry, spins, report }.run()
+            let (is_held, is_open) = (false, false);
+            Outlet { server, filling, channel, is_open, subscriber, gate, is_held, sentry, spins, report }
+                .run()
         })?;
         Ok((Self { listening, reader }, publishing))
     }
@@ -127,9 +132,9 @@ impl RunningKdb {
 struct Outlet {
     server: Server,
     filling: Filling,
-    /// The channel of publishers' ticks, and the number of the update of which some were taken last.
+    /// The channel of publishers' ticks, and whether some of an update were taken and others are still to come.
     channel: u16,
-    open: Option<u64>,
+    is_open: bool,
     subscriber: Subscriber,
     /// What keeps ticks back until they are on disk, and whether it does.
     gate: Option<Gate>,
@@ -183,20 +188,25 @@ impl Outlet {
                     self.report.ticks += 1;
                     let header = &tick.header;
                     let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
-                    let of = is_published.then_some(header.feed_seq);
-                    if of != self.open {
-                        // A publisher's rows are an update of their own.
-                        publish(&mut self.server, &mut self.open);
-                        self.open = of;
-                    }
                     let done = if is_published {
-                        // An update that no ring takes has a tick without rows.
-                        tick.source.is_empty() || self.server.add(tick.source, header.sequenced)
+                        if !self.is_open {
+                            // A publisher's rows are an update of their own.
+                            self.server.publish_added();
+                        }
+                        self.server.add(tick.source, header.sequenced)
                     } else {
                         let (plant, zone) = self.server.rows();
                         self.filling.take(&tick, zone, plant).is_ok()
                     };
                     self.report.unusable += u64::from(!done);
+                    if is_published {
+                        self.is_open = !header.flags.contains(Flags::LAST_ROW);
+                        if !self.is_open {
+                            self.server.publish_added();
+                            // Whoever has sent them may know.
+                            self.server.has_published(header.feed_seq);
+                        }
+                    }
                 }
                 None => {
                     self.is_held = true;
@@ -207,19 +217,10 @@ impl Outlet {
                 Some(Next::Lost(lost)) => return Err(lost.of("kdb+")),
             }
         }
-        // What belongs together was there together; but it may not all be on disk, or in this turn.
-        let may_go_on = self.open.is_some() && (self.is_held || taken == BATCH);
-        if !may_go_on {
-            publish(&mut self.server, &mut self.open);
+        // The rest of an update may not be on the ring yet, or on disk, or in this turn.
+        if !self.is_open {
+            self.server.publish_added();
         }
         Ok((taken, is_over))
-    }
-}
-
-/// Has the rows that were added published; whoever has sent them may know.
-fn publish(server: &mut Server, open: &mut Option<u64>) {
-    server.publish_added();
-    if let Some(number) = open.take() {
-        server.has_published(number);
     }
 }

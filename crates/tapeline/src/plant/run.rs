@@ -126,7 +126,9 @@ impl RunArgs {
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
         let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate.clone())).transpose()?;
         let kdb = config.kdb.take();
-        let (kdb, rows) = kdb.map(|kdb| RunningKdb::start(kdb, gate.clone())).transpose()?.unzip();
+        let most_tick = ring_options(&config).longest_frame();
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, gate.clone(), most_tick)).transpose()?;
+        let (kdb, rows) = kdb.unzip();
         let hub =
             config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate)).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
@@ -237,6 +239,18 @@ impl RunArgs {
     }
 }
 
+/// What the plant's ring is like.
+fn ring_options(config: &Config) -> tapeline_ring::Options {
+    tapeline_ring::Options {
+        capacity: config.ring_bytes,
+        keep: config.keep_ring,
+        stall_limit: config.stall_limit,
+        // Datagrams bring many messages at once: see `WAKE_EVERY`.
+        wake_on_commit: false,
+        ..tapeline_ring::Options::default()
+    }
+}
+
 impl Running {
     fn open(
         config: &Config,
@@ -244,21 +258,13 @@ impl Running {
         stop: &Stop,
         teller: Teller<PlantFigures>,
     ) -> anyhow::Result<Self> {
-        let options = tapeline_ring::Options {
-            capacity: config.ring_bytes,
-            keep: config.keep_ring,
-            stall_limit: config.stall_limit,
-            // Datagrams bring many messages at once: see `WAKE_EVERY`.
-            wake_on_commit: false,
-            ..tapeline_ring::Options::default()
-        };
         let inlets = config
             .feeds
             .iter()
             .zip(0u16..)
             .map(|(feed, number)| Inlet::open(feed, number, config))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let ring = tapeline_ring::Publisher::open(&config.ring, &options).map_err(|error| {
+        let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config)).map_err(|error| {
             let hint = error.hint().unwrap_or_default();
             anyhow::Error::new(error).context(Hinted::new("cannot publish the plant's ring", hint))
         })?;

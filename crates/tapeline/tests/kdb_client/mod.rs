@@ -14,8 +14,8 @@ pub(crate) fn zone() -> String {
     format!("Etc/GMT{:+}", hour - 12)
 }
 
-pub(crate) trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+pub(crate) trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
 
 /// A client with blocking sockets.
 pub(crate) struct Client {
@@ -47,21 +47,37 @@ impl Client {
         kind: MessageKind,
         write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>,
     ) {
-        let mut room = vec![0; 256 << 10];
+        self.try_say(kind, write).unwrap();
+    }
+
+    /// The same, where the other end may have gone.
+    pub(crate) fn try_say(
+        &mut self,
+        kind: MessageKind,
+        write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>,
+    ) -> std::io::Result<()> {
+        let mut room = vec![0; 4 << 20];
         let mut message = Encoder::message(&mut room, kind).unwrap();
         write(&mut message).unwrap();
         let len = message.finish().unwrap();
-        self.stream.write_all(&room[..len]).unwrap();
+        self.stream.write_all(&room[..len])
     }
 
     /// The next message.
     pub(crate) fn next(&mut self) -> Value {
+        self.try_next().expect("it was closed")
+    }
+
+    /// The next message; `None` when the other end has gone.
+    pub(crate) fn try_next(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.frames.next().unwrap() {
-                return message.view().unwrap().to_value();
+                return Some(message.view().unwrap().to_value());
             }
-            let count = self.stream.read(self.frames.room()).unwrap();
-            assert!(count > 0, "it was closed");
+            let count = self.stream.read(self.frames.room()).unwrap_or(0);
+            if count == 0 {
+                return None;
+            }
             self.frames.received(count);
         }
     }

@@ -67,8 +67,6 @@ pub(crate) struct PublishedReport {
     pub(crate) rows: u64,
     /// Rows whose item found no place among the plant's.
     pub(crate) items_refused: u64,
-    /// Updates with a row that is longer than the ring takes.
-    pub(crate) too_long: u64,
 }
 
 /// The tickerplant's end.
@@ -85,6 +83,8 @@ pub(super) struct Giving {
     plant: Thread,
     tables: Vec<Saying>,
     suffix: String,
+    /// Bytes at most of a row's name, fields and source: more has no place in the ring.
+    most_row: usize,
     name: String,
     fields: Vec<u8>,
     source: Vec<u8>,
@@ -98,13 +98,25 @@ pub(in crate::plant) struct Publishing {
     channel: RowChannel,
 }
 
-/// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them.
-pub(super) fn open(tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving, Publishing) {
-    open_for(QUEUE, tables, suffix, channel)
+/// A way for rows of these tables from the tickerplant's thread to this one, which makes ticks of a channel of them, of so many bytes
+/// at most.
+pub(super) fn open(
+    tables: Vec<Saying>,
+    suffix: String,
+    channel: u16,
+    most_tick: usize,
+) -> (Giving, Publishing) {
+    open_for(QUEUE, tables, suffix, RowChannel::new(channel), most_tick)
 }
 
 /// The same, where so many updates may wait.
-fn open_for(most: usize, tables: Vec<Saying>, suffix: String, channel: u16) -> (Giving, Publishing) {
+fn open_for(
+    most: usize,
+    tables: Vec<Saying>,
+    suffix: String,
+    channel: RowChannel,
+    most_tick: usize,
+) -> (Giving, Publishing) {
     let (to, from) = queue(most, QUEUE_BYTES);
     let (give_back, spare) = sync_channel(SPARE);
     let giving = Giving {
@@ -116,11 +128,12 @@ fn open_for(most: usize, tables: Vec<Saying>, suffix: String, channel: u16) -> (
         plant: std::thread::current(),
         tables,
         suffix,
+        most_row: channel.most_row(most_tick),
         name: String::new(),
         fields: vec![0; FIELDS],
         source: Vec::new(),
     };
-    (giving, Publishing { from, spare: give_back, channel: RowChannel::new(channel) })
+    (giving, Publishing { from, spare: give_back, channel })
 }
 
 impl Onward for Giving {
@@ -177,6 +190,9 @@ impl Giving {
         let len = list.finish();
         self.source.clear();
         row.write(&mut self.source);
+        if self.name.len() + len + self.source.len() > self.most_row {
+            return Err("a row is longer than the plant's ring takes (ring_size)");
+        }
         update
             .push(Row { name: &self.name, fields: &self.fields[..len], source: &self.source })
             .map_err(|_| "a row has 64 KiB at most, its symbol 255 bytes")
@@ -237,8 +253,8 @@ impl Publishing {
     }
 
     pub(in crate::plant) const fn report(&self) -> PublishedReport {
-        let RowCounters { updates, rows, items_refused, too_long } = self.channel.counters();
-        PublishedReport { updates, rows, items_refused, too_long }
+        let RowCounters { updates, rows, items_refused } = self.channel.counters();
+        PublishedReport { updates, rows, items_refused }
     }
 }
 
@@ -268,7 +284,8 @@ mod tests {
             Settings { passes_on: true, ..Settings::new(vec![Schema::new("t", columns).unwrap()]) };
         let mut plant = Tickerplant::new(settings, 0);
         plant.open(SessionId(0), Rights::all(1), false);
-        let (giving, publishing) = open_for(1, vec![Saying::default()], ".X".to_owned(), 3);
+        let channel = RowChannel::new(3);
+        let (giving, publishing) = open_for(1, vec![Saying::default()], ".X".to_owned(), channel, 1 << 10);
         let mut out = Out(giving);
         for symbol in [b"A", b"B", b"C", b"D"] {
             let mut room = [0; 64];

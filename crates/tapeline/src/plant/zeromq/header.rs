@@ -8,8 +8,9 @@ use tapeline_plant::tick;
 /// Bytes of it.
 pub(super) const BYTES: usize = 64;
 const VERSION: u8 = 1;
-/// Among the tick's flags: an image that was published before, with what has changed since.
-const IMAGE: u8 = 0x80;
+/// Among the tick's flags: an image that was published before, with what has changed since. It stands where ticks say how far rows belong
+/// together, which is nothing to subscribers of one item.
+const IMAGE: u8 = tick::Flags::LAST_ROW.0;
 
 /// What the third part of a message is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Header {
         let kind = if self.is_image { tick::Kind::Refresh } else { self.tick.kind };
         out[0] = VERSION;
         out[1] = kind as u8;
-        out[2] = self.tick.flags.0 | if self.is_image { IMAGE } else { 0 };
+        out[2] = self.tick.flags.0 & !IMAGE | if self.is_image { IMAGE } else { 0 };
         out[3] = self.tick.state as u8;
         out[4..6].copy_from_slice(&self.tick.channel.to_le_bytes());
         out[6] = self.domain.0;
@@ -86,7 +87,7 @@ mod tests {
                 service: 1,
                 channel: 0x0203,
                 kind: Kind::Update,
-                flags: Flags::SUSPECT,
+                flags: Flags::SUSPECT.and(Flags::LAST_ROW),
                 source_type: 0,
                 state: State::Live,
             },
