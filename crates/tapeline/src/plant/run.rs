@@ -208,14 +208,18 @@ impl RunArgs {
         let mut report = plant.report(&config, outcome.as_ref().err());
         let journal = plant.journal.take();
         let published = plant.rows.as_ref().map(Publishing::report);
-        plant.close()?;
-        // The ring has ended, and with it the hub, once its clients have what they are owed.
-        report.hub = hub.map(RunningHub::end).transpose()?;
-        report.zeromq = zeromq.map(RunningZeromq::end).transpose()?;
-        let kdb = kdb.map(RunningKdb::end).transpose()?;
+        let mut failed = Failed::default();
+        failed.unless(plant.close());
+        // The ring has ended, and with it the hub, once its clients have what they are owed. Whatever became of one, the others are waited
+        // for: the journal writes what it has still to read.
+        report.hub = hub.and_then(|hub| failed.unless(hub.end()));
+        report.zeromq = zeromq.and_then(|zeromq| failed.unless(zeromq.end()));
+        let kdb = kdb.and_then(|kdb| failed.unless(kdb.end()));
         report.kdb = kdb.map(|kdb| KdbReport { published: published.unwrap_or_default(), ..kdb });
-        keeper.map(RunningKeeper::end).transpose()?;
-        report.journal = journal.map(RunningJournal::end).transpose()?;
+        if let Some(keeper) = keeper {
+            failed.unless(keeper.end());
+        }
+        report.journal = journal.and_then(|journal| failed.unless(journal.end()));
         drop(web);
         drop(counting);
         match self.format {
@@ -229,6 +233,7 @@ impl RunArgs {
                 report.kernel_drops()
             );
         }
+        failed.first()?;
         match outcome {
             Ok(()) if report.files_are_whole() => Ok(ExitCode::SUCCESS),
             Ok(()) => Ok(ExitCode::FAILURE),
@@ -236,6 +241,21 @@ impl RunArgs {
             Err(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
             Err(refused) => Err(refused).context("the plant cannot go on"),
         }
+    }
+}
+
+/// What went wrong first, while the rest is still brought to its end.
+#[derive(Default)]
+struct Failed(Option<anyhow::Error>);
+
+impl Failed {
+    /// What was done, unless it failed.
+    fn unless<T>(&mut self, done: anyhow::Result<T>) -> Option<T> {
+        done.map_err(|error| _ = self.0.get_or_insert(error)).ok()
+    }
+
+    fn first(self) -> anyhow::Result<()> {
+        self.0.map_or(Ok(()), Err)
     }
 }
 
