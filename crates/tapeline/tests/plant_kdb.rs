@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 use kdb_client::{Client, logged, zone};
@@ -417,6 +419,55 @@ fn a_row_that_is_longer_than_the_ring_takes_is_refused_with_its_update() {
     let report = end(plant);
     let published = &report["kdb"]["published"];
     assert_eq!((&published["updates"], &report["kdb"]["refused"]), (&json!(2), &json!(4)));
+}
+
+/// The next day's log cannot be made, and everything else goes on.
+#[test]
+fn a_plant_whose_log_fails_says_so_and_ends_its_journal_with_a_report() {
+    let journal = "[journal]\nfolder = \"journal\"\n";
+    let (place, mut plant, ready) =
+        plant_of_rows("", &format!("[hub]\nport = 0\n[hub.web]\nport = 0\n{journal}"));
+    let address = ready["kdb"]["address"].as_str().unwrap();
+    let web = ready["web"].as_str().unwrap();
+    let mut feed = Client::tcp(address);
+    assert_eq!(ask_to_publish(&mut feed, 0..100, ""), Value::null());
+    let check = || {
+        let health: Json = serde_json::from_str(&page(web, "/health")).unwrap();
+        let mut checks = health["checks"].as_array().unwrap().iter();
+        checks.find(|check| check["check"] == "kdb").expect("there is a check of it").clone()
+    };
+    assert_eq!(check()["ok"], true);
+    assert!(page(web, "/metrics").contains("\ntapeline_kdb_up 1\n"));
+    let logs = place.folder.path().join("logs");
+    std::fs::remove_dir_all(&logs).unwrap();
+    std::fs::write(&logs, "no folder").unwrap();
+    feed.say(MessageKind::Async, |out| out.string(b".u.endofday[]"));
+    while check()["ok"] == true {
+        std::thread::yield_now();
+    }
+    assert_eq!(check()["says"], "ended");
+    assert!(page(web, "/metrics").contains("\ntapeline_kdb_up 0\n"));
+    let stat: Json = serde_json::from_str(&page(web, "/stat.json")).unwrap();
+    assert_eq!(stat["kdb"], json!({ "address": address, "ended": true }));
+    plant.ask_to_end();
+    let report = plant.says();
+    assert!(!plant.child.wait().unwrap().success());
+    // One tick is the channel's beginning.
+    assert_eq!((&report["ticks"], &report["journal"]["ticks"]), (&json!(101), &json!(101)), "{report}");
+    assert!(report["hub"].is_object(), "{report}");
+    let journal = place.folder.path().join("journal");
+    let verify = ["journal", "verify", journal.to_str().unwrap(), "--format", "json"];
+    let verified: Json = serde_json::from_slice(&tapeline(&verify).output().unwrap().stdout).unwrap();
+    assert_eq!((&verified["ticks"], &verified["missing"]), (&json!(101), &json!(0)));
+}
+
+/// What the page's server answers, its head left out.
+fn page(web: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(web).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {web}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
 #[test]

@@ -17,6 +17,7 @@ use tapeline_ring::Name;
 
 use super::config::Config;
 use super::hub::counting::{HubFigures, Merged};
+use super::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{Backpressure, Feed, Journal, LAYOUT, Part, Process, Reader, Snapshot, Source};
 
@@ -149,6 +150,13 @@ pub(super) struct OfHub {
     pub(super) begin: crate::stat::snapshot::Hub,
 }
 
+/// Whether kdb+ clients are served, and what is known of that from the beginning.
+#[derive(Debug)]
+pub(super) struct OfKdb {
+    pub(super) pulse: Pulse,
+    pub(super) begin: crate::stat::snapshot::Kdb,
+}
+
 impl Counting {
     /// Makes the thread, which does nothing before [`begin`](Self::begin). To be called before the plant's thread is pinned:
     /// the other one inherits where it may run.
@@ -156,7 +164,7 @@ impl Counting {
         config: &Config,
         plant: Hearer<PlantFigures>,
         hub: Option<OfHub>,
-        journal: Option<Arc<Progress>>,
+        (journal, kdb): (Option<Arc<Progress>>, Option<OfKdb>),
         board: &Arc<Board>,
     ) -> anyhow::Result<Self> {
         let (control, told) = channel();
@@ -178,6 +186,7 @@ impl Counting {
                 })
                 .collect(),
             hub: hub.as_ref().map(|hub| hub.begin.clone()),
+            kdb: kdb.as_ref().map(|kdb| kdb.begin.clone()),
             ..Snapshot::default()
         };
         let hub = hub.map(|hub| (hub.hearer, Merged::default()));
@@ -201,6 +210,7 @@ impl Counting {
                 plant,
                 hub,
                 journal,
+                kdb: kdb.map(|kdb| kdb.pulse),
                 board,
             };
             counter.write();
@@ -244,6 +254,7 @@ struct Counter {
     plant: Hearer<PlantFigures>,
     hub: Option<(Hearer<HubFigures>, Merged)>,
     journal: Option<Arc<Progress>>,
+    kdb: Option<Pulse>,
     board: Arc<Board>,
 }
 
@@ -294,6 +305,9 @@ impl Counter {
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
+        if let (Some(kdb), Some(pulse)) = (&mut self.snapshot.kdb, &self.kdb) {
+            kdb.ended = pulse.has_ended();
+        }
         if let Ok(ring) = tapeline_ring::inspect(&self.ring) {
             self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
             self.snapshot.backpressure.evicted = ring.publisher.evicted;

@@ -25,10 +25,12 @@ use tapeline_ring::{Name, Seat, Subscriber};
 
 use self::filling::{Filler, Filling};
 use self::publishing::{PublishedReport, Publishing, Saying};
+use super::counting::OfKdb;
 use super::journal::{Gate, WHILE_HELD};
 use super::reader::Reader;
 use super::sentry::Sentry;
 use super::ticks::{self, Next};
+use crate::stat::snapshot::Kdb;
 use crate::tick::config::Config;
 use crate::tick::server::{Listening, Report, Server};
 
@@ -113,6 +115,11 @@ impl RunningKdb {
                 .run()
         })?;
         Ok((Self { listening, reader }, publishing))
+    }
+
+    /// For who tells the outside whether it serves.
+    pub(super) fn standing(&self) -> OfKdb {
+        OfKdb { pulse: self.reader.pulse(), begin: Kdb { address: self.listening.places(), ended: false } }
     }
 
     /// The ring is there: returns when it is read. Its place there is to be exempt from the stall limit, as the log would lack what it

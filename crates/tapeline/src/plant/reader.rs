@@ -1,6 +1,7 @@
 //! A thread that reads the plant's ring from its first tick to its end.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use anyhow::Context;
@@ -13,7 +14,19 @@ pub(super) struct Reader<R> {
     /// Tells the thread which ring it is; dropped without a word, the thread ends.
     ring: SyncSender<Name>,
     joined: Receiver<Seat>,
+    pulse: Pulse,
     thread: JoinHandle<anyhow::Result<R>>,
+}
+
+/// Whether a reader's thread is there, for those who tell the outside.
+#[derive(Clone, Debug)]
+pub(super) struct Pulse(Weak<()>);
+
+impl Pulse {
+    /// Whether it has ended, or panicked.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 impl<R: Default + Send + 'static> Reader<R> {
@@ -25,9 +38,13 @@ impl<R: Default + Send + 'static> Reader<R> {
     ) -> anyhow::Result<Self> {
         let (ring, which) = sync_channel(1);
         let (tell, joined) = sync_channel(1);
+        let alive = Arc::new(());
+        let pulse = Pulse(Arc::downgrade(&alive));
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
+                // Gone with the thread, however that ends.
+                let _alive = alive;
                 let Ok(ring) = which.recv() else { return Ok(R::default()) };
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, name)
                     .with_context(|| format!("{name} cannot join the plant's ring"))?;
@@ -40,7 +57,7 @@ impl<R: Default + Send + 'static> Reader<R> {
                 ended
             })
             .with_context(|| format!("cannot make the thread of {name}"))?;
-        Ok(Self { name, ring, joined, thread })
+        Ok(Self { name, ring, joined, pulse, thread })
     }
 
     /// The ring is there: returns when it is read, and nothing is missed from here on; with the reader's place there.
@@ -53,6 +70,11 @@ impl<R: Default + Send + 'static> Reader<R> {
         let name = self.name;
         self.end()?;
         anyhow::bail!("{name} has ended before it began")
+    }
+
+    /// Whether it is there, from now on.
+    pub(super) fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// The ring has ended: waits until the reader is done.

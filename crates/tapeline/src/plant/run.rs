@@ -141,7 +141,8 @@ impl RunArgs {
         });
         // Gone, and the file with it, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
-        let counting = Counting::start(&config, of_plant, of_hub, progress, &board)?;
+        let of_kdb = kdb.as_ref().map(RunningKdb::standing);
+        let counting = Counting::start(&config, of_plant, of_hub, (progress, of_kdb), &board)?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {

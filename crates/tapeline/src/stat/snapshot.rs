@@ -50,6 +50,9 @@ pub(crate) struct Snapshot {
     /// The journal, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<Journal>,
+    /// The port of kdb+ clients, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kdb: Option<Kdb>,
     /// The hub, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<Hub>,
@@ -155,6 +158,16 @@ pub(crate) struct Journal {
     pub(crate) kept: u64,
     /// Ticks that are not in it.
     pub(crate) missing: u64,
+}
+
+/// The port of kdb+ clients.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Kdb {
+    /// Where they connect, or did.
+    pub(crate) address: String,
+    /// It has ended before the plant did.
+    pub(crate) ended: bool,
 }
 
 /// A hub.

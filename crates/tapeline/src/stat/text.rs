@@ -44,6 +44,13 @@ pub(super) fn of(plant: &Snapshot) -> String {
             thousands(journal.missing)
         ));
     }
+    if let Some(kdb) = &plant.kdb {
+        text.push_str(&format!(
+            "\nkdb+         {} {}",
+            if kdb.ended { "ENDED, was at" } else { "serving at" },
+            shown(&kdb.address)
+        ));
+    }
     for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
     }
@@ -250,7 +257,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Hop, Journal, Part, Source};
+    use crate::stat::snapshot::{Hop, Journal, Kdb, Part, Source};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
@@ -265,9 +272,11 @@ mod tests {
             ..Source::default()
         };
         let journal = Some(Journal { state: "without".to_owned(), kept: 1_200, missing: 3 });
-        let plant = Snapshot { hub: Some(hub), sources: vec![source], journal, ..Snapshot::default() };
+        let kdb = Some(Kdb { address: "127.0.0.1:5010".to_owned(), ended: true });
+        let plant = Snapshot { hub: Some(hub), sources: vec![source], journal, kdb, ..Snapshot::default() };
         let text = of(&Snapshot { written_ns: 2_300_000_000, ..plant });
         assert!(text.contains("WITHOUT, up to tick 1,200, 3 missing"), "{text}");
+        assert!(text.contains("kdb+         ENDED, was at 127.0.0.1:5010"), "{text}");
         assert!(text.contains("AWAY") && text.contains("A SUSPECT for 2"), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
         assert!(text.contains("me") && text.contains("1.5 µs"), "{text}");

@@ -56,15 +56,18 @@ pub(crate) struct Report {
     pub(crate) refused: u64,
 }
 
+impl Listening {
+    /// Its addresses.
+    pub(crate) fn places(&self) -> String {
+        let tcp = self.address.map(|address| address.to_string());
+        let unix = self.unix.as_ref().map(|unix| unix.display().to_string());
+        tcp.into_iter().chain(unix).collect::<Vec<_>>().join(" and ")
+    }
+}
+
 impl fmt::Display for Listening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("kdb+ clients connect to ")?;
-        if let Some(address) = self.address {
-            write!(f, "{address}")?;
-        }
-        if let Some(unix) = &self.unix {
-            write!(f, "{}{}", if self.address.is_some() { " and " } else { "" }, unix.display())?;
-        }
+        write!(f, "kdb+ clients connect to {}", self.places())?;
         match &self.log {
             Some(log) => write!(f, "; the log is {log}"),
             None => f.write_str("; no log is kept"),

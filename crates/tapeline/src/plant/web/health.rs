@@ -30,6 +30,10 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
         // What is missing was told when it was; it does not come back.
         checks.push(("journal".to_owned(), journal.state == "keeping", says));
     }
+    if let Some(kdb) = &snapshot.kdb {
+        let says = if kdb.ended { "ended" } else { "serving" };
+        checks.push(("kdb".to_owned(), !kdb.ended, says.to_owned()));
+    }
     for feed in &snapshot.feeds {
         // What is being mended is late, not gone; after the end of its session a feed is silent as it should be.
         let is_well = matches!(feed.state.as_str(), "live" | "recovering") || feed.ended;
@@ -54,7 +58,7 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Feed, Hub, Journal, Service};
+    use crate::stat::snapshot::{Feed, Hub, Journal, Kdb, Service};
 
     const NOW: u64 = 100_000_000_000;
 
@@ -64,6 +68,7 @@ mod tests {
             heard_ns: NOW - 1_000_000_000,
             feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
             journal: Some(Journal { state: "keeping".to_owned(), missing: 7, ..Journal::default() }),
+            kdb: Some(Kdb::default()),
             hub: Some(Hub {
                 heard_ns: NOW - 1_000_000_000,
                 services: vec![Service { name: "TAPELINE".to_owned(), up: true, ..Service::default() }],
@@ -77,7 +82,7 @@ mod tests {
     fn each_thing_that_fails_fails_the_whole() {
         assert!(of(&well(), Nanos(NOW)).0);
         type Spoil = fn(&mut Snapshot);
-        let spoilt: [(&str, Spoil); 9] = [
+        let spoilt: [(&str, Spoil); 10] = [
             ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
             ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
             ("plant", |plant| plant.heard_ns -= LATE_NS),
@@ -86,6 +91,7 @@ mod tests {
             ("hub", |plant| plant.hub.as_mut().unwrap().ended = true),
             ("journal", |plant| plant.journal.as_mut().unwrap().state = "without".to_owned()),
             ("journal", |plant| plant.journal.as_mut().unwrap().state = "stopped".to_owned()),
+            ("kdb", |plant| plant.kdb.as_mut().unwrap().ended = true),
             ("service TAPELINE", |plant| plant.hub.as_mut().unwrap().services[0].up = false),
         ];
         for (check, spoil) in spoilt {

@@ -52,6 +52,7 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_journal_state", "gauge", "1 for the state that the journal is in, 0 for the others"),
     ("tapeline_journal_sequence", "gauge", "The last tick that is in the journal"),
     ("tapeline_journal_missing_total", "counter", "Ticks that are not in the journal"),
+    ("tapeline_kdb_up", "gauge", "1 while kdb+ clients are served, 0 once that has ended"),
     ("tapeline_service_up", "gauge", "1 while the service is up"),
     ("tapeline_hub_ticks_total", "counter", "Ticks that the hub took from the ring"),
     ("tapeline_hub_missing_ticks_total", "counter", "Ticks that it missed"),
@@ -174,6 +175,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         "tapeline_journal_state" | "tapeline_journal_sequence" | "tapeline_journal_missing_total" => {
             plant.journal.iter().for_each(|journal| write_journal(page, journal));
         }
+        "tapeline_kdb_up" => plant.kdb.iter().for_each(|kdb| page.put(&[], u8::from(!kdb.ended))),
         _ => write_feeds(page, plant),
     }
 }
@@ -303,7 +305,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Feed, Hop, Part, Reader, Service, Session, Source};
+    use crate::stat::snapshot::{Feed, Hop, Kdb, Part, Reader, Service, Session, Source};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -336,6 +338,7 @@ mod tests {
                 ..Source::default()
             }],
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
+            kdb: Some(Kdb { ended: true, ..Kdb::default() }),
             readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
             hub: Some(hub),
             ..Snapshot::default()
@@ -404,6 +407,7 @@ mod tests {
         assert_eq!(series["tapeline_feed_state{feed=\"itch\",state=\"live\"}"], 0.0);
         assert_eq!(series["tapeline_journal_state{state=\"without\"}"], 1.0);
         assert_eq!(series["tapeline_journal_missing_total"], 2.0);
+        assert_eq!(series["tapeline_kdb_up"], 0.0);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());
