@@ -76,7 +76,7 @@ impl RunningJournal {
             );
         }
         let (progress, durability) = (writer.progress(), config.settings.durability);
-        let keep = move |subscriber| Keeping { writer, subscriber, first: None, is_well: true }.run(folder);
+        let keep = move |subscriber| Keeping { writer, subscriber, given: 0, is_well: true }.run(folder);
         Ok(Self { reader: Reader::start("journal", keep)?, progress, durability, after: Seq(opened.last) })
     }
 
@@ -166,8 +166,8 @@ impl Gate {
 struct Keeping {
     writer: Writer<Directory>,
     subscriber: Subscriber,
-    /// The first tick of this plant.
-    first: Option<u64>,
+    /// Ticks of this plant.
+    given: u64,
     /// As the user was last told.
     is_well: bool,
 }
@@ -185,7 +185,7 @@ impl Keeping {
                         let tick = Tick::parse(frame.bytes())
                             .context("the ring holds something that is not a tick")?;
                         let seq = tick.header.seq.0;
-                        self.first.get_or_insert(seq);
+                        self.given += 1;
                         let outcome = self.writer.append(seq, tick.header.sequenced, frame.bytes());
                         if outcome.is_kept() != self.is_well {
                             self.is_well = !self.is_well;
@@ -220,9 +220,8 @@ impl Keeping {
         let progress = self.writer.progress();
         let outcome = self.writer.finish();
         let (last, missing) = (progress.written_up_to(), progress.missing());
-        let given = self.first.map_or(0, |first| (last + 1).saturating_sub(first));
-        // Those in front of the last one: what is missing at the end was not counted as given.
-        let report = JournalReport { folder, ticks: given.saturating_sub(missing), missing, last };
+        // Each is there or missing, wherever the missing ones are.
+        let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
         anyhow::ensure!(outcome != Outcome::Stopped, "ticks from {} on are not in the journal", last + 1);
         Ok(report)
     }
@@ -260,6 +259,7 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
+    use tapeline_journal::OnFailure;
     use tapeline_measure::Nanos;
     use tapeline_ring::{Options, Publisher, Start};
 
@@ -307,6 +307,43 @@ mod tests {
         assert!(writer.flush().is_kept());
         assert_eq!(taken(gate.next(&mut subscriber).unwrap()), Some(1));
         publisher.close().unwrap();
+    }
+
+    /// From some tick on its folder takes no other segment: what is missing is at the end.
+    #[test]
+    fn what_is_missing_at_the_end_is_not_taken_from_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            segment_bytes: Settings::LEAST_SEGMENT_BYTES,
+            on_failure: OnFailure::Continue,
+            ..Settings::default()
+        };
+        let (writer, _) = Writer::open(Directory::create(folder.path()).unwrap(), settings).unwrap();
+        let progress = writer.progress();
+        let (_, mut publisher, subscriber) = scene("end", tempfile::tempdir().unwrap().path());
+        let keeping = Keeping { writer, subscriber, given: 0, is_well: true };
+        let keeping = std::thread::spawn(move || keeping.run(String::new()));
+        let (mut given, mut enough) = (0, None);
+        while enough != Some(given) {
+            given += 1;
+            while publisher.publish(&frame(given)).is_err() {
+                assert!(!keeping.is_finished());
+                std::thread::yield_now();
+            }
+            if given == 10 {
+                while progress.written_up_to() < given {
+                    std::thread::yield_now();
+                }
+                std::fs::remove_dir_all(folder.path()).unwrap();
+            }
+            if enough.is_none() && progress.state() == State::Without {
+                enough = Some(given + 10);
+            }
+        }
+        publisher.close().unwrap();
+        let report = keeping.join().unwrap().unwrap();
+        assert!(report.missing >= 10, "{report:?}");
+        assert_eq!((report.ticks, report.ticks + report.missing), (report.last, given), "{report:?}");
     }
 
     /// It comes where the gate has just looked at an empty ring, and the reader is about to take what there is.
