@@ -1,10 +1,12 @@
-//! One way to end: SIGINT and SIGTERM set a flag that every loop reads. SIGHUP sets another: look at the files again.
+//! One way to end: SIGINT and SIGTERM set a flag that every loop reads. SIGHUP sets another: look at the files again. A file at its limit
+//! is no end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// The longest sleep, so that a signal is heeded soon.
 const NAP: Duration = Duration::from_millis(20);
@@ -45,6 +47,13 @@ impl Stop {
         }
         false
     }
+}
+
+/// From here on a limit on the size of files is an error of what writes one, and not the end of the process without a word.
+pub(crate) fn outlive_file_limits() -> anyhow::Result<()> {
+    // What is set by it nobody reads: the write that meets the limit fails.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot heed SIGXFSZ")?;
+    Ok(())
 }
 
 /// Raised each time somebody asks this process, with SIGHUP, to look at its files again.

@@ -10,6 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 
 use kdb_client::{Client, logged, zone};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value as Json;
 use stage::{Running, tapeline};
 use tapeline_kdb::{Atom, MessageKind, Value};
@@ -140,6 +141,29 @@ fn clients_find_it_under_an_abstract_name() {
     assert!(!second.status.success() && said_second.contains("somebody listens at @"), "{said_second}");
     end(running);
     assert!(!name.exists() && !folder.path().join(&at).exists());
+}
+
+/// A limit on the size of files stands for a full disk.
+#[test]
+fn a_log_that_meets_a_limit_ends_it_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tick.toml");
+    std::fs::write(&file, format!("timezone = \"{}\"\n{TRADE}", zone())).unwrap();
+    let arguments = ["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"];
+    let (mut running, mut talk) = Running::start_talking(&arguments);
+    let said = running.says();
+    let mut feed = Client::tcp(address(&said));
+    publish(&mut feed, "A", 1.0);
+    feed.ask(".u.i");
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let pid = Pid::from_child(&running.child);
+    prlimit(Some(pid), Resource::Fsize, Rlimit { current: Some(1), maximum }).unwrap();
+    publish(&mut feed, "A", 2.0);
+    let mut all = String::new();
+    talk.read_to_string(&mut all).unwrap();
+    assert_eq!(running.child.wait().unwrap().code(), Some(1), "{all}");
+    assert!(all.contains("cannot append to the log") && all.contains("File too large"), "{all}");
+    assert_eq!(logged(said["log"].as_str().unwrap()), 1, "what was published is whole");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::SIGXFSZ;
 use tapeline_journal::{Directory, Durability, Outcome, Progress, Settings, State, Writer};
 use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
@@ -16,6 +15,7 @@ use tapeline_ring::{Name, Poll, Seat, Subscriber, Wait};
 use super::reader::Reader;
 use super::ticks::{self, Next};
 use crate::journal::hinted;
+use crate::stop;
 
 /// Ticks that are taken before they are written, where the ring always has more.
 const BATCH: usize = 4_096;
@@ -62,8 +62,7 @@ impl RunningJournal {
     /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
     pub(super) fn start(config: &JournalConfig) -> anyhow::Result<Self> {
         let folder = config.folder.display().to_string();
-        // A limit on the size of files is an error of the journal's, and not the end of the process.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot heed SIGXFSZ")?;
+        stop::outlive_file_limits()?;
         let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
         let (writer, opened) =
             opened.map_err(|error| hinted(&format!("cannot open the journal in {folder}"), error))?;

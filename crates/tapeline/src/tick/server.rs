@@ -19,6 +19,7 @@ use super::log::DayLog;
 use super::zone::Zone;
 use crate::failure::{self, Hinted};
 use crate::plant::access::worker::{Done, Worker};
+use crate::stop;
 
 /// The longest sleep: a signal to end is heeded so soon, and midnight.
 const NAP: Duration = Duration::from_millis(100);
@@ -246,6 +247,9 @@ impl Server {
             asking: Vec::new(),
             address: None,
         };
+        if server.config.log.is_some() {
+            stop::outlive_file_limits()?;
+        }
         // The log's lock first: who has it may take the socket's name from whoever left it.
         server.begin_log()?;
         let refused = |error| failure::of_port("the tickerplant cannot listen".to_owned(), table, error);
