@@ -1,5 +1,6 @@
 //! A whole plant that is killed at any moment under load, and started again: what its hub gave out is in its journal, the sequence has
-//! no hole, and a subscriber that comes back with its last sequence sees each tick once.
+//! no hole, and a subscriber that comes back with its last sequence sees each tick once. So is every row of a kdb+ client that was
+//! acknowledged.
 //!
 //! `PLANT_KILLS` says how often, 5 times unless it does (`make journal-kills`: 200).
 
@@ -10,12 +11,19 @@
 )]
 
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use kdb_client::{Client, zone};
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 use tapeline_journal::{Directory, From, Next, Reader};
+use tapeline_kdb::{MessageKind, Type, Value as Answer};
+use tapeline_omm::rwf::MessageView;
+use tapeline_omm::{FieldList, fid};
+use tapeline_plant::tick::{Flags, Tick};
 
+mod kdb_client;
 mod stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
@@ -54,6 +62,11 @@ fn subscriber(place: &Place, journal: &Path, from: u64) -> Running {
 
 /// Reads the journal behind `last`: no hole, to which sequence.
 fn journal_goes_to(journal: &Path, last: u64) -> u64 {
+    journal_has(journal, last, |_| {})
+}
+
+/// The same, with each tick.
+fn journal_has(journal: &Path, last: u64, mut look: impl FnMut(&Tick<'_>)) -> u64 {
     let mut reader = Reader::open(Directory::open(journal).unwrap()).unwrap();
     reader.seek(From::Seq(last + 1)).unwrap();
     let mut end = last;
@@ -62,6 +75,7 @@ fn journal_goes_to(journal: &Path, last: u64) -> u64 {
             Next::Record(record) => {
                 assert_eq!(record.seq, end + 1);
                 end = record.seq;
+                look(&Tick::parse(record.body).unwrap());
             }
             Next::Missing { from, to } => panic!("{from} to {to} are missing"),
             Next::End => return end,
@@ -132,4 +146,78 @@ fn a_killed_plant_loses_nothing_that_it_gave_out_and_nobody_sees_a_tick_twice() 
     }
     println!("{kills} kills, {last} ticks, {acknowledged} of them given to a client of the hub");
     assert!(kills < 20 || acknowledged > 0);
+}
+
+/// Rows of each update: several times what half of the ring holds.
+const ROWS: i64 = 2_000;
+
+/// Publishes rows with ascending sizes, each update behind the answer to the one before. `told` hears of each answer, and how many
+/// rows were acknowledged comes back when the connection is over.
+fn publish(address: &str, told: SyncSender<()>) -> JoinHandle<i64> {
+    let mut client = Client::tcp(address);
+    std::thread::spawn(move || {
+        let mut rows = 0;
+        loop {
+            let sent = client.try_say(MessageKind::Sync, |out| {
+                out.list(3)?;
+                out.symbol(b".u.upd")?;
+                out.symbol(b"trade")?;
+                out.list(2)?;
+                out.symbols((0..ROWS).map(|_| &b"A"[..]))?;
+                out.column(Type::LONG, (rows..rows + ROWS).collect::<Vec<_>>())
+            });
+            let answer = sent.ok().and_then(|()| client.try_next());
+            let Some(answer) = answer else { return rows };
+            assert_eq!(answer, Answer::null());
+            rows += ROWS;
+            let _ = told.send(());
+        }
+    })
+}
+
+#[test]
+fn a_killed_plant_has_every_row_that_it_acknowledged() {
+    let kills = std::env::var("PLANT_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let place = Place::new(0);
+    let journal = place.folder.path().join("journal");
+    let config = place.folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\nring_size = \"64KiB\"\n[kdb]\nport = 0\ntimezone = \"{}\"\n[[kdb.table]]\nname = \"trade\"\n\
+         columns = [\"time timespan\", \"sym symbol\", \"size long TRDVOL_1\"]\n[journal]\nfolder = \"{}\"\n\
+         durability = \"synced\"\n",
+        place.ring,
+        zone(),
+        journal.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let (mut dice, mut last, mut all) = (0x9E37_79B9_u64, 0, 0);
+    // As above.
+    let mut killed = Vec::new();
+    for kill in 1..=kills {
+        let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+        let ready = plant.says();
+        let (told, answered) = sync_channel(0);
+        let publisher = publish(ready["kdb"]["address"].as_str().unwrap(), told);
+        // Killed behind some answer, at once.
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (0..1 + (dice >> 33) % 8).for_each(|_| answered.recv().unwrap());
+        plant.child.kill().unwrap();
+        plant.child.wait().unwrap();
+        killed.push(plant);
+        drop(answered);
+        let acknowledged = publisher.join().unwrap();
+        let mut found = 0;
+        last = journal_has(&journal, last, |tick| {
+            if tick.header.flags.contains(Flags::SOURCE) {
+                let message = MessageView::parse(tick.body).unwrap();
+                let fields = FieldList::parse(message.payload()).unwrap();
+                let size = fields.find(fid::TRDVOL_1).unwrap().unwrap().real().unwrap().unwrap();
+                assert_eq!(size.to_f64(), found as f64, "kill {kill}");
+                found += 1;
+            }
+        });
+        assert!(found >= acknowledged, "kill {kill}: {found} rows, of {acknowledged} that were acknowledged");
+        all += acknowledged;
+    }
+    println!("{kills} kills, {last} ticks, {all} rows acknowledged");
 }
