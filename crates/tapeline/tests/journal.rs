@@ -4,8 +4,11 @@
 
 mod stage;
 
+use std::io::{BufRead, BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, ChildStderr, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -15,6 +18,7 @@ use tapeline_measure::Nanos;
 use tapeline_plant::tick::{Flags, Header, Kind, Tick};
 use tapeline_plant::{ItemId, Seq, State};
 use tapeline_ring::{Name, Options, Poll, Publisher, Start, Subscriber, Wait};
+use tempfile::TempDir;
 
 const NOON: u64 = 1_763_726_400_000_000_000;
 
@@ -213,7 +217,7 @@ fn a_replay_goes_on_with_what_is_live() {
             }
             Poll::Ended => break,
             _ => {
-                subscriber.wait(Wait::Park, std::time::Duration::from_millis(20));
+                subscriber.wait(Wait::Park, Duration::from_millis(20));
             }
         }
         if next == 601
@@ -241,6 +245,176 @@ fn a_replay_goes_on_with_what_is_live() {
     let done = replay.says();
     assert_eq!((&done["missing"], &done["last"]), (&json!(0), &json!(1_000)), "{done}");
     assert_eq!(done["history"].as_u64().unwrap() + done["live"].as_u64().unwrap(), 900, "{done}");
+}
+
+/// A plant without its journal, as its readers see it: the ring has had 900 ticks, the journal 600, and a small ring not those between.
+struct Without {
+    folder: TempDir,
+    live: Name,
+    onto: Name,
+    publisher: Publisher,
+    writer: Writer<Directory>,
+}
+
+impl Without {
+    /// One that waits for its readers for so long, or for ever where that is nothing.
+    fn new(test: &str, stall_limit: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |what| Name::new(&format!("test-{test}-{what}-{}", std::process::id())).unwrap();
+        let (live, onto) = (name("live"), name("onto"));
+        let options = Options { capacity: 16 << 10, stall_limit, ..Options::default() };
+        let publisher = Publisher::open(&live, &options).unwrap();
+        let directory = Directory::create(folder.path()).unwrap();
+        let (writer, _) = Writer::open(directory, Settings::default()).unwrap();
+        let mut plant = Self { folder, live, onto, publisher, writer };
+        plant.keep(1..=600);
+        plant
+    }
+
+    fn keep(&mut self, seqs: RangeInclusive<u64>) {
+        for seq in seqs {
+            let (time, frame) = tick(seq);
+            assert!(self.writer.append(seq, time, &frame).is_kept());
+        }
+        assert!(self.writer.flush().is_kept());
+    }
+
+    fn publish(&mut self, seqs: RangeInclusive<u64>) {
+        for seq in seqs {
+            while self.publisher.publish(&tick(seq).1).is_err() {
+                std::thread::yield_now();
+            }
+        }
+        self.publisher.flush();
+    }
+
+    /// A replay onto a ring and on with the plant's, which has come to the journal's end; the ring's reader.
+    fn replay(&self) -> (Running, ChildStderr, Subscriber) {
+        let folder = self.folder.path().to_str().unwrap();
+        let names = [self.onto.to_string(), self.live.to_string()];
+        let arguments = ["journal", "replay", folder, "--speed", "max", "--format", "json"];
+        let more = ["--onto", &names[0], "--then", &names[1], "--subscribers", "1"];
+        let (replay, talk) = Running::start_talking(&[&arguments[..], &more].concat());
+        let reader = loop {
+            match Subscriber::join(&self.onto, Start::Oldest) {
+                Ok(reader) => break reader,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        while self.publisher.subscribers() == 0 {
+            std::thread::yield_now();
+        }
+        (replay, talk, reader)
+    }
+}
+
+/// The next sequences of a ring, up to one of them or its end.
+fn sequences(ring: &mut Subscriber, up_to: u64) -> Vec<u64> {
+    let mut seqs = Vec::new();
+    while seqs.last() != Some(&up_to) {
+        match ring.next() {
+            Poll::Frame(frame) => seqs.push(Tick::parse(frame.bytes()).unwrap().header.seq.0),
+            Poll::Ended => break,
+            _ => _ = ring.wait(Wait::Park, Duration::from_millis(20)),
+        }
+    }
+    seqs
+}
+
+/// Reads what is said to people until these words come.
+fn hears(talk: &mut BufReader<ChildStderr>, words: &str) {
+    let mut line = String::new();
+    while !line.contains(words) {
+        line.clear();
+        assert_ne!(talk.read_line(&mut line).unwrap(), 0, "it never said: {words}");
+    }
+}
+
+/// It says that it waits, keeps its place on the ring, and goes on where the journal does; what is nowhere it counts.
+#[test]
+fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
+    let mut plant = Without::new("without", Duration::ZERO);
+    plant.publish(1..=900);
+    let (mut replay, talk, mut reader) = plant.replay();
+    let mut talk = BufReader::new(talk);
+    hears(&mut talk, "the journal has nothing behind tick 600");
+    // Far more than the ring holds.
+    plant.publish(901..=5_000);
+    plant.keep(4_001..=5_100);
+    plant.publish(5_001..=5_100);
+    plant.publisher.close().unwrap();
+    let expected: Vec<u64> = (1..=600).chain(4_001..=5_100).collect();
+    assert_eq!(sequences(&mut reader, 0), expected);
+    let done = replay.says();
+    assert_eq!((&done["missing"], &done["last"]), (&json!(3_400), &json!(5_100)), "{done}");
+    assert!(replay.child.wait().unwrap().success());
+    hears(&mut talk, "ticks 601 to 4000 are missing");
+}
+
+/// Nothing from behind the hole is published, and it was not all.
+#[test]
+fn a_replay_that_ends_while_it_waits_says_so() {
+    let mut plant = Without::new("waiting", Duration::ZERO);
+    plant.publish(1..=900);
+    let (mut replay, talk, mut reader) = plant.replay();
+    let mut talk = BufReader::new(talk);
+    hears(&mut talk, "the journal has nothing behind tick 600");
+    replay.ask_to_end();
+    let done = replay.says();
+    let counts = (&done["history"], &done["live"], &done["last"], &done["interrupted"]);
+    assert_eq!(counts, (&json!(600), &json!(0), &json!(600), &json!(true)), "{done}");
+    assert_eq!(replay.child.wait().unwrap().code(), Some(130));
+    assert_eq!(sequences(&mut reader, 0), (1..=600).collect::<Vec<_>>());
+}
+
+/// A hole that ends behind what the ring begins with: only what is nowhere is missing.
+#[test]
+fn a_replay_takes_from_the_ring_what_the_journal_lacks() {
+    let mut plant = Without::new("lacks", Duration::from_millis(1));
+    plant.publish(1..=600);
+    let (mut replay, _talk, mut reader) = plant.replay();
+    assert_eq!(sequences(&mut reader, 600).len(), 600);
+    // While it stands still it loses its place, and the journal has its hole.
+    let pid = Pid::from_child(&replay.child);
+    kill_process(pid, Signal::STOP).unwrap();
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", replay.child.id())).unwrap();
+        stat.rsplit(") ").next().unwrap().starts_with('T')
+    };
+    while !is_stopped() {
+        std::thread::yield_now();
+    }
+    plant.publish(601..=900);
+    plant.keep(851..=900);
+    kill_process(pid, Signal::CONT).unwrap();
+    let seqs = sequences(&mut reader, 900);
+    let first = seqs[0];
+    assert!((602..=850).contains(&first), "{first}");
+    assert_eq!(seqs, (first..=900).collect::<Vec<_>>());
+    plant.publisher.close().unwrap();
+    let done = replay.says();
+    assert_eq!((&done["missing"], &done["last"]), (&json!(first - 601), &json!(900)), "{done}");
+}
+
+/// A reader that takes everything from the journal says that it waits for it.
+#[test]
+fn a_reader_of_the_journal_says_that_the_plant_is_without() {
+    let mut plant = Without::new("reader", Duration::ZERO);
+    let folder = plant.folder.path().to_str().unwrap().to_owned();
+    let ring = plant.live.to_string();
+    // A name that nothing has: what these ticks say does not matter.
+    let watch = ["plant", "watch", "NONE", "--ring", &ring, "--format", "json", "--journal", &folder];
+    let (watch, talk) = Running::start_talking(&[&watch[..], &["--from-sequence", "1"]].concat());
+    while plant.publisher.subscribers() == 0 {
+        std::thread::yield_now();
+    }
+    plant.publish(601..=2_000);
+    let mut talk = BufReader::new(talk);
+    hears(&mut talk, "the journal has nothing behind tick 600");
+    watch.ask_to_end();
+    let mut rest = String::new();
+    talk.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("has nothing behind"), "once: {rest}");
 }
 
 /// A plant that keeps a journal, ended and started again: one sequence, each tick once, and its hub gives out what is on disk.

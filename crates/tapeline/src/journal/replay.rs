@@ -1,5 +1,6 @@
 //! `tapeline journal replay`: ticks onto a ring, and on with those that are live; or a feed's messages onto UDP (`replay/feed.rs`).
 
+mod behind;
 mod feed;
 
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_journal::{Directory, Next, Reader};
+use tapeline_journal::{Directory, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::tick::Tick;
@@ -20,6 +21,7 @@ use super::place::Place;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format};
+use crate::plant::beside::Beside;
 use crate::stop::Stop;
 
 /// Where nothing comes, for how long to wait for more.
@@ -85,6 +87,8 @@ struct Done {
     live: u64,
     missing: u64,
     last: Option<u64>,
+    /// The user ended it before all of the journal was published, or while the journal was waited for.
+    is_interrupted: bool,
 }
 
 /// Where it goes.
@@ -121,7 +125,7 @@ impl Replay {
             begun: None,
             done: Done::default(),
         };
-        let outcome = onto.history(&mut reader, None).and_then(|()| match &self.then {
+        let outcome = onto.history(&mut reader).and_then(|()| match &self.then {
             Some(live) => onto.live(&mut reader, live),
             None => Ok(()),
         });
@@ -130,40 +134,34 @@ impl Replay {
         if self.format == Format::Json {
             output::print_json_line(&json!({
                 "history": done.history, "live": done.live, "missing": done.missing, "last": done.last,
+                "interrupted": done.is_interrupted,
             }))?;
         } else {
             output::print(&format!(
-                "{} ticks of the journal and {} live ones published to {}, {} missing",
+                "{} ticks of the journal and {} live ones published to {}, {} missing{}",
                 thousands(done.history),
                 thousands(done.live),
                 name,
                 thousands(done.missing),
+                if done.is_interrupted { " (interrupted)" } else { "" },
             ))?;
         }
-        outcome.map(|()| ExitCode::SUCCESS)
+        outcome.map(|()| if done.is_interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
     }
 }
 
 impl Onto<'_> {
-    /// Publishes what the journal has: all of it, or up to a sequence, for which it is waited.
-    fn history(&mut self, reader: &mut Reader<Directory>, up_to: Option<u64>) -> anyhow::Result<()> {
+    /// Publishes all that the journal has.
+    fn history(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
         let broken = |error| hinted("the journal cannot be read on", error);
-        while !self.stop.requested() && up_to.is_none_or(|up_to| self.done.last < Some(up_to)) {
+        loop {
+            if self.stop.requested() {
+                self.done.is_interrupted = true;
+                break;
+            }
             match reader.next().map_err(broken)? {
-                Next::Record(record) => {
-                    self.pause(record.time);
-                    self.publish(record.body)?;
-                    self.done.history += 1;
-                    self.done.last = Some(record.seq);
-                }
-                Next::Missing { from, to } => {
-                    anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
-                    self.done.missing += to - from + 1;
-                }
-                Next::End if up_to.is_some() => {
-                    self.ring.flush();
-                    self.stop.sleep(NAP);
-                }
+                Next::Record(record) => self.record(&record)?,
+                Next::Missing { from, to } => self.miss(from, to),
                 Next::End => {
                     reader.ending().map_err(broken)?;
                     break;
@@ -174,11 +172,29 @@ impl Onto<'_> {
         Ok(())
     }
 
+    /// Publishes a tick of the journal, when it is due.
+    fn record(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
+        self.pause(record.time);
+        if self.publish(record.body)? {
+            self.done.history += 1;
+            self.done.last = Some(record.seq);
+        }
+        Ok(())
+    }
+
+    /// These are nowhere.
+    fn miss(&mut self, from: u64, to: u64) {
+        anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+        self.done.missing += to - from + 1;
+        self.done.last = Some(to);
+    }
+
     /// Goes on with a ring, from the tick behind the last one: what is no longer there is in the journal.
     fn live(&mut self, reader: &mut Reader<Directory>, ring: &Name) -> anyhow::Result<()> {
         self.speed = Speed(None);
         let mut live = Subscriber::join(ring, Start::Oldest)
             .with_context(|| Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?"))?;
+        let mut beside = Beside::of(ring.clone(), "replay");
         let mut is_alive = true;
         while !self.stop.requested() {
             let epoch = live.epoch();
@@ -192,11 +208,12 @@ impl Onto<'_> {
                     if self.done.last >= Some(seq) {
                         continue;
                     }
-                    if self.done.last.is_some_and(|last| last + 1 < seq) {
-                        self.history(reader, Some(seq - 1))?;
-                    }
-                    if self.done.last < Some(seq) {
-                        self.publish(frame.bytes())?;
+                    let is_behind = self.done.last.is_some_and(|last| last + 1 < seq);
+                    if is_behind && !self.fill(reader, seq - 1)? {
+                        // This one is in the journal too, or will be.
+                        beside.take(seq);
+                        self.catch_up(reader, &mut live, &mut beside)?;
+                    } else if self.publish(frame.bytes())? {
                         self.done.live += 1;
                         self.done.last = Some(seq);
                     }
@@ -230,19 +247,19 @@ impl Onto<'_> {
         }
     }
 
-    /// Publishes a tick, when there is room.
-    fn publish(&mut self, tick: &[u8]) -> anyhow::Result<()> {
+    /// Publishes a tick, when there is room; `false` if the user ends it before.
+    fn publish(&mut self, tick: &[u8]) -> anyhow::Result<bool> {
         if (self.done.history + self.done.live).is_multiple_of(LOOK_EVERY) {
             self.ring.flush();
         }
         loop {
             match self.ring.publish(tick) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(true),
                 Err(Refused::TooLong) => {
                     let what = format!("a tick of {} bytes is longer than the ring takes", tick.len());
                     return Err(Hinted::new(what, "raise --ring-size: a quarter of it is the longest").into());
                 }
-                Err(Refused::Full) if self.stop.requested() => return Ok(()),
+                Err(Refused::Full) if self.stop.requested() => return Ok(false),
                 Err(Refused::Full) => {
                     self.ring.flush();
                     std::thread::yield_now();

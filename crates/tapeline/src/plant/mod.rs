@@ -1,6 +1,7 @@
 //! `tapeline plant`: the plant itself, and readers of what it publishes.
 
 pub(crate) mod access;
+pub(crate) mod beside;
 mod check;
 pub(crate) mod config;
 mod counting;

@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use anyhow::Context;
-use rustix::process::Pid;
 use tapeline_journal::{Directory, From, Next as Kept, Reader};
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Start, Subscriber};
+use tapeline_ring::{Name, Subscriber};
 
-use super::ticks::{self, Next};
+use super::beside::{Beside, Expect};
+use super::ticks::Next;
 use crate::journal::hinted;
 
 /// Records of the journal between two passes over the ring while it is behind: a ring of the usual size holds a thousand times as many ticks.
@@ -28,18 +28,9 @@ pub(super) struct Resumed {
 /// How far it is.
 #[derive(Debug)]
 struct Place {
-    ring: Name,
-    label: String,
+    beside: Beside,
     /// The last sequence that was given out, or passed by.
     last: u64,
-    /// The newest one of the ring: the journal will have it, unless the plant dies.
-    newest: u64,
-    /// The plant's process.
-    plant: Option<Pid>,
-    /// The ring has ended.
-    has_ended: bool,
-    /// The plant was gone when it was last looked for.
-    is_over: bool,
     /// Ticks that the journal does not have.
     missing: u64,
     /// The journal has given all that it has, so far.
@@ -57,21 +48,8 @@ impl Resumed {
         });
         let what = || format!("cannot read the journal in {}", folder.display());
         let journal = opened.map_err(|error| hinted(&what(), error))?;
-        let (label, last) = (label.to_owned(), from.saturating_sub(1));
-        let plant =
-            tapeline_ring::inspect(&ring).ok().and_then(|ring| Pid::from_raw(ring.publisher.pid as i32));
-        let place = Place {
-            ring,
-            label,
-            last,
-            newest: 0,
-            plant,
-            has_ended: false,
-            is_over: false,
-            missing: 0,
-            is_at_end: false,
-            is_behind: true,
-        };
+        let (beside, last) = (Beside::of(ring, label), from.saturating_sub(1));
+        let place = Place { beside, last, missing: 0, is_at_end: false, is_behind: true };
         Ok(Self { journal, place })
     }
 
@@ -82,7 +60,7 @@ impl Resumed {
     pub(super) fn next(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'_>> {
         (self.place.is_at_end, self.place.is_behind) = (false, true);
         if self.place.last.is_multiple_of(PASS_EVERY) {
-            self.place.pass(ring)?;
+            self.place.beside.pass(ring)?;
         }
         match self.journal.next().map_err(|error| hinted("the journal cannot be read on", error))? {
             Kept::Record(record) => {
@@ -122,46 +100,15 @@ impl Place {
         self.last = to;
     }
 
-    /// Passes over what is on the ring, so that a long history does not hold up the plant. A place that is lost is taken anew at the
-    /// journal's end, and not before: whoever is behind for long is waited for once.
-    fn pass(&mut self, ring: &mut Subscriber) -> anyhow::Result<()> {
-        loop {
-            match ticks::next(ring)? {
-                Next::Tick(tick) => self.newest = tick.header.seq.0,
-                Next::Nothing | Next::End | Next::Lost(_) => return Ok(()),
-            }
-        }
-    }
-
     /// The journal has no more for now: whether it will, by what is on the ring.
     fn look(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'static>> {
-        loop {
-            match ticks::next(ring)? {
-                // Not the highest one ever: a plant that goes on behind a killed one's journal begins further down.
-                Next::Tick(tick) => self.newest = tick.header.seq.0,
-                Next::Nothing => break,
-                Next::End => {
-                    self.has_ended = true;
-                    break;
-                }
-                // Nothing is lost by that: it is in the journal.
-                Next::Lost(_) => *ring = Subscriber::join_as(&self.ring, Start::Newest, &self.label)?,
-            }
-        }
-        (self.is_at_end, self.is_behind) = (true, self.newest > self.last);
-        if !self.has_ended {
-            return Ok(Next::Nothing);
-        }
-        // A slow disk takes its time; who may not be signalled is there too.
-        let gone = Err(rustix::io::Errno::SRCH);
-        let is_gone = self.plant.is_none_or(|plant| rustix::process::test_kill_process(plant) == gone);
-        if self.is_behind && !self.is_over {
-            // What it wrote last is read once more.
-            self.is_over = is_gone;
+        let expect = self.beside.look(ring, self.last)?;
+        (self.is_at_end, self.is_behind) = (true, self.beside.newest() > self.last);
+        if expect != Expect::End {
             return Ok(Next::Nothing);
         }
         if self.is_behind {
-            self.miss(self.last + 1, self.newest);
+            self.miss(self.last + 1, self.beside.newest());
         }
         Ok(Next::End)
     }

@@ -1,0 +1,142 @@
+//! A plant's ring beside its journal, for who reads the journal: what that is still to have, and when the plant has ended.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use tapeline_ring::{Name, Start, Subscriber};
+
+use super::ticks::{self, Next};
+
+/// A journal that has had nothing new for so long, while the ring has, is spoken of: a disk's longest pauses are shorter.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What is known by the ring.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    ring: Name,
+    label: String,
+    /// The newest tick of the ring: the journal will have it, unless the plant dies, or is without its journal.
+    newest: u64,
+    /// The plant's process.
+    plant: Option<Pid>,
+    /// The ring has ended.
+    has_ended: bool,
+    /// The plant was gone when it was last looked for.
+    is_over: bool,
+    /// The last tick that the journal had when it was first asked in vain for the next one, and when that was.
+    waiting: Option<(u64, Instant)>,
+    has_said: bool,
+}
+
+/// What a reader that has come to the journal's end can expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Nothing, for now: it has all that was published.
+    Nothing,
+    /// More of the journal, at once or when the plant has it again.
+    More,
+    /// Nothing more: the plant has ended. What the journal does not have by now of what was published is missing.
+    End,
+}
+
+impl Beside {
+    /// Beside the journal of the plant whose ring has been joined already.
+    pub(crate) fn of(ring: Name, label: &str) -> Self {
+        let plant =
+            tapeline_ring::inspect(&ring).ok().and_then(|ring| Pid::from_raw(ring.publisher.pid as i32));
+        Self {
+            ring,
+            label: label.to_owned(),
+            newest: 0,
+            plant,
+            has_ended: false,
+            is_over: false,
+            waiting: None,
+            has_said: false,
+        }
+    }
+
+    /// The newest tick that was passed by.
+    pub(crate) const fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Whether the ring has come to its end.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// A tick was taken from the ring, and is to come from the journal. Not the highest one ever counts: a plant that goes on behind a
+    /// killed one's journal begins further down.
+    pub(crate) const fn take(&mut self, seq: u64) {
+        self.newest = seq;
+    }
+
+    /// Passes over what is on the ring, so that a long history does not hold up the plant. A place that is lost is taken anew at the
+    /// journal's end, and not before: whoever is behind for long is waited for once.
+    ///
+    /// # Errors
+    /// There is something else than ticks.
+    pub(crate) fn pass(&mut self, ring: &mut Subscriber) -> anyhow::Result<()> {
+        loop {
+            match ticks::next(ring)? {
+                Next::Tick(tick) => self.take(tick.header.seq.0),
+                Next::Nothing | Next::End | Next::Lost(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The journal has no more behind tick `last` for now: whether it will, by what is on the ring.
+    ///
+    /// # Errors
+    /// There is something else than ticks.
+    pub(crate) fn look(&mut self, ring: &mut Subscriber, last: u64) -> anyhow::Result<Expect> {
+        loop {
+            match ticks::next(ring)? {
+                Next::Tick(tick) => self.take(tick.header.seq.0),
+                Next::Nothing => break,
+                Next::End => {
+                    self.has_ended = true;
+                    break;
+                }
+                // Nothing is lost by that: it is in the journal.
+                Next::Lost(_) => *ring = Subscriber::join_as(&self.ring, Start::Newest, &self.label)?,
+            }
+        }
+        let is_behind = self.newest > last;
+        if !self.has_ended {
+            if is_behind {
+                self.say(last);
+                return Ok(Expect::More);
+            }
+            (self.waiting, self.has_said) = (None, false);
+            return Ok(Expect::Nothing);
+        }
+        // A slow disk takes its time; who may not be signalled is there too.
+        let gone = Err(rustix::io::Errno::SRCH);
+        let is_gone = self.plant.is_none_or(|plant| rustix::process::test_kill_process(plant) == gone);
+        if is_behind && !self.is_over {
+            // What it wrote last is read once more.
+            self.is_over = is_gone;
+            return Ok(Expect::More);
+        }
+        Ok(Expect::End)
+    }
+
+    /// Says, once until it is level again, that the journal stands still while the plant goes on.
+    fn say(&mut self, last: u64) {
+        let since = match self.waiting {
+            Some((at, since)) if at == last => since,
+            _ => self.waiting.insert((last, Instant::now())).1,
+        };
+        if self.has_said || since.elapsed() < LONG {
+            return;
+        }
+        self.has_said = true;
+        anstream::eprintln!(
+            "warning: the journal has nothing behind tick {last}, and the plant is at {} already: it may be without its journal \
+             (on_failure = \"continue\"), or its disk is slow; waiting",
+            self.newest
+        );
+    }
+}
