@@ -43,8 +43,7 @@ impl Hub {
         }
         let is_of_feeds = self.market.services.is_of_feeds(tick.header.service);
         if is_of_feeds && !self.market.is_up {
-            self.market.is_up = true;
-            self.tell(now, [ServicePart::State(services::state(true, ""))], outlets);
+            self.bring_up(now, outlets);
         }
         if tick.header.item == ItemId(0) {
             self.counters.about_no_item += 1;
@@ -89,6 +88,15 @@ impl Hub {
             Kind::Status => self.item_status(now, place, tick.header.seq, tick.body, outlets),
             // What a later version of the plant may say.
             _ => self.counters.unusable += 1,
+        }
+    }
+
+    /// The feeds' service is up, as it is with their first tick: clients may ask before that for what is to come.
+    #[cold]
+    pub fn bring_up(&mut self, now: Nanos, outlets: &mut impl Outlets) {
+        if self.market.services.feeds().is_some() && !self.market.is_up {
+            self.market.is_up = true;
+            self.tell(now, [ServicePart::State(services::state(true, ""))], outlets);
         }
     }
 

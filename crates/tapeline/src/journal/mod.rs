@@ -8,7 +8,7 @@
 //! | `ending.rs` | what is behind the last tick, said |
 //! | `export.rs` and its folder | ticks as rows of tables in files that others read |
 //! | `import.rs` and its folder | rows of kdb+ logs as ticks of a journal |
-//! | `replay.rs` and its folder | onto a ring, at any speed, and on with what is live; onto UDP |
+//! | `replay.rs` and its folder | onto a ring, at any speed, and on with what is live; to clients; onto UDP |
 
 mod ending;
 mod export;
@@ -41,7 +41,7 @@ enum Command {
     Export(export::Export),
     /// Append the rows of kdb+ logs to a journal, as ticks
     Import(import::Import),
-    /// Publish a journal's ticks onto a ring, or its feed's messages over UDP, at the speed at which they came, another, or as fast as they go
+    /// Publish a journal's ticks onto a ring, to clients as a live service, or its feed's messages over UDP, at the speed at which they came, another, or as fast as they go
     Replay(replay::Replay),
 }
 

@@ -30,15 +30,20 @@ impl Place {
     /// It cannot be read so far.
     pub(super) fn open(&self) -> anyhow::Result<Reader<Directory>> {
         let reader = Directory::open(&self.folder).and_then(Reader::open).and_then(|mut reader| {
-            reader.seek(match (self.from_sequence, self.from_time) {
-                (Some(seq), _) => From::Seq(seq),
-                (None, Some(time)) => From::Time(time),
-                (None, None) => From::Oldest,
-            })?;
+            reader.seek(self.from())?;
             Ok(reader)
         });
         reader
             .map_err(|error| hinted(&format!("cannot read the journal in {}", self.folder.display()), error))
+    }
+
+    /// Where it begins.
+    pub(super) fn from(&self) -> From {
+        match (self.from_sequence, self.from_time) {
+            (Some(seq), _) => From::Seq(seq),
+            (None, Some(time)) => From::Time(time),
+            (None, None) => From::Oldest,
+        }
     }
 }
 

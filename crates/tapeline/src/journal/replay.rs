@@ -1,21 +1,26 @@
-//! `tapeline journal replay`: ticks onto a ring, and on with those that are live; or a feed's messages onto UDP (`replay/feed.rs`).
+//! `tapeline journal replay`: ticks onto a ring, and on with those that are live; that ring served to clients (`replay/service.rs`); or
+//! a feed's messages onto UDP (`replay/feed.rs`).
 
 mod behind;
 mod feed;
+mod numbers;
+mod service;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tapeline_journal::{Directory, Next, Reader, Record};
+use tapeline_journal::{Directory, From, Next, Reader, Record};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Options, Publisher, Refused, Start, Subscriber, Wait};
 
 use self::feed::ToFeed;
+use self::service::Service;
 use super::hinted;
 use super::place::Place;
 use crate::arguments;
@@ -34,18 +39,27 @@ const LOOK_EVERY: u64 = 4_096;
 #[command(
     after_help = "The ring has the plant's ticks as they were, so that `tapeline plant watch` and `plant measure` read it, and so \
     does a program of yours. With --then it goes on with what the plant publishes now: what the journal has up to some tick, and \
-    from the next one on what is live; nothing is left out, nothing comes twice.\n\nWith --to, what is sent are the messages of a feed, in MoldUDP64 with the \
+    from the next one on what is live; nothing is left out, nothing comes twice.\n\nWith --serve, that ring is served as a plant's is: the [hub] of the \
+    configuration, on its port. Clients begin with images of what is before the place where it begins, which takes a look at all of \
+    that. When the journal ends, it is for them as when a plant ends.\n\nWith --to, what is sent are the messages of a feed, in MoldUDP64 with the \
     feed's own sequences, if the plant has kept them (publish = \"every-message\").\n\nExamples:\n  \
     tapeline journal replay journal --onto yesterday --speed max --keep\n  \
     tapeline journal replay journal --from-sequence 1000001 --onto mine --then tapeline --speed max\n  \
+    tapeline journal replay journal --serve plant.toml --from-time 2026-11-21T14:30:00Z --requests 1\n  \
     tapeline journal replay journal --to 239.255.12.111:26477 --speed 10"
 )]
 pub(super) struct Replay {
     #[command(flatten)]
     place: Place,
-    /// The ring to make and publish to
-    #[arg(long, value_name = "RING", required_unless_present = "to")]
+    /// The ring to make and publish to; with --serve, the configuration's unless another is named
+    #[arg(long, value_name = "RING", required_unless_present_any = ["to", "serve"])]
     onto: Option<Name>,
+    /// Serve it to clients: the [hub] of this configuration of a plant
+    #[arg(long, value_name = "FILE")]
+    serve: Option<PathBuf>,
+    /// Do not begin before clients have asked for so many items
+    #[arg(long, value_name = "N", default_value = "0", requires = "serve")]
+    requests: u64,
     #[command(flatten)]
     to_feed: ToFeed,
     /// Go on with what is published to this ring, which is the one that the journal is of
@@ -83,6 +97,8 @@ fn speed(text: &str) -> Result<Speed, String> {
 /// What was published.
 #[derive(Debug, Default)]
 struct Done {
+    /// Before the place where it begins, for images.
+    before: u64,
     history: u64,
     live: u64,
     missing: u64,
@@ -94,6 +110,7 @@ struct Done {
 /// Where it goes.
 struct Onto<'a> {
     ring: Publisher,
+    service: Option<Service>,
     stop: &'a Stop,
     clock: Clock,
     speed: Speed,
@@ -109,33 +126,42 @@ impl Replay {
         if let Some(to) = self.to_feed.to {
             return self.to_feed.run(to, &mut reader, self.speed, stop, self.format);
         }
-        let name = self.onto.as_ref().context("--onto names the ring to publish to")?;
+        let service = self.serve.as_deref().map(Service::open).transpose()?;
+        let of_service = service.as_ref().map(|service| service.hub.ring().clone());
+        let name = self.onto.clone().or(of_service).context("--onto names the ring to publish to")?;
         let capacity = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         let options = Options { capacity, keep: self.keep, wake_on_commit: false, ..Options::default() };
-        let ring = Publisher::open(name, &options).map_err(|error| {
-            let hint = error.hint().unwrap_or_default();
+        let mut ring = Publisher::open(&name, &options).map_err(|error| {
+            let another =
+                self.onto.is_none().then(|| "--onto names another ring than the configuration's".to_owned());
+            let hint = error.hint().into_iter().chain(another).collect::<Vec<_>>().join("; ");
             anyhow::Error::new(error).context(Hinted::new("cannot make the ring", hint))
         })?;
-        while ring.subscribers() < self.subscribers && stop.sleep(NAP) {}
+        let service = service.map(|service| service.join(&name, &mut ring)).transpose()?;
         let mut onto = Onto {
             ring,
+            service,
             stop: &stop,
             clock: Clock::calibrate(),
             speed: self.speed,
             begun: None,
             done: Done::default(),
         };
-        let outcome = onto.history(&mut reader).and_then(|()| match &self.then {
-            Some(live) => onto.live(&mut reader, live),
-            None => Ok(()),
-        });
-        let Onto { ring, done, .. } = onto;
+        let outcome = self.play(&name, &mut reader, &mut onto);
+        let Onto { ring, service, done, .. } = onto;
         ring.close()?;
+        // Its clients have what they are owed.
+        let hub = service.map(|service| service.hub.end()).transpose()?;
         if self.format == Format::Json {
-            output::print_json_line(&json!({
+            let mut report = json!({
                 "history": done.history, "live": done.live, "missing": done.missing, "last": done.last,
                 "interrupted": done.is_interrupted,
-            }))?;
+            });
+            if let Some(hub) = &hub {
+                report["before"] = json!(done.before);
+                report["hub"] = json!(hub);
+            }
+            output::print_json_line(&report)?;
         } else {
             output::print(&format!(
                 "{} ticks of the journal and {} live ones published to {}, {} missing{}",
@@ -145,17 +171,78 @@ impl Replay {
                 thousands(done.missing),
                 if done.is_interrupted { " (interrupted)" } else { "" },
             ))?;
+            hub.map_or(Ok(()), |hub| output::print(&hub.to_string()))?;
         }
         outcome.map(|()| if done.is_interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    }
+
+    /// Publishes all that there is to be published.
+    fn play(&self, name: &Name, reader: &mut Reader<Directory>, onto: &mut Onto<'_>) -> anyhow::Result<()> {
+        if onto.service.is_some() {
+            onto.before(reader, self.place.from())?;
+        }
+        if let Some(service) = &mut onto.service {
+            service.hub.let_in();
+            service.hub.say_ready(name, onto.done.before, self.format)?;
+            while service.hub.requests() < self.requests && !service.hub.has_ended() && onto.stop.sleep(NAP) {
+            }
+        }
+        while onto.ring.subscribers() < self.subscribers && onto.stop.sleep(NAP) {}
+        onto.history(reader)?;
+        self.then.as_ref().map_or(Ok(()), |live| onto.live(reader, live))
     }
 }
 
 impl Onto<'_> {
+    /// Publishes what the journal has before the place where it begins, and goes there: nobody sees it come, and images have it.
+    fn before(&mut self, reader: &mut Reader<Directory>, from: From) -> anyhow::Result<()> {
+        let broken = |error| hinted("the journal cannot be read up to where it is to begin", error);
+        let first = match reader.next().map_err(broken)? {
+            Next::Record(record) => record.seq,
+            Next::Missing { to, .. } => to + 1,
+            Next::End => u64::MAX,
+        };
+        reader.seek(From::Oldest).map_err(broken)?;
+        while self.goes_on()? {
+            match reader.next().map_err(broken)? {
+                Next::Record(record) => {
+                    if self.done.last.is_none() && record.seq > 1 {
+                        anstream::eprintln!(
+                            "warning: the journal begins with tick {}: an item whose image was before that has none until its next one",
+                            thousands(record.seq)
+                        );
+                    }
+                    if record.seq >= first {
+                        break;
+                    }
+                    self.publish(record.body)?;
+                    self.done.before += 1;
+                    self.done.last = Some(record.seq);
+                }
+                // Its clients are told by the sequence.
+                Next::Missing { .. } => {}
+                Next::End => break,
+            }
+        }
+        self.ring.flush();
+        reader.seek(from).map_err(broken)
+    }
+
+    /// Whether it is to go on.
+    ///
+    /// # Errors
+    /// The hub has ended: it says why when it is asked for its report.
+    fn goes_on(&self) -> anyhow::Result<bool> {
+        let is_over = self.service.as_ref().is_some_and(|service| service.hub.has_ended());
+        anyhow::ensure!(!is_over, "the hub has ended early");
+        Ok(!self.stop.requested())
+    }
+
     /// Publishes all that the journal has.
     fn history(&mut self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
         let broken = |error| hinted("the journal cannot be read on", error);
         loop {
-            if self.stop.requested() {
+            if !self.goes_on()? {
                 self.done.is_interrupted = true;
                 break;
             }
@@ -196,7 +283,7 @@ impl Onto<'_> {
             .with_context(|| Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?"))?;
         let mut beside = Beside::of(ring.clone(), "replay");
         let mut is_alive = true;
-        while !self.stop.requested() {
+        while self.goes_on()? {
             let epoch = live.epoch();
             match live.next() {
                 // Of a plant that was killed: what the journal has of it is passed on already, and the numbers of the rest are others' now.
@@ -249,9 +336,14 @@ impl Onto<'_> {
 
     /// Publishes a tick, when there is room; `false` if the user ends it before.
     fn publish(&mut self, tick: &[u8]) -> anyhow::Result<bool> {
-        if (self.done.history + self.done.live).is_multiple_of(LOOK_EVERY) {
+        let Done { before, history, live, .. } = self.done;
+        if (before + history + live).is_multiple_of(LOOK_EVERY) {
             self.ring.flush();
         }
+        let tick = match &mut self.service {
+            Some(service) => service.tick(tick)?,
+            None => tick,
+        };
         loop {
             match self.ring.publish(tick) {
                 Ok(_) => return Ok(true),

@@ -9,7 +9,7 @@ mod seated;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
-use tapeline_ring::{Name, Seat, Start, Subscriber};
+use tapeline_ring::{Name, Seat, Start, Subscriber, Wait};
 use tapeline_wire::rssl::Reactor;
 
 use self::catching_up::{CatchingUp, Turn};
@@ -91,6 +91,8 @@ pub(super) enum Joining {
     First,
     /// Elsewhere than in the plant's process: it begins with the oldest tick that is still there, and ends also when it is told to.
     Later(Stop),
+    /// As [`First`](Self::First), and lets nobody in until this channel is closed and it has taken what was published by then.
+    Past(Receiver<()>),
 }
 
 /// What a hub did.
@@ -183,9 +185,10 @@ impl RunningHub {
                     tapeline_measure::pin(cpu)?;
                 }
                 let Ok((ring, from)) = which.recv() else { return Ok(HubReport::default()) };
-                let (start, stop) = match from {
-                    Joining::First => (Start::Newest, None),
-                    Joining::Later(stop) => (Start::Oldest, Some(stop)),
+                let (start, stop, past) = match from {
+                    Joining::First => (Start::Newest, None, None),
+                    Joining::Later(stop) => (Start::Oldest, Some(stop), None),
+                    Joining::Past(past) => (Start::Newest, None, Some(past)),
                 };
                 let subscriber = Subscriber::join_as(&ring, start, "hub");
                 let mut subscriber = subscriber.map_err(|error| {
@@ -203,7 +206,8 @@ impl RunningHub {
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
                 let place = Seated::new(ring, subscriber).behind(gate);
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
-                let ended = program.catch_up(late).and_then(|()| program.run());
+                let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));
+                let ended = ended.and_then(|()| program.run());
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
                     anstream::eprintln!("warning: the hub has ended early: {error:#}");
@@ -225,6 +229,11 @@ impl RunningHub {
         }
         self.end()?;
         anyhow::bail!("the hub has ended before it began")
+    }
+
+    /// Whether its thread is over, whatever the ring does.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// The ring has ended: waits until the clients have what they are owed, or the time for that is over.
@@ -298,6 +307,24 @@ impl Program {
             anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
         }
         Ok(())
+    }
+
+    /// Takes what clients are not to see come, before it serves anybody.
+    fn take_past(&mut self, past: Option<&Receiver<()>>) -> anyhow::Result<()> {
+        let Some(past) = past else { return Ok(()) };
+        loop {
+            // Before the look at the ring: what was published until then is there.
+            let is_over = past.try_recv() == Err(TryRecvError::Disconnected);
+            let (taken, has_ended) = self.take_ticks(self.clock.now(), LARGE_BATCH)?;
+            if has_ended || is_over && taken == 0 {
+                // What comes is known to come: who waits for requests would wait for ever otherwise.
+                self.hub.bring_up(self.clock.now(), &mut self.doors);
+                return Ok(());
+            }
+            if taken == 0 {
+                self.place.subscriber.wait(Wait::Park, LONGEST_SLEEP);
+            }
+        }
     }
 
     /// Serves until the ring ends.

@@ -13,6 +13,7 @@ pub(crate) mod journal;
 pub(crate) mod kdb;
 mod keeper;
 pub(crate) mod measure;
+pub(crate) mod past;
 mod queue;
 mod reader;
 mod recorded;

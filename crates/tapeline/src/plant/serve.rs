@@ -1,13 +1,14 @@
 //! `tapeline plant serve`: a plant's hub in a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use tapeline_hub::Posts;
 use tapeline_journal::Durability;
 
-use super::config;
+use super::config::hub::HubConfig;
+use super::config::{self, Config};
 use super::counting::telling;
 use super::hub::{Joining, RunningHub};
 use super::report::Ready;
@@ -38,19 +39,10 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stop = Stop::on_signals()?;
-        let mut config = config::read(&self.config)?;
-        let Some(mut hub) = config.hub.take() else {
-            let what = format!("{} has no [hub]", self.config.display());
-            return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
-        };
+        let (config, hub) = read(&self.config)?;
         if config.journal.as_ref().is_some_and(|journal| journal.settings.durability == Durability::Synced) {
             let what = "durability = \"synced\" in [journal] has the hub wait for the disk, and it cannot see that from here";
             return Err(Hinted::new(what, "run the hub in the plant, or keep the journal \"written\"").into());
-        }
-        if hub.web.is_some() || hub.zeromq.is_some() {
-            anstream::eprintln!(
-                "note: the page, metrics and ZeroMQ are the plant's own hub's; they are not served from here"
-            );
         }
         let asked = hub.settings.services.iter().filter(|service| service.on_demand);
         for service in asked.map(|service| &service.name) {
@@ -58,9 +50,6 @@ impl ServeArgs {
                 "warning: service {service} is of interactive providers, which only the plant's own hub can ask"
             );
         }
-        // The plant's sources are another process's: there is no way to them from here.
-        hub.settings.posts = Posts::Refuse;
-        hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
         let (hub, _) =
             RunningHub::start(hub, None, telling().0, None)?.join(&config.ring, Joining::Later(stop))?;
         match self.format {
@@ -80,4 +69,25 @@ impl ServeArgs {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Reads a configuration whose hub is served apart from its plant.
+///
+/// # Errors
+/// It cannot be used, or has no `[hub]`.
+pub(super) fn read(file: &Path) -> anyhow::Result<(Config, HubConfig)> {
+    let mut config = config::read(file)?;
+    let Some(mut hub) = config.hub.take() else {
+        let what = format!("{} has no [hub]", file.display());
+        return Err(Hinted::new(what, "an empty [hub] serves on 127.0.0.1:14002").into());
+    };
+    if hub.web.is_some() || hub.zeromq.is_some() {
+        anstream::eprintln!(
+            "note: the page, metrics and ZeroMQ are the plant's own hub's; they are not served from here"
+        );
+    }
+    // The plant's sources are another process's: there is no way to them from here.
+    hub.settings.posts = Posts::Refuse;
+    hub.settings.services.iter_mut().for_each(|service| service.posts = Posts::Refuse);
+    Ok((config, hub))
 }

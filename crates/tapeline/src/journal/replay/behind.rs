@@ -39,7 +39,7 @@ impl Onto<'_> {
         live: &mut Subscriber,
         beside: &mut Beside,
     ) -> anyhow::Result<()> {
-        while !self.stop.requested() {
+        while self.goes_on()? {
             beside.pass(live)?;
             match self.fetch(reader, beside.newest())? {
                 Fetched::All => return Ok(()),

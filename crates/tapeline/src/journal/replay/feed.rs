@@ -32,7 +32,7 @@ const TOGETHER_NS: i64 = 1_000_000;
 #[derive(Debug, Args)]
 pub(super) struct ToFeed {
     /// Send the messages of a feed over UDP, as it did: to a multicast group, or an address for unicast
-    #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep"])]
+    #[arg(long, value_name = "GROUP:PORT", conflicts_with_all = ["onto", "then", "subscribers", "keep", "serve"])]
     pub(super) to: Option<SocketAddrV4>,
     /// A second line (B) that carries the same datagrams
     #[arg(long, value_name = "GROUP:PORT", requires = "to")]

@@ -54,6 +54,14 @@ struct SessionFigures {
     counters: SessionCounters,
 }
 
+impl HubFigures {
+    /// Items that those who are there have asked for.
+    pub(in super::super) fn requests(&self) -> u64 {
+        let sessions = self.sessions.get(..self.open).unwrap_or_default();
+        sessions.iter().map(|session| session.counters.requests).sum()
+    }
+}
+
 /// What the doors know of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connected {

@@ -1,0 +1,141 @@
+//! One number for each item of a journal, whichever plant published it.
+//!
+//! A plant that is started again numbers its items anew, and goes on with the journal of the one before. Who knows items by number, as a hub
+//! does, would take one for another there.
+
+use std::collections::HashMap;
+
+use tapeline_plant::ItemId;
+use tapeline_plant::tick::{Flags, Tick};
+
+/// An item: its service and its name.
+type Key = (u16, Box<str>);
+
+/// The numbers that items have here.
+pub(super) struct Numbers {
+    /// By a plant's number: whose it was last, and its number here.
+    of_plant: Vec<Option<(Key, ItemId)>>,
+    /// Of each item its number here, and the plant's.
+    here: HashMap<Key, (ItemId, usize)>,
+    /// Numbers of items that are over.
+    free: Vec<ItemId>,
+    /// The highest number that there may be.
+    most: usize,
+}
+
+/// There are more items than there may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+impl Numbers {
+    /// None yet; 1 to `most` may be given.
+    pub(super) fn new(most: usize) -> Self {
+        Self { of_plant: Vec::new(), here: HashMap::new(), free: Vec::new(), most }
+    }
+
+    /// The number of a tick's item; 0 of one about none. An item that is seen for the first time, or again under another number, costs a look
+    /// into a table, any other a comparison of names.
+    pub(super) fn of(&mut self, tick: &Tick<'_>) -> Result<ItemId, TooMany> {
+        let (service, number) = (tick.header.service, tick.header.item.0 as usize);
+        if number == 0 {
+            return Ok(ItemId(0));
+        }
+        let item = match self.of_plant.get(number) {
+            Some(Some((key, item))) if key.0 == service && *key.1 == *tick.name => *item,
+            _ => self.name(number, (service, tick.name.into()))?,
+        };
+        if tick.header.flags.contains(Flags::LAST)
+            && let Some((key, _)) = self.of_plant.get_mut(number).and_then(Option::take)
+        {
+            self.here.remove(&key);
+            self.free.push(item);
+        }
+        Ok(item)
+    }
+
+    /// A plant's number is this item's from here on.
+    #[cold]
+    fn name(&mut self, number: usize, key: Key) -> Result<ItemId, TooMany> {
+        let known = self.here.get(&key).copied();
+        let fresh = || self.free.last().copied().unwrap_or(ItemId(self.here.len() as u32 + 1));
+        let item = known.map_or_else(fresh, |(item, _)| item);
+        if number > self.most || item.0 as usize > self.most {
+            return Err(TooMany);
+        }
+        match known {
+            // The number that it had is nobody's, unless it is another item's by now.
+            Some((_, before)) => {
+                let place = self.of_plant.get_mut(before);
+                _ = place.and_then(|place| place.take_if(|(of, _)| *of == key));
+            }
+            None => _ = self.free.pop(),
+        }
+        self.here.insert(key.clone(), (item, number));
+        if self.of_plant.len() <= number {
+            self.of_plant.resize(number + 1, None);
+        }
+        self.of_plant[number] = Some((key, item));
+        Ok(item)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use tapeline_measure::Nanos;
+    use tapeline_plant::tick::{Header, Kind};
+    use tapeline_plant::{Seq, State};
+
+    use super::*;
+
+    fn of(numbers: &mut Numbers, number: u32, name: &str, flags: Flags) -> Result<u32, TooMany> {
+        let never = Nanos(0);
+        let header = Header {
+            seq: Seq(1),
+            feed_seq: 0,
+            event: never,
+            wire: never,
+            decoded: never,
+            sequenced: never,
+            item: ItemId(number),
+            service: 1,
+            channel: 0,
+            kind: Kind::Update,
+            flags,
+            source_type: 0,
+            state: State::Live,
+        };
+        numbers.of(&Tick { header, name, body: &[], source: &[] }).map(|item| item.0)
+    }
+
+    #[test]
+    fn an_item_keeps_its_number_when_a_plant_gives_it_another() {
+        let (mut numbers, none) = (Numbers::new(10), Flags::default());
+        assert_eq!(of(&mut numbers, 0, "", none), Ok(0));
+        assert_eq!(of(&mut numbers, 1, "A", none), Ok(1));
+        assert_eq!(of(&mut numbers, 2, "B", none), Ok(2));
+        // Another plant: the first to come is another item.
+        for _ in 0..2 {
+            assert_eq!(of(&mut numbers, 1, "B", none), Ok(2));
+            assert_eq!(of(&mut numbers, 2, "C", none), Ok(3));
+            assert_eq!(of(&mut numbers, 3, "A", none), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_number_is_given_again_when_its_item_is_over_and_none_above_the_most() {
+        let (mut numbers, none) = (Numbers::new(2), Flags::default());
+        assert_eq!(of(&mut numbers, 1, "A", none), Ok(1));
+        assert_eq!(of(&mut numbers, 2, "B", none), Ok(2));
+        assert_eq!(of(&mut numbers, 1, "A", Flags::LAST), Ok(1));
+        assert_eq!(of(&mut numbers, 1, "C", none), Ok(1));
+        assert_eq!(of(&mut numbers, 2, "D", none), Err(TooMany));
+        assert_eq!(of(&mut numbers, 3, "B", none), Err(TooMany));
+        assert_eq!(of(&mut numbers, u32::MAX, "B", none), Err(TooMany));
+        assert_eq!(of(&mut numbers, 2, "B", none), Ok(2));
+        // A number that it had before, and that of another plant: neither is a way back to what is over.
+        assert_eq!(of(&mut numbers, 1, "B", Flags::LAST), Ok(2));
+        assert_eq!(of(&mut numbers, 1, "E", none), Ok(2));
+        assert_eq!(of(&mut numbers, 2, "B", none), Err(TooMany));
+    }
+}

@@ -1,0 +1,65 @@
+//! A journal as a live service: the hub of a configuration, on the ring that it is replayed onto.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tapeline_plant::tick::Tick;
+use tapeline_ring::{Name, Publisher};
+
+use super::numbers::{Numbers, TooMany};
+use crate::failure::Hinted;
+use crate::plant::past::PastHub;
+
+/// The hub, and what it is given.
+pub(super) struct Service {
+    pub(super) hub: PastHub,
+    file: PathBuf,
+    numbers: Numbers,
+    /// The tick under the number that its item has here.
+    frame: Vec<u8>,
+    /// Services of the journal, by their numbers, that the hub does not have.
+    not_served: BTreeSet<u16>,
+}
+
+impl Service {
+    /// Opens its port.
+    pub(super) fn open(file: &Path) -> anyhow::Result<Self> {
+        let hub = PastHub::open(file)?;
+        let numbers = Numbers::new(hub.max_items());
+        Ok(Self { hub, file: file.to_owned(), numbers, frame: Vec::new(), not_served: BTreeSet::new() })
+    }
+
+    /// The ring is there, and nothing on it yet.
+    pub(super) fn join(self, name: &Name, ring: &mut Publisher) -> anyhow::Result<Self> {
+        Ok(Self { hub: self.hub.join(name, ring)?, ..self })
+    }
+
+    /// A tick of the journal, as the hub is to have it.
+    ///
+    /// # Errors
+    /// It is none; there are more items than the hub takes.
+    pub(super) fn tick<'a>(&'a mut self, frame: &'a [u8]) -> anyhow::Result<&'a [u8]> {
+        let mut tick = Tick::parse(frame).context("the journal holds something that is not a tick")?;
+        let service = tick.header.service;
+        // There are 65,536 of them, and each is told once.
+        if !self.hub.serves(service) && self.not_served.insert(service) {
+            anstream::eprintln!(
+                "warning: the journal has ticks of service {service}, which {} does not name: they are served to nobody\n\
+                     hint: the plant's own configuration does, with service_id in its [hub] and id in each [[service]]",
+                self.file.display()
+            );
+        }
+        let item = self.numbers.of(&tick).map_err(|TooMany| {
+            let what = format!("the journal has more items than {} takes", self.file.display());
+            Hinted::new(what, "raise max_items in its [plant]")
+        })?;
+        if item == tick.header.item {
+            return Ok(frame);
+        }
+        tick.header.item = item;
+        self.frame.clear();
+        tick.write(&mut self.frame);
+        Ok(&self.frame)
+    }
+}
