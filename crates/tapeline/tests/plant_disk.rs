@@ -1,12 +1,17 @@
 //! A plant under load whose journal's disk takes nothing any more, with clients connected: what was said to happen then does.
 //!
-//! A limit on the size of files stands for a full disk: it is met by the same calls, needs no rights, and can be lifted again.
+//! A limit on the size of files stands for a full disk: it is met by the same calls, needs no rights, and can be lifted again. For a
+//! read-only one the plant has mounts of its own, and the journal's folder is mounted over itself, read-only: what is open may be
+//! written to its end, and the next file is refused by the kernel as on a disk that has failed. A slow one is a limit of the
+//! kernel's on what the plant may write to it in a second.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::ChildStderr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, Command, Stdio};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
@@ -18,18 +23,103 @@ mod stage;
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];
 
+/// What becomes of the disk.
+#[derive(Clone, Copy)]
+enum Trouble {
+    Full,
+    ReadOnly,
+    Slow,
+}
+
+impl Trouble {
+    /// Whether this machine has it for a test.
+    fn can_be(self) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let (can_be, what) = match self {
+            Self::Full => return true,
+            Self::ReadOnly => {
+                let mut command = Command::new("unshare");
+                command.args(OWN_MOUNTS).args(["mount", "--bind"]).args([folder.path(); 2]);
+                let can_be = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+                (can_be, "a user may not have mounts of its own here (unshare)")
+            }
+            Self::Slow => {
+                let brake = Brake::new("try", folder.path());
+                (
+                    brake.is_some_and(|brake| brake.set(true)),
+                    "no disk can be slowed down here (cgroup v1's blkio)",
+                )
+            }
+        };
+        if !can_be {
+            eprintln!("skipped: {what}");
+        }
+        can_be
+    }
+
+    /// What the plant says of it.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &["File too large", "hint: a limit on the size of files"],
+            Self::ReadOnly => &["Read-only file system", "hint: the disk is read-only"],
+            Self::Slow => &[],
+        }
+    }
+}
+
+/// A program in a mount namespace, with the rights to mount there and none besides.
+const OWN_MOUNTS: [&str; 4] = ["--user", "--map-root-user", "--mount", "--"];
+
+/// What slows a disk down for a process: a group of the kernel's, gone with this.
+struct Brake {
+    group: PathBuf,
+    device: String,
+}
+
+impl Brake {
+    /// Of the disk that this folder is on; none where there is no such thing, or it is not for this user.
+    fn new(name: &str, folder: &Path) -> Option<Self> {
+        let device = folder.metadata().unwrap().dev();
+        let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let name = format!("tapeline-test-{}-{name}", std::process::id());
+        let group = Path::new("/sys/fs/cgroup/blkio").join(name);
+        std::fs::create_dir(&group).ok().map(|()| Self { group, device })
+    }
+
+    /// 128 KiB a second from here on, or whatever the disk takes: whether that was understood.
+    fn set(&self, is_on: bool) -> bool {
+        let rate = if is_on { 128 << 10 } else { 0 };
+        let file = self.group.join("blkio.throttle.write_bps_device");
+        std::fs::write(file, format!("{} {rate}", self.device)).is_ok()
+    }
+
+    fn take(&self, process: u32) {
+        std::fs::write(self.group.join("cgroup.procs"), process.to_string()).unwrap();
+    }
+}
+
+impl Drop for Brake {
+    fn drop(&mut self) {
+        self.set(false);
+        let _ = std::fs::remove_dir(&self.group);
+    }
+}
+
 /// A plant with a hub, its page, a synced journal and a day of 10,000 messages a second, at the pace at which it happened.
 struct Market {
+    trouble: Trouble,
     place: Place,
     plant: Running,
     hub: String,
     web: String,
     /// All that it says to people, once it has ended.
     talk: Option<JoinHandle<String>>,
+    /// Gone when the plant is.
+    brake: Option<Brake>,
 }
 
 impl Market {
-    fn open(on_failure: &str) -> Self {
+    fn open(trouble: Trouble, on_failure: &str) -> Self {
         let place = Place::new(0);
         let folder = place.folder.path();
         let day = folder.join("day.itch");
@@ -48,11 +138,23 @@ impl Market {
         );
         std::fs::write(&config, text).unwrap();
         let arguments = ["plant", "--config", config.to_str().unwrap(), "--format", "json"];
-        let (mut plant, talk) = Running::start_talking(&arguments);
+        let mut command = match trouble {
+            Trouble::Full | Trouble::Slow => tapeline(&arguments),
+            Trouble::ReadOnly => {
+                let mut command = Command::new("unshare");
+                command.args(OWN_MOUNTS).arg(env!("CARGO_BIN_EXE_tapeline")).args(arguments);
+                command
+            }
+        };
+        let (mut plant, talk) = Running::talking(&mut command);
         let talk = Some(listen(talk));
         let ready = plant.says();
+        let brake = matches!(trouble, Trouble::Slow).then(|| Brake::new("plant", folder).unwrap());
+        if let Some(brake) = &brake {
+            brake.take(plant.child.id());
+        }
         let address = |key: &str| ready[key].as_str().unwrap().to_owned();
-        Self { hub: address("hub"), web: address("web"), place, plant, talk }
+        Self { hub: address("hub"), web: address("web"), trouble, place, plant, talk, brake }
     }
 
     /// Ends it; what it did, and what it said to people.
@@ -69,12 +171,32 @@ impl Market {
         self.place.folder.path().join("journal").to_str().unwrap().to_owned()
     }
 
-    /// Nothing more goes into files from here on, or anything does.
-    fn set_full(&self, is_full: bool) {
-        let maximum = getrlimit(Resource::Fsize).maximum;
-        let current = if is_full { Some(1) } else { maximum };
-        let pid = Pid::from_child(&self.plant.child);
-        prlimit(Some(pid), Resource::Fsize, Rlimit { current, maximum }).unwrap();
+    /// The trouble is there from here on, or over.
+    fn set(&self, is_there: bool) {
+        match self.trouble {
+            Trouble::Full => {
+                let maximum = getrlimit(Resource::Fsize).maximum;
+                let current = if is_there { Some(1) } else { maximum };
+                let pid = Pid::from_child(&self.plant.child);
+                prlimit(Some(pid), Resource::Fsize, Rlimit { current, maximum }).unwrap();
+            }
+            Trouble::ReadOnly => {
+                // Made read-only elsewhere: a file that is opened before it is would keep it from becoming so.
+                let script = if is_there {
+                    "mkdir \"$1\" && mount --bind \"$0\" \"$1\" && mount -o remount,bind,ro \"$1\" && mount --bind \"$1\" \"$0\""
+                } else {
+                    // Not only when nobody looks into it.
+                    "umount --lazy \"$0\""
+                };
+                let aside = self.place.folder.path().join("aside");
+                let target = self.plant.child.id().to_string();
+                let mut command = Command::new("nsenter");
+                command.args(["--target", &target, "--user", "--mount", "--preserve-credentials"]);
+                command.args(["sh", "-c", script, &self.journal()]).arg(aside);
+                assert!(command.status().unwrap().success());
+            }
+            Trouble::Slow => assert!(self.brake.as_ref().unwrap().set(is_there)),
+        }
     }
 
     /// Looks at the counters until they are so.
@@ -140,16 +262,16 @@ fn updates(lines: &[Value], kind: &str, item: &str) -> Vec<Value> {
 }
 
 /// Nothing is given out that is not in the journal, and the plant ends, and says why.
-#[test]
-fn a_plant_that_may_not_go_on_without_its_journal_ends_when_the_disk_is_full() {
-    let mut market = Market::open("stop");
+fn ends(trouble: Trouble) {
+    let mut market = Market::open(trouble, "stop");
     let (client, subscriber) = (market.client(), market.subscriber());
     market.wait_until(|now| now["hub"]["totals"]["updates"].as_u64() > Some(500));
-    market.set_full(true);
-    assert!(!market.plant.child.wait().unwrap().success());
+    market.set(true);
+    assert_eq!(market.plant.child.wait().unwrap().code(), Some(1));
     let said = market.talk.take().unwrap().join().unwrap();
-    assert!(said.contains("File too large") && said.contains("the plant stops"), "{said}");
-    assert!(said.contains("hint: a limit on the size of files"), "{said}");
+    for words in trouble.words().iter().chain(&["the plant stops"]) {
+        assert!(said.contains(words), "{words}: {said}");
+    }
     let (given, kept) = (client.join().unwrap(), subscriber.join().unwrap());
     let last = kept.last().unwrap()["seq"].as_u64().unwrap();
     assert!(said.contains(&format!("ticks from {} on are missing", last + 1)), "{last}: {said}");
@@ -161,15 +283,14 @@ fn a_plant_that_may_not_go_on_without_its_journal_ends_when_the_disk_is_full() {
 }
 
 /// It goes on, says so everywhere, and keeps its journal again when it can; what is missing is counted.
-#[test]
-fn a_plant_that_may_go_on_without_its_journal_says_so_until_it_has_one_again() {
-    let mut market = Market::open("continue");
+fn goes_on(trouble: Trouble) {
+    let mut market = Market::open(trouble, "continue");
     let client = market.client();
     let before = market.wait_until(|now| now["hub"]["totals"]["updates"].as_u64() > Some(500));
     assert_eq!((&before["journal"]["state"], &before["journal"]["missing"]), (&json!("keeping"), &json!(0)));
     assert_eq!(market.health()["ok"], true);
 
-    market.set_full(true);
+    market.set(true);
     let without = market.wait_until(|now| now["journal"]["state"] == "without");
     let health = market.health();
     assert!(health["ok"] == false && health["says"].as_str().unwrap().contains("without, up to"), "{health}");
@@ -179,13 +300,14 @@ fn a_plant_that_may_go_on_without_its_journal_says_so_until_it_has_one_again() {
     let sent = |now: &Value| now["hub"]["totals"]["updates"].as_u64().unwrap();
     market.wait_until(|now| sent(now) > sent(&without) + 5_000);
 
-    market.set_full(false);
+    market.set(false);
     let again = market.wait_until(|now| now["journal"]["state"] == "keeping");
     assert_eq!(market.health()["ok"], true);
     let kept = |now: &Value| now["journal"]["kept"].as_u64().unwrap();
     market.wait_until(|now| kept(now) > kept(&again));
     let (report, said) = market.end();
-    for words in ["File too large", "the plant goes on WITHOUT a journal", "the journal is written again"] {
+    let always = ["the plant goes on WITHOUT a journal", "the journal is written again"];
+    for words in trouble.words().iter().chain(&always) {
         assert!(said.contains(words), "{words}: {said}");
     }
 
@@ -200,4 +322,54 @@ fn a_plant_that_may_go_on_without_its_journal_says_so_until_it_has_one_again() {
     let found = market.verify();
     assert_eq!((&found["ticks"], &found["missing"]), (&json!(ticks - missing), &json!(missing)), "{found}");
     assert_eq!(found["last"]["sequence"], json!(ticks), "{found}");
+}
+
+#[test]
+fn a_plant_that_may_not_go_on_without_its_journal_ends_when_the_disk_is_full() {
+    ends(Trouble::Full);
+}
+
+#[test]
+fn and_when_the_disk_is_read_only() {
+    if Trouble::ReadOnly.can_be() {
+        ends(Trouble::ReadOnly);
+    }
+}
+
+#[test]
+fn a_plant_that_may_go_on_without_its_journal_says_so_until_the_disk_has_room_again() {
+    goes_on(Trouble::Full);
+}
+
+#[test]
+fn and_until_the_disk_is_no_longer_read_only() {
+    if Trouble::ReadOnly.can_be() {
+        goes_on(Trouble::ReadOnly);
+    }
+}
+
+/// It waits, and so do its clients: nobody is given what is not on disk, and nothing is lost.
+#[test]
+fn a_plant_waits_for_a_slow_disk_and_loses_nothing() {
+    if !Trouble::Slow.can_be() {
+        return;
+    }
+    let mut market = Market::open(Trouble::Slow, "stop");
+    let client = market.client();
+    let number = |of: &Value| of.as_u64().unwrap();
+    market.wait_until(|now| now["hub"]["totals"]["updates"].as_u64() > Some(500));
+    market.set(true);
+    let behind = market.wait_until(|now| number(&now["ticks"]) > number(&now["journal"]["kept"]) + 5_000);
+    assert_eq!((&behind["journal"]["state"], &behind["journal"]["missing"]), (&json!("keeping"), &json!(0)));
+    assert!(behind["hub"]["totals"]["updates"].as_u64() <= behind["journal"]["kept"].as_u64(), "{behind}");
+    assert_eq!(market.health()["ok"], true);
+    market.set(false);
+    market.wait_until(|now| number(&now["journal"]["kept"]) > number(&behind["ticks"]));
+    let (report, _) = market.end();
+    let ticks = &report["ticks"];
+    let kept = &report["journal"];
+    assert_eq!((&kept["ticks"], &kept["missing"], &kept["last"]), (ticks, &json!(0), ticks), "{report}");
+    assert_eq!((&report["hub"]["ticks"], &report["hub"]["cut"]), (ticks, &json!(0)), "{report}");
+    let given = client.join().unwrap().iter().filter(|line| line["event"] == "update").count();
+    assert_eq!(json!(given), report["hub"]["updates"], "{report}");
 }

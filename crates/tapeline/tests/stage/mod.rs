@@ -35,8 +35,12 @@ impl Running {
 
     /// What it says to people goes where it is read.
     pub(crate) fn start_talking(arguments: &[&str]) -> (Self, ChildStderr) {
-        let piped = |command: &mut Command| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut child = piped(&mut tapeline(arguments)).unwrap();
+        Self::talking(&mut tapeline(arguments))
+    }
+
+    /// The same, however it is started.
+    pub(crate) fn talking(command: &mut Command) -> (Self, ChildStderr) {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let talk = child.stderr.take().unwrap();
         (Self { child, output }, talk)
