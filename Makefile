@@ -68,6 +68,11 @@ journal-kills: ## a journal's writer, then a whole plant with clients, killed KI
 	PLANT_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline --test plant_kills -- --nocapture
 .PHONY: journal-kills
 
+slow-disk: ## a plant with clients on a disk of 128 KiB/s, as root where the kernel has cgroup v1: what is late is not lost
+	@scripts/setup test
+	$(CARGO) test $(locked) --package tapeline --test plant_disk -- --ignored --nocapture
+.PHONY: slow-disk
+
 hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
 	@scripts/setup test
 	$(CARGO) test $(locked) --package tapeline --test hub_faults -- --nocapture --test-threads 1
