@@ -5,7 +5,11 @@
 //! written to its end, and the next file is refused by the kernel as on a disk that has failed. A slow one is a limit of the
 //! kernel's on what the plant may write to it in a second.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on should stop, one that cannot run says so"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
