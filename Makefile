@@ -70,7 +70,7 @@ journal-kills: ## a journal's writer, then a whole plant with clients, killed KI
 
 slow-disk: ## a plant with clients on a disk of 128 KiB/s, as root where the kernel has cgroup v1: what is late is not lost
 	@scripts/setup test
-	$(CARGO) test $(locked) --package tapeline --test plant_disk -- --ignored --nocapture
+	SLOW_DISK=1 $(CARGO) test $(locked) --package tapeline --test plant_disk -- slow --nocapture
 .PHONY: slow-disk
 
 hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
