@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Part {
                 Err(_) if stop.requested() => bail!("stopped"),
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().context("waiting for a part")?;
-                    bail!("the {} ended early ({status}); what it said is above", self.role);
+                    return Err(self.ended_early(status));
                 }
                 Err(RecvTimeoutError::Timeout) if u128::from(monotonic_ns() - begun) > limit.as_nanos() => {
                     bail!("the {} said nothing for {limit:?}", self.role);
@@ -118,6 +118,19 @@ impl Part {
         value
             .and_then(serde_json::from_value)
             .with_context(|| format!("the {} said something that cannot be read", self.role))
+    }
+
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn still_runs(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait().context("looking at a part")? {
+            Some(status) => Err(self.ended_early(status)),
+            None => Ok(()),
+        }
+    }
+
+    fn ended_early(&self, status: ExitStatus) -> anyhow::Error {
+        anyhow::anyhow!("the {} ended early ({status}); what it said is above", self.role)
     }
 
     /// Asks the part to end.

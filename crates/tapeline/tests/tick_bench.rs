@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use stage::tapeline;
+use stage::{Running, tapeline};
 
 mod stage;
 
@@ -100,6 +100,30 @@ fn every_latency_is_kept_and_each_rate_is_drawn() {
     assert!(page.contains("How many took how long") && page.contains("<svg"));
     for through in ["relay-block", "relay-spin", "tickerplant-block", "tickerplant-spin"] {
         assert!(page.contains(&format!("{through}-200")), "{through}");
+    }
+}
+
+/// That is an overflow as well, and the suite goes on: no second update may wait for a subscriber here, and more come than it can read.
+#[test]
+fn a_subscriber_that_is_cut_off_is_an_overflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, unix) = (folder.path().join("tick.toml"), folder.path().join("kx.5010"));
+    let config = format!(
+        "tcp = false\nunix = {unix:?}\nqueue = \"1KiB\"\nkdb_log = false\n[[table]]\nname = \"trade\"\n\
+         columns = [\"time timespan\", \"sym symbol\", \"price float\", \"size long\"]\n"
+    );
+    std::fs::write(&file, config).unwrap();
+    let mut tickerplant =
+        Running::start(&["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"]);
+    tickerplant.says();
+    let more = ["--target", unix.to_str().unwrap(), "--rates", "2k,4k", "--rows", "10000"];
+    let said = bench(&folder.path().join("runs"), &more);
+    let rounds = said["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), 4);
+    for round in rounds.iter().filter(|round| round["through"] == "target") {
+        assert!(round["verdict"].as_str().unwrap().starts_with("overflow"), "{round}");
+        assert!(round["missing_rows"].as_u64() > Some(0) && round["latency"].is_null(), "{round}");
+        assert!(round["why"].as_str().unwrap().contains("the subscriber was cut off"), "{round}");
     }
 }
 

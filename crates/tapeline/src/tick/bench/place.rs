@@ -1,5 +1,6 @@
 //! A tickerplant to connect to, and a connection to it.
 
+use std::io::ErrorKind;
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::str::FromStr;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tapeline_kdb::{Capability, Encoder, Frames, Hello, MessageKind, Refused};
+use tapeline_wire::Error;
 use tapeline_wire::streams::Socket;
 use tapeline_wire::tcp::Received;
 
@@ -80,6 +82,14 @@ const NAP: Duration = Duration::from_millis(20);
 /// For how long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a look at a connection found.
+pub(super) enum Came {
+    Something,
+    Nothing,
+    /// The tickerplant has closed it.
+    End,
+}
+
 /// A connection to a tickerplant, let in.
 pub(super) struct Link {
     socket: Socket,
@@ -140,20 +150,25 @@ impl Link {
         self.send(&room[..len]).map(|_| ())
     }
 
-    /// Reads once, after a wait if it does not spin: whether something came, which is then in [`frames`](Self::frames).
-    pub(super) fn receive(&mut self) -> anyhow::Result<bool> {
-        match self.socket.receive(self.frames.room())? {
-            Received::Bytes(count) => {
+    /// Reads once, after a wait if it does not spin. What came is then in [`frames`](Self::frames).
+    pub(super) fn receive(&mut self) -> anyhow::Result<Came> {
+        match self.socket.receive(self.frames.room()) {
+            Ok(Received::Bytes(count)) => {
                 self.frames.received(count);
-                return Ok(true);
+                return Ok(Came::Something);
             }
-            Received::Closed => bail!("the tickerplant has closed the connection"),
-            Received::Nothing | Received::Full => {}
+            Ok(Received::Closed) => return Ok(Came::End),
+            // Of who closes and leaves something unread, the other end is told so.
+            Err(Error::Socket { cause, .. }) if cause.kind() == ErrorKind::ConnectionReset => {
+                return Ok(Came::End);
+            }
+            Ok(Received::Nothing | Received::Full) => {}
+            Err(other) => return Err(other.into()),
         }
         if !self.spins {
             self.socket.wait(false, NAP);
         }
-        Ok(false)
+        Ok(Came::Nothing)
     }
 
     /// What came.

@@ -159,6 +159,9 @@ impl Bench {
         let sent: Sent = feed.says(over, &self.stop, || server.iter_mut().for_each(Part::look))?;
         let received: Received =
             sink.says(PATIENCE, &self.stop, || server.iter_mut().for_each(Part::look))?;
+        if let Some(server) = server.as_mut().filter(|_| received.is_cut_off) {
+            server.still_runs()?;
+        }
         let (latency, service) = (received.latency()?, received.service()?);
         let all = sent.updates * self.rows;
         let evidence = Evidence {
@@ -179,11 +182,14 @@ impl Bench {
             Run::new("tick", started, self.duration, evidence, Vec::new(), Environment::read(&clock));
         let missing = all.saturating_sub(received.rows);
         if missing > 0 {
-            // Lost, or still on their way: to whoever waits for them it is the same.
-            if run.verdict != Verdict::GeneratorLimited {
+            // Lost, or still on their way: to whoever waits for them it is the same. A publisher that was late is not why a
+            // subscriber was cut off.
+            if received.is_cut_off || run.verdict != Verdict::GeneratorLimited {
                 run.verdict = Verdict::Overload;
             }
-            run.why = format!("{missing} of {all} rows had not arrived when all should have; {}", run.why);
+            let cut = if received.is_cut_off { ": the subscriber was cut off" } else { "" };
+            run.why =
+                format!("{missing} of {all} rows had not arrived when all should have{cut}; {}", run.why);
         }
         let seconds = self.duration.as_secs_f64();
         run.throughput = Throughput::new((seconds * rate as f64) as u64, received.bytes, self.duration);

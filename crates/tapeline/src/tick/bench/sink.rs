@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_kdb::{Column, MessageKind, Type, Update};
 use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Series, Trend, Window};
 
+use super::place::Came;
 use super::{PartArgs, TABLE};
 use crate::output;
 use crate::stop::Stop;
@@ -53,6 +54,8 @@ pub(super) struct Received {
     pub(super) trend: Trend,
     /// Arrival less due, by tenth of a second.
     pub(super) windows: Vec<Window>,
+    /// The tickerplant closed the connection before all was there.
+    pub(super) is_cut_off: bool,
 }
 
 /// The length of a window.
@@ -117,8 +120,14 @@ impl Sink {
             if now >= last {
                 break;
             }
-            if !came {
-                continue;
+            match came {
+                Came::Something => {}
+                Came::Nothing => continue,
+                Came::End if is_told => {
+                    received.is_cut_off = true;
+                    break;
+                }
+                Came::End => anyhow::bail!("the tickerplant has closed the connection"),
             }
             while let Some(message) = link.frames().next()? {
                 let view = message.view()?;
