@@ -116,6 +116,22 @@ fn rows_pass_from_a_publisher_to_subscribers_and_into_the_log() {
     end(running);
 }
 
+/// A subscriber that replays the log may run elsewhere.
+#[test]
+fn a_log_is_said_with_its_whole_path_wherever_its_configuration_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("timezone = \"{}\"\n{}", zone(), TRADE.replace("log_folder = \"logs\"\n", ""));
+    std::fs::write(folder.path().join("tick.toml"), config).unwrap();
+    let mut command = tapeline(&["tick", "serve", "--config", "tick.toml", "--format", "json"]);
+    let (mut running, _talk) = Running::talking(command.current_dir(folder.path()));
+    let said = running.says();
+    let log = Path::new(said["log"].as_str().unwrap());
+    assert_eq!(log.parent().unwrap(), folder.path().canonicalize().unwrap(), "{said}");
+    let mut rdb = Client::tcp(address(&said));
+    assert_eq!(rdb.ask(".u.L"), Value::symbol(&format!(":{}", log.display())));
+    end(running);
+}
+
 /// Where q listens, and looks: in the abstract namespace, whose address is as long as the name. No file is left or made.
 #[test]
 fn clients_find_it_under_an_abstract_name() {
