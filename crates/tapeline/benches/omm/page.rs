@@ -30,7 +30,8 @@ fn write(page: &mut String, figures: &Figures, turns: usize, environment: &str) 
          fields) and its dictionary for all, 1,000 slices a second, 1,000 updates a second with a time stamp, nothing packed, each \
          update encoded anew. Processor time is the scheduler's account over three seconds of steady state, in % of a core; memory is \
          what is resident. LSEG's tools are those of its Real-Time SDK 2.0.2.L1 (ETA C, EMA C++ 3.6.2). Their times are from the start \
-         of encoding (service time); the same is shown of Tapeline's, though its own reports have the time from when an update was due as well.\n",
+         of encoding (service time); the same is shown of Tapeline's, though its own reports have the time from when an update was due as well. \
+         – stands where a tool gave no figure; the bench says why while it runs.\n",
         environment.trim_end(),
         thousands(ITEMS as u64)
     )?;

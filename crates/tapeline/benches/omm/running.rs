@@ -89,7 +89,9 @@ impl Running {
     }
 
     fn usage(&self) -> anyhow::Result<Usage> {
-        Usage::of(self.child.id()).with_context(|| format!("it has ended; {}", self.text()))
+        // One that has ended and was not waited for has no memory.
+        let usage = Usage::of(self.child.id()).ok().filter(|usage| usage.resident_bytes > 0);
+        usage.with_context(|| format!("it has ended; {}", self.text()))
     }
 
     /// What it said, once it has ended by itself.
