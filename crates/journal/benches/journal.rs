@@ -6,7 +6,7 @@
 //!
 //! In turns, into the page cache: `append` writes records in `written`, as they come where the ring always has more; `bare writes` writes
 //! the same bytes in 1 MiB pieces to a file that is made as long beforehand; `replay` reads the records again, and `bare reads` the file in
-//! 1 MiB pieces with CRC-32C over them. Then the disk: `--seconds` of appending, and the sync that follows, beside as many bare bytes; and
+//! 1 MiB pieces with CRC-32C over them. Then the disk, three times: `--seconds` of appending, and the sync that follows, beside as many bare bytes; and
 //! groups of records that are synced one after the other. A record holds a tick: its header of 64 bytes, a name of 4, and the body.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
 
@@ -31,7 +31,9 @@ const PIECE: usize = 1 << 20;
 const GROUPS: [usize; 4] = [1, 10, 100, 1_000];
 /// How long each of them is looked at, and the records at most that are written meanwhile.
 const SYNCING: Duration = Duration::from_secs(2);
-/// The disk's part ends with so many bytes, whatever its time.
+/// How often the disk has its part.
+const ON_DISK: usize = 3;
+/// Each ends with so many bytes, whatever its time.
 const MOST_ON_DISK: usize = 16 << 30;
 
 fn option(name: &str) -> Option<String> {
@@ -49,7 +51,7 @@ struct Bench {
 fn main() {
     let number = |name, usual: usize| option(name).map_or(usual, |text| text.parse().expect("a number"));
     let (mib, turns, body) = (number("--mib", 1_024), number("--turns", 5), number("--body", 100));
-    let seconds = number("--seconds", 5);
+    let seconds = number("--seconds", 10);
     let parent = option("--folder").map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = parent.join(format!("journal-bench-{}", std::process::id()));
     let tick = vec![0x5A; 64 + 4 + body];
@@ -65,10 +67,15 @@ fn main() {
         reads.push(bench.bare_reads());
         bench.clear();
     }
-    eprintln!("journal: {seconds} s on the disk");
-    let on_disk = bench.append_to_disk(Duration::from_secs(seconds as u64));
-    let bare_on_disk = bench.bare_writes(on_disk.0 * size, true);
-    bench.clear();
+    let [mut on_disk, mut bare_on_disk] = [const { Vec::new() }; 2];
+    for turn in 1..=ON_DISK {
+        eprintln!("journal: {seconds} s on the disk, turn {turn} of {ON_DISK}");
+        let (written, took) = bench.append_to_disk(Duration::from_secs(seconds as u64));
+        let bytes = (written * size) as f64 / 1e9;
+        on_disk.push(bytes / took);
+        bare_on_disk.push(bytes / bench.bare_writes(written * size, true));
+        bench.clear();
+    }
     let mut page = String::new();
     let figures = |all: &[f64], decimals, per_s: f64| {
         spread(&all.iter().map(|seconds| per_s / seconds).collect::<Vec<_>>(), decimals)
@@ -100,18 +107,15 @@ fn main() {
             figures(bare, 2, gigabytes),
         );
     }
-    let (written, took) = on_disk;
-    let bytes = (written * size) as f64 / 1e9;
     let _ = write!(
         page,
-        "\n## On the disk\n\n`written` for {seconds} s and the sync of all of it ({bytes:.1} GB), once: {:.2} million ticks/s, {:.2} GB/s; \
-         as many bare bytes and their sync {:.2} GB/s, so **{:.2}** of it. The aim: 0.6.\n\n\
+        "\n## On the disk\n\n`written` for {seconds} s and the sync of all of it, in {ON_DISK} turns: {} GB/s; as many bare bytes and their sync {} GB/s; \
+         by bare {}. The aim: 0.6.\n\n\
          `synced`, group by group, as many records as stand there; the bare file has the same bytes and `fdatasync` for each group:\n\n\
          | records in a group | ticks/s | a group takes: median | p99 | by bare (median) |\n|---:|---:|---:|---:|---:|\n",
-        written as f64 / took / 1e6,
-        bytes / took,
-        bytes / bare_on_disk,
-        bare_on_disk / took,
+        spread(&on_disk, 2),
+        spread(&bare_on_disk, 2),
+        spread(&ratios(&on_disk, &bare_on_disk), 2),
     );
     for group in GROUPS {
         eprintln!("journal: synced, groups of {group}");

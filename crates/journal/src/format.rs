@@ -141,7 +141,9 @@ pub(crate) fn put_record(out: &mut Vec<u8>, begins: bool, seq: u64, time: Nanos,
     out.extend_from_slice(&fixed);
     out.extend_from_slice(body);
     let padding = record_size(body.len()) - RECORD_BYTES - body.len();
-    out.extend_from_slice(&[0; 8][..padding]);
+    if padding > 0 {
+        out.extend_from_slice(&[0; 8][..padding]);
+    }
 }
 
 /// The file of the segment whose first record has this sequence.

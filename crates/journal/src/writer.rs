@@ -14,8 +14,14 @@ use crate::index::{EVERY_BYTES, Index, Mark};
 use crate::opening::{self, Opened};
 use crate::{Durability, Error, OnFailure, Progress, Retention, Settings, State};
 
-/// Bytes that are written together at most: small enough to stay in a core's own cache until the kernel copies them.
-const GROUP_BYTES: usize = 256 << 10;
+/// Bytes that are written together where there is always more: few enough to stay in a core's own cache until the kernel copies them, and
+/// ending where the file has a multiple of them, so that the kernel has its memory in pieces of this size. Ends anywhere else cost a
+/// quarter of bare writing, as each piece is then made of six smaller ones (5.0 and 3.7 GB/s on ext4).
+const GROUP_BYTES: u64 = 128 << 10;
+/// The same where each write is synced, which costs more than memory that is in pieces.
+const SYNCED_BYTES: u64 = 256 << 10;
+/// Room for them and the record that goes beyond.
+const GROUP_ROOM: usize = 2 * SYNCED_BYTES as usize;
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// What became of what was given.
@@ -41,7 +47,8 @@ impl Outcome {
 
 /// The one writer of a journal.
 ///
-/// Costs a record's copy and its checksum; a system call when [`flush`](Self::flush) is called or 256 KiB are there.
+/// Costs a record's copy and its checksum; a system call when [`flush`](Self::flush) is called or 128 KiB are there (256 KiB in
+/// [`Durability::Synced`]).
 #[derive(Debug)]
 pub struct Writer<F: Folder> {
     folder: F,
@@ -51,10 +58,12 @@ pub struct Writer<F: Folder> {
     older: VecDeque<Older>,
     older_bytes: u64,
     current: Option<Current<F::File>>,
-    /// What is written next, to the current segment's end.
+    /// What is written next, to the current segment's end. It may begin with the rest of a record.
     group: Vec<u8>,
-    /// Records in it.
+    /// Records of which it has the end.
     grouped: u64,
+    /// Whether a record has begun in it.
+    is_begun: bool,
     /// The last sequence that was given.
     last: u64,
     /// The last that is in the journal.
@@ -63,6 +72,10 @@ pub struct Writer<F: Folder> {
     /// Where the current segment ends, with the group; and where it has to end at the latest. Zeros without one.
     end: u64,
     limit: u64,
+    /// Where the last record begins.
+    last_begin: u64,
+    /// Once the end is there, the group is written.
+    next_write: u64,
     /// Where the next mark is due, and what is to be in the index.
     next_mark: u64,
     day_end: u64,
@@ -86,8 +99,9 @@ struct Older {
 struct Current<File> {
     file: File,
     first: u64,
-    /// Bytes that are written.
+    /// Bytes that are written, and of them those up to the end of a record.
     written: u64,
+    whole: u64,
     index: Option<Index<File>>,
 }
 
@@ -115,13 +129,16 @@ impl<F: Folder> Writer<F> {
             older_bytes: older.iter().map(|older| older.bytes).sum(),
             older,
             current: None,
-            group: Vec::with_capacity(2 * GROUP_BYTES),
+            group: Vec::with_capacity(GROUP_ROOM),
             grouped: 0,
+            is_begun: false,
             last: opened.last,
             kept: opened.last,
             latest: opened.latest,
             end: 0,
             limit: 0,
+            last_begin: 0,
+            next_write: 0,
             next_mark: 0,
             day_end: 0,
             fault: None,
@@ -154,11 +171,11 @@ impl<F: Folder> Writer<F> {
         let end = self.end + record_size(body.len()) as u64;
         let is_next = seq.checked_sub(1) == Some(self.last) && time.0 < self.day_end;
         // `limit` is 0 without a segment, so that nothing fits. A longer record than any is above it too.
-        if !is_next || end > self.limit || self.group.len() + record_size(body.len()) > GROUP_BYTES {
+        if !is_next || end > self.limit {
             return self.append_rarely(seq, time, body);
         }
         self.put(seq, time, body);
-        Outcome::Kept
+        if end >= self.next_write { self.write_group() } else { Outcome::Kept }
     }
 
     /// Writes what was appended, and syncs it where that was asked for.
@@ -166,10 +183,28 @@ impl<F: Folder> Writer<F> {
         if self.fault.is_some() {
             return self.without();
         }
+        self.write_up_to(self.end)
+    }
+
+    /// Where there is more than a group.
+    #[inline(never)]
+    fn write_group(&mut self) -> Outcome {
+        let up_to = match self.settings.durability {
+            // What follows the rest of a record is not another write, to whoever looks at what a machine left that stopped in it.
+            Durability::Synced => self.end,
+            Durability::Written => self.end / GROUP_BYTES * GROUP_BYTES,
+        };
+        self.write_up_to(up_to)
+    }
+
+    /// Writes the group as far as this place in the file, and syncs it where that was asked for. What is behind stays in the group: it is the
+    /// end of the last record.
+    fn write_up_to(&mut self, up_to: u64) -> Outcome {
         let Some(current) = self.current.as_mut().filter(|_| !self.group.is_empty()) else {
             return Outcome::Kept;
         };
-        if let Err(error) = write_full(&current.file, &self.group, current.written) {
+        let bytes = (up_to - current.written) as usize;
+        if let Err(error) = write_full(&current.file, &self.group[..bytes], current.written) {
             let name = segment_name(current.first);
             return self.fail(Error::io("write", &name)(error));
         }
@@ -179,11 +214,18 @@ impl<F: Folder> Writer<F> {
             let name = segment_name(current.first);
             return self.fail(Error::io("sync", &name)(error));
         }
-        current.written += self.group.len() as u64;
-        self.group.clear();
-        self.group.shrink_to(2 * GROUP_BYTES);
-        self.grouped = 0;
-        self.kept = self.last;
+        current.written = up_to;
+        self.group.drain(..bytes);
+        self.group.shrink_to(GROUP_ROOM);
+        (self.is_begun, self.next_write) = (false, next_write(self.settings.durability, up_to));
+        let is_whole = self.group.is_empty();
+        // Those before the last one, if the group had more: they follow each other, as a segment has no holes.
+        let kept = if is_whole { self.grouped } else { self.grouped - 1 };
+        self.grouped -= kept;
+        if kept > 0 {
+            (current.whole, self.kept) =
+                if is_whole { (up_to, self.last) } else { (self.last_begin, self.last - 1) };
+        }
         if let Some(index) = &mut current.index
             && !index.write()
         {
@@ -203,7 +245,7 @@ impl<F: Folder> Writer<F> {
             return outcome;
         }
         if let Some(current) = self.current.take() {
-            let _ = current.file.set_length(current.written);
+            let _ = current.file.set_length(current.whole);
             let synced = current.file.sync().and_then(|()| self.folder.sync());
             if let Err(error) = synced {
                 return self.fail(Error::io("sync", &segment_name(current.first))(error));
@@ -225,9 +267,9 @@ impl<F: Folder> Writer<F> {
     fn end_segment(&mut self) {
         if let Some(current) = self.current.take() {
             // No more than room would be lost.
-            let _ = current.file.set_length(current.written);
+            let _ = current.file.set_length(current.whole);
             let is_synced = self.settings.durability == Durability::Synced;
-            let (first, bytes, latest) = (current.first, current.written, self.latest);
+            let (first, bytes, latest) = (current.first, current.whole, self.latest);
             self.older.push_back(Older { first, bytes, latest, is_synced });
             self.older_bytes += bytes;
         }
@@ -239,8 +281,10 @@ impl<F: Folder> Writer<F> {
         if self.end >= self.next_mark {
             self.mark(seq);
         }
-        put_record(&mut self.group, self.grouped == 0, seq, time, body);
+        put_record(&mut self.group, !self.is_begun, seq, time, body);
+        self.is_begun = true;
         self.grouped += 1;
+        self.last_begin = self.end;
         self.end += record_size(body.len()) as u64;
         self.last = seq;
         self.latest = self.latest.max(time);
@@ -278,12 +322,9 @@ impl<F: Folder> Writer<F> {
                 let _ = self.fail(error);
                 return self.count_missing(seq);
             }
-        } else if !self.flush().is_kept() {
-            return self.count_missing(seq);
         }
         self.put(seq, time, body);
-        // One that is longer than a group does not wait for others.
-        if self.group.len() >= GROUP_BYTES { self.flush() } else { Outcome::Kept }
+        if self.end >= self.next_write { self.write_group() } else { Outcome::Kept }
     }
 
     fn count_missing(&mut self, seq: u64) -> Outcome {
@@ -327,8 +368,10 @@ impl<F: Folder> Writer<F> {
             return Err(Error::io("make", &name)(error));
         }
         let index = Index::create(&self.folder, first);
-        self.current = Some(Current { file, first, written: SEGMENT_BYTES as u64, index });
-        (self.end, self.limit, self.next_mark) = (SEGMENT_BYTES as u64, bytes, 0);
+        let written = SEGMENT_BYTES as u64;
+        self.current = Some(Current { file, first, written, whole: written, index });
+        (self.end, self.limit, self.next_mark) = (written, bytes, 0);
+        self.next_write = next_write(self.settings.durability, written);
         self.day_end = (time.0 / DAY_NS + 1).saturating_mul(DAY_NS);
         Ok(())
     }
@@ -359,7 +402,7 @@ impl<F: Folder> Writer<F> {
     #[cold]
     fn fail(&mut self, error: Error) -> Outcome {
         self.progress.add_missing(self.grouped);
-        (self.grouped, self.end, self.limit) = (0, 0, 0);
+        (self.grouped, self.is_begun, self.end, self.limit) = (0, false, 0, 0);
         self.group.clear();
         self.end_segment();
         self.retry_at = self.latest.0.saturating_add(Settings::RETRY_NS);
@@ -398,5 +441,13 @@ impl<F: Folder> Writer<F> {
                 false
             }
         }
+    }
+}
+
+/// Where a group is written that begins here.
+fn next_write(durability: Durability, begin: u64) -> u64 {
+    match durability {
+        Durability::Written => (begin / GROUP_BYTES + 1) * GROUP_BYTES,
+        Durability::Synced => begin + SYNCED_BYTES,
     }
 }

@@ -86,6 +86,65 @@ fn a_journal_that_stops_has_what_it_said_and_nothing_else() {
     }
 }
 
+/// Where there is always more, writes end within records. What counts as written is whole, whoever follows sees that much, and
+/// a disk that fills up, or a process that dies, after any byte leaves no less.
+#[test]
+fn a_write_that_ends_within_a_record_leaves_whole_ones() {
+    const RECORDS: u64 = 2_000;
+    let around = |end: u64| (end - 200..end + 200).step_by(7);
+    let bytes: Vec<_> =
+        (0..400_000).step_by(9_973).chain(around(128 << 10)).chain(around(256 << 10)).collect();
+    for (left, on_failure) in
+        bytes.iter().flat_map(|left| [(left, OnFailure::Stop), (left, OnFailure::Continue)])
+    {
+        for fails in [Fails::Full(*left), Fails::Dying(*left)] {
+            let folder = Memory::new();
+            let settings = Settings { segment_bytes: 1 << 20, on_failure, ..Settings::default() };
+            let (mut writer, _) = Writer::open(folder.clone(), settings).unwrap();
+            let progress = writer.progress();
+            let mut follower = Reader::open(folder.clone()).unwrap();
+            let mut followed = 0;
+            for seq in 1..=RECORDS {
+                if !append(&mut writer, seq, Nanos(seq)).is_kept() && on_failure == OnFailure::Stop {
+                    break;
+                }
+                if seq == 1 {
+                    folder.fail(fails);
+                }
+                while seq % 100 == 0
+                    && progress.state() == State::Keeping
+                    && let Next::Record(record) = follower.next().unwrap()
+                {
+                    followed = record.seq;
+                }
+                if seq % 100 == 0 && progress.state() == State::Keeping {
+                    assert_eq!(followed, progress.written_up_to(), "{fails:?}");
+                }
+            }
+            let _ = writer.flush();
+            let is_over = progress.state() != State::Keeping;
+            let kept = progress.written_up_to();
+            assert!(is_over || *left > RECORDS * 184, "{fails:?}: {kept}");
+            if is_over && on_failure == OnFailure::Continue {
+                assert_eq!(kept + progress.missing(), RECORDS, "{fails:?}");
+            }
+            drop(writer);
+            let there = contents(&folder).unwrap().0;
+            assert!(there.iter().copied().eq(1..=there.len() as u64), "{fails:?}");
+            // Who dies takes nothing back.
+            let is_right = if matches!(fails, Fails::Full(_)) {
+                there.len() as u64 == kept
+            } else {
+                there.len() as u64 >= kept
+            };
+            assert!(is_right, "{fails:?}: {} of {kept}", there.len());
+            folder.fail(Fails::Nothing);
+            let (_, opened) = Writer::open(folder, settings).unwrap();
+            assert_eq!(opened.last, there.len() as u64, "{fails:?}");
+        }
+    }
+}
+
 #[test]
 fn a_journal_that_goes_on_says_what_is_missing() {
     for fails in FAILURES {
