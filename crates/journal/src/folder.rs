@@ -101,7 +101,7 @@ const LOCK: &str = "lock";
 pub struct Directory {
     path: PathBuf,
     /// The kernel lets go of it with the process, whatever ends that.
-    _lock: Option<fs::File>,
+    lock: Option<fs::File>,
 }
 
 impl Directory {
@@ -111,7 +111,7 @@ impl Directory {
     /// It is not there, or no folder.
     pub fn open(path: &Path) -> Result<Self, Error> {
         fs::read_dir(path).map_err(Error::io("read the folder", &path.display().to_string()))?;
-        Ok(Self { path: path.to_owned(), _lock: None })
+        Ok(Self { path: path.to_owned(), lock: None })
     }
 
     /// To be written: made where it is not there (its parent is), mode 0700, and kept to this process.
@@ -137,9 +137,20 @@ impl Directory {
         options.create(true).truncate(false).write(true).mode(0o600);
         let lock = options.open(path.join(LOCK)).map_err(Error::io("open the lock of", &shown))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
+            Ok(()) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
             Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", &shown)(error)),
+        }
+    }
+}
+
+impl Drop for Directory {
+    /// Gives the folder back now. To close the lock file is not enough: a process that another thread has just forked has it open
+    /// until it becomes another program.
+    fn drop(&mut self) {
+        if let Some(lock) = &self.lock {
+            // What cannot be given back goes with the process.
+            let _ = lock.unlock();
         }
     }
 }
@@ -241,4 +252,23 @@ pub(crate) fn write_full(file: &impl File, bytes: &[u8], offset: u64) -> io::Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_given_back_is_free_whoever_was_forked_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Directory::create(folder.path()).unwrap();
+        // What a child has between fork and exec: the same open file.
+        let forked = held.lock.as_ref().unwrap().try_clone().unwrap();
+        assert!(matches!(Directory::create(folder.path()), Err(Error::InUse { .. })));
+        drop(held);
+        Directory::create(folder.path()).unwrap();
+        drop(forked);
+    }
 }

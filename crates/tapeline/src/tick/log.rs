@@ -146,6 +146,14 @@ impl DayLog {
     }
 }
 
+impl Drop for DayLog {
+    /// Gives the file back now: a process that another thread has just forked has it open until it becomes another program.
+    fn drop(&mut self) {
+        // What cannot be given back goes with the process.
+        let _ = self.file.unlock();
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -173,6 +181,8 @@ mod tests {
         }
         // The process dies while it writes the fourth.
         log.append(&message[..len - 2]).unwrap();
+        // What a child has between fork and exec, the same open file, is in nobody's way.
+        let _forked = log.file.try_clone().unwrap();
         drop(log);
         let (mut log, writer) = DayLog::open(&config, 9_822).unwrap();
         assert_eq!((writer.messages(), writer.bytes()), (3, 8 + 3 * len as u64));
