@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
-use stage::{Place, Running};
+use stage::{Nobody, Place, Running};
 use tapeline_feed::moldudp64::{PacketBuilder, Request, Session, heartbeat};
 use tapeline_plant::tick::{Flags, Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber, Wait};
@@ -244,8 +244,9 @@ fn without_an_answer_the_gap_is_said_once_and_the_feed_goes_on() {
     }
 
     // A login that nobody answers, and a port where nobody listens.
-    let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let outcome = run(&format!("kind = \"soupbintcp\"\n{settings}servers = [\"{free}\"]")).unwrap();
+    let free = Nobody::new();
+    let servers = format!("servers = [\"127.0.0.1:{}\"]", free.port);
+    let outcome = run(&format!("kind = \"soupbintcp\"\n{settings}{servers}")).unwrap();
     is_without_the_fourteen(&outcome);
     assert!(outcome.report["feeds"][0]["recovery"]["failures"].as_u64().unwrap() > 0);
 }

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::ChildStderr;
 use std::thread::JoinHandle;
 
 use serde_json::{Map, Value, json};
-use stage::{Place, Running};
+use stage::{Nobody, Place, Running};
 
 mod stage;
 
@@ -27,6 +26,7 @@ struct Market {
     talk: Option<ChildStderr>,
     config: String,
     server: String,
+    _held: Nobody,
 }
 
 impl Market {
@@ -34,7 +34,8 @@ impl Market {
         let mut place = Place::new(1);
         place.keys = keys;
         let config = place.config("");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let held = Nobody::new();
+        let port = held.port;
         let mut text = std::fs::read_to_string(&config).unwrap();
         text.push_str(&format!("[hub]\nport = {port}\n{hub}\n"));
         std::fs::write(&config, text).unwrap();
@@ -42,7 +43,7 @@ impl Market {
             Running::start_talking(&["plant", "--config", &config, "--without-hub", "--format", "json"]);
         let ready = plant.says();
         assert_eq!((&ready["ready"], ready.get("hub")), (&json!(place.ring), None), "{ready}");
-        Self { place, plant, talk: Some(talk), config, server: format!("127.0.0.1:{port}") }
+        Self { place, plant, talk: Some(talk), config, server: format!("127.0.0.1:{port}"), _held: held }
     }
 
     /// The exchange, at so many messages a second.

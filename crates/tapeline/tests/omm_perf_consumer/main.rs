@@ -217,14 +217,12 @@ fn a_connection_that_is_lost_ends_it() {
 #[test]
 fn a_provider_that_is_not_there_yet_is_tried_again() {
     let nobody = stage::Nobody::new();
-    let port = nobody.port;
-    let (mut nobody, mut said) = (Some(nobody), None);
+    let (port, mut said) = (nobody.port, None);
     let arguments = ["--item-count", "5", "--snapshot"];
     let outcome = market::run_at(Reactor::new(8).unwrap(), port, &arguments, Market::default(), |session| {
         if said.is_none() {
             // It has tried in vain when it says so.
             said = Some(session.line_of_talk());
-            drop(nobody.take());
             session.listen(port);
         }
     });

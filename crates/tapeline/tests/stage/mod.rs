@@ -6,11 +6,13 @@
 pub(crate) mod remains;
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use serde_json::{Value, json};
 
 /// The binary, with these arguments.
@@ -74,19 +76,21 @@ impl Drop for Running {
     }
 }
 
-/// A port at which nobody listens, and that nobody else gets while this lives: that of a connection's near end.
+/// A port at which nobody listens, and that nobody is given while this lives; who asks for it by its number may listen there.
 pub(crate) struct Nobody {
     pub(crate) port: u16,
-    // The far end goes first: what is reset leaves nothing behind, and the port is free.
-    _far: TcpListener,
-    _near: TcpStream,
+    _held: OwnedFd,
 }
 
 impl Nobody {
     pub(crate) fn new() -> Self {
-        let far = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let near = TcpStream::connect(far.local_addr().unwrap()).unwrap();
-        Self { port: near.local_addr().unwrap().port(), _far: far, _near: near }
+        let held =
+            net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        // As every listener does: two sockets that both say so may have one port, of which one listens.
+        sockopt::set_socket_reuseaddr(&held, true).unwrap();
+        net::bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = SocketAddrV4::try_from(net::getsockname(&held).unwrap()).unwrap();
+        Self { port: address.port(), _held: held }
     }
 }
 
