@@ -211,6 +211,12 @@ impl<F: Folder> Reader<F> {
         Some((self.segments.get(self.at)?.name(), self.offset))
     }
 
+    /// The last sequence of the journal before the next record: at [`Next::End`] the last of all. 0 if there is none.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
     /// The segments, oldest first, as of the last look at the folder.
     pub fn segments(&self) -> impl Iterator<Item = SegmentView> {
         self.segments.iter().map(|segment| SegmentView {

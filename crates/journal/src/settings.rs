@@ -25,7 +25,7 @@ pub enum OnFailure {
     Continue,
 }
 
-/// How much is kept. Whole segments go, the oldest first, and never the one that is written.
+/// How much is kept. Whole segments go, the oldest first, and never the one that is written, nor the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Segments whose last record is older, by the records' times; `None` for ever.

@@ -81,6 +81,7 @@ pub struct Writer<F: Folder> {
     day_end: u64,
     fault: Option<Error>,
     retry_at: u64,
+    is_finished: bool,
 }
 
 /// A segment that is not written any more.
@@ -143,6 +144,7 @@ impl<F: Folder> Writer<F> {
             day_end: 0,
             fault: None,
             retry_at: 0,
+            is_finished: false,
         };
         Ok((writer, opened))
     }
@@ -240,6 +242,7 @@ impl<F: Folder> Writer<F> {
 
     /// Writes and syncs what there is, whatever the durability, and gives back the room that was not used.
     pub fn finish(mut self) -> Outcome {
+        self.is_finished = true;
         let outcome = self.flush();
         if !outcome.is_kept() {
             return outcome;
@@ -255,8 +258,12 @@ impl<F: Folder> Writer<F> {
         for older in self.older.iter().filter(|older| !older.is_synced) {
             let name = segment_name(older.first);
             let synced = self.folder.open(&name, true).and_then(|file| file.sync());
-            if let Err(error) = synced {
-                return self.fail(Error::io("sync", &name)(error));
+            match synced {
+                // Somebody has removed it.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return self.fail(Error::io("sync", &name)(error));
+                }
+                _ => {}
             }
         }
         self.progress.set_synced(self.kept);
@@ -376,10 +383,13 @@ impl<F: Folder> Writer<F> {
         Ok(())
     }
 
-    /// Removes segments that are too old or too much. One that cannot be removed is tried again with the next segment.
+    /// Removes segments that are too old or too much, but for the last one: the next one may never come to hold anything, and where sequences
+    /// go on would be known to nobody. One that cannot be removed is tried again with the next segment.
     fn let_go(&mut self, now: Nanos) {
         let Retention { age, bytes } = self.settings.retention;
-        while let Some(oldest) = self.older.front() {
+        while self.older.len() > 1
+            && let Some(oldest) = self.older.front()
+        {
             let is_old = age.is_some_and(|age| {
                 now.since(oldest.latest) > i64::try_from(age.as_nanos()).unwrap_or(i64::MAX)
             });
@@ -423,8 +433,13 @@ impl<F: Folder> Writer<F> {
 
     /// Whether the journal can be written again, from this record on.
     fn try_again(&mut self, seq: u64, time: Nanos, body: &[u8]) -> bool {
-        let is_due = self.settings.on_failure == OnFailure::Continue && time.0 >= self.retry_at;
-        if !is_due || seq <= self.last || body.len() > MOST_BODY {
+        // Whoever has a time far ahead, of a clock that was set back since, is not waited for.
+        let is_early = time.0 < self.retry_at && self.retry_at - time.0 <= Settings::RETRY_NS;
+        if is_early
+            || self.settings.on_failure == OnFailure::Stop
+            || seq <= self.last
+            || body.len() > MOST_BODY
+        {
             return false;
         }
         self.retry_at = time.0.saturating_add(Settings::RETRY_NS);
@@ -440,6 +455,15 @@ impl<F: Folder> Writer<F> {
                 self.fault = Some(error);
                 false
             }
+        }
+    }
+}
+
+impl<F: Folder> Drop for Writer<F> {
+    /// One that ends before it has finished has stopped: nobody is to wait for what it would have kept.
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.progress.set_state(State::Stopped);
         }
     }
 }

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use failing::{Fails, Memory};
 use proptest::prelude::*;
 use tapeline_journal::{
-    Directory, Durability, Error, Next, OnFailure, Outcome, Reader, Settings, State, Writer,
+    Directory, Durability, Error, Folder, Next, OnFailure, Outcome, Reader, Retention, Settings, State,
+    Writer,
 };
 use tapeline_measure::Nanos;
 
@@ -42,6 +43,72 @@ fn contents(folder: &Memory) -> Result<Contents, Error> {
 
 fn append(writer: &mut Writer<Memory>, seq: u64, time: Nanos) -> Outcome {
     writer.append(seq, time, &seq.to_le_bytes().repeat(20))
+}
+
+/// Everything is too much to be kept, and the disk is full when another segment begins: it goes on behind what there was.
+#[test]
+fn where_sequences_go_on_is_known_whatever_is_let_go_of() {
+    let folder = Memory::new();
+    let retention = Retention { age: Some(std::time::Duration::from_secs(1)), bytes: Some(1) };
+    let settings = Settings { retention, ..settings(Durability::Written, OnFailure::Stop) };
+    let (mut writer, _) = Writer::open(folder.clone(), settings).unwrap();
+    for seq in 1..=1_000 {
+        assert!(append(&mut writer, seq, Nanos(seq)).is_kept());
+    }
+    assert!(writer.flush().is_kept());
+    folder.fail(Fails::Full(0));
+    // The next day.
+    assert_eq!(append(&mut writer, 1_001, Nanos(100_000 * SECOND)), Outcome::Stopped);
+    drop(writer);
+    folder.fail(Fails::Nothing);
+    let (mut writer, opened) = Writer::open(folder.clone(), settings).unwrap();
+    assert_eq!(opened.last, 1_000);
+    assert!(append(&mut writer, 1_001, Nanos(100_000 * SECOND)).is_kept());
+    assert!(writer.finish().is_kept());
+}
+
+/// The latest record is of a clock that was far ahead.
+#[test]
+fn a_clock_that_was_set_back_does_not_keep_the_journal_from_being_tried_again() {
+    let folder = Memory::new();
+    let settings = settings(Durability::Written, OnFailure::Continue);
+    let (mut writer, _) = Writer::open(folder.clone(), settings).unwrap();
+    assert!(append(&mut writer, 1, Nanos(100_000 * SECOND)).is_kept());
+    folder.fail(Fails::Full(0));
+    assert!(append(&mut writer, 2, Nanos(10 * SECOND)).is_kept());
+    assert_eq!(writer.flush(), Outcome::Missing);
+    assert_eq!(append(&mut writer, 3, Nanos(11 * SECOND)), Outcome::Missing);
+    folder.fail(Fails::Nothing);
+    // Within the second there is no other try, and behind it there is.
+    assert_eq!(append(&mut writer, 4, Nanos(11 * SECOND + 1)), Outcome::Missing);
+    assert!(append(&mut writer, 5, Nanos(12 * SECOND)).is_kept());
+    assert!(writer.finish().is_kept());
+    assert_eq!(contents(&folder).unwrap().0, [5]);
+}
+
+#[test]
+fn a_segment_that_somebody_removed_is_no_fault_at_the_end() {
+    let folder = Memory::new();
+    let (mut writer, _) =
+        Writer::open(folder.clone(), settings(Durability::Written, OnFailure::Stop)).unwrap();
+    for seq in 1..=2_000 {
+        assert!(append(&mut writer, seq, Nanos(seq)).is_kept());
+    }
+    folder.remove("00000000000000000001.journal").unwrap();
+    assert!(writer.finish().is_kept());
+}
+
+#[test]
+fn a_writer_that_is_gone_holds_up_nobody() {
+    let open = || Writer::open(Memory::new(), settings(Durability::Synced, OnFailure::Stop)).unwrap().0;
+    let writer = open();
+    let progress = writer.progress();
+    assert!(writer.finish().is_kept());
+    assert_eq!(progress.state(), State::Keeping);
+    let writer = open();
+    let progress = writer.progress();
+    drop(writer);
+    assert_eq!(progress.state(), State::Stopped);
 }
 
 const FAILURES: [Fails; 4] = [Fails::Full(0), Fails::Full(1_000), Fails::ReadOnly, Fails::Sync];

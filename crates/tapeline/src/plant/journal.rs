@@ -172,8 +172,25 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// Keeps what comes until the ring ends. A journal that has stopped goes on reading, so that it holds nobody up.
+    /// Keeps what comes until the ring ends; what it did.
     fn run(mut self, folder: String) -> anyhow::Result<JournalReport> {
+        let kept = self.keep();
+        if kept.is_err() {
+            // What it has taken is kept all the same. The writer says that it has stopped when it goes.
+            let _ = self.writer.flush();
+        }
+        kept?;
+        let progress = self.writer.progress();
+        let outcome = self.writer.finish();
+        let (last, missing) = (progress.written_up_to(), progress.missing());
+        // Each is there or missing, wherever the missing ones are.
+        let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
+        anyhow::ensure!(outcome != Outcome::Stopped, "ticks from {} on are not in the journal", last + 1);
+        Ok(report)
+    }
+
+    /// Keeps what comes until the ring ends. A journal that has stopped goes on reading, so that it holds nobody up.
+    fn keep(&mut self) -> anyhow::Result<()> {
         let mut is_alive = true;
         loop {
             let mut taken = 0;
@@ -207,7 +224,7 @@ impl Keeping {
                 say(&self.writer, outcome, self.writer.kept_up_to() + 1);
             }
             if is_over {
-                break;
+                return Ok(());
             }
             if taken == 0 {
                 anyhow::ensure!(is_alive, "the plant has died");
@@ -216,13 +233,6 @@ impl Keeping {
                 is_alive = self.subscriber.publisher_alive()?;
             }
         }
-        let progress = self.writer.progress();
-        let outcome = self.writer.finish();
-        let (last, missing) = (progress.written_up_to(), progress.missing());
-        // Each is there or missing, wherever the missing ones are.
-        let report = JournalReport { folder, ticks: self.given.saturating_sub(missing), missing, last };
-        anyhow::ensure!(outcome != Outcome::Stopped, "ticks from {} on are not in the journal", last + 1);
-        Ok(report)
     }
 }
 
