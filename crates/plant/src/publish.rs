@@ -11,6 +11,8 @@ use tapeline_measure::monotonic_ns;
 pub enum Refused {
     /// The plant is stopping, and no reader made room in time.
     Stopping,
+    /// The plant's journal could not be written, and nothing is to be published that is not kept.
+    NotKept,
     /// The tick is longer than anything that the ring takes.
     TooLong {
         /// Bytes of the tick.
@@ -24,6 +26,9 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopping => f.write_str("the plant was told to stop while a subscriber held the ring full"),
+            Self::NotKept => {
+                f.write_str("the journal could not be written, and the plant does not go on without it")
+            }
             Self::TooLong { len, max } => {
                 write!(f, "a tick of {len} bytes is longer than the {max} bytes that the ring takes")
             }

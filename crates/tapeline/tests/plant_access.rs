@@ -377,6 +377,48 @@ fn a_check_says_all_that_is_wrong_and_what_would_run() {
 }
 
 #[test]
+fn a_check_says_how_ticks_would_be_kept_and_what_is_in_the_way() {
+    let place = Place::new(1);
+    let folder = place.folder.path();
+    let config = PathBuf::from(place.config(""));
+    let good = std::fs::read_to_string(&config).unwrap();
+    let with = |journal: &str, more: &str| {
+        std::fs::write(&config, format!("{good}[journal]\nfolder = \"{journal}\"\n{more}")).unwrap();
+    };
+    let all = "durability = \"synced\"\non_failure = \"continue\"\nsegment_size = \"64KiB\"\nkeep_for = \"168h\"\n\
+               keep_size = \"100GiB\"\n";
+    for (more, is) in [
+        ("", "written, on failure stop; files of 256 MiB, kept for ever"),
+        (all, "synced, on failure continue; files of 64 KiB, kept for 168 h and up to 100 GiB"),
+    ] {
+        with("journal", more);
+        let (ok, printed, said) = check(&config, &["--format", "json"]);
+        assert!(ok, "{said}");
+        let checked: Value = serde_json::from_str(&printed).unwrap();
+        let mut parts = checked["runs"].as_array().unwrap().iter();
+        let journal = parts.find(|part| part["part"] == "journal").expect("it is a part").clone();
+        assert_eq!(journal["name"], folder.join("journal").to_str().unwrap());
+        assert_eq!(journal["is"], is);
+    }
+    assert!(!folder.join("journal").exists(), "a check makes nothing");
+    std::fs::write(folder.join("file"), "").unwrap();
+    for (journal, says) in [
+        ("file", "file is a file"),
+        ("file/journal", "file/journal: "),
+        ("none/journal", "none/journal cannot be made: "),
+    ] {
+        with(journal, "");
+        let (ok, _, said) = check(&config, &[]);
+        assert!(!ok && said.contains("the journal's folder "), "{journal}: {said}");
+        assert!(said.contains(says) && said.contains("hint: folder in [journal]"), "{journal}: {said}");
+    }
+    let table = "name = \"t\"\ncolumns = [\"time timespan\", \"sym symbol\", \"level float TRDPRC_1\"]\n";
+    with("journal", &format!("[hub]\nport = 5010\n[kdb]\n[[kdb.table]]\n{table}"));
+    let (ok, _, said) = check(&config, &[]);
+    assert!(!ok && said.contains("port 5010 is that of [kdb] and of [hub]"), "{said}");
+}
+
+#[test]
 fn the_commands_of_the_page_do_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
     for block in pages::commands("access.md") {

@@ -40,6 +40,9 @@ impl Inspect {
                 Next::End => break,
             }
         }
+        if ticks.is_empty() && self.count > 0 {
+            self.place.say_that_it_is_behind(&reader);
+        }
         if self.format == Format::Json {
             let segments = segments.iter().map(|segment| {
                 json!({

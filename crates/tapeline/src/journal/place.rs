@@ -8,6 +8,10 @@ use tapeline_journal::{Directory, From, Reader};
 use tapeline_measure::Nanos;
 
 use super::hinted;
+use crate::failure::Hinted;
+
+/// What a journal's folder has from its first moment on: the file that keeps other writers out.
+const LOCK: &str = "lock";
 
 /// The options that name a place.
 #[derive(Debug, Args)]
@@ -27,14 +31,34 @@ impl Place {
     /// A reader there.
     ///
     /// # Errors
-    /// It cannot be read so far.
+    /// It cannot be read so far, or the folder is no journal's.
     pub(super) fn open(&self) -> anyhow::Result<Reader<Directory>> {
-        let reader = Directory::open(&self.folder).and_then(Reader::open).and_then(|mut reader| {
-            reader.seek(self.from())?;
-            Ok(reader)
-        });
-        reader
-            .map_err(|error| hinted(&format!("cannot read the journal in {}", self.folder.display()), error))
+        let what = format!("cannot read the journal in {}", self.folder.display());
+        let mut reader =
+            Directory::open(&self.folder).and_then(Reader::open).map_err(|error| hinted(&what, error))?;
+        // A journal that has just begun has its lock alone, and one that was copied may have none.
+        if reader.segments().next().is_none() && !self.folder.join(LOCK).exists() {
+            let what =
+                format!("{what}: expected segments (NUMBER.journal) or the file `{LOCK}`, found neither");
+            return Err(
+                Hinted::new(what, "which folder it is, `folder` in the plant's [journal] says").into()
+            );
+        }
+        reader.seek(self.from()).map_err(|error| hinted(&what, error))?;
+        Ok(reader)
+    }
+
+    /// Where nothing was found from this place to the journal's end: says so on standard error, and which tick is the last.
+    pub(super) fn say_that_it_is_behind(&self, reader: &Reader<Directory>) {
+        let place = match (self.from_sequence, self.from_time) {
+            (Some(seq), _) => format!("sequence {seq}"),
+            (None, Some(time)) => time.to_string(),
+            (None, None) => return,
+        };
+        match reader.passed() {
+            0 => anstream::eprintln!("note: the journal is empty: nothing is there from {place} on"),
+            last => anstream::eprintln!("note: the journal ends with tick {last}, before {place}"),
+        }
     }
 
     /// Where it begins.
@@ -44,6 +68,11 @@ impl Place {
             (None, Some(time)) => From::Time(time),
             (None, None) => From::Oldest,
         }
+    }
+
+    /// The earliest time that is wanted; 0 where any is.
+    pub(super) fn earliest(&self) -> Nanos {
+        self.from_time.unwrap_or_default()
     }
 }
 

@@ -64,6 +64,9 @@ impl Verify {
                 if let Some(tail) = tail {
                     say_torn(tail);
                 }
+                if tally.is_empty() {
+                    self.place.say_that_it_is_behind(&reader);
+                }
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -78,6 +81,11 @@ impl Verify {
 }
 
 impl Tally {
+    /// Whether there was nothing, and nothing was said to be missing.
+    const fn is_empty(&self) -> bool {
+        self.records == 0 && self.missing == 0
+    }
+
     /// Reads on to the end, or until it is to stop: what is behind the last tick.
     fn read<F: Folder>(
         &mut self,

@@ -1,12 +1,15 @@
 //! `tapeline plant check FILE`: all that a plant would read, read; what is wrong, and what would run.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use tapeline_hub::access::LoginPolicy;
+use tapeline_journal::{Durability, OnFailure, Settings};
 use tapeline_measure::figures;
 use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sourcing};
 use tapeline_tickerplant::Schema;
@@ -136,7 +139,7 @@ fn megabytes(bytes: u64) -> String {
     figures::thousands(bytes.div_ceil(1_000_000))
 }
 
-/// Files that a plant opens only when it runs.
+/// Files and folders that a plant opens only when it runs.
 fn files(config: &Config) -> Vec<anyhow::Error> {
     let recordings = config.feeds.iter().filter_map(|feed| Some((feed, feed.file.as_ref()?)));
     let wrong = recordings.filter_map(|(feed, file)| {
@@ -155,7 +158,31 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
         }
         _ => None,
     });
-    wrong.chain(audit).collect()
+    let journal = config.journal.as_ref().and_then(|journal| no_folder(&journal.folder));
+    wrong.chain(audit).chain(journal).collect()
+}
+
+/// Why a journal cannot be in a folder, as far as that can be seen without making it.
+fn no_folder(folder: &Path) -> Option<anyhow::Error> {
+    let what = match std::fs::metadata(folder) {
+        Ok(about) if about.is_dir() => return None,
+        Ok(_) => format!("the journal's folder {} is a file", folder.display()),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            let above =
+                folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if above.is_dir() {
+                return None;
+            }
+            format!(
+                "the journal's folder {} cannot be made: {} is not there",
+                folder.display(),
+                above.display()
+            )
+        }
+        Err(cause) => format!("cannot look at the journal's folder {}: {cause}", folder.display()),
+    };
+    let hint = "folder in [journal] is a folder, or is made where its parent is there";
+    Some(Hinted::new(what, hint).into())
 }
 
 fn warnings(config: &Config) -> Vec<String> {
@@ -228,6 +255,10 @@ fn parts(config: &Config) -> Vec<Part> {
             parts.push(Part { part: "port", name: door.address.to_string(), is });
         }
     }
+    if let Some(journal) = &config.journal {
+        let name = journal.folder.display().to_string();
+        parts.push(Part { part: "journal", name, is: of_journal(&journal.settings) });
+    }
     if let Some(kdb) = &config.kdb {
         let serve = &kdb.serve;
         let tables: Vec<_> = serve.tables.iter().map(Schema::name).collect();
@@ -257,6 +288,46 @@ fn parts(config: &Config) -> Vec<Part> {
 fn of_plant(config: &Config) -> String {
     let services = config.sources.as_ref().map_or(0, |sources| sources.for_clients.len());
     format!("{} feeds, {services} services of providers", config.feeds.len())
+}
+
+/// How surely a journal keeps what is published, and how much of it.
+fn of_journal(settings: &Settings) -> String {
+    let durability = match settings.durability {
+        Durability::Written => "written",
+        Durability::Synced => "synced",
+    };
+    let on_failure = match settings.on_failure {
+        OnFailure::Stop => "stop",
+        OnFailure::Continue => "continue",
+    };
+    let age = settings.retention.age.map(|age| format!("for {}", time(age)));
+    let bytes = settings.retention.bytes.map(|bytes| format!("up to {}", size(bytes)));
+    let kept = match (age, bytes) {
+        (None, None) => "for ever".to_owned(),
+        (Some(one), None) | (None, Some(one)) => one,
+        (Some(age), Some(bytes)) => format!("{age} and {bytes}"),
+    };
+    let segment = size(settings.segment_bytes);
+    format!("{durability}, on failure {on_failure}; files of {segment}, kept {kept}")
+}
+
+/// Bytes, in the largest unit of which they are a whole number.
+fn size(bytes: u64) -> String {
+    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", figures::thousands(bytes / unit)),
+        None => format!("{} bytes", figures::thousands(bytes)),
+    }
+}
+
+/// A time, in hours where they are whole: people keep things for days.
+fn time(time: Duration) -> String {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    if ns >= HOUR_NS && ns.is_multiple_of(HOUR_NS) {
+        return format!("{} h", figures::thousands(ns / HOUR_NS));
+    }
+    figures::duration(ns)
 }
 
 /// A service of providers.

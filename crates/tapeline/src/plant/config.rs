@@ -8,6 +8,7 @@ pub(crate) mod hub;
 mod journal;
 mod kdb;
 mod memory;
+mod ports;
 pub(crate) mod recovery;
 mod source;
 pub(crate) mod sources;
@@ -381,6 +382,7 @@ impl Source<'_> {
             channel: (count + 1 + services) as u16,
         };
         let kdb = raw.kdb.as_ref().and_then(|kdb| self.kdb(kdb, &beside));
+        self.ports_apart(hub.as_ref(), sources.as_ref(), kdb.as_ref());
         let keeper = plant.images.as_ref().and_then(|size| {
             let of_providers = sources.iter().flat_map(|sources| &sources.settings.services);
             Some(KeeperConfig {

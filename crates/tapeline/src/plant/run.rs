@@ -363,7 +363,7 @@ impl Running {
                 taken += usize::from(rows.turn(&self.clock, &mut self.sequencer)?);
             }
             if self.journal.as_ref().is_some_and(RunningJournal::has_stopped) {
-                return Err(Refused::Stopping);
+                return Err(Refused::NotKept);
             }
             let now = self.clock.now();
             if self.stop.requested() {
