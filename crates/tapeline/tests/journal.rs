@@ -117,6 +117,59 @@ fn damage_is_told_with_its_place() {
     assert!(!nowhere.status.success() && said.contains("is this the journal's folder?"), "{said}");
 }
 
+#[test]
+fn a_folder_that_is_no_journal_is_no_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plant.toml"), "").unwrap();
+    let into = folder.path().join("parquet");
+    for (command, options) in [
+        ("inspect", &["--format", "json"][..]),
+        ("verify", &[]),
+        ("replay", &["--onto", "test-journal-no-journal"]),
+        ("export", &[into.to_str().unwrap(), "--to", "parquet"]),
+    ] {
+        let output = run(folder.path(), command, options);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        assert!(
+            said.contains("expected segments") && said.contains("hint: which folder"),
+            "{command}: {said}"
+        );
+        assert!(output.stdout.is_empty() && !into.exists(), "{command}");
+    }
+    // One that has just begun is a journal, and so is one that was copied without its lock.
+    let journal = folder.path().join("journal");
+    drop(Directory::create(&journal).unwrap());
+    let begun = run(&journal, "verify", &["--from-sequence", "5", "--format", "json"]);
+    assert_eq!((begun.status.code(), &report(&begun)["ticks"]), (Some(0), &json!(0)));
+    assert!(said(&begun).contains("note: the journal is empty"), "{}", said(&begun));
+    keep(&journal, 1..=5);
+    std::fs::remove_file(journal.join("lock")).unwrap();
+    assert_eq!(report(&run(&journal, "verify", &["--format", "json"]))["ticks"], 5);
+}
+
+#[test]
+fn that_a_place_is_behind_the_journals_end_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    keep(folder.path(), 1..=2_000);
+    for command in ["verify", "inspect"] {
+        for (place, is) in [
+            (["--from-sequence", "99999999"], "sequence 99999999"),
+            (["--from-sequence", "2001"], "sequence 2001"),
+            (["--from-time", "2025-11-21T13:00:00Z"], "2025-11-21T13:00:00"),
+        ] {
+            let output = run(folder.path(), command, &place);
+            let (said, expected) =
+                (said(&output), format!("note: the journal ends with tick 2000, before {is}"));
+            assert!(output.status.success() && said.contains(&expected), "{command} {place:?}: {said}");
+        }
+        let last = run(folder.path(), command, &["--from-sequence", "2000"]);
+        assert!(last.status.success() && !said(&last).contains("note: "), "{command}: {}", said(&last));
+    }
+    let none = run(folder.path(), "inspect", &["--count", "0", "--from-sequence", "1"]);
+    assert!(none.status.success() && said(&none).is_empty(), "{}", said(&none));
+}
+
 /// Whenever it is told to end: either all was looked at, or it says that not all was, with its own status.
 #[test]
 fn a_verification_that_is_interrupted_does_not_say_that_all_is_well() {
@@ -289,12 +342,12 @@ impl Without {
     }
 
     /// A replay onto a ring and on with the plant's, which has come to the journal's end; the ring's reader.
-    fn replay(&self) -> (Running, ChildStderr, Subscriber) {
+    fn replay(&self, more: &[&str]) -> (Running, ChildStderr, Subscriber) {
         let folder = self.folder.path().to_str().unwrap();
         let names = [self.onto.to_string(), self.live.to_string()];
         let arguments = ["journal", "replay", folder, "--speed", "max", "--format", "json"];
-        let more = ["--onto", &names[0], "--then", &names[1], "--subscribers", "1"];
-        let (replay, talk) = Running::start_talking(&[&arguments[..], &more].concat());
+        let onto = ["--onto", &names[0], "--then", &names[1], "--subscribers", "1"];
+        let (replay, talk) = Running::start_talking(&[&arguments[..], &onto, more].concat());
         let reader = loop {
             match Subscriber::join(&self.onto, Start::Oldest) {
                 Ok(reader) => break reader,
@@ -335,7 +388,7 @@ fn hears(talk: &mut BufReader<ChildStderr>, words: &str) {
 fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
     let mut plant = Without::new("without", Duration::ZERO);
     plant.publish(1..=900);
-    let (mut replay, talk, mut reader) = plant.replay();
+    let (mut replay, talk, mut reader) = plant.replay(&[]);
     let mut talk = BufReader::new(talk);
     hears(&mut talk, "the journal has nothing behind tick 600");
     // Far more than the ring holds.
@@ -356,7 +409,7 @@ fn a_replay_waits_for_a_plant_without_its_journal_and_holds_up_nobody() {
 fn a_replay_that_ends_while_it_waits_says_so() {
     let mut plant = Without::new("waiting", Duration::ZERO);
     plant.publish(1..=900);
-    let (mut replay, talk, mut reader) = plant.replay();
+    let (mut replay, talk, mut reader) = plant.replay(&[]);
     let mut talk = BufReader::new(talk);
     hears(&mut talk, "the journal has nothing behind tick 600");
     replay.ask_to_end();
@@ -372,21 +425,13 @@ fn a_replay_that_ends_while_it_waits_says_so() {
 fn a_replay_takes_from_the_ring_what_the_journal_lacks() {
     let mut plant = Without::new("lacks", Duration::from_millis(1));
     plant.publish(1..=600);
-    let (mut replay, _talk, mut reader) = plant.replay();
+    let (mut replay, _talk, mut reader) = plant.replay(&[]);
     assert_eq!(sequences(&mut reader, 600).len(), 600);
     // While it stands still it loses its place, and the journal has its hole.
-    let pid = Pid::from_child(&replay.child);
-    kill_process(pid, Signal::STOP).unwrap();
-    let is_stopped = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", replay.child.id())).unwrap();
-        stat.rsplit(") ").next().unwrap().starts_with('T')
-    };
-    while !is_stopped() {
-        std::thread::yield_now();
-    }
+    stop(&replay);
     plant.publish(601..=900);
     plant.keep(851..=900);
-    kill_process(pid, Signal::CONT).unwrap();
+    go_on(&replay);
     let seqs = sequences(&mut reader, 900);
     let first = seqs[0];
     assert!((602..=850).contains(&first), "{first}");
@@ -487,4 +532,150 @@ fn a_plant_whose_journal_is_damaged_does_not_start() {
         said.contains("00000000000000000001.journal, byte 176, where record 2") && said.contains("hint: "),
         "{said}"
     );
+}
+
+/// Its folder goes from under it, so that no other segment can be made.
+#[test]
+fn a_plant_that_its_journal_stops_says_so_in_its_report() {
+    let place = Place::new(0);
+    let folder = place.folder.path();
+    let (day, journal) = (folder.join("day.itch"), folder.join("journal"));
+    let write = ["feed", "simulate", "--symbols", "3", "--rate", "10k", "--duration", "60s", "--write"];
+    let output = tapeline(&[&write[..], &[day.to_str().unwrap()]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let config = folder.join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\npublish = \"every-message\"\n[[feed]]\nname = \"file\"\n\
+         protocol = \"itch50-moldudp64\"\ndate = \"2020-01-02\"\nfile = \"{}\"\n[journal]\nfolder = \"journal\"\n\
+         segment_size = \"64KiB\"\n",
+        place.ring,
+        day.display()
+    );
+    std::fs::write(&config, text).unwrap();
+    let arguments = ["plant", "--config", config.to_str().unwrap(), "--format", "json"];
+    let (mut plant, mut talk) = Running::start_talking(&arguments);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    while !journal.join("00000000000000000001.journal").exists() {
+        std::thread::yield_now();
+    }
+    std::fs::rename(&journal, folder.join("aside")).unwrap();
+    let report = plant.says();
+    assert_eq!(
+        report["refused"], "the journal could not be written, and the plant does not go on without it",
+        "{report}"
+    );
+    assert_eq!(plant.child.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    talk.read_to_string(&mut said).unwrap();
+    assert!(said.contains("the plant stops") && !said.contains("held the ring full"), "{said}");
+}
+
+/// Returns once a program stands still.
+fn stop(running: &Running) {
+    kill_process(Pid::from_child(&running.child), Signal::STOP).unwrap();
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.child.id())).unwrap();
+        stat.rsplit(") ").next().unwrap().starts_with('T')
+    };
+    while !is_stopped() {
+        std::thread::yield_now();
+    }
+}
+
+fn go_on(running: &Running) {
+    kill_process(Pid::from_child(&running.child), Signal::CONT).unwrap();
+}
+
+/// The journal has nothing of what is wanted yet, and the ring has more than that.
+#[test]
+fn a_replay_begins_where_it_is_told_to_where_only_the_ring_has_that() {
+    for (case, from) in [
+        ["--from-sequence", "651"],
+        ["--from-sequence", "601"],
+        // The time of 651, and one that no tick of the journal has.
+        ["--from-time", "2025-11-21T12:00:00.651Z"],
+        ["--from-time", "2025-11-21T12:00:00.6005Z"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut plant = Without::new(&format!("begins-{case}"), Duration::ZERO);
+        plant.publish(1..=600);
+        let (mut replay, _talk, mut reader) = plant.replay(&from);
+        plant.publish(601..=700);
+        plant.keep(601..=700);
+        plant.publisher.close().unwrap();
+        let first = if case % 2 == 0 { 651 } else { 601 };
+        assert_eq!(sequences(&mut reader, 0), (first..=700).collect::<Vec<_>>(), "{from:?}");
+        let done = replay.says();
+        assert_eq!((&done["missing"], &done["last"]), (&json!(0), &json!(700)), "{from:?}: {done}");
+        assert!(replay.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_replay_goes_on_with_no_ring_but_that_of_its_journal() {
+    let mut plant = Without::new("another", Duration::ZERO);
+    // Another plant's: it has the same numbers.
+    for seq in 1..=900 {
+        let mut frame = tick(seq).1;
+        *frame.last_mut().unwrap() ^= 1;
+        while plant.publisher.publish(&frame).is_err() {}
+    }
+    plant.publisher.flush();
+    plant.keep(601..=900);
+    let folder = plant.folder.path();
+    let (live, onto) = (plant.live.to_string(), plant.onto.to_string());
+    for (then, says) in [
+        (live.as_str(), "is another than that of the journal"),
+        (&onto, "read and written"),
+        ("test-no-such-ring", "cannot join the ring"),
+    ] {
+        let output = run(folder, "replay", &["--onto", &onto, "--then", then, "--speed", "max"]);
+        let said = said(&output);
+        assert!(!output.status.success() && said.contains(says) && said.contains("hint: "), "{said}");
+    }
+}
+
+/// Both stand still until the plant is gone with its ring, which went on without them: the journal has everything.
+#[test]
+fn who_loses_his_place_on_the_ring_of_a_plant_that_ends_has_all_of_its_journal() {
+    let mut place = Place::new(1);
+    place.keys = "ring_size = \"64KiB\"\nstall_limit = \"1ms\"\n";
+    let config = place.config("");
+    let journal = place.folder.path().join("journal");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text.push_str(&format!("[journal]\nfolder = \"{}\"\n", journal.display()));
+    std::fs::write(&config, text).unwrap();
+    let mut plant =
+        Running::start(&["plant", "--config", &config, "--until-end-of-session", "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let folder = journal.to_str().unwrap();
+    let onto = format!("{}-onto", place.ring);
+    let fixed = ["journal", "replay", folder, "--onto", &onto, "--then", &place.ring, "--format", "json"];
+    let mut replay = Running::start(&[&fixed[..], &["--speed", "max"]].concat());
+    let fixed = ["plant", "watch", "--ring", &place.ring, "--format", "json", "--journal", folder];
+    let mut watch = Running::start(&[&fixed[..], &["--from-sequence", "1"]].concat());
+    let name = Name::new(&place.ring).unwrap();
+    // With the journal's own reader.
+    while tapeline_ring::inspect(&name).unwrap().subscribers.len() < 3 {
+        std::thread::yield_now();
+    }
+    [&replay, &watch].into_iter().for_each(stop);
+    let to = place.lines[0].to_string();
+    let exchange = ["feed", "simulate", "--to", &to, "--symbols", "3", "--messages", "5000", "--rate", "20k"];
+    assert!(tapeline(&exchange).output().unwrap().status.success());
+    let report = plant.says();
+    assert!(plant.child.wait().unwrap().success(), "{report}");
+    let last = report["ticks"].as_u64().unwrap();
+    assert!(last > 2_000 && report["journal"]["last"] == last, "{report}");
+    [&replay, &watch].into_iter().for_each(go_on);
+    let done = replay.says();
+    let given = done["history"].as_u64().unwrap() + done["live"].as_u64().unwrap();
+    assert_eq!((&done["last"], &done["missing"], given), (&json!(last), &json!(0), last), "{done}");
+    assert!(replay.child.wait().unwrap().success());
+    let seqs: Vec<_> =
+        std::iter::from_fn(|| watch.may_say()).filter_map(|said| said["seq"].as_u64()).collect();
+    assert_eq!(seqs.last(), Some(&last));
+    assert!(watch.child.wait().unwrap().success());
 }

@@ -102,9 +102,17 @@ struct Done {
     history: u64,
     live: u64,
     missing: u64,
+    /// The last tick that was published, is missing, or is before the place where it begins.
     last: Option<u64>,
     /// The user ended it before all of the journal was published, or while the journal was waited for.
     is_interrupted: bool,
+}
+
+impl Done {
+    /// The last tick that was published, or is missing; `None` if there was none.
+    fn last(&self) -> Option<u64> {
+        self.last.filter(|_| self.before + self.history + self.live + self.missing > 0)
+    }
 }
 
 /// Where it goes.
@@ -116,6 +124,10 @@ struct Onto<'a> {
     speed: Speed,
     /// When the first tick was published: here, and then.
     begun: Option<(Nanos, Nanos)>,
+    /// Ticks before this time are passed by; it is over with the first one that is not.
+    earliest: Nanos,
+    /// A tick of the live ring, which may write over its own while there is no room for it here.
+    copy: Vec<u8>,
     done: Done,
 }
 
@@ -129,6 +141,12 @@ impl Replay {
         let service = self.serve.as_deref().map(Service::open).transpose()?;
         let of_service = service.as_ref().map(|service| service.hub.ring().clone());
         let name = self.onto.clone().or(of_service).context("--onto names the ring to publish to")?;
+        if let Some(live) = &self.then {
+            // Who names a wrong one is told now, and not behind a day's ticks.
+            let what = "--onto names another than --then: what is read is not what is written";
+            anyhow::ensure!(*live != name, Hinted::new(format!("{live} would be read and written"), what));
+            tapeline_ring::inspect(live).with_context(|| no_plant(live))?;
+        }
         let capacity = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         let options = Options { capacity, keep: self.keep, wake_on_commit: false, ..Options::default() };
         let mut ring = Publisher::open(&name, &options).map_err(|error| {
@@ -145,6 +163,8 @@ impl Replay {
             clock: Clock::calibrate(),
             speed: self.speed,
             begun: None,
+            earliest: self.place.earliest(),
+            copy: Vec::new(),
             done: Done::default(),
         };
         let outcome = self.play(&name, &mut reader, &mut onto);
@@ -154,7 +174,7 @@ impl Replay {
         let hub = service.map(|service| service.hub.end()).transpose()?;
         if self.format == Format::Json {
             let mut report = json!({
-                "history": done.history, "live": done.live, "missing": done.missing, "last": done.last,
+                "history": done.history, "live": done.live, "missing": done.missing, "last": done.last(),
                 "interrupted": done.is_interrupted,
             });
             if let Some(hub) = &hub {
@@ -189,7 +209,23 @@ impl Replay {
         }
         while onto.ring.subscribers() < self.subscribers && onto.stop.sleep(NAP) {}
         onto.history(reader)?;
-        self.then.as_ref().map_or(Ok(()), |live| onto.live(reader, live))
+        let Some(ring) = &self.then else {
+            if onto.done.last.is_none() && !onto.done.is_interrupted {
+                anstream::eprintln!(
+                    "note: the journal has nothing from there on; it ends at tick {}",
+                    reader.passed()
+                );
+            }
+            return Ok(());
+        };
+        if onto.done.last.is_none() {
+            // The journal had nothing of what is wanted, so far: what is live may begin before that.
+            onto.done.last = Some(match self.place.from() {
+                From::Seq(seq) => seq.saturating_sub(1),
+                From::Oldest | From::Time(_) => reader.passed(),
+            });
+        }
+        onto.live(reader, ring)
     }
 }
 
@@ -261,6 +297,10 @@ impl Onto<'_> {
 
     /// Publishes a tick of the journal, when it is due.
     fn record(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
+        if self.is_early(record.time) {
+            self.done.last = Some(record.seq);
+            return Ok(());
+        }
         self.pause(record.time);
         if self.publish(record.body)? {
             self.done.history += 1;
@@ -279,31 +319,27 @@ impl Onto<'_> {
     /// Goes on with a ring, from the tick behind the last one: what is no longer there is in the journal.
     fn live(&mut self, reader: &mut Reader<Directory>, ring: &Name) -> anyhow::Result<()> {
         self.speed = Speed(None);
-        let mut live = Subscriber::join(ring, Start::Oldest)
-            .with_context(|| Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?"))?;
+        let mut live = Subscriber::join(ring, Start::Oldest).with_context(|| no_plant(ring))?;
         let mut beside = Beside::of(ring.clone(), "replay");
-        let mut is_alive = true;
+        let (mut is_alive, mut is_known) = (true, false);
         while self.goes_on()? {
             let epoch = live.epoch();
             match live.next() {
                 // Of a plant that was killed: what the journal has of it is passed on already, and the numbers of the rest are others' now.
                 tapeline_ring::Poll::Frame(frame) if frame.epoch() < epoch => {}
                 tapeline_ring::Poll::Frame(frame) => {
-                    let tick =
-                        Tick::parse(frame.bytes()).context("the ring holds something that is not a tick")?;
-                    let seq = tick.header.seq.0;
-                    if self.done.last >= Some(seq) {
+                    self.copy.clear();
+                    self.copy.extend_from_slice(frame.bytes());
+                    // What has come round to be written over meanwhile is no copy; the next turn says so.
+                    if live.is_evicted() {
                         continue;
                     }
-                    let is_behind = self.done.last.is_some_and(|last| last + 1 < seq);
-                    if is_behind && !self.fill(reader, seq - 1)? {
-                        // This one is in the journal too, or will be.
-                        beside.take(seq);
-                        self.catch_up(reader, &mut live, &mut beside)?;
-                    } else if self.publish(frame.bytes())? {
-                        self.done.live += 1;
-                        self.done.last = Some(seq);
+                    let copy = std::mem::take(&mut self.copy);
+                    if !std::mem::replace(&mut is_known, true) {
+                        self.know(reader, ring, &copy)?;
                     }
+                    self.live_tick(&copy, reader, &mut live, &mut beside)?;
+                    self.copy = copy;
                 }
                 tapeline_ring::Poll::Ended => break,
                 tapeline_ring::Poll::Empty => {
@@ -313,12 +349,83 @@ impl Onto<'_> {
                     // Who ends the ring lets go of it too: one more look tells that from death.
                     is_alive = live.publisher_alive()?;
                 }
-                // What was lost is in the journal.
-                tapeline_ring::Poll::Evicted { .. } => live = Subscriber::join(ring, Start::Oldest)?,
+                // What was lost is in the journal, or will be.
+                tapeline_ring::Poll::Evicted { .. } => match Subscriber::join(ring, Start::Oldest) {
+                    Ok(again) => (live, beside) = (again, Beside::of(ring.clone(), "replay")),
+                    // The ring has gone with its plant meanwhile.
+                    Err(tapeline_ring::Error::NotFound { .. }) => {
+                        self.go_behind(reader)?;
+                        self.catch_up(reader, &mut live, &mut beside)?;
+                        break;
+                    }
+                    Err(error) => return Err(error.into()),
+                },
                 _ => anyhow::bail!("the ring {ring} is damaged"),
             }
         }
         Ok(())
+    }
+
+    /// Publishes a tick that is live, behind all that is before it.
+    fn live_tick(
+        &mut self,
+        bytes: &[u8],
+        reader: &mut Reader<Directory>,
+        live: &mut Subscriber,
+        beside: &mut Beside,
+    ) -> anyhow::Result<()> {
+        let header = tick_of(bytes)?.header;
+        let (seq, last) = (header.seq.0, self.done.last.unwrap_or_default());
+        if seq <= last {
+            return Ok(());
+        }
+        if seq > last + 1 && !self.fill(reader, seq - 1)? {
+            // This one is in the journal too, or will be.
+            beside.take(seq);
+            return self.catch_up(reader, live, beside);
+        }
+        if self.is_early(header.sequenced) {
+            self.done.last = Some(seq);
+        } else if self.publish(bytes)? {
+            self.done.live += 1;
+            self.done.last = Some(seq);
+        }
+        Ok(())
+    }
+
+    /// Whether a tick of that time is before the place where it begins.
+    fn is_early(&mut self, time: Nanos) -> bool {
+        let is_early = time < self.earliest;
+        if !is_early {
+            self.earliest = Nanos(0);
+        }
+        is_early
+    }
+
+    /// Looks whether the first tick of a ring is the one that the journal has under its number.
+    ///
+    /// # Errors
+    /// It is another one: the journal is of another plant.
+    fn know(&self, reader: &mut Reader<Directory>, ring: &Name, bytes: &[u8]) -> anyhow::Result<()> {
+        let seq = tick_of(bytes)?.header.seq.0;
+        let broken = |error| hinted("the journal cannot be read on", error);
+        reader.seek(From::Seq(seq)).map_err(broken)?;
+        let is_other = matches!(
+            reader.next().map_err(broken)?,
+            Next::Record(record) if record.seq == seq && record.body != bytes
+        );
+        let what = || format!("tick {seq} of the ring {ring} is another than that of the journal");
+        anyhow::ensure!(
+            !is_other,
+            Hinted::new(what(), "--then names the ring of the plant whose journal it is")
+        );
+        self.go_behind(reader)
+    }
+
+    /// Has the journal read on behind the last tick.
+    fn go_behind(&self, reader: &mut Reader<Directory>) -> anyhow::Result<()> {
+        let broken = |error| hinted("the journal cannot be read on", error);
+        self.done.last.map_or(Ok(()), |last| reader.seek(From::Seq(last + 1)).map_err(broken))
     }
 
     /// Waits until a tick of that time is due.
@@ -359,4 +466,12 @@ impl Onto<'_> {
             }
         }
     }
+}
+
+fn no_plant(ring: &Name) -> Hinted {
+    Hinted::new(format!("cannot join the ring {ring}"), "does its plant run?")
+}
+
+fn tick_of(bytes: &[u8]) -> anyhow::Result<Tick<'_>> {
+    Tick::parse(bytes).context("the ring holds something that is not a tick")
 }

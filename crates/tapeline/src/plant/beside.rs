@@ -1,9 +1,11 @@
 //! A plant's ring beside its journal, for who reads the journal: what that is still to have, and when the plant has ended.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
-use tapeline_ring::{Name, Start, Subscriber};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tapeline_ring::{Error, Name, Start, Subscriber};
 
 use super::ticks::{self, Next};
 
@@ -17,8 +19,10 @@ pub(crate) struct Beside {
     label: String,
     /// The newest tick of the ring: the journal will have it, unless the plant dies, or is without its journal.
     newest: u64,
-    /// The plant's process.
-    plant: Option<Pid>,
+    /// The plant's process; `None` once it is gone.
+    plant: Option<OwnedFd>,
+    /// A place on the ring was lost, and no tick has come since: there may be newer ones.
+    is_lost: bool,
     /// The ring has ended.
     has_ended: bool,
     /// The plant was gone when it was last looked for.
@@ -42,13 +46,13 @@ pub(crate) enum Expect {
 impl Beside {
     /// Beside the journal of the plant whose ring has been joined already.
     pub(crate) fn of(ring: Name, label: &str) -> Self {
-        let plant =
-            tapeline_ring::inspect(&ring).ok().and_then(|ring| Pid::from_raw(ring.publisher.pid as i32));
+        let plant = process_of(&ring);
         Self {
             ring,
             label: label.to_owned(),
             newest: 0,
             plant,
+            is_lost: false,
             has_ended: false,
             is_over: false,
             waiting: None,
@@ -61,6 +65,11 @@ impl Beside {
         self.newest
     }
 
+    /// Up to which tick the journal is to be read: that of the newest one, or to its end where newer ones may have been passed by unseen.
+    pub(crate) const fn up_to(&self) -> u64 {
+        if self.is_lost { u64::MAX } else { self.newest }
+    }
+
     /// Whether the ring has come to its end.
     pub(crate) const fn has_ended(&self) -> bool {
         self.has_ended
@@ -69,7 +78,7 @@ impl Beside {
     /// A tick was taken from the ring, and is to come from the journal. Not the highest one ever counts: a plant that goes on behind a
     /// killed one's journal begins further down.
     pub(crate) const fn take(&mut self, seq: u64) {
-        self.newest = seq;
+        (self.newest, self.is_lost) = (seq, false);
     }
 
     /// Passes over what is on the ring, so that a long history does not hold up the plant. A place that is lost is taken anew at the
@@ -81,7 +90,11 @@ impl Beside {
         loop {
             match ticks::next(ring)? {
                 Next::Tick(tick) => self.take(tick.header.seq.0),
-                Next::Nothing | Next::End | Next::Lost(_) => return Ok(()),
+                Next::Lost(_) => {
+                    self.is_lost = true;
+                    return Ok(());
+                }
+                Next::Nothing | Next::End => return Ok(()),
             }
         }
     }
@@ -100,7 +113,18 @@ impl Beside {
                     break;
                 }
                 // Nothing is lost by that: it is in the journal.
-                Next::Lost(_) => *ring = Subscriber::join_as(&self.ring, Start::Newest, &self.label)?,
+                Next::Lost(_) => {
+                    self.is_lost = true;
+                    match Subscriber::join_as(&self.ring, Start::Newest, &self.label) {
+                        Ok(again) => (*ring, self.plant) = (again, process_of(&self.ring)),
+                        // The plant has ended since, and its ring went with it.
+                        Err(Error::NotFound { .. }) => {
+                            self.has_ended = true;
+                            break;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
             }
         }
         let is_behind = self.newest > last;
@@ -112,12 +136,10 @@ impl Beside {
             (self.waiting, self.has_said) = (None, false);
             return Ok(Expect::Nothing);
         }
-        // A slow disk takes its time; who may not be signalled is there too.
-        let gone = Err(rustix::io::Errno::SRCH);
-        let is_gone = self.plant.is_none_or(|plant| rustix::process::test_kill_process(plant) == gone);
-        if is_behind && !self.is_over {
+        // A slow disk takes its time.
+        if (is_behind || self.is_lost) && !self.is_over {
             // What it wrote last is read once more.
-            self.is_over = is_gone;
+            self.is_over = self.plant.as_ref().is_none_or(has_exited);
             return Ok(Expect::More);
         }
         Ok(Expect::End)
@@ -139,4 +161,17 @@ impl Beside {
             self.newest
         );
     }
+}
+
+/// The process that publishes to a ring; `None` if there is none.
+fn process_of(ring: &Name) -> Option<OwnedFd> {
+    let ring = tapeline_ring::inspect(ring).ok()?;
+    pidfd_open(Pid::from_raw(ring.publisher.pid as i32)?, PidfdFlags::empty()).ok()
+}
+
+/// Whether a process has exited, also where nobody has waited for it yet.
+fn has_exited(process: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // What cannot be asked is taken for there still, and asked again.
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }

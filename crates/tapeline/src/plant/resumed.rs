@@ -103,11 +103,11 @@ impl Place {
     /// The journal has no more for now: whether it will, by what is on the ring.
     fn look(&mut self, ring: &mut Subscriber) -> anyhow::Result<Next<'static>> {
         let expect = self.beside.look(ring, self.last)?;
-        (self.is_at_end, self.is_behind) = (true, self.beside.newest() > self.last);
+        (self.is_at_end, self.is_behind) = (true, expect == Expect::More);
         if expect != Expect::End {
             return Ok(Next::Nothing);
         }
-        if self.is_behind {
+        if self.beside.newest() > self.last {
             self.miss(self.last + 1, self.beside.newest());
         }
         Ok(Next::End)

@@ -25,9 +25,7 @@ impl Onto<'_> {
     /// Publishes what stands between the last tick and one that the ring has, up to `up_to`, if the journal has that at once: `false` if not.
     pub(super) fn fill(&mut self, reader: &mut Reader<Directory>, up_to: u64) -> anyhow::Result<bool> {
         // What came from the ring since is in the journal too.
-        if let Some(last) = self.done.last {
-            reader.seek(From::Seq(last + 1)).map_err(broken)?;
-        }
+        self.go_behind(reader)?;
         Ok(self.fetch(reader, up_to)? == Fetched::All)
     }
 
@@ -41,7 +39,7 @@ impl Onto<'_> {
     ) -> anyhow::Result<()> {
         while self.goes_on()? {
             beside.pass(live)?;
-            match self.fetch(reader, beside.newest())? {
+            match self.fetch(reader, beside.up_to())? {
                 Fetched::All => return Ok(()),
                 Fetched::Part => continue,
                 Fetched::End => {}
