@@ -9,19 +9,19 @@ use stage::{Running, tapeline};
 
 mod stage;
 
-/// Runs a bench into a folder; what it says. How quick anything is is not for a test.
-fn bench(runs: &Path, more: &[&str]) -> Value {
-    let fixed =
-        ["tick", "bench", "--duration", "200ms", "--warm-up", "50ms", "--format", "json", "--run-folder"];
-    let arguments = [&fixed[..], &[runs.to_str().unwrap()], more].concat();
-    let output = tapeline(&arguments).output().unwrap();
+/// Runs a bench in a folder, into its folder `runs`; what it says. How quick anything is is not for a test.
+fn bench(folder: &Path, more: &[&str]) -> Value {
+    let fixed = ["tick", "bench", "--duration", "200ms", "--warm-up", "50ms", "--format", "json"];
+    // Named as people name it, from where they are.
+    let arguments = [&fixed[..], &["--run-folder", "runs"], more].concat();
+    let output = tapeline(&arguments).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The file of a run folder.
-fn read(round: &Value, name: &str) -> String {
-    std::fs::read_to_string(Path::new(round["folder"].as_str().unwrap()).join(name)).unwrap()
+/// A file of a round's run folder.
+fn read(folder: &Path, round: &Value, name: &str) -> String {
+    std::fs::read_to_string(folder.join(round["folder"].as_str().unwrap()).join(name)).unwrap()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn both_sockets_with_rows_and_logs() {
         (&["--rates", "500", "--socket", "tcp", "--through", "plant"], 1, &["relay", "plant"]),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let said = bench(&folder.path().join("runs"), more);
+        let said = bench(folder.path(), more);
         assert!(said["generators"][0]["limit_hz"].as_f64() > Some(0.0));
         let rounds = said["rounds"].as_array().unwrap();
         let names: Vec<_> = rounds.iter().map(|round| round["through"].as_str().unwrap()).collect();
@@ -53,7 +53,7 @@ fn both_sockets_with_rows_and_logs() {
             // On a machine that stands still for seconds rows are missing: it says how many.
             let (received, missing) = (round["received_rows"].as_u64(), round["missing_rows"].as_u64());
             assert_eq!(received.unwrap() + missing.unwrap(), sent * rows, "{round}");
-            let run: Value = serde_json::from_str(&read(round, "run.json")).unwrap();
+            let run: Value = serde_json::from_str(&read(folder.path(), round, "run.json")).unwrap();
             assert_eq!(run["kind"], "tick");
             let journal = names_of(round).nth(1).unwrap_or("none");
             let is_ours = round["through"] != "relay";
@@ -73,12 +73,11 @@ fn names_of(round: &Value) -> impl Iterator<Item = &str> {
 #[test]
 fn every_latency_is_kept_and_each_rate_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
-    let said = bench(&runs, &["--rates", "200", "--waiting", "block,spin", "--times"]);
+    let said = bench(folder.path(), &["--rates", "200", "--waiting", "block,spin", "--times"]);
     let rounds = said["rounds"].as_array().unwrap();
     assert_eq!((rounds.len(), said["generators"].as_array().unwrap().len()), (4, 2));
     for round in rounds {
-        let times = read(round, "times.csv");
+        let times = read(folder.path(), round, "times.csv");
         let (head, rows) = times.split_once('\n').unwrap();
         assert_eq!(head, "due_ns,sent_ns,received_ns");
         let mut measured = 0;
@@ -96,7 +95,7 @@ fn every_latency_is_kept_and_each_rate_is_drawn() {
         let (rate, received) = (round["rate"].as_u64().unwrap(), round["received_rows"].as_u64().unwrap());
         assert_eq!(measured, received.saturating_sub(rate / 20), "{round}");
     }
-    let page = std::fs::read_to_string(runs.join("200.html")).unwrap();
+    let page = std::fs::read_to_string(folder.path().join("runs/200.html")).unwrap();
     assert!(page.contains("How many took how long") && page.contains("<svg"));
     for through in ["relay-block", "relay-spin", "tickerplant-block", "tickerplant-spin"] {
         assert!(page.contains(&format!("{through}-200")), "{through}");
@@ -117,7 +116,7 @@ fn a_subscriber_that_is_cut_off_is_an_overflow() {
         Running::start(&["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"]);
     tickerplant.says();
     let more = ["--target", unix.to_str().unwrap(), "--rates", "2k,4k", "--rows", "10000"];
-    let said = bench(&folder.path().join("runs"), &more);
+    let said = bench(folder.path(), &more);
     let rounds = said["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), 4);
     for round in rounds.iter().filter(|round| round["through"] == "target") {

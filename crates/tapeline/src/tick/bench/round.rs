@@ -62,6 +62,8 @@ impl fmt::Display for Through {
     }
 }
 
+/// The Unix-domain socket of one rate.
+const SOCKET: &str = "socket";
 const RELAY: &str = "relay";
 const OVERFLOW: &str = "overflow";
 
@@ -287,7 +289,7 @@ impl Bench {
 
     /// The name of the Unix-domain socket.
     fn socket(&self) -> PathBuf {
-        self.scratch().join("socket")
+        self.scratch().join(SOCKET)
     }
 
     fn place(&self, address: Option<SocketAddr>) -> anyhow::Result<Place> {
@@ -347,7 +349,8 @@ impl Bench {
     /// Where one of ours listens and how it waits, as its configuration has it.
     fn listening(&self) -> String {
         let place = if self.is_local {
-            format!("tcp = false\nunix = {}", toml::Value::from(self.socket().display().to_string()))
+            // Beside the configuration, as all of its paths.
+            format!("tcp = false\nunix = \"{SOCKET}\"")
         } else {
             "port = 0".to_owned()
         };
