@@ -472,13 +472,22 @@ fn page(web: &str, path: &str) -> String {
 
 #[test]
 fn what_was_sent_before_the_day_ends_is_of_that_day() {
+    for kind in [MessageKind::Sync, MessageKind::Async] {
+        a_day_ends(kind);
+    }
+}
+
+/// The feed ends it with a message of this kind, right behind its rows.
+fn a_day_ends(kind: MessageKind) {
     let (_place, plant, ready) = plant_of_rows("", "");
     let address = ready["kdb"]["address"].as_str().unwrap();
     let (mut rdb, mut feed) = (Client::tcp(address), Client::tcp(address));
     rdb.ask(".u.sub[`trade;`]");
     (0..3).for_each(|number| publish(&mut feed, number..number + 1, ""));
-    feed.say(MessageKind::Sync, |out| out.string(b".u.endofday[]"));
-    feed.next();
+    feed.say(kind, |out| out.string(b".u.endofday[]"));
+    if kind == MessageKind::Sync {
+        feed.next();
+    }
     for number in 0..3 {
         assert_eq!(sizes(&rdb.next()), [number]);
     }

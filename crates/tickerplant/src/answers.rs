@@ -9,7 +9,9 @@ use crate::Schema;
 #[non_exhaustive]
 pub enum Wrong {
     /// It is nothing that a tickerplant knows.
-    #[error("nothing is evaluated here; .u.sub, .u.upd, .u.i, .u.L, .u.w, .u.d and .u.t are known")]
+    #[error(
+        "nothing is evaluated here; .u.sub, .u.i, .u.L, .u.w, .u.d, .u.t and .u.endofday[] are known, and calls of .u.upd"
+    )]
     Unknown,
     /// It cannot be read.
     #[error("{0}")]

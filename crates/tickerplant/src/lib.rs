@@ -26,7 +26,7 @@ mod tickerplant;
 pub use answers::Wrong;
 pub use batch::{Passing, PassingRow};
 pub use schema::{BadSchema, Column, Schema};
-pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant};
+pub use tickerplant::{Counters, Outlets, Rights, SessionId, Settings, Tickerplant, is_update};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 

@@ -15,6 +15,19 @@ use crate::{Local, Schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
+/// Whether a message calls `upd`, as feeds do, by its first value alone. Where rows are [passed on](Settings::passes_on), anything else
+/// has to wait until those that its sender sent before were added: a day that ends is that of all of them.
+#[must_use]
+pub fn is_update(message: &Message<'_>) -> bool {
+    // A list whose first value is a symbol, or a vector of symbols. Both begin with type, attribute and count.
+    let name = match message.body {
+        [0, _, _, _, _, _, kind, name @ ..] if Type(*kind as i8) == Type::SYMBOL.atom() => name,
+        [kind, _, _, _, _, _, name @ ..] if Type(*kind as i8) == Type::SYMBOL => name,
+        _ => return false,
+    };
+    name.starts_with(b".u.upd\0") || name.starts_with(b"upd\0")
+}
+
 /// Where messages go: connections in a server, queues in a test.
 pub trait Outlets {
     /// Takes a whole message for this session. What becomes of one that does not take them is for whoever implements this.
@@ -330,8 +343,12 @@ impl Tickerplant {
                 (function, [argument(), argument(), argument()])
             }
             other => {
-                let query = other.name().and_then(Query::parse).ok_or(Wrong::Unknown)?;
-                return self.ask(from, &query);
+                let name = other.name().ok_or(Wrong::Unknown)?;
+                // Nothing is asked: whoever has an answer knows that what he sent before has been taken.
+                if matches!(name.trim_ascii(), b"" | b"::") {
+                    return Ok(Answer::Null);
+                }
+                return self.ask(from, &Query::parse(name).ok_or(Wrong::Unknown)?);
             }
         };
         match function.ok_or(Wrong::Unknown)? {

@@ -185,8 +185,12 @@ fn a_day_ends_by_the_clock_or_by_a_call() {
 #[test]
 fn what_is_no_part_of_it_is_an_error_and_does_nothing() {
     let mut plant = plant(false);
-    for text in ["2+2", "exit 0", "delete from `trade", "", ".z.p"] {
+    for text in ["2+2", "exit 0", "delete from `trade", ".z.p"] {
         assert!(error(&ask(&mut plant, RDB, text)).starts_with("nothing is evaluated here"), "{text}");
+    }
+    // Who only wants to know that what he has sent was taken.
+    for text in ["", " ", "::"] {
+        assert_eq!(ask(&mut plant, RDB, text), Value::null(), "{text}");
     }
     assert!(error(&sub(&mut plant, RDB, "orders", &[""])).starts_with("orders: no such table"));
     assert!(error(&ask(&mut plant, RDB, "(.u.sub[`trade;`];.u.sub[`orders;`])")).starts_with("orders"));

@@ -69,6 +69,10 @@ impl DayLog {
         }
         check_header(&begin).with_context(|| log.path.display().to_string())?;
         let writer = log.go_on()?;
+        if config.is_synced {
+            // What a tickerplant that was killed had written may be in memory alone, and subscribers are told of it from here on.
+            log.file.sync_all().with_context(|| format!("cannot sync {}", log.path.display()))?;
+        }
         Ok((log, writer))
     }
 

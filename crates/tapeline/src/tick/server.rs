@@ -10,7 +10,9 @@ use tapeline_hub::access::{CheckNumber, Checks, Proof, Secret};
 use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
 use tapeline_measure::{Clock, Nanos};
-use tapeline_tickerplant::{Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant};
+use tapeline_tickerplant::{
+    Counters, Local, Outlets, Passing, Rights, SessionId, Settings, Tickerplant, is_update,
+};
 use tapeline_wire::rssl::{Lookout, Waker};
 use tapeline_wire::streams::{self, Ready, StreamId, Streams};
 
@@ -100,8 +102,8 @@ struct Client {
 
 /// What waits for an update of a client to be published.
 enum Asks {
-    /// A message that wants an answer, in this order: he is to find what he has sent.
-    Question(Order, Box<[u8]>),
+    /// A message that is no update, of this kind and in this order: he is to find what he has sent, and what he does is done behind it.
+    Question(MessageKind, Order, Box<[u8]>),
     /// The answer to the update itself: what was acknowledged is in the log.
     Answer(Box<[u8]>),
 }
@@ -453,8 +455,9 @@ impl Server {
                     return true;
                 }
             };
-            if message.kind == MessageKind::Sync && client.passed > self.published_up_to {
-                client.asks = Some(Asks::Question(message.order, message.body.into()));
+            let is_update = message.kind == MessageKind::Async && is_update(&message);
+            if !is_update && client.passed > self.published_up_to {
+                client.asks = Some(Asks::Question(message.kind, message.order, message.body.into()));
                 self.asking.push(id);
                 return false;
             }
@@ -498,8 +501,8 @@ impl Server {
                     client.asks = Some(question);
                     return true;
                 }
-                Some(Asks::Question(order, body)) => {
-                    let message = Message { kind: MessageKind::Sync, order, body: &body };
+                Some(Asks::Question(kind, order, body)) => {
+                    let message = Message { kind, order, body: &body };
                     let answer =
                         hand_over(&message, *id, (local, now), plant, streams, onward.as_deref_mut());
                     if let Some(onward) = onward {
