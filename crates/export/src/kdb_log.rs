@@ -95,23 +95,29 @@ fn spread<T: Copy>(levels: &[i16], mut values: impl Iterator<Item = T>, null: T)
     levels.iter().map(|level| if *level == 1 { values.next().unwrap_or(null) } else { null }).collect()
 }
 
+/// The types of a table's columns as a log has them, which are all that tells one there: a log has no names.
+#[must_use]
+pub fn types(table: Table, numbers: Numbers) -> Vec<Type> {
+    let kinds = table.columns().iter().map(|column| column.kind);
+    let types = kinds.map(|kind| match (kind, Values::of(kind, numbers)) {
+        (Kind::Time, _) => Type::TIMESTAMP,
+        (Kind::Symbol, _) => Type::SYMBOL,
+        (_, Values::Whole(_)) => Type::LONG,
+        (_, Values::Double(_)) => Type::FLOAT,
+        (_, Values::Flag(_)) => Type::BOOLEAN,
+        (_, Values::Text { .. }) => Type::LIST,
+    });
+    types.collect()
+}
+
 /// The tables as q defines them, empty: what a log's messages are inserted into.
 #[must_use]
 pub fn schema(tables: &[Table], numbers: Numbers) -> String {
     let mut text = String::new();
     for table in tables {
-        let columns = table.columns().iter().map(|column| {
-            let empty = match (column.kind, Values::of(column.kind, numbers)) {
-                (Kind::Time, _) => "`timestamp$()",
-                (Kind::Symbol, _) => "`symbol$()",
-                (_, Values::Whole(_)) => "`long$()",
-                (_, Values::Double(_)) => "`float$()",
-                (_, Values::Flag(_)) => "`boolean$()",
-                (_, Values::Text { .. }) => "()",
-            };
-            // kdb+ calls an item `sym`; an underscore is an operator of q's, and best left out of names.
-            let name = if column.name == "name" { "sym" } else { column.name };
-            format!("{}:{empty}", name.replace('_', ""))
+        let columns = table.columns().iter().zip(types(*table, numbers)).map(|(column, kind)| match kind {
+            Type::LIST => format!("{}:()", column.kdb_name()),
+            kind => format!("{}:`{}$()", column.kdb_name(), kind.name()),
         });
         let columns: Vec<_> = columns.collect();
         // A string takes whatever it is given.

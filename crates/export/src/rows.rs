@@ -12,10 +12,8 @@ use crate::Error;
 use crate::batch::{Batch, Row};
 use crate::best::{Best, Bests};
 use crate::message::{Fault, double, ns_of_day, real};
+use crate::news::News;
 use crate::table::Table;
-
-/// A day in ns.
-const DAY_NS: u64 = 86_400_000_000_000;
 
 /// Where rows go.
 pub trait Sink {
@@ -91,14 +89,14 @@ impl Rows {
         if clears {
             *best = Best::default();
         }
-        let mut trade = Trade::of(tick, list)?;
-        let mut is_quote = false;
+        let news = News::of(&tick.header, list)?;
+        let mut trade = if news.trade { Trade::of(list)? } else { None };
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
-            if trade.as_mut().is_some_and(|trade| trade.take(&field)) {
-            } else if best.take(&field) {
-                is_quote = true;
-            } else {
+            // What a quote has beside bid and ask is carried on also where it comes alone.
+            let has_column =
+                trade.as_mut().is_some_and(|trade| trade.take(&field)) || best.take(&field) && news.quote;
+            if !has_column {
                 field_row(tick, None, &field, text, to)?;
             }
         }
@@ -108,7 +106,7 @@ impl Rows {
             row.real(Some(trade.price))?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
             row.whole(trade.time_ns).flag(is_suspect(tick));
         }
-        if is_quote && to.wants(Table::Quotes) {
+        if news.quote && to.wants(Table::Quotes) {
             let mut row = begin(to.batch(Table::Quotes)?, tick);
             row.time(tick.header.event).time(tick.header.wire);
             row.real(best.bid)?.real(best.bid_size)?.real(best.ask)?.real(best.ask_size)?;
@@ -300,23 +298,8 @@ struct Trade {
 }
 
 impl Trade {
-    /// An update with a price is a trade. An image is one where that trade is its news, as an item's first can be: it was when the tick's
-    /// event was. Of others it may be long ago.
-    fn of(tick: &Tick<'_>, list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
-        if tick.header.kind == Kind::Status || list.find(fid::TRDPRC_1)?.is_none() {
-            return Ok(None);
-        }
-        let mut is_news = tick.header.kind == Kind::Update;
-        if !is_news && list.find(fid::SALTIM_NS)?.is_some() {
-            let of_day = (tick.header.event.0 % DAY_NS).cast_signed();
-            for field in list.render(Dictionary::builtin()) {
-                let field = field?;
-                is_news |= field.fid == fid::SALTIM_NS && ns_of_day(&field.value) == Some(Some(of_day));
-            }
-        }
-        if !is_news {
-            return Ok(None);
-        }
+    /// The one that has this price, the first that is one.
+    fn of(list: &FieldList<'_>) -> Result<Option<Self>, Fault> {
         for field in list.render(Dictionary::builtin()) {
             let field = field?;
             if let (fid::TRDPRC_1, Some(Some(price))) = (field.fid, real(&field.value)) {

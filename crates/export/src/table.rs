@@ -32,14 +32,25 @@ pub struct Column {
     pub kind: Kind,
 }
 
+impl Column {
+    /// Its name in kdb+, which calls an item `sym`; an underscore is an operator of q's, and best left out of names.
+    #[must_use]
+    pub fn kdb_name(&self) -> String {
+        match self.name {
+            "name" => "sym".to_owned(),
+            name => name.replace('_', ""),
+        }
+    }
+}
+
 /// A table. The first two columns of each are `time`, when the plant published the tick, and `name`, the item's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
     /// Every tick, one row each.
     Ticks,
-    /// Trades: updates with a price of the last trade.
+    /// Trades: ticks that [bring](crate::News) one.
     Trades,
-    /// The best bid and ask, whole, after each tick that changed anything of it.
+    /// The best bid and ask, whole, after each tick that [brings](crate::News) anything of it.
     Quotes,
     /// Entries of market by order messages: what was added, changed or deleted.
     Orders,

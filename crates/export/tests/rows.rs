@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table, schema};
+use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table, schema, types};
 use tapeline_kdb::{Column, Log, Order, Update};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{
@@ -130,7 +130,7 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
     });
     rows.add(&tick(1, Kind::Refresh, Flags::default(), &quote), &mut all).unwrap();
     rows.add(&tick(2, Kind::Update, Flags::SUSPECT, &update(trade)), &mut all).unwrap();
-    // The trade of an image is no trade: it is a field.
+    // The trade of an image is no trade, as it was before: it is a field.
     assert_eq!(all.rows(), [2, 1, 2, 0, 2]);
     let trades = all.read(Table::Trades);
     let time = |ns: u64| (NOON + ns).to_string();
@@ -189,7 +189,7 @@ fn quotes_are_carried_on_as_long_as_they_are_known() {
         [
             ["1", one, "-"],
             ["2", one, two],
-            ["3", "-", "-"],
+            // The third brings neither.
             ["4", one, "-"],
             ["5", "-", two],
             ["6", one, "-"]
@@ -254,6 +254,68 @@ fn an_image_with_the_ticks_own_trade_is_a_trade() {
         rows.add(&tick(1, Kind::Refresh, Flags::default(), &body), &mut all).unwrap();
         assert_eq!(all.rows()[1], trades, "{behind_ns}");
     }
+}
+
+/// A kdb+ client's first row of an item comes as an image too, and is a trade like the ones behind it. A feed's message that an
+/// image was made for says with the trade's time whether that is its trade.
+#[test]
+fn an_image_that_is_a_publishers_row_is_a_trade() {
+    let body = image(flags::refresh::REFRESH_COMPLETE, |fields| {
+        fields.real(fid::TRDPRC_1, Real::decimal(842_850, 4)).unwrap();
+        fields.real(fid::TRDVOL_1, Real::integer(42)).unwrap();
+    });
+    let without_price = image(flags::refresh::REFRESH_COMPLETE, |fields| {
+        fields.blank(fid::TRDPRC_1).unwrap();
+        fields.real(fid::TRDVOL_1, Real::integer(42)).unwrap();
+    });
+    let of_row = Flags::SOURCE.and(Flags::LAST_ROW);
+    for (flags, source_type, body, trades) in [
+        (of_row, 0, &body, 1),
+        (Flags::SOURCE, 0, &body, 1),
+        (Flags::SOURCE, b'P', &body, 0),
+        (Flags::default(), 0, &body, 0),
+        (of_row, 0, &without_price, 0),
+    ] {
+        let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+        let mut tick = tick(1, Kind::Refresh, flags, body);
+        tick.header.source_type = source_type;
+        rows.add(&tick, &mut all).unwrap();
+        assert_eq!(all.rows()[1], trades, "{flags:?} {source_type}");
+        if trades == 1 {
+            let found = all.cells(Table::Trades, &["price", "size", "trade_time_ns"]);
+            assert_eq!(found, [["84.285000000", "42", "-"]]);
+        }
+    }
+}
+
+/// An image has all fields: those of which nothing is known are no quote, nor is what stands beside a quote.
+#[test]
+fn an_image_without_bid_and_ask_is_no_quote() {
+    let (mut rows, mut all) = (Rows::default(), All::new(Numbers::Exact));
+    let listing = image(flags::refresh::REFRESH_COMPLETE, |fields| {
+        [fid::BID, fid::ASK, fid::BIDSIZE, fid::ASKSIZE].iter().for_each(|fid| fields.blank(*fid).unwrap());
+    });
+    let venue = update(|fields| fields.rmtes(fid::BID_SRC, b"N").unwrap());
+    let bid = update(|fields| fields.real(fid::BID, Real::integer(1)).unwrap());
+    let gone = update(|fields| fields.blank(fid::BID).unwrap());
+    rows.add(&tick(1, Kind::Refresh, Flags::default(), &listing), &mut all).unwrap();
+    for (seq, body) in [(2, &venue), (3, &bid), (4, &gone)] {
+        rows.add(&tick(seq, Kind::Update, Flags::default(), body), &mut all).unwrap();
+    }
+    let quotes = all.cells(Table::Quotes, &["sequence", "bid", "bid_source"]);
+    assert_eq!(quotes, [["3", "1.000000000", "N"], ["4", "-", "N"]]);
+    // Nothing is left out.
+    let fields = all.cells(Table::Fields, &["sequence", "field", "text"]);
+    assert_eq!(
+        fields,
+        [
+            ["1", "BID", "-"],
+            ["1", "ASK", "-"],
+            ["1", "BIDSIZE", "-"],
+            ["1", "ASKSIZE", "-"],
+            ["2", "BID_SRC", "N"]
+        ]
+    );
 }
 
 #[test]
@@ -350,8 +412,14 @@ fn a_kdb_log_has_them_as_q_does() {
             "1b"
         ]
     );
-    let types: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
-    assert_eq!(types, "psjjppfjjjjb");
+    let found: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
+    assert_eq!(found, "psjjppfjjjjb");
+    // What is said of types holds of every table.
+    for update in &updates {
+        let table = Table::ALL.into_iter().find(|table| table.kdb_name().as_bytes() == update.table).unwrap();
+        let found: Vec<_> = update.rows.columns().map(|column| column.kind()).collect();
+        assert_eq!(found, types(table, Numbers::WholeSizes), "{table:?}");
+    }
     assert_eq!(
         schema(&[Table::Trades], Numbers::WholeSizes),
         "trade:([]time:`timestamp$();sym:`symbol$();sequence:`long$();service:`long$();eventtime:`timestamp$();\

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod kdb_client;
 mod stage;
 
 use std::collections::BTreeMap;
@@ -9,11 +10,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use kdb_client::{Client, zone};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 use tapeline_journal::{Directory, Next, Reader, Settings, Writer};
+use tapeline_kdb::{MessageKind, Type, Value as KdbValue};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, Hint, MessageView, UpdateType};
 use tapeline_omm::{FieldList, FieldListEncoder, Real, fid};
@@ -232,7 +235,10 @@ fn count(journal: &Path) -> Counted {
             counted.notional += i128::from(price.mantissa) * i128::from(shares) * 100_000;
         }
         let fids = [fid::BID, fid::ASK, fid::BIDSIZE, fid::ASKSIZE];
-        counted.quotes += usize::from(fids.iter().any(|fid| list.find(*fid).unwrap().is_some()));
+        // An image has all fields, also those of which nothing is known.
+        let is_image = tick.header.kind == Kind::Refresh;
+        let says = |fid| list.find(fid).unwrap().is_some_and(|field| !is_image || !field.is_blank());
+        counted.quotes += usize::from(fids.into_iter().any(says));
     }
     counted
 }
@@ -309,6 +315,88 @@ fn a_plants_day_is_in_every_format_what_its_journal_has() {
         let found: u64 = logs.iter().filter_map(|log| log["tables"][name]["rows"].as_u64()).sum();
         assert_eq!(found, count, "{table}");
     }
+}
+
+/// A row's cells as text, without the numbers that a plant gives.
+fn cells(row: &Row) -> Vec<String> {
+    let given = |name: &String| matches!(name.as_str(), "sequence" | "service");
+    let cells = row.get_column_iter().filter(|(name, _)| !given(name));
+    cells.map(|(name, cell)| format!("{name} {cell}")).collect()
+}
+
+/// What was written as a kdb+ log is imported as the trades and quotes that it has, whichever way their sizes are held.
+#[test]
+fn an_exported_log_is_imported_as_what_it_is() {
+    let place = Place::new(1);
+    let journal = day(&place);
+    let at = |name: &str| place.folder.path().join(name);
+    let output = export(&journal, &at("parquet"), &["--to", "parquet"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for numbers in ["exact", "double"] {
+        let (logs, again, into) =
+            (at(&format!("logs-{numbers}")), at(&format!("again-{numbers}")), at(&format!("into-{numbers}")));
+        let output = export(&journal, &logs, &["--to", "kdb-log", "--numbers", numbers]);
+        assert!(output.status.success(), "{}", said(&output));
+        let found = files(&logs).into_iter().filter(|file| file != Path::new("tables.q"));
+        let found: Vec<_> = found.map(|log| logs.join(log).to_str().unwrap().to_owned()).collect();
+        let fixed = ["journal", "import", "--format", "json", "--into", again.to_str().unwrap()];
+        let arguments: Vec<_> = fixed.into_iter().chain(found.iter().map(String::as_str)).collect();
+        let output = tapeline(&arguments).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let imported = report(&output);
+        let output = export(&again, &into, &["--to", "parquet"]);
+        assert!(output.status.success(), "{}", said(&output));
+        for table in ["trades", "quotes"] {
+            let (before, after) = (rows(&at("parquet"), table), rows(&into, table));
+            assert!(!before.is_empty());
+            assert_eq!(imported["rows"][table.trim_end_matches('s')], json!(before.len()));
+            assert_eq!(after.len(), before.len(), "{table}");
+            for (before, after) in before.iter().zip(&after) {
+                assert_eq!(cells(after), cells(before), "{table}");
+            }
+        }
+    }
+}
+
+/// What a plant's kdb+ clients publish, each time it is started, is exported to the last row: also the first one of an item.
+#[test]
+fn rows_of_kdb_clients_are_trades_from_the_first_one_on() {
+    let place = Place::new(0);
+    let config = place.folder.path().join("plant.toml");
+    let text = format!(
+        "[plant]\nring = \"{}\"\n[journal]\nfolder = \"journal\"\n[kdb]\nport = 0\nlog_folder = \"logs\"\n\
+         timezone = \"{}\"\n[[kdb.table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym symbol\", \
+         \"price float TRDPRC_1\", \"size long TRDVOL_1\"]\n",
+        place.ring,
+        zone()
+    );
+    std::fs::write(&config, text).unwrap();
+    for first in [1_i64, 5] {
+        let mut plant = Running::start(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+        let ready = plant.says();
+        let mut feed = Client::tcp(ready["kdb"]["address"].as_str().unwrap());
+        feed.say(MessageKind::Sync, |out| {
+            out.list(3)?;
+            out.symbol(b".u.upd")?;
+            out.symbol(b"trade")?;
+            out.list(3)?;
+            out.symbols([b"A".as_slice(), b"B", b"A", b"B"])?;
+            out.column(Type::FLOAT, [1.5, 2.5, 3.5, 4.5])?;
+            out.column(Type::LONG, [first, first + 1, first + 2, first + 3])
+        });
+        assert_eq!(feed.next(), KdbValue::null());
+        plant.ask_to_end();
+        plant.says();
+        assert!(plant.child.wait().unwrap().success());
+    }
+    let into = place.folder.path().join("parquet");
+    let options = ["--to", "parquet", "--format", "json"];
+    let output = export(&place.folder.path().join("journal"), &into, &options);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut sizes: Vec<_> = rows(&into, "trades").iter().map(|row| whole(row, "size")).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 2, 3, 4, 5, 6, 7, 8].map(Some));
+    assert!(report(&output)["rows"]["quotes"].is_null(), "none of them has a bid or an ask");
 }
 
 /// Readers that others made: DuckDB and Polars. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is

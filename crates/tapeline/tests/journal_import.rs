@@ -162,7 +162,7 @@ fn what_cannot_be_taken_is_named() {
     let dayless = folder.path().join("log");
     std::fs::copy(&path, &dayless).unwrap();
     let output = run(&arguments, &[&folder.path().join("none"), &dayless, Path::new("--tables"), &tables]);
-    assert_eq!(report(&output)["ticks"], 0);
+    assert_eq!((output.status.code(), &report(&output)["ticks"]), (Some(1), &json!(0)));
     assert!(said(&output).contains("--date"), "{}", said(&output));
     // A torn tail ends with status 1, behind what is whole.
     let bytes = std::fs::read(&path).unwrap();
@@ -170,6 +170,60 @@ fn what_cannot_be_taken_is_named() {
     let output = run(&arguments, &[&folder.path().join("torn"), &path, Path::new("--tables"), &tables]);
     assert_eq!((output.status.code(), &report(&output)["ticks"]), (Some(1), &json!(2)));
     assert!(said(&output).contains("no whole message"), "{}", said(&output));
+}
+
+/// A trade with its venue in front of the price, in a table of the usual name.
+fn other_trade(message: &mut Encoder<'_>) -> Result<(), Refused> {
+    message.list(3)?;
+    message.symbol(b"upd")?;
+    message.symbol(b"trade")?;
+    message.list(5)?;
+    message.column(Type::TIMESPAN, [43_200_000_000_000_i64])?;
+    message.symbols([b"IBM".as_slice()])?;
+    message.column(Type::LONG, [12_i64])?;
+    message.column(Type::FLOAT, [2.5])?;
+    message.column(Type::LONG, [7_i64])
+}
+
+/// A place is no name: what would be a price by it, and is none, ends the import until somebody says what it is.
+#[test]
+fn a_table_that_is_not_the_usual_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, tables) = (folder.path().join("journal"), folder.path().join("tables.toml"));
+    let path = folder.path().join("sym2022.06.16");
+    log(&path, &[other_trade]);
+    let arguments = ["journal", "import", "--format", "json", "--into"];
+    let output = run(&arguments, &[&folder.path().join("none"), &path]);
+    let talk = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{talk}");
+    assert!(talk.contains("column 3 of 5 is of type long, where floats are expected, for price"), "{talk}");
+    assert!(talk.contains("hint: --tables FILE"), "{talk}");
+    let mapping = "[[table]]\nname = \"trade\"\ncolumns = [\"time\", \"sym\", \"venue\", \"price\", \"size\"]\n\
+                   fields = { price = \"TRDPRC_1\", size = \"TRDVOL_1\" }\n";
+    std::fs::write(&tables, mapping).unwrap();
+    let output = run(&arguments, &[&journal, &path, Path::new("--tables"), &tables]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(report(&output)["rows"], json!({ "trade": 1 }));
+}
+
+#[test]
+fn a_log_of_which_nothing_is_taken_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sym2022.06.16");
+    log(&path, &[other_table, no_update]);
+    for format in ["json", "table"] {
+        let output =
+            run(&["journal", "import", "--format", format, "--into"], &[&folder.path().join(format), &path]);
+        let talk = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{talk}");
+        assert!(talk.contains("nothing was imported: 0 of 4 rows were taken"), "{talk}");
+        assert!(talk.contains("because: 3 rows of other not taken: there is no such table"), "{talk}");
+        assert!(talk.contains("hint: --tables FILE"), "{talk}");
+    }
+    // Where there is nothing, nothing is missing.
+    log(&path, &[]);
+    let output = run(&["journal", "import", "--into"], &[&folder.path().join("empty"), &path]);
+    assert!(output.status.success(), "{}", said(&output));
 }
 
 /// A row with a text beyond ASCII, as a symbol and as a string, and a date.

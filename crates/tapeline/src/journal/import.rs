@@ -22,7 +22,7 @@ use tapeline_journal::{Directory, Settings, Writer};
 use tapeline_kdb::{Order, Update};
 use tapeline_measure::figures::thousands;
 
-use self::mapping::Mapping;
+use self::mapping::{Mapping, TABLES_HINT};
 use self::ticks::Ticks;
 use super::hinted;
 use crate::failure::Hinted;
@@ -40,7 +40,8 @@ const LOOK_EVERY: u64 = 4_096;
     fields. Which column becomes which field of the dictionary, a file says:\n\n  \
     [[table]]\n  name = \"trade\"\n  columns = [\"time\", \"sym\", \"price\", \"size\"]\n  \
     fields = { price = \"TRDPRC_1\", size = \"TRDVOL_1\" }\n\n\
-    Without it, that is so, and `quote` has time, sym, bid, ask, bsize and asize. What cannot be taken is named. Logs of several \
+    Without it, that is so, and `quote` has time, sym, bid, ask, bsize and asize; columns of other types are an error. What `tapeline \
+    journal export` wrote is known by the types of its columns. What cannot be taken is named. Logs of several \
     tables are best given in the order of their times.\n\nExamples:\n  \
     tapeline journal import sym2022.06.16 --into journal\n  \
     tapeline journal import trade.gz quote.gz --into journal --tables tables.toml --format json"
@@ -118,6 +119,12 @@ impl Import {
             ))?;
         }
         done.untaken.say();
+        if done.rows.is_empty()
+            && let Some((rows, why)) = done.untaken.rows()
+        {
+            let what = format!("nothing was imported: 0 of {} rows were taken", thousands(rows));
+            return Err(anyhow::anyhow!(why).context(Hinted::new(what, TABLES_HINT)));
+        }
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

@@ -53,6 +53,19 @@ impl<'a> Cell<'a> {
         u64::try_from(since_1970).ok().map(Nanos)
     }
 
+    /// A whole number of ns since midnight as the time of day that it is.
+    pub(super) fn as_time_of_day(self) -> Self {
+        match self {
+            Self::Atom(Atom::Long(ns)) => Self::Atom(Atom::Timespan(ns)),
+            other => other,
+        }
+    }
+
+    /// Whether it is a boolean that is true.
+    pub(super) fn is_true(self) -> bool {
+        matches!(self, Self::Atom(Atom::Boolean(true)))
+    }
+
     /// Writes it as a field of this type, as a plant's `[kdb]` does with a cell; why not, if that would not be what it says.
     pub(super) fn write(
         self,
@@ -185,5 +198,9 @@ mod tests {
         assert_eq!(Cell::Atom(Atom::Timestamp(i64::MIN)).time(day), None);
         assert_eq!(Cell::Atom(Atom::Timestamp(i64::MAX - 1)).time(day), None);
         assert_eq!(Cell::Text(b"x").time(day), None);
+        // ns of a day in a long are a time where they are said to be.
+        let at = Cell::Atom(Atom::Long(1)).as_time_of_day();
+        assert_eq!(at.time(day), Some(Nanos(1_655_337_600_000_000_001)));
+        assert_eq!(Cell::Atom(Atom::Long(i64::MIN)).as_time_of_day().time(day), None);
     }
 }

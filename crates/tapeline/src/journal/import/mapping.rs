@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
+use tapeline_export::{Numbers, Table, types};
+use tapeline_kdb::{Rows, Type};
 use tapeline_omm::rwf::{DataType, UpdateType};
 use tapeline_omm::{Dictionary, Fid, fid};
 
@@ -12,6 +14,9 @@ use crate::failure::Hinted;
 use crate::near::nearest;
 
 const HINT: &str = "docs/journal.md shows one";
+/// What helps where a log has something else than what is usual.
+pub(super) const TABLES_HINT: &str = "--tables FILE says which columns a table has and what becomes of them, as docs/journal.md shows; \
+     `tapeline kdb inspect` shows their types";
 
 /// What kdb+'s tick tables usually have.
 const USUAL: &str = r#"
@@ -30,6 +35,17 @@ fields = { bid = "BID", ask = "ASK", bsize = "BIDSIZE", asize = "ASKSIZE" }
 #[derive(Debug)]
 pub(super) struct Mapping {
     tables: BTreeMap<String, TableMapping>,
+    /// Where nobody said what columns there are: the tables of an export, which are told from the usual ones.
+    exported: Option<Vec<Exported>>,
+}
+
+/// A table as `tapeline journal export` writes it.
+#[derive(Debug)]
+struct Exported {
+    name: &'static str,
+    /// The types of its columns, with sizes as whole numbers and as doubles.
+    types: [Vec<Type>; 2],
+    mapping: TableMapping,
 }
 
 /// How those of one table do.
@@ -49,6 +65,14 @@ pub(super) enum Use {
     Name,
     /// A field.
     Field(Fid, DataType),
+    /// A field: a time of day, in a column of ns since midnight.
+    TimeOfDay(Fid),
+    /// When it happened, as the exchange says; a tick's event.
+    Event,
+    /// When it was received.
+    Received,
+    /// Whether it may be wrong or old.
+    Suspect,
     /// Nothing.
     None,
 }
@@ -73,7 +97,8 @@ impl Mapping {
     /// What is usual.
     pub(super) fn usual() -> Self {
         let raw: RawMapping = toml::from_str(USUAL).expect("the text above is well-formed");
-        Self::of(raw).expect("and its fields are in the dictionary: a test reads it")
+        let usual = Self::of(raw).expect("and its fields are in the dictionary: a test reads it");
+        Self { exported: Some([Table::Trades, Table::Quotes].map(Exported::of).into()), ..usual }
     }
 
     /// Out of a file.
@@ -97,12 +122,91 @@ impl Mapping {
                 return Err(Hinted::new(format!("there are two tables \"{name}\""), HINT).into());
             }
         }
-        Ok(Self { tables })
+        Ok(Self { tables, exported: None })
     }
 
-    /// How rows of this table become ticks, if they do.
-    pub(super) fn of_table(&self, name: &str) -> Option<&TableMapping> {
-        self.tables.get(name)
+    /// How these rows of a table become ticks, if they do. Where nobody said what columns there are, an export's are known by their
+    /// number and types, and all others are to be what is usual.
+    ///
+    /// # Errors
+    /// They are not: what by its place would be a price is something else.
+    pub(super) fn of_rows(&self, table: &str, rows: &Rows<'_>) -> anyhow::Result<Option<&TableMapping>> {
+        let known = self.tables.get(table);
+        let Some(exported) = &self.exported else { return Ok(known) };
+        if let Some(exported) = exported.iter().find(|exported| exported.name == table && exported.has(rows))
+        {
+            return Ok(Some(&exported.mapping));
+        }
+        // Columns with names are told by these.
+        if let Some(known) = known
+            && rows.names().is_none()
+            && !rows.is_empty()
+            && let Some(why) = known.misfit(rows)
+        {
+            let what = format!("a log's table {table} is not the usual one: {why}");
+            return Err(Hinted::new(what, TABLES_HINT).into());
+        }
+        Ok(known)
+    }
+}
+
+impl Exported {
+    fn of(table: Table) -> Self {
+        let columns = table.columns().iter().map(|column| (column.kdb_name(), Use::exported(column.name)));
+        let types = [Numbers::WholeSizes, Numbers::Double].map(|numbers| types(table, numbers));
+        Self { name: table.kdb_name(), types, mapping: TableMapping::with(columns.collect()) }
+    }
+
+    /// Whether rows are those of the export's table: none but that has all of these types in this order.
+    fn has(&self, rows: &Rows<'_>) -> bool {
+        let kinds = || rows.columns().map(|column| column.kind());
+        let known = || self.mapping.columns.iter().map(|(name, _)| name.as_bytes());
+        let names = rows.names().and_then(|names| names.symbols());
+        self.types.iter().any(|types| kinds().eq(types.iter().copied()))
+            && names.is_none_or(|names| names.eq(known()))
+    }
+}
+
+impl Use {
+    /// What an export's column of this name is for.
+    fn exported(column: &str) -> Self {
+        let real = |fid| Self::Field(fid, DataType::REAL);
+        let text = |fid| Self::Field(fid, DataType::RMTES_STRING);
+        match column {
+            "time" => Self::Time,
+            "name" => Self::Name,
+            "event_time" => Self::Event,
+            "received_time" => Self::Received,
+            "suspect" => Self::Suspect,
+            "price" => real(fid::TRDPRC_1),
+            "size" => real(fid::TRDVOL_1),
+            "volume" => real(fid::ACVOL_1),
+            "trades" => real(fid::NUM_MOVES),
+            "trade_time_ns" => Self::TimeOfDay(fid::SALTIM_NS),
+            "bid" => real(fid::BID),
+            "bid_size" => real(fid::BIDSIZE),
+            "ask" => real(fid::ASK),
+            "ask_size" => real(fid::ASKSIZE),
+            "bid_source" => text(fid::BID_SRC),
+            "ask_source" => text(fid::ASK_SRC),
+            "quote_time_ns" => Self::TimeOfDay(fid::QUOTIM_NS),
+            _ => Self::None,
+        }
+    }
+
+    /// What a usual table has in such a column, where one of this type is something else.
+    fn expects(self, kind: Type) -> Option<&'static str> {
+        let is_float = matches!(kind, Type::REAL | Type::FLOAT);
+        let is_whole = matches!(kind, Type::SHORT | Type::INT | Type::LONG);
+        let is_time =
+            matches!(kind, Type::TIMESTAMP | Type::TIMESPAN | Type::TIME | Type::SECOND | Type::MINUTE);
+        let (fits, expected) = match self {
+            Self::Time => (is_time, "times"),
+            Self::Name => (matches!(kind, Type::SYMBOL | Type::LIST), "symbols"),
+            Self::Field(fid::TRDPRC_1 | fid::BID | fid::ASK, _) => (is_float, "floats"),
+            _ => (is_float || is_whole, "numbers"),
+        };
+        if fits { None } else { Some(expected) }
     }
 }
 
@@ -137,6 +241,10 @@ impl TableMapping {
             };
             columns.push((column.clone(), purpose));
         }
+        Ok(Self::with(columns))
+    }
+
+    fn with(columns: Vec<(String, Use)>) -> Self {
         let has = |fids: &[Fid]| {
             columns.iter().any(|(_, purpose)| matches!(purpose, Use::Field(fid, _) if fids.contains(fid)))
         };
@@ -146,7 +254,23 @@ impl TableMapping {
             (false, true) => UpdateType::QUOTE,
             (false, false) => UpdateType::UNSPECIFIED,
         };
-        Ok(Self { columns, update })
+        Self { columns, update }
+    }
+
+    /// Why rows without names do not have these columns in front, as far as their types tell.
+    fn misfit(&self, rows: &Rows<'_>) -> Option<String> {
+        let mut found = rows.columns();
+        let count = found.len();
+        self.columns.iter().zip(1..).find_map(|((name, purpose), place)| {
+            let Some(kind) = found.next().map(|column| column.kind()) else {
+                return Some(format!("it has {count} columns, and {name} would be column {place}"));
+            };
+            let expected = purpose.expects(kind)?;
+            Some(format!(
+                "column {place} of {count} is of type {}, where {expected} are expected, for {name}",
+                kind.name()
+            ))
+        })
     }
 
     /// What the column at a place is for, with its name; beyond those that are named, its number.
@@ -166,6 +290,8 @@ impl TableMapping {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
+    use tapeline_kdb::{Encoder, Message, MessageKind, Update};
+
     use super::*;
 
     fn read(text: &str) -> Result<Mapping, String> {
@@ -176,13 +302,85 @@ mod tests {
     #[test]
     fn what_is_usual_is_known() {
         let usual = Mapping::usual();
-        let trade = usual.of_table("trade").unwrap();
+        let trade = &usual.tables["trade"];
         assert_eq!(trade.at(0).1, Use::Time);
         assert_eq!(trade.at(2).1, Use::Field(fid::TRDPRC_1, DataType::REAL));
         assert_eq!(trade.at(4), ("column 5".to_owned(), Use::None));
         assert_eq!(trade.named(b"size").1, Use::Field(fid::TRDVOL_1, DataType::REAL));
-        assert_eq!(usual.of_table("quote").unwrap().update, UpdateType::QUOTE);
-        assert!(usual.of_table("other").is_none());
+        assert_eq!(usual.tables["quote"].update, UpdateType::QUOTE);
+        assert!(!usual.tables.contains_key("other"));
+    }
+
+    /// An update with so many rows of a table with columns of these types.
+    fn of_columns(table: &str, rows: usize, kinds: &[Type]) -> Vec<u8> {
+        let mut room = vec![0; 4_096];
+        let mut message = Encoder::message(&mut room, MessageKind::Async).unwrap();
+        message.list(3).unwrap();
+        message.symbol(b"upd").unwrap();
+        message.symbol(table.as_bytes()).unwrap();
+        message.list(kinds.len()).unwrap();
+        for kind in kinds {
+            match *kind {
+                Type::SYMBOL => message.symbols(vec![b"A".as_slice(); rows]).unwrap(),
+                Type::FLOAT => message.column(Type::FLOAT, vec![1.5; rows]).unwrap(),
+                Type::BOOLEAN => message.column(Type::BOOLEAN, vec![true; rows]).unwrap(),
+                Type::INT => message.column(Type::INT, vec![1_i32; rows]).unwrap(),
+                kind => message.column(kind, vec![1_i64; rows]).unwrap(),
+            }
+        }
+        let length = message.finish().unwrap();
+        room.truncate(length);
+        room
+    }
+
+    #[test]
+    fn an_exports_tables_are_known_and_others_have_to_be_usual() {
+        let usual = Mapping::usual();
+        let (time, name, float, long) = (Type::TIMESPAN, Type::SYMBOL, Type::FLOAT, Type::LONG);
+        let asked = |table: &str, rows, kinds: &[Type]| {
+            let message = of_columns(table, rows, kinds);
+            let message = Message::parse(&message).unwrap();
+            let view = message.view().unwrap();
+            let update = Update::of(&view).unwrap();
+            match usual.of_rows(table, &update.rows) {
+                Ok(found) => Ok(found.map(|mapping| mapping.at(2))),
+                Err(error) => Err(crate::failure::text(&error)),
+            }
+        };
+        for (table, place, fid) in [(Table::Trades, 6, fid::TRDPRC_1), (Table::Quotes, 8, fid::ASK)] {
+            for numbers in [Numbers::WholeSizes, Numbers::Double] {
+                let kinds = types(table, numbers);
+                assert_eq!(asked(table.kdb_name(), 1, &kinds).unwrap().unwrap().0, "sequence");
+                // With one more it is another table.
+                let said = asked(table.kdb_name(), 1, &[&kinds[..], &[long]].concat()).unwrap_err();
+                assert!(said.contains("column 3 of") && said.contains("floats are expected"), "{said}");
+            }
+            let exported = Exported::of(table);
+            assert_eq!(exported.mapping.at(place).1, Use::Field(fid, DataType::REAL));
+        }
+        for kinds in [
+            &[time, name, float, long][..],
+            &[time, name, float, Type::INT, Type::BOOLEAN],
+            &[Type::TIMESTAMP, name, float, float],
+        ] {
+            assert_eq!(asked("trade", 1, kinds).unwrap().unwrap().0, "price", "{kinds:?}");
+        }
+        for (table, kinds, says) in [
+            ("trade", &[time, name, float][..], "it has 3 columns, and size would be column 4"),
+            ("trade", &[time, name, name, float, long][..], "column 3 of 5 is of type symbol"),
+            (
+                "trade",
+                &[name, time, float, long][..],
+                "column 1 of 4 is of type symbol, where times are expected",
+            ),
+            ("quote", &[time, name, float, long, float, long][..], "column 4 of 6 is of type long"),
+        ] {
+            let said = asked(table, 1, kinds).unwrap_err();
+            assert!(said.contains(says) && said.contains("--tables"), "{said}");
+            // Without rows there is nothing to be taken for something else.
+            assert!(asked(table, 0, kinds).is_ok(), "{said}");
+        }
+        assert_eq!(asked("other", 1, &[long]), Ok(None));
     }
 
     #[test]

@@ -33,6 +33,15 @@ pub(super) struct Done {
     pub(super) untaken: Untaken,
 }
 
+/// What a tick's header says of a row.
+#[derive(Clone, Copy, Debug)]
+struct Stamps {
+    time: Nanos,
+    event: Nanos,
+    received: Nanos,
+    flags: Flags,
+}
+
 /// Ticks on their way into a journal.
 pub(super) struct Ticks<'a> {
     writer: Writer<Directory>,
@@ -73,12 +82,12 @@ impl<'a> Ticks<'a> {
     /// The rows of an update, which begins there in its log.
     ///
     /// # Errors
-    /// The journal cannot be written, or there are too many items.
+    /// The journal cannot be written, there are too many items, or the table is [not the usual one](Mapping::of_rows).
     pub(super) fn add(&mut self, update: &Update<'_>, offset: u64) -> anyhow::Result<()> {
         let name = String::from_utf8_lossy(update.table);
         let count = update.rows.len() as u64;
         let mapping = self.mapping;
-        let Some(table) = mapping.of_table(&name) else {
+        let Some(table) = mapping.of_rows(&name, &update.rows)? else {
             self.untaken.count(&name, None, "there is no such table in the mapping", count, offset);
             return Ok(());
         };
@@ -122,11 +131,19 @@ impl<'a> Ticks<'a> {
             self.untaken.count(table, None, "it has no name that an item can have", 1, offset);
             return Ok(false);
         };
-        let item = self.item(name, time)?;
+        let moment = |wanted| cell(wanted).map_or(time, |cell| cell.time(self.day).unwrap_or_default());
+        let is_suspect = cell(Use::Suspect).is_some_and(Cell::is_true);
+        let stamps = Stamps {
+            time,
+            event: moment(Use::Event),
+            received: moment(Use::Received),
+            flags: if is_suspect { Flags::SUSPECT } else { Flags::default() },
+        };
+        let item = self.item(name, stamps)?;
         let mut body = std::mem::take(&mut self.body);
         let written = self.message(&mut body, table, mapping.update, purposes, row, offset);
         let taken = match written {
-            Ok(length) => self.tick(Kind::Update, item, name, time, &body[..length]).map(|()| true),
+            Ok(length) => self.tick(Kind::Update, item, name, stamps, &body[..length]).map(|()| true),
             Err(Full) => {
                 self.untaken.count(table, None, "its values are longer than a tick", 1, offset);
                 Ok(false)
@@ -149,9 +166,12 @@ impl<'a> Ticks<'a> {
         let header = rwf::update_header(out, Domain::MARKET_PRICE, 0, update, DataType::FIELD_LIST)?;
         let mut fields = FieldListEncoder::new(&mut out[header..])?;
         for ((column, purpose), cell) in purposes.iter().zip(row) {
-            if let Use::Field(fid, data_type) = *purpose
-                && let Err(reason) = cell.write(fid, data_type, &mut fields)?
-            {
+            let written = match *purpose {
+                Use::Field(fid, data_type) => cell.write(fid, data_type, &mut fields)?,
+                Use::TimeOfDay(fid) => cell.as_time_of_day().write(fid, DataType::TIME, &mut fields)?,
+                _ => continue,
+            };
+            if let Err(reason) = written {
                 self.untaken.count(table, Some(column), reason, 1, offset);
             }
         }
@@ -159,7 +179,7 @@ impl<'a> Ticks<'a> {
     }
 
     /// The item of a name. A new one begins with an image, as in a plant: whoever shows ticks has something to update.
-    fn item(&mut self, name: &str, time: Nanos) -> anyhow::Result<ItemId> {
+    fn item(&mut self, name: &str, stamps: Stamps) -> anyhow::Result<ItemId> {
         if let Some(item) = self.items.get(name) {
             return Ok(*item);
         }
@@ -174,24 +194,32 @@ impl<'a> Ticks<'a> {
         header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
         let head = header.encode(&mut image)?;
         let length = head + FieldListEncoder::new(&mut image[head..])?.finish();
-        self.tick(Kind::Refresh, item, name, time, &image[..length])?;
+        self.tick(Kind::Refresh, item, name, stamps, &image[..length])?;
         Ok(item)
     }
 
-    fn tick(&mut self, kind: Kind, item: ItemId, name: &str, time: Nanos, body: &[u8]) -> anyhow::Result<()> {
+    fn tick(
+        &mut self,
+        kind: Kind,
+        item: ItemId,
+        name: &str,
+        stamps: Stamps,
+        body: &[u8],
+    ) -> anyhow::Result<()> {
         let seq = self.seq + 1;
+        let Stamps { time, event, received, flags } = stamps;
         let header = Header {
             seq: Seq(seq),
             feed_seq: 0,
-            event: time,
-            wire: time,
+            event,
+            wire: received,
             decoded: time,
             sequenced: time,
             item,
             service: SERVICE,
             channel: 0,
             kind,
-            flags: Flags::default(),
+            flags,
             source_type: 0,
             state: State::Live,
         };

@@ -46,22 +46,37 @@ impl Untaken {
         kinds.collect()
     }
 
+    /// How many rows and messages, and what became of most of them; `None` where there are none.
+    pub(super) fn rows(&self) -> Option<(u64, String)> {
+        let whole = || {
+            self.kinds.iter().filter(|((_, column, _), Count { count, .. })| column.is_none() && *count > 0)
+        };
+        let ((table, _, reason), most) = whole().max_by_key(|(_, count)| count.count)?;
+        let why = format!("{} {} not taken: {reason}", thousands(most.count), what(table, None));
+        Some((whole().map(|(_, count)| count.count).sum(), why))
+    }
+
     /// For people, on standard error.
     pub(super) fn say(&self) {
         for ((table, column, reason), Count { count, first }) in &self.kinds {
-            let what = match (table.as_str(), column) {
-                ("", _) => "messages".to_owned(),
-                (table, None) => format!("rows of {table}"),
-                (table, Some(column)) => format!("cells of {table}.{column}"),
-            };
             anstream::eprintln!(
-                "note: {} {what} not taken: {reason} (first at byte {first})",
-                thousands(*count)
+                "note: {} {} not taken: {reason} (first at byte {first})",
+                thousands(*count),
+                what(table, column.as_deref())
             );
         }
         if self.beyond > 0 {
             anstream::eprintln!("note: {} more not taken, for other reasons", thousands(self.beyond));
         }
+    }
+}
+
+/// What was not taken of a table (`""`: of none).
+fn what(table: &str, column: Option<&str>) -> String {
+    match (table, column) {
+        ("", _) => "messages".to_owned(),
+        (table, None) => format!("rows of {table}"),
+        (table, Some(column)) => format!("cells of {table}.{column}"),
     }
 }
 
@@ -73,6 +88,17 @@ fn named(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_told_from_cells() {
+        let mut untaken = Untaken::default();
+        untaken.count("trade", Some("column 5"), "no field", 9, 0);
+        untaken.count("empty", None, "no such table", 0, 0);
+        assert_eq!(untaken.rows(), None);
+        untaken.count("other", None, "no such table", 3, 0);
+        untaken.count("", None, "no update", 2, 0);
+        assert_eq!(untaken.rows(), Some((5, "3 rows of other not taken: no such table".to_owned())));
+    }
 
     #[test]
     fn names_of_a_log_are_short_and_harmless() {

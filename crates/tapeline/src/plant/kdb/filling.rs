@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use tapeline_export::News;
 use tapeline_kdb::Type;
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{DataType, Domain, MessageView};
-use tapeline_omm::{Fid, FieldList, Malformed, fid};
+use tapeline_omm::{Fid, FieldList, Malformed};
 use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Header, Kind, Tick};
 use tapeline_tickerplant::{Local, Tickerplant};
@@ -73,15 +74,6 @@ struct Table {
     images: Images,
 }
 
-/// What a tick says, as far as it matters for which tables it is.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    trade: bool,
-    quote: bool,
-    /// When the last trade took place: ns since midnight, GMT.
-    trade_ns: Option<u64>,
-}
-
 impl Filling {
     pub(super) fn new(fillers: Vec<Filler>, max_items: usize) -> Self {
         let table = |filler: Filler| Table { images: Images::new(&filler.columns), filler };
@@ -114,8 +106,9 @@ impl Filling {
             return Ok(());
         }
         let fields = FieldList::parse(message.payload())?;
+        let news = News::of(header, &fields)?;
         for table in &mut self.tables {
-            if table.fold(header, &fields)? {
+            if table.fold(header, &fields, news)? {
                 table.add(tick, zone, plant);
             }
         }
@@ -125,25 +118,18 @@ impl Filling {
 
 impl Table {
     /// Brings an item's image up to date: whether the tick is a row.
-    fn fold(&mut self, header: &Header, fields: &FieldList<'_>) -> Result<bool, Malformed> {
+    fn fold(&mut self, header: &Header, fields: &FieldList<'_>, news: News) -> Result<bool, Malformed> {
         let Self { filler, images } = self;
         let is_image = header.kind == Kind::Refresh;
         if is_image || header.item == ItemId(0) {
             // An item without a number has no image that lasts.
             images.forget(header.item);
         }
-        let mut said = Said::default();
         let mut has_field = false;
         for field in fields.iter() {
             let field = field?;
             // An image has all fields, also those of which nothing is known.
             let says = !is_image || !field.is_blank();
-            match field.fid {
-                fid::TRDPRC_1 => said.trade = !field.is_blank(),
-                fid::BID | fid::ASK | fid::BIDSIZE | fid::ASKSIZE => said.quote |= says,
-                fid::SALTIM_NS => said.trade_ns = field.time()?.and_then(tapeline_omm::Time::ns_of_day),
-                _ => {}
-            }
             for (at, (content, kind)) in filler.columns.iter().enumerate() {
                 if let Content::Field(fid, is) = content
                     && *fid == field.fid
@@ -154,9 +140,8 @@ impl Table {
             }
         }
         Ok(match filler.rows {
-            // The first image of an item whose first news is a trade brings it; later ones tell of trades that were told.
-            RowsOf::Trades => said.trade && (!is_image || said.trade_ns == Some(of_day(header.event))),
-            RowsOf::Quotes => said.quote,
+            RowsOf::Trades => news.trade,
+            RowsOf::Quotes => news.quote,
             RowsOf::Changes => has_field,
         })
     }
@@ -191,11 +176,6 @@ impl Stamp {
             Self::Sequenced => header.sequenced,
         }
     }
-}
-
-/// ns since midnight, GMT.
-const fn of_day(at: Nanos) -> u64 {
-    at.0 % 86_400_000_000_000
 }
 
 fn write_time(at: Local, kind: Type, out: &mut Vec<u8>) {

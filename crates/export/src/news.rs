@@ -1,0 +1,55 @@
+//! What a tick tells anew.
+
+use tapeline_omm::{FieldList, Malformed, Time, fid};
+use tapeline_plant::tick::{Flags, Header, Kind};
+
+/// A day in ns.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// What of a tick is news: which tables of market data have a row for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// It brings a trade: it has a price of the last one, and is no image, or one whose trade is its news, as an item's first can be.
+    /// That is an image whose trade was when the tick's event was, and the row of a kdb+ client that was the first of its item: rows are
+    /// never published again. Of other images the trade was told before, or may be long ago.
+    pub trade: bool,
+    /// It brings the best bid or ask, or the size of either. An image has all fields, so that those without a value bring nothing.
+    pub quote: bool,
+}
+
+impl News {
+    /// That of a tick with these fields.
+    ///
+    /// # Errors
+    /// A fault in the fields.
+    pub fn of(header: &Header, fields: &FieldList<'_>) -> Result<Self, Malformed> {
+        let mut news = Self::default();
+        if header.kind == Kind::Status {
+            return Ok(news);
+        }
+        let is_image = header.kind == Kind::Refresh;
+        let mut trade_ns = None;
+        for field in fields.iter() {
+            let field = field?;
+            match field.fid {
+                fid::TRDPRC_1 => news.trade = !field.is_blank(),
+                fid::BID | fid::ASK | fid::BIDSIZE | fid::ASKSIZE => {
+                    news.quote |= !is_image || !field.is_blank();
+                }
+                // Who reads the values says what is no time.
+                fid::SALTIM_NS if is_image => {
+                    trade_ns = field.time().ok().flatten().and_then(Time::ns_of_day);
+                }
+                _ => {}
+            }
+        }
+        news.trade &= !is_image || is_row(header) || trade_ns == Some(header.event.0 % DAY_NS);
+        Ok(news)
+    }
+}
+
+/// Whether a tick is a [row](tapeline_plant::rows) of a publisher's, which has a source without a type. So has one record of feeds
+/// besides, DBN's of type 0, and that is a trade.
+fn is_row(header: &Header) -> bool {
+    header.flags.contains(Flags::SOURCE) && header.source_type == 0
+}
