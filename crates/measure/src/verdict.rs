@@ -12,7 +12,7 @@ use crate::percentiles::{Percentiles, Rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// There was no run: what the load waited for never came.
+    /// There was no run to judge: what the load waited for never came, a connection was lost, or the ends' times do not fit.
     NoResult,
     /// Messages were lost.
     Lossy,

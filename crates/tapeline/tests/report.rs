@@ -212,6 +212,13 @@ fn what_cannot_be_read_is_said_with_its_place() {
     with("cut", "run.json", b"{\"layout\": 1");
     with("no-log", "latency.hlog", b"Tag=a,0.000,1.000,1.0,!!!!\n");
     with("no-number", "stats-1.csv", b"start_s,count\nx,1\n");
+    with("no-median", "stats-1.csv", b"start_s,p50_ns\n0,1\n1,x\n");
+    let damaged = |name: &str, from: &str, to: &str| {
+        assert!(STATISTICS.contains(from));
+        fs::write(base.path().join(name), STATISTICS.replace(from, to)).unwrap();
+    };
+    damaged("rate.csv", "48034", "abc");
+    damaged("memory.csv", ", 338.21\n", "\n");
     fs::create_dir(base.path().join("empty")).unwrap();
     let lines = "Message type, Send time, Receive time, Latency (usec)\nUpd, 1, 2, 1\nUpd, 1, 2\n";
     fs::write(base.path().join("cut.csv"), lines).unwrap();
@@ -223,10 +230,37 @@ fn what_cannot_be_read_is_said_with_its_place() {
         ("cut", "run.json is no JSON"),
         ("no-log", "latency.hlog"),
         ("no-number", "stats-1.csv, line 2: start_s"),
+        ("no-median", "stats-1.csv, line 3: p50_ns is no number"),
+        ("rate.csv", "rate.csv"),
+        ("rate.csv", "line 3, column Update rate (msg/sec): 'abc' is no number"),
+        ("memory.csv", "line 2, column Memory (MB): the line ends before it; expected 10 columns"),
         ("cut.csv", "line 3: the latency is no number"),
     ] {
         let (status, _, said) = report(base.path(), &[path]);
         assert!(status == 1 && said.contains(words), "{path}: {said}");
         assert!(!base.path().join("report.html").exists(), "no page of half of the runs");
+    }
+}
+
+#[test]
+fn a_last_line_whose_writer_was_cut_off_is_left_out_and_that_is_said() {
+    let base = tempfile::tempdir().unwrap();
+    let latencies =
+        "Message type, Send time, Receive time, Latency (usec)\nUpd, 100, 300, 200\nUpd, 200, 400, 200\n";
+    for (name, text) in [("ConsStats1.csv", STATISTICS), ("ConsLatency1.csv", latencies)] {
+        let (whole, _) = text.trim_end().rsplit_once('\n').unwrap();
+        // Cut anywhere in it: a part of a number is a number as well.
+        for len in [1, 9, text.len() - whole.len() - 3] {
+            fs::write(base.path().join(name), &text[..whole.len() + 1 + len]).unwrap();
+            let (status, _, said) = report(base.path(), &[name]);
+            assert_eq!(status, 0, "{name}, {len}: {said}");
+            let page = fs::read_to_string(base.path().join("report.html")).unwrap();
+            let note = format!("The last line of {name} has no end");
+            assert!(page.contains(&note), "{name}, {len}");
+        }
+        fs::write(base.path().join(name), text).unwrap();
+        assert_eq!(report(base.path(), &[name]).0, 0);
+        let page = fs::read_to_string(base.path().join("report.html")).unwrap();
+        assert!(!page.contains("has no end"), "{name}");
     }
 }

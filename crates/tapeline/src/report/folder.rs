@@ -86,16 +86,20 @@ fn timelines(path: &Path) -> anyhow::Result<Vec<Vec<Moment>>> {
         let mut rows = Vec::new();
         for (line, row) in (2..).zip(lines) {
             let cells: Vec<&str> = row.split(',').collect();
-            let cell = |name: &str| at(name).and_then(|at| cells.get(at)?.parse::<f64>().ok());
-            let second = cell("start_s");
-            let second =
-                second.with_context(|| format!("stats-{number}.csv, line {line}: start_s is no number"))?;
+            let number = |name: &str| -> anyhow::Result<Option<f64>> {
+                let Some(at) = at(name) else { return Ok(None) };
+                let cell = cells.get(at).and_then(|cell| cell.parse().ok());
+                let place = || format!("stats-{number}.csv, line {line}: {name} is no number");
+                cell.with_context(place).map(Some)
+            };
+            let second = number("start_s")?;
+            let second = second.with_context(|| format!("{}: there is no start_s", file.display()))?;
             rows.push(Moment {
                 second,
                 messages_per_second: None,
-                median_ns: cell("p50_ns"),
-                p99_ns: cell("p99_ns"),
-                max_ns: cell("max_ns"),
+                median_ns: number("p50_ns")?,
+                p99_ns: number("p99_ns")?,
+                max_ns: number("max_ns")?,
                 ..Moment::default()
             });
         }

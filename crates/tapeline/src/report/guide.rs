@@ -69,13 +69,52 @@ pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let head = text.lines().next().unwrap_or_default();
     let columns: Vec<&str> = head.split(',').map(str::trim).collect();
+    let (rows, is_cut) = rows(&text);
     let read = match columns.first() {
-        Some(&LATENCIES) => latencies(&columns, &text),
-        Some(&STATISTICS) => statistics(&columns, &text),
+        Some(&LATENCIES) => latencies(&columns, &rows),
+        Some(&STATISTICS) => statistics(&columns, &rows),
         _ => return Ok(None),
     };
-    let loaded = read.with_context(|| path.file_name().unwrap_or_default().to_string_lossy().into_owned())?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut loaded = read.with_context(|| file.clone().into_owned())?;
+    if is_cut {
+        loaded
+            .notes
+            .push(format!("The last line of {file} has no end, as its writer was cut off: it is left out."));
+    }
     Ok(Some(Loaded { group: group_of(&name), name, ..loaded }))
+}
+
+/// What is below the first line, each row with its line's number. A last line that was not written to its end is left out, as
+/// nothing in it can be told from a part of it; whether there is one.
+fn rows(text: &str) -> (Vec<(usize, &str)>, bool) {
+    let mut rows: Vec<(usize, &str)> = (2..).zip(text.lines().skip(1)).collect();
+    let is_cut = !rows.is_empty() && !text.ends_with('\n');
+    if is_cut {
+        rows.pop();
+    }
+    rows.retain(|(_, row)| !row.trim().is_empty());
+    (rows, is_cut)
+}
+
+/// The number in a column of a row, if the file has the column, and anything in it.
+fn number_in(
+    columns: &[&str],
+    cells: &[&str],
+    at: Option<usize>,
+    line: usize,
+) -> anyhow::Result<Option<f64>> {
+    let Some((at, column)) = at.and_then(|at| Some((at, columns.get(at)?))) else { return Ok(None) };
+    let cell = cells.get(at).with_context(|| {
+        format!("line {line}, column {column}: the line ends before it; expected {} columns", columns.len())
+    })?;
+    if cell.is_empty() {
+        return Ok(None);
+    }
+    let number = cell.parse::<f64>();
+    let number =
+        number.ok().with_context(|| format!("line {line}, column {column}: '{cell}' is no number"))?;
+    Ok(number.is_finite().then_some(number))
 }
 
 impl Loaded {
@@ -104,7 +143,7 @@ impl Loaded {
 }
 
 /// `Message type, Send time, Receive time, Latency (usec)`.
-fn latencies(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
+fn latencies(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded> {
     let at = columns.iter().position(|column| column.starts_with("Latency"));
     let at = at.context("line 1: there is no column Latency")?;
     let scale = match columns.get(at).and_then(|column| column.split_once('(')) {
@@ -113,7 +152,7 @@ fn latencies(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
         _ => bail!("line 1: expected a column Latency (usec) or Latency (nsec), not {}", columns[at]),
     };
     let mut kinds: Vec<(String, Recorder)> = Vec::new();
-    for (number, line) in (2..).zip(text.lines().skip(1)).filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in rows {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let latency = cells.get(at).and_then(|cell| cell.parse::<f64>().ok());
         let latency = latency.with_context(|| format!("line {number}: the latency is no number: {line}"))?;
@@ -145,14 +184,14 @@ fn latencies(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
 }
 
 /// Statistics by interval, of a consumer, a provider or transport.
-fn statistics(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
+fn statistics(columns: &[&str], rows: &[(usize, &str)]) -> anyhow::Result<Loaded> {
     let at = |name: &str| columns.iter().position(|column| *column == name);
     // What is a rate, and what is a count of the interval.
     let (rate, count) =
         (at("Update rate (msg/sec)"), at("Updates sent").or(at("Msgs received")).or(at("Msgs sent")));
     let mut moments: Vec<Moment> = Vec::new();
     let (mut first, mut before) = (None, None::<f64>);
-    for (number, line) in (2..).zip(text.lines().skip(1)).filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in rows {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         let time = cells.first().and_then(|cell| seconds_of_day(cell));
         let time = time
@@ -160,17 +199,20 @@ fn statistics(columns: &[&str], text: &str) -> anyhow::Result<Loaded> {
         let first = *first.get_or_insert(time);
         // Over midnight.
         let second = if time < first { time + 86_400.0 } else { time } - first;
-        let cell = |at: Option<usize>| cells.get(at?)?.parse::<f64>().ok();
-        let us = |name: &str| cell(at(name)).filter(|us| *us > 0.0).map(|us| us * NS_PER_US);
+        let cell = |at: Option<usize>| number_in(columns, &cells, at, *number);
+        let us = |name: &str| -> anyhow::Result<Option<f64>> {
+            Ok(cell(at(name))?.filter(|us| *us > 0.0).map(|us| us * NS_PER_US))
+        };
         let interval = before.map(|before| second - before).filter(|interval| *interval > 0.0);
         before = Some(second);
+        let count = cell(count)?;
         moments.push(Moment {
             second,
-            messages_per_second: cell(rate).or_else(|| Some(cell(count)? / interval?)),
-            mean_ns: us("Latency avg (usec)"),
-            max_ns: us("Latency max (usec)"),
-            cpu_percent: cell(at("CPU usage (%)")),
-            memory_bytes: cell(at("Memory (MB)")).map(|megabytes| megabytes * MEGABYTE),
+            messages_per_second: cell(rate)?.or_else(|| Some(count? / interval?)),
+            mean_ns: us("Latency avg (usec)")?,
+            max_ns: us("Latency max (usec)")?,
+            cpu_percent: cell(at("CPU usage (%)"))?,
+            memory_bytes: cell(at("Memory (MB)"))?.map(|megabytes| megabytes * MEGABYTE),
             ..Moment::default()
         });
     }

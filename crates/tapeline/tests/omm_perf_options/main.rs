@@ -35,6 +35,10 @@ fn check(name: &str) {
             "two.xml",
             "<itemList>\n<item domain=\"MarketPrice\" name=\"A\"/>\n<item domain=\"MarketPrice\" name=\"B\"/>\n</itemList>\n",
         ),
+        (
+            "twice.xml",
+            "<itemList>\n<item domain=\"MarketPrice\" name=\"A\"/>\n<item domain=\"MarketPrice\" name=\"A\"/>\n</itemList>\n",
+        ),
     ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }

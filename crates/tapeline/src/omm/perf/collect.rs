@@ -13,15 +13,15 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
-use tapeline_measure::{Clock, Environment, Jitter, Nanos, Usage, Verdict, cores, figures, judge, pin};
+use tapeline_measure::{Clock, Environment, Jitter, Nanos, Usage, Verdict, cores, figures, pin};
 
 use super::link::{Handle, Link, Links, Word};
 use super::options::{ResultArgs, ThreadArgs};
 use super::output::{Cost, Interval, Moment, Output, Resources, Sample, Second};
 use super::stamp::Unit;
 use super::sums::Sums;
-use super::tally::{Milestone, Phase, Tally, Terms};
-use super::verdict;
+use super::tally::{Counts, Milestone, Phase, Tally, Terms};
+use super::verdict::{self, Failure};
 use crate::failure::Hinted;
 use crate::jitter;
 use crate::stop::Stop;
@@ -39,6 +39,15 @@ impl Tool {
     /// Whether what it times is what it receives as updates; a provider times generic messages alone.
     pub(super) fn times_updates(self) -> bool {
         matches!(self, Self::Consumer | Self::Transport)
+    }
+
+    /// The messages that throughput and timeline are of: updates, and of a provider generic messages beside them, as its rate is
+    /// of both.
+    pub(super) fn carried(self, counts: &Counts) -> u64 {
+        match self {
+            Self::Consumer | Self::Transport => counts.updates,
+            Self::Provider | Self::NiProvider => counts.updates + counts.generics_sent,
+        }
     }
 }
 
@@ -62,6 +71,8 @@ pub(super) struct Run<'a> {
     pub(super) summary_file: &'a Path,
     pub(super) stats_file: &'a str,
     pub(super) limit: Limit,
+    /// Whether who ends it before that cuts it short; not of a provider that nobody gave a time, which ends with a signal.
+    pub(super) is_timed: bool,
     /// Images that each thread is to have, of a consumer; empty for a provider.
     pub(super) images: Vec<u64>,
     /// What this tool is asked to send on each connection.
@@ -84,6 +95,16 @@ pub(super) struct Rates {
     pub(super) stamped_generics: u64,
 }
 
+/// What came of a run that did not fail.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    verdict: Verdict,
+    /// The user ended it before its time was over.
+    is_cut: bool,
+}
+
+/// What who interrupts a run that has a time is given: 128 and SIGINT, as by a shell.
+const INTERRUPTED: u8 = 130;
 /// Asked to end, a thread has so long to do it.
 const GRACE: Duration = Duration::from_secs(10);
 /// The longest time without a look at signals.
@@ -92,7 +113,7 @@ const NAP: Duration = Duration::from_millis(20);
 const SECONDS: usize = 100_000;
 
 /// Runs `work` on each thread until the limit, writes everything that comes out, and gives the exit status: failure unless
-/// the verdict is PASS or NOISY.
+/// the verdict is PASS or NOISY, and [`INTERRUPTED`] where nothing is wrong but that the user ended it before its time.
 ///
 /// # Errors
 /// A file that cannot be written, a thread's own error or panic, a connection that was lost, or a steady state that was not
@@ -113,8 +134,9 @@ pub(super) fn run(
         }
     };
     let console = Box::new(anstream::AutoStream::auto(std::io::stdout()));
-    let verdict = collect(run, &clock, noise, &|| stop.requested(), console, work)?;
+    let Outcome { verdict, is_cut } = collect(run, &clock, noise, &|| stop.requested(), console, work)?;
     Ok(match verdict {
+        Verdict::Pass | Verdict::Noisy | Verdict::NoResult if is_cut => ExitCode::from(INTERRUPTED),
         Verdict::Pass | Verdict::Noisy => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
@@ -128,7 +150,7 @@ fn collect<'a>(
     stops: &dyn Fn() -> bool,
     console: Box<dyn Write + 'a>,
     work: impl Fn(usize, Link) + Clone + Send + 'static,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<Outcome> {
     let output = Output::open(run, console)?;
     let environment = Environment::read(clock);
     let terms = Terms {
@@ -183,7 +205,10 @@ struct Thread {
     sums: Sums,
     /// What was done since the last interval ended, and intervals that wait for other threads.
     interval: Interval,
+    /// By the second that each ended with.
     ended: VecDeque<(u64, Interval)>,
+    /// The second up to which its intervals are written.
+    written: u64,
     /// What was asked for and not answered yet.
     asked: VecDeque<Ask>,
     /// When its last tally came, in seconds of the run.
@@ -206,8 +231,8 @@ struct Thread {
 struct Ask {
     /// The second of the run that it ends, if it ends one.
     second: Option<u64>,
-    /// Whether that ends an interval, too.
-    ends_interval: bool,
+    /// The second with which an interval ends, if one does: not later than the other.
+    interval: Option<u64>,
     /// Whether times count from there on.
     ends_delay: bool,
 }
@@ -253,6 +278,7 @@ impl<'a> Collector<'a> {
                 sums: Sums::new(run.tool, terms, images),
                 interval: Interval::new(terms),
                 ended: VecDeque::new(),
+                written: 0,
                 asked: VecDeque::new(),
                 at: 0.0,
                 second: 0,
@@ -347,8 +373,11 @@ impl<'a> Collector<'a> {
             }
         }
         match self.ending {
-            None if stops || now >= self.deadline() || self.all(|thread| thread.is_done) => {
-                self.tell_to_end(stops);
+            None => {
+                let is_over = now >= self.deadline() || self.all(|thread| thread.is_done);
+                if is_over || stops {
+                    self.tell_to_end(!is_over);
+                }
             }
             Some((since, _)) if now >= since + GRACE => {
                 for thread in self.threads.iter_mut().filter(|thread| thread.over.is_none()) {
@@ -392,18 +421,19 @@ impl<'a> Collector<'a> {
             self.moments.push_back(moment);
         }
         for number in 0..self.threads.len() {
-            self.ask(number, Ask { second: Some(second), ends_interval, ends_delay: false });
+            let interval = ends_interval.then_some(second);
+            self.ask(number, Ask { second: Some(second), interval, ends_delay: false });
         }
         Ok(())
     }
 
     fn verdict_so_far(&self) -> Verdict {
         let sums: Vec<&Sums> = self.threads.iter().map(|thread| &thread.sums).collect();
-        let seconds = self.began.elapsed().as_secs_f64();
-        judge(&verdict::evidence(self.run, self.terms, &sums, seconds)).0
+        verdict::so_far(self.run, self.terms, &sums, self.began.elapsed().as_secs_f64())
     }
 
-    /// Asks a thread for its tally, unless two are to come already: the second of these is longer then.
+    /// Asks a thread for its tally, unless two are to come already: the second of these is longer then, and so is the interval
+    /// that it ends.
     fn ask(&mut self, number: usize, ask: Ask) {
         let thread = &mut self.threads[number];
         if thread.over.is_some() {
@@ -413,7 +443,7 @@ impl<'a> Collector<'a> {
             && let Some(last) = thread.asked.back_mut()
         {
             last.second = ask.second.or(last.second);
-            last.ends_interval |= ask.ends_interval;
+            last.interval = ask.interval.or(last.interval);
             last.ends_delay |= ask.ends_delay;
             return;
         }
@@ -459,7 +489,7 @@ impl<'a> Collector<'a> {
         thread.interval.add(&tally);
         let ask = if tally.asked { thread.asked.pop_front().unwrap_or_default() } else { Ask::default() };
         thread.counts_times |= ask.ends_delay;
-        thread.messages += tally.counts.updates;
+        thread.messages += self.run.tool.carried(&tally.counts);
         tally.clear();
         self.spares.push(tally);
         self.end_of(number, ask)
@@ -475,9 +505,9 @@ impl<'a> Collector<'a> {
         }
         thread.sums.end_window(thread.second);
         thread.second = second;
-        if ask.ends_interval {
+        if let Some(end) = ask.interval {
             let interval = std::mem::replace(&mut thread.interval, Interval::new(self.terms));
-            thread.ended.push_back((second, interval));
+            thread.ended.push_back((end, interval));
         }
         self.write_intervals()
     }
@@ -508,7 +538,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Writes intervals that all threads have ended, those that are over apart.
+    /// Writes intervals that all threads have ended, those that are over apart. An interval that a thread answered together with
+    /// the next one is a part of that, which is so much longer.
     fn write_intervals(&mut self) -> anyhow::Result<()> {
         while let Some(moment) = self.moments.front().copied() {
             let is_there = |thread: &Thread| {
@@ -521,9 +552,12 @@ impl<'a> Collector<'a> {
             self.moments.pop_front();
             let of_moment = |thread: &mut Thread| {
                 let is_its = thread.ended.front().is_some_and(|(second, _)| *second == moment.second);
-                is_its.then(|| thread.ended.pop_front()).flatten().map(|(_, interval)| interval)
+                let (_, interval) = is_its.then(|| thread.ended.pop_front()).flatten()?;
+                let seconds = moment.second - thread.written;
+                thread.written = moment.second;
+                Some((seconds, interval))
             };
-            let intervals: Vec<Option<Interval>> = self.threads.iter_mut().map(of_moment).collect();
+            let intervals: Vec<Option<(u64, Interval)>> = self.threads.iter_mut().map(of_moment).collect();
             let images: Vec<Option<f64>> =
                 self.threads.iter().map(|thread| thread.sums.images_seconds()).collect();
             self.output.interval(&intervals, &moment, &images)?;
@@ -532,27 +566,29 @@ impl<'a> Collector<'a> {
     }
 
     /// Why the run is no result, if it is none: the first that applies.
-    fn failure(&mut self, result: anyhow::Result<()>) -> Option<anyhow::Error> {
+    fn failure(&mut self, result: anyhow::Result<()>) -> Option<Failure> {
+        let broken =
+            |error: anyhow::Error| Some(Failure { verdict: Verdict::NoResult, error, is_of_user: false });
         if let Err(error) = result {
-            return Some(error);
+            return broken(error);
         }
         for (number, thread) in (1..).zip(&mut self.threads) {
             if let Some(Err(error)) = thread.over.take() {
-                return Some(error.context(format!("connection {number} failed")));
+                return broken(error.context(format!("connection {number} failed")));
             }
         }
         let seconds = self.began.elapsed().as_secs_f64();
         for (number, thread) in (1..).zip(&self.threads) {
             if let Some(why) = &thread.lost {
                 let what = format!("connection {number} was lost: {why}");
-                return Some(Hinted::new(what, "what was measured up to then is in the summary").into());
+                return broken(Hinted::new(what, "what was measured up to then is in the summary").into());
             }
         }
         let waits = matches!(self.run.limit, Limit::SteadyState { .. });
         if waits && !self.all(|thread| thread.sums.is_complete()) {
             let of = |count: fn(&Sums) -> u64| self.threads.iter().map(|thread| count(&thread.sums)).sum();
             let (images, asked): (u64, u64) = (of(|sums| sums.counts.images), of(|sums| sums.images));
-            let early = self.ending.is_some_and(|(_, early)| early);
+            let early = self.is_early();
             let what = format!(
                 "did not reach steady state: {} of {} images {} {seconds:.1} s",
                 figures::thousands(images.min(asked)),
@@ -565,9 +601,28 @@ impl<'a> Collector<'a> {
             } else {
                 "no service was ready on each connection: see whether host, port and --service-name are the provider's"
             };
-            return Some(Hinted::new(what, hint).into());
+            // Who was not given the time did not fall behind.
+            let verdict = if early { Verdict::NoResult } else { Verdict::Overload };
+            let is_of_user = early && self.run.is_timed;
+            return Some(Failure { verdict, error: Hinted::new(what, hint).into(), is_of_user });
         }
         None
+    }
+
+    /// Whether the user ended it before it was over.
+    fn is_early(&self) -> bool {
+        self.ending.is_some_and(|(_, early)| early)
+    }
+
+    /// How much of its time a run had that the user cut short.
+    fn cut(&self) -> Option<String> {
+        let (told, _) = self.ending.filter(|(_, early)| *early && self.run.is_timed)?;
+        let (from, time) = match self.run.limit {
+            Limit::RunTime(time) => (self.began, time),
+            Limit::SteadyState { time, .. } => (self.at_images.map_or(self.began, |(at, _)| at), time),
+        };
+        let had = told.saturating_duration_since(from).as_secs_f64();
+        Some(format!("; ended by the user after {had:.1} s of {} s", time.as_secs_f64()))
     }
 
     /// Writes what came of it.
@@ -577,7 +632,7 @@ impl<'a> Collector<'a> {
         environment: Environment,
         jitter: Vec<Jitter>,
         result: anyhow::Result<()>,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<Outcome> {
         // When its connections ended, if they did: threads that hang are not part of what was measured.
         let seconds = self.threads.iter().map(|thread| thread.at).fold(0.0, f64::max);
         let seconds = if seconds > 0.0 { seconds } else { self.began.elapsed().as_secs_f64() };
@@ -590,15 +645,20 @@ impl<'a> Collector<'a> {
         }
         let from = self.at_images.map_or(self.first, |(_, usage)| usage);
         let failure = self.failure(result);
+        let cut = self.cut();
+        let is_cut = cut.is_some();
         let Self { output, threads, resources, timeline, terms, .. } = self;
         let sums: Vec<&Sums> = threads.iter().map(|thread| &thread.sums).collect();
         let spent = usage.since(&from);
         let (resources, timeline) = (&resources, timeline.as_slice());
-        let cost = Cost { started, seconds, spent, resources, timeline, jitter, environment };
+        let cost = Cost { started, seconds, spent, resources, timeline, jitter, environment, cut };
         let ended = output.end(terms, &sums, cost, failure.as_ref());
+        let ended = ended.map(|verdict| Outcome { verdict, is_cut });
         match failure {
+            // What the user did not want to wait for is no failure; the verdict says what was missing.
+            Some(Failure { is_of_user: true, .. }) => ended,
             // The first failure is the one to tell of.
-            Some(failure) => Err(failure),
+            Some(failure) => Err(failure.error),
             None => ended,
         }
     }

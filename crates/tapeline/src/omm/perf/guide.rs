@@ -381,6 +381,25 @@ impl Word {
     }
 }
 
+/// Names of what is said inside WebSockets: the guide's, and Tapeline's.
+const SUB_PROTOCOLS: [&str; 3] = ["rssl.rwf", "tr_json2", "rssl.json.v2"];
+const OUR_SUB_PROTOCOLS: [&str; 3] = ["rwf", "json", "json-v2"];
+
+/// A list with commas or blanks, as one with commas.
+fn sub_protocols(option: &str, list: &str) -> Result<String, Hinted> {
+    let names: Vec<&str> = list.split([',', ' ', '\t']).filter(|name| !name.is_empty()).collect();
+    let is_known = |name: &str| SUB_PROTOCOLS.contains(&name) || OUR_SUB_PROTOCOLS.contains(&name);
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(names.join(",")),
+        Some(unknown) => {
+            let [rwf, json, json_v2] = SUB_PROTOCOLS;
+            let what = format!("-{option} has '{unknown}'; expected {rwf}, {json} or {json_v2}");
+            let near = near::nearest(unknown, &SUB_PROTOCOLS).map(|near| format!("there is {near}"));
+            Err(Hinted::new(what, near.unwrap_or_default()))
+        }
+    }
+}
+
 /// `itemCount` as `item-count`.
 fn kebab(name: &str) -> String {
     let mut kebab = String::new();
@@ -422,10 +441,10 @@ impl Said {
             }
         }
         let is_websocket = self.connection(is_client, &mut out)?;
-        let protocols = self.protocols.as_ref().map(|(name, list)| {
-            let list = list.split([',', ' ', '\t']).filter(|name| !name.is_empty());
-            (*name, list.collect::<Vec<_>>().join(","))
-        });
+        let protocols = match &self.protocols {
+            Some((name, list)) => Some((*name, sub_protocols(name, list)?)),
+            None => None,
+        };
         match protocols {
             // EMA's option says that it is a WebSocket; ETA's says which kinds if it is one.
             Some(("pl", list)) if is_client && !is_websocket => {

@@ -1,5 +1,6 @@
 //! Which items: the list of the guide's chapter 8.2 (`350k.xml`).
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use quick_xml::events::BytesStart;
@@ -51,10 +52,15 @@ impl Item {
 /// RDT350000, of which the first 10,000 take posts and generic messages.
 ///
 /// # Errors
-/// It cannot be read, or has too few; or file, line and what was expected.
+/// It cannot be read, has too few, or one of them twice; or file, line and what was expected.
 pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item>> {
     let (list, items) = match Source::of(path, FILE) {
-        Source::File(path) => (path.display().to_string(), read(&path, count)?),
+        Source::File(path) => {
+            let file = path.display().to_string();
+            let listed = listed(&path, count)?;
+            listed.check_once().map_err(|fault| fault.in_file(&file))?;
+            (file, listed.items)
+        }
         Source::BuiltIn => ("the list that is built in".to_owned(), built_in(count)),
     };
     if items.len() < count {
@@ -80,19 +86,52 @@ fn built_in(count: usize) -> Vec<Item> {
 /// # Errors
 /// It cannot be read; or file, line and what was expected.
 pub(crate) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
+    Ok(listed(path, most)?.items)
+}
+
+fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
     let text = xml::text(path, MOST_BYTES, "a list of items")?;
     Ok(parse(&text, most).map_err(|fault| fault.in_file(&path.display().to_string()))?)
 }
 
-fn parse(text: &str, most: usize) -> Result<Vec<Item>, Fault> {
+/// Items of a file.
+#[derive(Debug, Default)]
+struct Listed {
+    items: Vec<Item>,
+    /// The line of each.
+    lines: Vec<usize>,
+}
+
+impl Listed {
+    fn push(&mut self, line: usize, item: Item) {
+        self.items.push(item);
+        self.lines.push(line);
+    }
+
+    /// Who opens an item twice on one connection has one stream of it, and counts that do not fit.
+    fn check_once(&self) -> Result<(), Fault> {
+        let mut first = HashMap::with_capacity(self.items.len());
+        for (item, line) in self.items.iter().zip(&self.lines) {
+            if let Some(before) = first.insert((item.domain, item.name.as_str()), line) {
+                let what = format!("the item {} is on line {before} already; expected it once", item.name);
+                return Err(Fault::new(*line, what, "leave one of them out"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str, most: usize) -> Result<Listed, Fault> {
+    let mut listed = Listed::default();
     if !text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        return Ok(lines.take(most).map(|line| Item::named(line.to_owned())).collect());
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let names = lines.filter(|(_, name)| !name.is_empty() && !name.starts_with('#'));
+        names.take(most).for_each(|(line, name)| listed.push(line, Item::named(name.to_owned())));
+        return Ok(listed);
     }
     let mut tags = Tags::new(text);
-    let mut items = Vec::new();
     let mut depth = 0;
-    while items.len() < most
+    while listed.items.len() < most
         && let Some(tag) = tags.next()?
     {
         let line = tags.line();
@@ -107,7 +146,7 @@ fn parse(text: &str, most: usize) -> Result<Vec<Item>, Fault> {
         };
         match (depth, start.name().as_ref()) {
             (0, "itemList") => {}
-            (1, "item") => items.push(item(&start, line)?),
+            (1, "item") => listed.push(line, item(&start, line)?),
             (0, other) => {
                 return Err(Fault::new(line, format!("the root element is {other}; expected itemList"), ""));
             }
@@ -120,10 +159,10 @@ fn parse(text: &str, most: usize) -> Result<Vec<Item>, Fault> {
         }
         depth += usize::from(is_open);
     }
-    if depth > 0 && items.len() < most {
+    if depth > 0 && listed.items.len() < most {
         return Err(Fault::new(tags.line(), "the list ends in the middle of an element", ""));
     }
-    Ok(items)
+    Ok(listed)
 }
 
 /// `<item domain="MarketPrice" name="RDT1" post="true"/>`
@@ -211,15 +250,28 @@ mod tests {
 
     #[test]
     fn attributes_are_those_of_the_guide() {
-        let items = parse(SMALL, 10).unwrap();
+        let Listed { items, lines } = parse(SMALL, 10).unwrap();
+        assert_eq!(lines, [4, 5, 6]);
         let a = Item { takes_posts: true, takes_generics: true, ..Item::named("A".to_owned()) };
         let b =
             Item { domain: Domain::MARKET_BY_ORDER, takes_generics: true, ..Item::named("B&C".to_owned()) };
         let d = Item { is_snapshot: true, ..Item::named("D".to_owned()) };
         assert_eq!(items, [a.clone(), b, d]);
-        assert_eq!(parse(SMALL, 1).unwrap(), [a]);
-        let lines = parse("# names\nA\n\n  B \nC", 2).unwrap();
-        assert_eq!(lines, ["A", "B"].map(|name| Item::named(name.to_owned())));
+        assert_eq!(parse(SMALL, 1).unwrap().items, [a]);
+        let names = parse("# names\nA\n\n  B \nC", 2).unwrap();
+        assert_eq!(names.items, ["A", "B"].map(|name| Item::named(name.to_owned())));
+        assert_eq!(names.lines, [2, 4]);
+    }
+
+    #[test]
+    fn an_item_is_in_a_list_once() {
+        let twice = |text: &str| parse(text, 10).unwrap().check_once();
+        assert_eq!(twice(SMALL), Ok(()));
+        // Of another domain it is another item.
+        assert_eq!(twice(&SMALL.replace("B&amp;C", "A")), Ok(()));
+        let fault = twice(&SMALL.replace("\"D\"", "\"A\"")).unwrap_err();
+        assert_eq!((fault.line, &*fault.what), (6, "the item A is on line 4 already; expected it once"));
+        assert_eq!(twice("A\nB\n\n A\n").unwrap_err().line, 4);
     }
 
     #[test]

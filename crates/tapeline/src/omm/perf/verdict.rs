@@ -4,8 +4,19 @@ use tapeline_measure::{Evidence, Lateness, Rank, Trend, Verdict, figures, judge}
 
 use super::bursts::Served;
 use super::collect::{Run, Tool};
+use super::stamp::Unit;
 use super::sums::{Figures, Sums};
 use super::tally::{Terms, Times, Trends};
+
+/// Why a run is no result.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The word for it, where something came or went.
+    pub(super) verdict: Verdict,
+    pub(super) error: anyhow::Error,
+    /// The user would not wait for what is missing, which is no error.
+    pub(super) is_of_user: bool,
+}
 
 /// What there is to weigh after so many seconds.
 pub(super) fn evidence(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Evidence {
@@ -76,8 +87,58 @@ fn system(system: Trend, sender: Trend) -> Trend {
     Trend { grows: system.grows || (sender.grows && longer), ..system }
 }
 
-/// The verdict, and why: [`judge`]'s, then what a run that passes has to admit.
-pub(super) fn of(run: &Run<'_>, terms: Terms, all: &Sums, mut evidence: Evidence) -> (Verdict, String) {
+/// What is lost of a time in microseconds, by which two readings of one clock differ at most.
+const CLOCK_ERROR_NS: i64 = 1_000;
+
+/// How many times of how many cannot be, where that is most of one kind: below nothing, or longer than the run has gone on for
+/// so many seconds (a second at least), as all that is timed is sent after it began. They are of another clock, or in another unit.
+fn impossible(threads: &[&Sums], seconds: f64) -> Option<(u64, u64)> {
+    let longest_ns = (seconds.max(1.0) * 1e9) as u64;
+    let kinds: [fn(&Sums) -> &Times; 3] = [|sums| &sums.steady, |sums| &sums.posts, |sums| &sums.generics];
+    kinds.into_iter().find_map(|kind| {
+        let (mut wrong, mut all) = (0_u64, 0_u64);
+        for sums in threads {
+            let service = &kind(sums).service;
+            all += service.samples() + service.negatives();
+            wrong += service.count_between(longest_ns, u64::MAX);
+            if service.most_negative_ns() < -CLOCK_ERROR_NS {
+                wrong += service.negatives();
+            }
+        }
+        (wrong > all / 2).then_some((wrong, all))
+    })
+}
+
+/// What is said of times that cannot be.
+fn misfit(run: &Run<'_>, wrong: u64, all: u64) -> String {
+    let other = match (run.tool, run.unit) {
+        (Tool::Transport, _) => "has the other end another machine's clock?",
+        (_, Unit::Micros) => "has the other end --nano-time, or another machine's clock?",
+        (_, Unit::Nanos) => "is the other end without --nano-time, or has it another machine's clock?",
+    };
+    format!(
+        "the times of messages do not fit this clock: {} of {} latencies are below nothing or longer than the run; {other}",
+        figures::thousands(wrong),
+        figures::thousands(all),
+    )
+}
+
+/// The verdict on a run that goes on, after so many seconds.
+pub(super) fn so_far(run: &Run<'_>, terms: Terms, threads: &[&Sums], seconds: f64) -> Verdict {
+    match impossible(threads, seconds) {
+        Some(_) => Verdict::NoResult,
+        None => judge(&evidence(run, terms, threads, seconds)).0,
+    }
+}
+
+/// The verdict after so many seconds, and why: [`judge`]'s, then what a run that passes has to admit.
+pub(super) fn of(
+    run: &Run<'_>,
+    terms: Terms,
+    all: &Sums,
+    seconds: f64,
+    mut evidence: Evidence,
+) -> (Verdict, String) {
     let times = all.main_times();
     let knows_due = times.response.samples() > 0;
     let result = if knows_due { &times.response } else { &times.service }.percentiles();
@@ -85,6 +146,9 @@ pub(super) fn of(run: &Run<'_>, terms: Terms, all: &Sums, mut evidence: Evidence
     evidence.result = Some(result);
     if evidence.sent == 0 && all.counts.messages_due == 0 {
         return (Verdict::NoResult, NOBODY.to_owned());
+    }
+    if let Some((wrong, of)) = impossible(&[all], seconds) {
+        return (Verdict::NoResult, misfit(run, wrong, of));
     }
     let (verdict, mut why) = judge(&evidence);
     if verdict == Verdict::Pass {
@@ -152,17 +216,43 @@ const ONLY_SERVICE: &str = "; service time only: the sender does not say when me
 const NOTHING_DUE: &str =
     "; service time only: messages do not say when they were due, so the sender's own stalls do not show";
 
-/// The verdict on a run that failed: where nothing came or went, there was none; else some of what was asked came, not all.
-pub(super) fn of_failure(figures: &Figures, failure: &anyhow::Error) -> (Verdict, String) {
+/// The verdict on a run that failed: where nothing came or went, there was none, whatever the failure.
+pub(super) fn of_failure(figures: &Figures, failure: &Failure) -> (Verdict, String) {
     let counts = &figures.counts;
     let nothing = counts.images + counts.updates + counts.messages_sent == 0;
-    let verdict = if nothing { Verdict::NoResult } else { Verdict::Overload };
-    (verdict, format!("{failure:#}"))
+    let verdict = if nothing { Verdict::NoResult } else { failure.verdict };
+    (verdict, format!("{:#}", failure.error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::omm::perf::tally::{Kind, Tally, Timed};
+
+    #[test]
+    fn times_that_cannot_be_are_those_of_another_clock_or_unit() {
+        const HOUR_NS: i64 = 3_600_000_000_000;
+        let of = |latencies: &[i64], seconds: f64| {
+            let terms = Terms::default();
+            let mut tally = Tally::new(terms);
+            for ns in latencies {
+                let sent = 2 * HOUR_NS.cast_unsigned();
+                let received = sent.wrapping_add_signed(*ns);
+                tally.time(Timed { kind: Kind::Post, sent, due: None, received });
+            }
+            let mut sums = Sums::new(Tool::Consumer, terms, 0);
+            sums.add(&tally, seconds, seconds, true);
+            impossible(&[&sums], seconds)
+        };
+        assert_eq!(of(&[], 10.0), None);
+        assert_eq!(of(&[-HOUR_NS, -HOUR_NS, 50_000], 10.0), Some((2, 3)));
+        assert_eq!(of(&[2 * HOUR_NS, 50_000, 11_000_000_000], 10.0), Some((2, 3)));
+        // Half of them, what one clock can show, and what a run that is long enough can.
+        assert_eq!(of(&[-HOUR_NS, 50_000], 10.0), None);
+        assert_eq!(of(&[-900, -1_000], 10.0), None);
+        assert_eq!(of(&[900_000_000], 0.1), None);
+        assert_eq!(of(&[11_000_000_000], 20.0), None);
+    }
 
     #[test]
     fn a_sender_that_is_held_back_by_what_lies_between_is_not_to_blame() {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::arguments::Core;
-use crate::omm::perf::tally::{Kind, Timed};
+use crate::omm::perf::tally::{Counts, Kind, Timed};
 use crate::output::Format;
 
 /// A place for a run's files.
@@ -63,6 +63,7 @@ impl Place {
             summary_file: &self.summary_file,
             stats_file: &self.stats_file,
             limit,
+            is_timed: true,
             images: vec![100; self.threads.threads.len()],
             rates: Rates::default(),
             tick_rate: 1_000,
@@ -124,7 +125,19 @@ fn measure(
     let screen = Screen::default();
     let result = collect(run, &Clock::calibrate(), Vec::new(), &|| false, Box::new(screen.clone()), work);
     let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
-    (result, shown)
+    let verdict = result.map(|Outcome { verdict, is_cut }| {
+        assert!(!is_cut, "nobody ended it");
+        verdict
+    });
+    (verdict, shown)
+}
+
+/// A run that its user ends at once.
+fn interrupted(
+    run: &Run<'_>,
+    work: impl Fn(usize, Link) + Clone + Send + 'static,
+) -> anyhow::Result<Outcome> {
+    collect(run, &Clock::calibrate(), Vec::new(), &|| true, Box::new(std::io::sink()), work)
 }
 
 const COSTS: [&str; 7] =
@@ -225,6 +238,7 @@ min          20.0 µs    20.0 µs
     assert_eq!((&record["kind"], &record["verdict"]), (&"omm-consumer".into(), &"PASS".into()));
     assert_eq!(record["settings"]["inputs"]["Steady State Time"], "1");
     assert_eq!(record["throughput"]["messages"], 1_000);
+    assert_eq!(record["counts"]["stamped_updates"], 1_001, "those that were received");
     assert_eq!(
         (&record["hops"][0]["name"], &record["hops"][1]["name"]),
         (&"service".into(), &"response".into())
@@ -296,6 +310,7 @@ fn a_failing_thread_ends_the_run_for_all() {
             },
         );
         assert_eq!(format!("{:#}", verdict.unwrap_err()), what);
+        assert_eq!(place.record()["verdict"], "NO-RESULT", "nothing says that latency grew");
         assert!(place.text("Summary.out").contains(what), "{}", place.text("Summary.out"));
     }
 }
@@ -364,7 +379,7 @@ fn a_foreign_sender_s_messages_have_service_times_only() {
 }
 
 #[test]
-fn snapshots_end_when_all_are_there_and_a_user_can_end_any_run() {
+fn snapshots_end_when_all_are_there() {
     let place = Place::new(1);
     let (verdict, _) = measure(&place.run(Tool::Consumer, limit(3_600)), |_, mut link| {
         start_up(&mut link);
@@ -373,17 +388,105 @@ fn snapshots_end_when_all_are_there_and_a_user_can_end_any_run() {
         link.end(Ok(()));
     });
     assert_eq!(verdict.unwrap(), Verdict::Pass);
+}
 
-    let place = Place::new(1);
-    let run = place.run(Tool::Provider, Limit::RunTime(Duration::from_secs(3_600)));
-    let verdict =
-        collect(&run, &Clock::calibrate(), Vec::new(), &|| true, Box::new(std::io::sink()), |_, mut link| {
+#[test]
+fn a_user_can_end_any_run_and_cuts_one_short_that_has_a_time() {
+    for is_timed in [false, true] {
+        let place = Place::new(1);
+        let run = place.run(Tool::Provider, Limit::RunTime(Duration::from_secs(3_600)));
+        let outcome = interrupted(&Run { is_timed, ..run }, |_, mut link| {
             link.tally.counts.updates = 7;
             settle_until_over(&mut link);
             link.end(Ok(()));
         });
-    assert_eq!(verdict.unwrap(), Verdict::Pass);
-    assert!(place.text("Summary.out").contains("CPU/Memory samples: 1"));
+        let Outcome { verdict, is_cut } = outcome.unwrap();
+        assert_eq!((verdict, is_cut), (Verdict::Pass, is_timed));
+        assert!(place.text("Summary.out").contains("CPU/Memory samples: 1"));
+        let why = place.record()["why"].as_str().unwrap().to_owned();
+        assert_eq!(why.contains("; ended by the user after "), is_timed, "{why}");
+        assert_eq!(why.ends_with(" s of 3600 s"), is_timed, "{why}");
+    }
+}
+
+#[test]
+fn who_ends_a_consumer_before_all_images_has_no_result_and_no_error() {
+    let place = Place::new(1);
+    let outcome = interrupted(&place.run(Tool::Consumer, limit(3_600)), |_, mut link| {
+        link.say(Word::Milestone(Milestone::Ready));
+        link.tally.counts.images = 70;
+        settle_until_over(&mut link);
+        link.end(Ok(()));
+    });
+    let Outcome { verdict, is_cut } = outcome.unwrap();
+    assert_eq!((verdict, is_cut), (Verdict::NoResult, true), "nothing says that anybody fell behind");
+    let why = place.record()["why"].as_str().unwrap().to_owned();
+    assert!(
+        why.starts_with("did not reach steady state: 70 of 100 images when it was stopped after"),
+        "{why}"
+    );
+}
+
+#[test]
+fn times_of_another_clock_or_unit_are_no_result() {
+    // Nanoseconds that are taken for microseconds, and what was sent before the run began.
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let sent: [fn(u64) -> u64; 2] = [|now| now.wrapping_mul(1_000), |now| now.wrapping_sub(2 * HOUR_NS)];
+    for sent in sent {
+        let place = Place::new(1);
+        let (verdict, _) = measure(&place.run(Tool::Consumer, limit(1)), move |_, mut link| {
+            start_up(&mut link);
+            for _ in 0..3 {
+                let received = tapeline_measure::monotonic_ns();
+                link.tally.counts.updates += 1;
+                link.tally.time(Timed { kind: Kind::Update, sent: sent(received), due: None, received });
+            }
+            settle_until_over(&mut link);
+            link.end(Ok(()));
+        });
+        assert_eq!(verdict.unwrap(), Verdict::NoResult);
+        let why = place.record()["why"].as_str().unwrap().to_owned();
+        let expected = "the times of messages do not fit this clock: 3 of 3 latencies are below nothing or longer than the run; \
+                        has the other end --nano-time, or another machine's clock?";
+        assert_eq!(why, expected);
+    }
+}
+
+/// The main thread of a run in which nothing happens by itself, and its working thread's end.
+fn by_hand<'a>(run: &'a Run<'a>) -> (Collector<'a>, Link, Receiver<(usize, Word)>) {
+    let terms = Terms::default();
+    let Links { mut threads, handles, is_over, said } = Links::new(1, terms);
+    let output = Output::open(run, Box::new(std::io::sink())).unwrap();
+    let collector = Collector::new(run, terms, handles, is_over, output).unwrap();
+    (collector, threads.pop().unwrap(), said)
+}
+
+#[test]
+fn intervals_that_are_answered_late_are_written_and_hold_none_back() {
+    let mut place = Place::new(1);
+    place.results.write_stats_interval = 5;
+    let run = place.run(Tool::Consumer, limit(3_600));
+    let (mut collector, mut link, said) = by_hand(&run);
+    // The thread stands still over the end of one interval, and then over those of two; before and after it answers in time.
+    let stalls: [std::ops::RangeInclusive<u64>; 10] =
+        [1..=1, 2..=2, 3..=7, 8..=8, 9..=9, 10..=10, 11..=22, 23..=23, 24..=24, 25..=25];
+    for seconds in stalls {
+        for second in seconds.clone() {
+            assert_eq!(collector.second, second);
+            collector.end_second().unwrap();
+        }
+        link.tally.counts.updates += 100 * (1 + seconds.end() - seconds.start());
+        // As often as it was asked: more than two tallies are never on their way.
+        (0..2).for_each(|_| link.settle());
+        while let Ok((number, word)) = said.try_recv() {
+            collector.hear(number, word).unwrap();
+        }
+    }
+    assert!(collector.moments.is_empty() && collector.threads[0].ended.is_empty());
+    let rows = place.text("Stats1.csv");
+    let rates: Vec<&str> = rows.lines().skip(1).map(|row| row.split(", ").nth(7).unwrap()).collect();
+    // The first has what came up to the seventh second, the second what came behind it; the third is of ten seconds.
+    assert_eq!(rates, ["140", "60", "120", "60"], "{rows}");
 }
 
 #[test]
@@ -397,12 +500,13 @@ fn providers_have_their_own_lines_and_columns() {
         run.rates.updates = 2_000;
         let (verdict, shown) = measure(&run, |number, mut link| {
             if number == 0 {
-                link.tally.counts = crate::omm::perf::tally::Counts {
+                link.tally.counts = Counts {
                     requests: 3,
                     images: 5,
                     updates: 4_000,
                     posts: 2,
                     reflected_posts: 2,
+                    generics_sent: 1_000,
                     ..Default::default()
                 };
             }
@@ -423,6 +527,10 @@ fn providers_have_their_own_lines_and_columns() {
             _ => "  - Sent 5 images (total: 5)\n",
         };
         assert!(shown.contains(images), "{shown}");
+        // What was sent at a rate: count, plot and rate are of the same.
+        let record = place.record();
+        assert_eq!(record["throughput"]["messages"], 5_000);
+        assert_eq!(record["timeline"][0]["messages"], 5_000);
     }
 }
 
@@ -480,7 +588,8 @@ fn a_machine_that_is_noisier_than_the_result_is_said_to_be() {
     let record = place.record();
     let floor = record["jitter_floor_p99_ns"].as_u64().unwrap();
     // A core that lost less than a hundredth of so short a time has none.
-    assert_eq!(verdict.unwrap(), if floor > 0 { Verdict::Noisy } else { Verdict::Pass }, "{floor}");
+    let expected = if floor > 0 { Verdict::Noisy } else { Verdict::Pass };
+    assert_eq!(verdict.unwrap().verdict, expected, "{floor}");
     assert!(record["jitter"][0]["core"].is_u64());
 }
 

@@ -53,6 +53,7 @@ impl ConsumerArgs {
                 time: Duration::from_secs(self.steady_state_time),
                 delay: Duration::from_millis(self.delay_steady_state_calc),
             },
+            is_timed: true,
             images: plan.images(),
             rates: Rates {
                 updates: 0,

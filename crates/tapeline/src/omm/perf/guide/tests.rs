@@ -205,6 +205,14 @@ fn what_cannot_be_is_said() {
             "-connType reliableMCast cannot be: there is no multicast to hubs (take socket)",
         ),
         (
+            "EmaCppConsPerf -websocket foo",
+            "-websocket has 'foo'; expected rssl.rwf, tr_json2 or rssl.json.v2",
+        ),
+        (
+            "ProvPerf -pl rssl.rwf,tr_json",
+            "-pl has 'tr_json'; expected rssl.rwf, tr_json2 or rssl.json.v2 (there is tr_json2)",
+        ),
+        (
             "ConsPerf -pl rssl.rwf",
             "-pl rssl.rwf is of WebSockets, and -connType is socket (say -connType websocket, or leave -pl out)",
         ),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate};
+use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
 use crate::arguments::Core;
 use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
@@ -32,7 +32,7 @@ pub(crate) struct ConsumerArgs {
     #[arg(long)]
     pub(in super::super) snapshot: bool,
     /// Seconds to measure for after the last image; also how long the images may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = seconds)]
     pub(in super::super) steady_state_time: u64,
     /// Milliseconds after the last image whose latencies do not count
     #[arg(long, value_name = "MS", default_value_t = 0)]

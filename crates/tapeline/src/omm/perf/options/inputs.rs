@@ -147,7 +147,7 @@ impl PublishingArgs {
         let name = if name.is_empty() { "(none)" } else { name };
         let api_threads = dispatch.beside(threads);
         let mut inputs = vec![
-            ("Run Time", self.run_time.to_string()),
+            ("Run Time", self.run_time().to_string()),
             ("Provider Name", name.to_owned()),
             ("useUserDispatch", yes(api_threads.is_empty())),
             ("mainThread CpuId", core(&threads.main_thread)),

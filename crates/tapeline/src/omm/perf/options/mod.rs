@@ -44,6 +44,11 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Whole seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "whole seconds are expected, such as 60".to_owned())
+}
+
 /// A number, or `all`.
 fn stamp_rate(text: &str) -> Result<StampRate, String> {
     match text {

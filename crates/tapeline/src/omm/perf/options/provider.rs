@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    DispatchArgs, PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, stamp_rate,
+    DispatchArgs, PaceArgs, ResultArgs, ServiceArgs, StampRate, ThreadArgs, TimeArgs, rate, seconds,
+    stamp_rate,
 };
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::transport::{ConfigArgs, ServerArgs};
@@ -34,9 +35,9 @@ pub(in super::super) struct PublishingArgs {
     /// Leave out when a message was due (TIM_TRK_4)
     #[arg(long)]
     pub(in super::super) no_due: bool,
-    /// Seconds to run
-    #[arg(long, value_name = "SECONDS", default_value_t = 360)]
-    pub(in super::super) run_time: u64,
+    /// Seconds to run [default: 360]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(in super::super) run_time: Option<u64>,
     /// Contents of the messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
     #[arg(long, value_name = "FILE")]
     pub(in super::super) msg_file: Option<PathBuf>,
@@ -50,8 +51,15 @@ pub(in super::super) struct PublishingArgs {
 
 /// Bytes that packed messages share unless it is said, as in the public tools.
 const USUAL_PACK: u16 = 6_000;
+/// Seconds to run unless it is said, as the guide has it.
+const USUAL_RUN_TIME: u64 = 360;
 
 impl PublishingArgs {
+    /// Seconds to run.
+    pub(in super::super) fn run_time(&self) -> u64 {
+        self.run_time.unwrap_or(USUAL_RUN_TIME)
+    }
+
     /// Updates a second that carry a time.
     pub(in super::super) fn stamped_updates(&self) -> StampRate {
         StampRate::or_usual(self.latency_update_rate, self.update_rate > 0)

@@ -11,6 +11,10 @@ impl ConsumerArgs {
     /// # Errors
     /// A rule that these options break.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
+        if let Some(server) = &self.server.server {
+            check_server("--server", server)?;
+        }
+        self.standby.iter().try_for_each(|server| check_server("--standby", server))?;
         let ticks = self.pace.tick_rate;
         if self.request_rate < ticks {
             return Err(below_ticks("--request-rate", self.request_rate, ticks));
@@ -71,6 +75,9 @@ impl NiProviderArgs {
     /// # Errors
     /// A rule that these options break.
     pub(in super::super) fn check(&self) -> Result<(), Hinted> {
+        if let Some(server) = &self.server.server {
+            check_server("--server", server)?;
+        }
         self.publishing.check(self.pace.tick_rate)?;
         self.dispatch.check(&self.threads)?;
         check_common(self.items.common_item_count, self.items.item_count, self.threads.threads.len())
@@ -100,6 +107,22 @@ impl PublishingArgs {
             return Err(Hinted::of_options(what, "raise --max-pack-count, or leave --pack-buffer-size out"));
         }
         check_pre_enc(self.pre_enc, self.update_rate, "--latency-update-rate", stamped)
+    }
+}
+
+/// A server is a host and a port: what is none would be tried in vain for ever.
+pub(super) fn check_server(option: &str, server: &str) -> Result<(), Hinted> {
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    match server.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && is_port(port) => Ok(()),
+        Some((_, port)) if !is_port(port) => {
+            let what = format!("{option} is '{server}', and '{port}' is no port; expected 1 to 65535");
+            Err(Hinted::of_options(what, "HOST:PORT is expected, such as localhost:14002"))
+        }
+        _ => {
+            let what = format!("{option} is '{server}'; expected HOST:PORT, such as localhost:14002");
+            Err(Hinted::of_options(what, ""))
+        }
     }
 }
 
@@ -173,6 +196,13 @@ mod tests {
     #[test]
     fn rules_name_both_options_and_their_values() {
         for (line, said) in [
+            ("--server localhost", "--server is 'localhost'; expected HOST:PORT, such as localhost:14002"),
+            ("--server :14002", "--server is ':14002'; expected HOST:PORT, such as localhost:14002"),
+            (
+                "--server localhost:99999",
+                "--server is 'localhost:99999', and '99999' is no port; expected 1 to 65535",
+            ),
+            ("--standby feed:0", "--standby is 'feed:0', and '0' is no port; expected 1 to 65535"),
             ("--request-rate 10", "--request-rate is 10, less than --tick-rate, which is 1000"),
             ("--request-rate 0", "--request-rate is 0, less than --tick-rate, which is 1000"),
             ("--posting-rate 10", "--posting-rate is 10, less than --tick-rate, which is 1000"),
@@ -231,6 +261,7 @@ mod tests {
             assert_eq!(broken(of::<ProviderArgs>(line).check()), said, "{line}");
         }
         for (line, said) in [
+            ("--server [::1]:x", "--server is '[::1]:x', and 'x' is no port; expected 1 to 65535"),
             ("--update-rate 10", "--update-rate is 10, less than --tick-rate, which is 1000"),
             ("--api-threads 0,1", "--api-threads names 2, and --threads 1"),
             (
@@ -250,6 +281,7 @@ mod tests {
             "--item-count 10 --threads -1,-1 --common-item-count 5",
             "--delay-steady-state-calc 30000",
             "--request-rate 5 --tick-rate 5",
+            "--server [::1]:14002 --standby feed:1",
         ] {
             assert!(of::<ConsumerArgs>(line).check().is_ok(), "{line}");
         }

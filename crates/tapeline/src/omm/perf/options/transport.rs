@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use tapeline_wire::rssl::SubProtocol;
 
 use super::super::transport::SHORTEST;
+use super::rules::check_server;
 use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 use crate::arguments;
 use crate::failure::Hinted;
@@ -56,9 +57,9 @@ pub(crate) struct TransportPerfArgs {
     #[arg(long, help_heading = "Traffic")]
     pub(in super::super) busy_read: bool,
 
-    /// Time to run: seconds, or with a unit
-    #[arg(long, value_name = "TIME", default_value = "300", value_parser = arguments::some_duration)]
-    pub(in super::super) run_time: Duration,
+    /// Time to run: seconds, or with a unit [default: 300]
+    #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
+    pub(in super::super) run_time: Option<Duration>,
     /// Client: connections that each thread tries, one a second, until it has one; without end if not said
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(in super::super) attempts: Option<u32>,
@@ -188,8 +189,14 @@ const OUTPUT_BUFFERS: u32 = 5_000;
 /// Its tool's.
 const COMPRESSION_LEVEL: u8 = 5;
 const USUAL_PORT: u16 = 14_002;
+const USUAL_RUN_TIME: Duration = Duration::from_secs(300);
 
 impl TransportPerfArgs {
+    /// How long to run.
+    pub(in super::super) fn run_time(&self) -> Duration {
+        self.run_time.unwrap_or(USUAL_RUN_TIME)
+    }
+
     /// Which end it is.
     pub(in super::super) fn end(&self) -> End {
         self.end.or(self.app_type).unwrap_or_default()
@@ -240,6 +247,9 @@ impl TransportPerfArgs {
             ensure!(stamps <= tick_rate, Hinted::of_options(what, hint));
         }
         self.check_end()?;
+        if let Some(server) = &self.ends.server {
+            check_server("--server", server)?;
+        }
         self.check_kind()
     }
 
@@ -399,7 +409,7 @@ impl TransportPerfArgs {
         let client = self.client().server.unwrap_or_default();
         let (host, port) = client.rsplit_once(':').unwrap_or((&client, ""));
         let mut inputs = vec![
-            ("Runtime", format!("{} sec", self.run_time.as_secs_f64())),
+            ("Runtime", format!("{} sec", self.run_time().as_secs_f64())),
             ("Connection Type", kind.to_owned()),
         ];
         inputs.extend(match self.end() {
@@ -466,7 +476,7 @@ mod tests {
         args.check().unwrap();
         assert_eq!((args.end(), args.msg_rate, args.msg_size, args.pack), (End::Server, 100_000, 76, 1));
         assert_eq!((args.stamps(), args.pace.tick_rate), (StampRate::PerSecond(10), 1_000));
-        assert_eq!((args.run_time, args.results.write_stats_interval), (Duration::from_secs(300), 5));
+        assert_eq!((args.run_time(), args.results.write_stats_interval), (Duration::from_secs(300), 5));
         let settings = args.settings();
         assert_eq!(settings.guaranteed_output_buffers, Some(5_000));
         assert_eq!((settings.compression_level, settings.tcp_nodelay), (Some(5), None));

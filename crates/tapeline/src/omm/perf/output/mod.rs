@@ -21,7 +21,7 @@ pub(super) use self::statistics::{Interval, Moment};
 use super::collect::{Run, Tool};
 use super::sums::{Figures, Sums};
 use super::tally::{Tally, Terms};
-use super::verdict;
+use super::verdict::{self, Failure};
 use crate::failure::Hinted;
 use crate::output::{Format, json, painted, percentile_table};
 use crate::run_folder::RunFolder;
@@ -106,11 +106,11 @@ impl<'a> Output<'a> {
             .context("cannot write to standard output")
     }
 
-    /// Writes an interval that has ended: one for each thread, none of a thread that is over. With what each thread's
-    /// images took, once they are there.
+    /// Writes an interval that has ended: one for each thread, with the seconds that it is of, none of a thread that is over. With
+    /// what each thread's images took, once they are there.
     pub(super) fn interval(
         &mut self,
-        intervals: &[Option<Interval>],
+        intervals: &[Option<(u64, Interval)>],
         moment: &Moment,
         images: &[Option<f64>],
     ) -> anyhow::Result<()> {
@@ -118,7 +118,8 @@ impl<'a> Output<'a> {
         let several = self.threads.len() > 1;
         let mut shown = String::new();
         for (thread, interval) in intervals.iter().enumerate() {
-            if let Some(interval) = interval {
+            if let Some((seconds, interval)) = interval {
+                let moment = &Moment { seconds: *seconds, ..*moment };
                 let row = statistics::row(tool, interval, moment);
                 self.threads[thread].statistics.write(|out| writeln!(out, "{row}"))?;
                 self.totals.0 += interval.counts.requests;
@@ -156,7 +157,7 @@ impl<'a> Output<'a> {
         terms: Terms,
         threads: &[&Sums],
         cost: Cost<'_>,
-        failure: Option<&anyhow::Error>,
+        failure: Option<&Failure>,
     ) -> anyhow::Result<Verdict> {
         let tool = self.run.tool;
         let all = Sums::together(tool, terms, threads);
@@ -164,10 +165,13 @@ impl<'a> Output<'a> {
         let overall = all.figures_of_all(&each, cost.seconds);
         let mut evidence = verdict::evidence(self.run, terms, threads, cost.seconds);
         evidence.floor_p99_ns = (!cost.jitter.is_empty()).then(|| floor_ns(&cost.jitter, 0.99));
-        let (verdict, why) = match failure {
-            None => verdict::of(self.run, terms, &all, evidence.clone()),
+        let (verdict, mut why) = match failure {
+            None => verdict::of(self.run, terms, &all, cost.seconds, evidence.clone()),
             Some(failure) => verdict::of_failure(&overall, failure),
         };
+        if let (None, Some(cut)) = (failure, &cost.cut) {
+            why.push_str(cut);
+        }
         let theirs = summary::results(tool, self.run.rates, &each, &overall, cost.resources);
         let results = Results { verdict, why, evidence, figures: overall, sums: &all, threads };
         let record = results.record(self.run, &cost);

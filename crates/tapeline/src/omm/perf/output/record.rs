@@ -30,6 +30,8 @@ pub(in super::super) struct Cost<'a> {
     /// The noise of the cores, if it was measured.
     pub(in super::super) jitter: Vec<Jitter>,
     pub(in super::super) environment: Environment,
+    /// How much of its time it had, if the user ended it before.
+    pub(in super::super) cut: Option<String>,
 }
 
 pub(in super::super) use crate::run_folder::Second;
@@ -66,9 +68,9 @@ impl Results<'_> {
     pub(super) fn record(&self, run: &Run<'_>, cost: &Cost<'_>) -> run_folder::Run {
         let Figures { counts, startup, steady, .. } = &self.figures;
         // What is measured is the steady state, of a consumer that reached it.
-        let (seconds, updates) = steady
+        let (seconds, messages) = steady
             .filter(|_| run.tool == Tool::Consumer)
-            .map_or((cost.seconds, counts.updates), |steady| (steady.seconds, steady.updates));
+            .map_or((cost.seconds, run.tool.carried(counts)), |steady| (steady.seconds, steady.updates));
         let over = Duration::from_secs_f64(seconds.max(0.0));
         let mut record = run_folder::Run::new(
             run.tool.kind(),
@@ -80,7 +82,7 @@ impl Results<'_> {
         );
         record.verdict = self.verdict;
         record.why.clone_from(&self.why);
-        record.throughput = Throughput::new(updates, 0, over);
+        record.throughput = Throughput::new(messages, 0, over);
         if !run.tool.times_updates()
             && let Some(per_second) = self.threads.iter().map(|sums| sums.sent.while_active()).sum()
         {
@@ -116,6 +118,11 @@ impl Results<'_> {
                 record.phases.push(phase("steady state", steady, &self.sums.steady));
             }
         }
+        // Who receives updates has timed those that say when they were sent.
+        let stamped_updates = match run.tool {
+            Tool::Consumer => self.figures.overall.latency.count,
+            _ => counts.stamped_updates,
+        };
         record.counts = json!({
             "requests": counts.requests,
             "images": counts.images,
@@ -124,7 +131,7 @@ impl Results<'_> {
             "suspect_images": counts.suspect_images,
             "statuses": counts.statuses,
             "updates": counts.updates,
-            "stamped_updates": counts.stamped_updates,
+            "stamped_updates": stamped_updates,
             "standby_updates": counts.standby_updates,
             "standby_switches": self.figures.switches.count,
             "standby_resumed": self.figures.switches.resumed,

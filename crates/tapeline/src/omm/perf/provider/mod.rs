@@ -77,7 +77,8 @@ impl ProviderArgs {
             results: &self.results,
             summary_file: &self.summary_file,
             stats_file: &self.stats_file,
-            limit: Limit::RunTime(Duration::from_secs(self.publishing.run_time)),
+            limit: Limit::RunTime(Duration::from_secs(self.publishing.run_time())),
+            is_timed: self.publishing.run_time.is_some(),
             images: Vec::new(),
             rates: Rates {
                 updates: self.publishing.update_rate,
