@@ -27,12 +27,10 @@ fn relay(server: u16) -> (u16, thread::JoinHandle<Pieces>) {
             let mut buffer = vec![0; 1400];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
                 passed.lock().unwrap().push((is_client, buffer[..count].to_vec()));
-                if to.write_all(&buffer[..count]).is_err() {
-                    break;
-                }
+                // Who has gone reads no more; what is on its way to him is written down whole.
+                let _ = to.write_all(&buffer[..count]);
             }
-            let _ = to.shutdown(Shutdown::Both);
-            let _ = from.shutdown(Shutdown::Both);
+            let _ = to.shutdown(Shutdown::Write);
         })
     };
     let relaying = thread::spawn(move || {
