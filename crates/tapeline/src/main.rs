@@ -20,6 +20,7 @@ mod omm;
 mod output;
 mod part;
 mod password;
+mod paths;
 mod plant;
 mod plot;
 mod report;

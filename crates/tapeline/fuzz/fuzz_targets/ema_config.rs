@@ -9,6 +9,8 @@ mod config;
 mod failure;
 #[path = "../../src/near.rs"]
 mod near;
+#[path = "../../src/paths.rs"]
+mod paths;
 
 use config::{Config, Group};
 

@@ -14,7 +14,6 @@ mod report;
 mod round;
 mod stream;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,6 +33,7 @@ use crate::arguments;
 use crate::failure::Hinted;
 use crate::jitter;
 use crate::output::{self, Format, Progress};
+use crate::paths::{self, FilePath};
 use crate::run_folder::RunFolder;
 use crate::stop::Stop;
 
@@ -104,7 +104,7 @@ pub(crate) struct Burst {
     give_up: Duration,
     /// Where the run folder goes; under runs/ if not said
     #[arg(long, value_name = "PATH")]
-    run_folder: Option<PathBuf>,
+    run_folder: Option<FilePath>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -148,7 +148,7 @@ impl Burst {
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let folder = RunFolder::create(self.run_folder.as_deref(), "burst")?;
         let Some(report) = self.measure(&plan, &stop)? else {
-            anstream::eprintln!("stopped; nothing was left behind but {}", folder.path().display());
+            anstream::eprintln!("stopped; nothing was left behind but {}", paths::shown(folder.path()));
             return Ok(ExitCode::from(130));
         };
         report.write(&folder)?;

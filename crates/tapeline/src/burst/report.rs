@@ -12,6 +12,7 @@ use super::floor::Floor;
 use super::plan::{At, Plan, Pool, roomy};
 use super::round::Outcome;
 use crate::output;
+use crate::paths;
 use crate::plot::{Curve, Curves, Scale};
 use crate::run_folder::RunFolder;
 
@@ -242,7 +243,8 @@ impl Report {
             "jitter floor",
             format!("{} at p99, all cores, idle", figures::duration(self.jitter_floor_p99_ns)),
         );
-        let _ = write!(text, "{}\n\nrun folder   {}", self.environment.summary(), folder.path().display());
+        let _ =
+            write!(text, "{}\n\nrun folder   {}", self.environment.summary(), paths::shown(folder.path()));
         text
     }
 

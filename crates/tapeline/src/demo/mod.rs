@@ -10,7 +10,6 @@ mod journal;
 mod outcome;
 mod stage;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use self::stage::{Hub, Stage};
 use crate::arguments;
 use crate::output::{self, Format, Progress};
 use crate::part::Part;
+use crate::paths::{self, FilePath};
 use crate::plant::measure::{Joined, Report};
 use crate::plant::report::{PlantReport, Ready};
 use crate::run_folder::{Run, RunFolder};
@@ -47,7 +47,7 @@ pub(crate) struct Demo {
     duration: Duration,
     /// Replay this capture (pcap, pcapng, length-prefixed ITCH, gzip of any) instead of simulating an exchange
     #[arg(long, value_name = "FILE")]
-    capture: Option<PathBuf>,
+    capture: Option<FilePath>,
     /// How fast to replay the capture: original, max, or such as 10x
     #[arg(long, default_value = "max", requires = "capture")]
     speed: String,
@@ -77,7 +77,7 @@ pub(crate) struct Demo {
     journal: Journal,
     /// Where the run folder goes; under runs/ if not said
     #[arg(long, value_name = "PATH")]
-    run_folder: Option<PathBuf>,
+    run_folder: Option<FilePath>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -163,7 +163,7 @@ impl Demo {
                 Ok(if run.verdict == Verdict::Lossy { ExitCode::from(3) } else { ExitCode::SUCCESS })
             }
             Err(_) if stop.requested() => {
-                anstream::eprintln!("stopped; nothing was left behind but {}", folder.path().display());
+                anstream::eprintln!("stopped; nothing was left behind but {}", paths::shown(folder.path()));
                 Ok(ExitCode::from(130))
             }
             Err(error) => Err(error),

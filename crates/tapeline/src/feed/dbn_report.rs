@@ -15,6 +15,7 @@ use super::report::utc;
 use crate::failure::Hinted;
 use crate::near::note_unknown;
 use crate::output::{self, Format, table};
+use crate::paths;
 
 /// Entries of a list of symbols that are shown; of longer lists, how many there are.
 const MOST_LISTED: usize = 100;
@@ -104,7 +105,7 @@ pub(super) fn print(
 /// What is to be said of a DBN file where a feed's packets are wanted.
 pub(super) fn no_datagrams(path: &Path) -> anyhow::Error {
     let hint = "no exchange sends them so; `tapeline feed inspect` shows what the file holds";
-    Hinted::new(format!("{} holds DBN records, not a feed's packets", path.display()), hint).into()
+    Hinted::new(format!("{} holds DBN records, not a feed's packets", paths::shown(&path)), hint).into()
 }
 
 /// A record with all its fields, by the names that the format gives them.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
@@ -14,6 +13,7 @@ use tapeline_measure::{Nanos, figures};
 
 use super::lines::Staged;
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 
 /// The options, the same for every command that sends a feed.
 #[derive(Clone, Debug, Default, Args)]
@@ -24,13 +24,13 @@ pub(super) struct FaultArgs {
     faults: Vec<Fault>,
     /// A file of faults, one a line; `#` begins a comment
     #[arg(long = "faults", value_name = "FILE")]
-    fault_file: Option<PathBuf>,
+    fault_file: Option<FilePath>,
     /// The same seed gives the same faults
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     fault_seed: u64,
     /// Write down what was done to which datagram, as lines of JSON
     #[arg(long, value_name = "FILE")]
-    fault_log: Option<PathBuf>,
+    fault_log: Option<FilePath>,
 }
 
 impl FaultArgs {
@@ -40,9 +40,9 @@ impl FaultArgs {
             None => Script::default(),
             Some(path) => {
                 let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the faults in {}", path.display()))?;
+                    .with_context(|| format!("cannot read the faults in {}", paths::shown(&path)))?;
                 text.parse::<Script>().map_err(|error| {
-                    anyhow::anyhow!("{}:{}: {}", path.display(), error.line, error.problem)
+                    anyhow::anyhow!("{}:{}: {}", paths::shown(&path), error.line, error.problem)
                 })?
             }
         };
@@ -130,7 +130,7 @@ impl Faults {
             None => None,
             Some(path) => {
                 let file = File::create(path)
-                    .with_context(|| format!("cannot write the ledger {}", path.display()))?;
+                    .with_context(|| format!("cannot write the ledger {}", paths::shown(&path)))?;
                 Some(BufWriter::new(file))
             }
         };

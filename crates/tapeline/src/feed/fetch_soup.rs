@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
 use crate::password;
+use crate::paths::{self, FilePath};
 use crate::soup::{Broken, Link};
 use crate::stop::Stop;
 
@@ -36,7 +36,7 @@ pub(super) struct FetchSoup {
     user: Option<String>,
     /// The file whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
-    password_file: Option<PathBuf>,
+    password_file: Option<FilePath>,
     /// The session; without it, the server's current one
     #[arg(long, value_name = "NAME", default_value = "", value_parser = arguments::session)]
     session: String,
@@ -48,7 +48,7 @@ pub(super) struct FetchSoup {
     count: Option<u64>,
     /// Write the messages behind their lengths into this file
     #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    write: Option<FilePath>,
     /// Connections in a row that may bring nothing before it gives up
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     tries: u32,
@@ -114,8 +114,10 @@ impl FetchSoup {
             Some(_) => password::read(self.password_file.as_deref())?,
             None => Password::new(""),
         };
-        let create = |path: &PathBuf| {
-            File::create(path).with_context(|| format!("cannot write {}", path.display())).map(BufWriter::new)
+        let create = |path: &FilePath| {
+            File::create(path)
+                .with_context(|| format!("cannot write {}", paths::shown(&path)))
+                .map(BufWriter::new)
         };
         let mut fetch = Fetch {
             tally: Tally::new(),

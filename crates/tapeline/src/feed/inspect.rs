@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -19,6 +19,7 @@ use super::report::{self, FileReport, Report};
 use super::tally::Tally;
 use crate::failure::Hinted;
 use crate::output::{Format, Progress};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 /// Nothing is lost by waiting when the end is known: a message that comes late in a file is no gap. A year.
@@ -36,7 +37,7 @@ const LOOK_EVERY: u64 = 4_096;
 pub(super) struct Inspect {
     /// Captures (pcap, pcapng), files of ITCH messages or of DBN records, plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    files: Vec<FilePath>,
     /// Show the books of these stocks
     #[arg(long = "symbol", value_name = "SYMBOL", value_delimiter = ',')]
     symbols: Vec<String>,
@@ -108,9 +109,9 @@ impl Inspect {
         let progress = Progress::counting("reading", "datagrams or messages", None);
         let mut watch = Watch { stop, progress, seen: 0 };
         for path in &self.files {
-            let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+            let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
             let bytes = file.metadata().map(|about| about.len()).unwrap_or_default();
-            match capture::open(file).with_context(|| path.display().to_string())? {
+            match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, bytes)),
                 Recording::Messages(file) => findings.messages(file, path, bytes, &mut watch),
                 Recording::Records(file) => {
@@ -281,15 +282,15 @@ impl Findings {
 pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     /// Datagrams that are looked at: other traffic may stand in front.
     const LOOKED_AT: usize = 10_000;
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    let mut capture = match capture::open(file).with_context(|| path.display().to_string())? {
+    let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
+    let mut capture = match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
         Recording::Datagrams(capture) => capture,
         Recording::Messages(_) => return Ok(()),
         Recording::Records(_) => return Err(dbn_report::no_datagrams(path)),
     };
     let (mut seen, mut iex) = (0, 0);
     while seen < LOOKED_AT
-        && let Some(datagram) = capture.next().with_context(|| path.display().to_string())?
+        && let Some(datagram) = capture.next().with_context(|| paths::shown(&path).to_string())?
     {
         seen += 1;
         if tp::is_likely(datagram.payload) {
@@ -305,7 +306,7 @@ pub(crate) fn check_readable_by_a_plant(path: &Path) -> anyhow::Result<()> {
     };
     let hint =
         "the demo takes NASDAQ ITCH 5.0 in MoldUDP64; `tapeline feed inspect` shows what a capture holds";
-    Err(Hinted::new(format!("{} holds {holds}", path.display()), hint).into())
+    Err(Hinted::new(format!("{} holds {holds}", paths::shown(&path)), hint).into())
 }
 
 impl FileReport {

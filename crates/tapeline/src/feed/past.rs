@@ -21,6 +21,7 @@ use tapeline_ring::{Name, Start, Subscriber};
 use super::dbn_report;
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 use crate::plant::status_text;
 use crate::plant::ticks::{self, Next};
 use crate::stop::Stop;
@@ -30,7 +31,7 @@ use crate::stop::Stop;
 pub(super) struct PastArgs {
     /// Captures (pcap, pcapng) of one feed's lines, or files of ITCH messages one after another, plain or gzipped
     #[arg(value_name = "FILE", required_unless_present = "ring")]
-    files: Vec<PathBuf>,
+    files: Vec<FilePath>,
     /// Follow the ring of a plant with publish = "every-message" instead, and serve what it publishes
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     ring: Option<String>,
@@ -172,8 +173,8 @@ impl PastArgs {
         let mut captures = Vec::new();
         let mut next = 1;
         for path in &self.files {
-            let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            match capture::open(file).with_context(|| path.display().to_string())? {
+            let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
+            match capture::open(file).with_context(|| paths::shown(&path).to_string())? {
                 Recording::Datagrams(capture) => captures.push(Source::new(capture, path, self.only)?),
                 Recording::Messages(file) => {
                     if next == 1 {
@@ -220,7 +221,7 @@ fn messages(
     stop: &Stop,
     history: &mut History,
 ) -> anyhow::Result<u64> {
-    while let Some(message) = file.next().with_context(|| path.display().to_string())? {
+    while let Some(message) = file.next().with_context(|| paths::shown(&path).to_string())? {
         history.push(next, message);
         next += 1;
         if next.is_multiple_of(LOOK_EVERY) && stop.requested() {
@@ -249,7 +250,7 @@ fn arbitrate(
         if tp::is_likely(&source.payload) {
             // Some of these would pass for packets of MoldUDP64, with sequences that are none.
             let hint = "only messages in MoldUDP64, or of files of ITCH, can be served; leave IEX's out, with --only if need be";
-            return Err(Hinted::new(format!("{} holds IEX-TP", source.path.display()), hint).into());
+            return Err(Hinted::new(format!("{} holds IEX-TP", paths::shown(&source.path)), hint).into());
         }
         if let Some(line) = Line::new(number) {
             // What is no packet of this protocol is other traffic.
@@ -291,7 +292,9 @@ impl<'r> Source<'r> {
 
     /// Reads the next datagram that was asked for.
     fn advance(&mut self, only: Option<SocketAddr>) -> anyhow::Result<()> {
-        while let Some(datagram) = self.capture.next().with_context(|| self.path.display().to_string())? {
+        while let Some(datagram) =
+            self.capture.next().with_context(|| paths::shown(&self.path).to_string())?
+        {
             if only.is_none_or(|only| only == datagram.destination) {
                 self.time = datagram.time;
                 self.payload.clear();

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::{SocketAddr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::lines::{Lines, Route};
 use super::player::{Outcome, Pace, Player};
 use crate::arguments;
 use crate::output::{self, Format};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 /// At original speed, messages this close together travel in one datagram.
@@ -32,7 +33,7 @@ const TOGETHER_NS: u64 = 1_000_000;
 pub(super) struct Replay {
     /// Captures (pcap, pcapng) or files of ITCH messages, plain or gzipped, one after another
     #[arg(required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    files: Vec<FilePath>,
     /// Where to send: a multicast group, or an address for unicast
     #[arg(long, value_name = "GROUP:PORT")]
     to: SocketAddrV4,
@@ -153,7 +154,7 @@ impl Replay {
             (&of_packing, "a capture's datagrams are sent as they are")
         };
         for (option, _) in ignored.iter().filter(|(_, given)| *given) {
-            anstream::eprintln!("note: {}: {option} has no effect: {why}", path.display());
+            anstream::eprintln!("note: {}: {option} has no effect: {why}", paths::shown(&path));
         }
     }
 
@@ -161,8 +162,9 @@ impl Replay {
     fn play(&self, player: &mut Player) -> anyhow::Result<bool> {
         for _ in 0..self.times {
             for path in &self.files {
-                let name = || path.display().to_string();
-                let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+                let name = || paths::shown(&path).to_string();
+                let file =
+                    File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
                 let going_on = match capture::open(file).with_context(name)? {
                     Recording::Datagrams(capture) => {
                         self.note_ignored(path, false);
@@ -215,18 +217,21 @@ impl Replay {
         }
         let counts = capture.counts();
         for (skip, count) in counts.skipped() {
-            anstream::eprintln!("note: {}: {count} packets left out: {}", path.display(), skip.name());
+            anstream::eprintln!("note: {}: {count} packets left out: {}", paths::shown(&path), skip.name());
         }
         if counts.trailing_bytes > 0 {
             let bytes = counts.trailing_bytes;
-            anstream::eprintln!("note: {}: ends within a packet, {bytes} bytes left over", path.display());
+            anstream::eprintln!(
+                "note: {}: ends within a packet, {bytes} bytes left over",
+                paths::shown(&path)
+            );
         }
         match (&destinations[..], self.only) {
-            ([], Some(only)) => anstream::eprintln!("note: {}: nothing goes to {only}", path.display()),
-            ([], None) => anstream::eprintln!("note: {}: no UDP datagrams", path.display()),
+            ([], Some(only)) => anstream::eprintln!("note: {}: nothing goes to {only}", paths::shown(&path)),
+            ([], None) => anstream::eprintln!("note: {}: no UDP datagrams", paths::shown(&path)),
             ([one, other, ..], _) => anstream::eprintln!(
                 "note: {}: datagrams to {one}, {other} and maybe others went to the same place; --only picks one",
-                path.display()
+                paths::shown(&path)
             ),
             _ => {}
         }

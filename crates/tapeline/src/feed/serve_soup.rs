@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use super::serve_retransmit::Ready;
 use crate::arguments;
 use crate::output::{self, Format};
 use crate::password;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// The options; the help is with the subcommand.
@@ -39,7 +39,7 @@ pub(super) struct ServeSoup {
     user: Option<String>,
     /// The file whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]
-    password_file: Option<PathBuf>,
+    password_file: Option<FilePath>,
     /// Connections at the same time; more are closed at once
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     max_connections: usize,

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use super::sending::{ENDS, Sending};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -54,7 +55,7 @@ pub(super) struct Simulate {
     route: Route,
     /// Write a file instead: `.itch` for messages behind their lengths, `.pcap` for datagrams
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "also", "interface", "ttl", "faults", "fault_file", "cpu", "wait", "linger"])]
-    write: Option<PathBuf>,
+    write: Option<FilePath>,
     /// Messages a second
     #[arg(long, default_value = "1M", value_parser = arguments::rate)]
     rate: u64,
@@ -163,7 +164,7 @@ impl Simulate {
         }
         let outcome = match (&self.write, self.to) {
             (Some(path), _) => {
-                self.write_file(path).with_context(|| format!("writing {}", path.display()))?
+                self.write_file(path).with_context(|| format!("writing {}", paths::shown(&path)))?
             }
             (None, Some(to)) => self.send(to)?,
             // clap asks for one of the two.

@@ -8,7 +8,6 @@
 mod days;
 mod files;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -26,6 +25,7 @@ use super::hinted;
 use super::place::Place;
 use crate::failure::Hinted;
 use crate::output::{self, Format, Progress, table};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 /// Ticks between two looks whether the user wants to end.
@@ -46,7 +46,7 @@ pub(super) struct Export {
     place: Place,
     /// Where the files go: a folder that is empty, or is not there yet
     #[arg(value_name = "DIR")]
-    into: PathBuf,
+    into: FilePath,
     /// What to write
     #[arg(long, value_name = "FORMAT")]
     to: To,
@@ -138,7 +138,7 @@ impl Export {
             output::print(&format!(
                 "{} ticks to {}, {} missing\n\n{counts}",
                 thousands(done.ticks),
-                self.into.display(),
+                paths::shown(&self.into),
                 thousands(done.missing),
             ))?;
         }
@@ -146,7 +146,7 @@ impl Export {
     }
 
     fn not_written(&self, error: tapeline_export::Error) -> anyhow::Error {
-        failed(error).context(format!("the export to {} is not whole", self.into.display()))
+        failed(error).context(format!("the export to {} is not whole", paths::shown(&self.into)))
     }
 }
 

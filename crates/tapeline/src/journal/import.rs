@@ -12,7 +12,7 @@ mod mapping;
 mod ticks;
 mod untaken;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -28,6 +28,7 @@ use super::hinted;
 use crate::failure::Hinted;
 use crate::kdb::log_file::LogFile;
 use crate::output::{self, Format, Progress, table};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 /// Between two looks whether the user wants to end, in messages.
@@ -49,13 +50,13 @@ const LOOK_EVERY: u64 = 4_096;
 pub(super) struct Import {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
-    logs: Vec<PathBuf>,
+    logs: Vec<FilePath>,
     /// The journal's folder: a new one, or one to which the ticks are appended
     #[arg(long, value_name = "FOLDER")]
-    into: PathBuf,
+    into: FilePath,
     /// Which columns become which fields
     #[arg(long, value_name = "FILE")]
-    tables: Option<PathBuf>,
+    tables: Option<FilePath>,
     /// The day of times that have none; without it, the day at the end of a log's name, such as sym2022.06.16
     #[arg(long, value_name = "DATE")]
     date: Option<Date>,
@@ -80,7 +81,7 @@ impl Import {
         for path in &self.logs {
             logs.push((path, LogFile::open(path, order)?));
         }
-        let into = self.into.display().to_string();
+        let into = paths::shown(&self.into).to_string();
         let journal = Directory::create(&self.into).and_then(|open| Writer::open(open, Settings::default()));
         let (writer, opened) =
             journal.map_err(|error| hinted(&format!("cannot open the journal in {into}"), error))?;
@@ -162,19 +163,19 @@ fn read(path: &Path, log: &mut LogFile, ticks: &mut Ticks<'_>, stop: &Stop) -> a
     });
     drop(progress);
     if let Some(failed) = failed {
-        let what = format!("{} is not imported whole", path.display());
+        let what = format!("{} is not imported whole", paths::shown(&path));
         return Err(
             failed.context(Hinted::new(what, "what came before is in the journal: import into a new one"))
         );
     }
     if let Some(cause) = log.failure() {
-        anstream::eprintln!("warning: {} cannot be read to its end: {cause}", path.display());
+        anstream::eprintln!("warning: {} cannot be read to its end: {cause}", paths::shown(&path));
         return Ok(false);
     }
     if let Some(tail) = &tail {
         anstream::eprintln!(
             "warning: {}: {} bytes from byte {} on are no whole message: {}; `tapeline kdb inspect` tells more",
-            path.display(),
+            paths::shown(&path),
             thousands(tail.bytes),
             tail.offset,
             tail.fault

@@ -1,7 +1,5 @@
 //! Which journal, and where in it to begin.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use jiff::Timestamp;
 use tapeline_journal::{Directory, From, Reader};
@@ -9,6 +7,7 @@ use tapeline_measure::Nanos;
 
 use super::hinted;
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 
 /// What a journal's folder has from its first moment on: the file that keeps other writers out.
 const LOCK: &str = "lock";
@@ -18,7 +17,7 @@ const LOCK: &str = "lock";
 pub(super) struct Place {
     /// The journal's folder: `folder` in the plant's [journal]
     #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    folder: FilePath,
     /// Begin with this sequence of the plant's
     #[arg(long, value_name = "N", conflicts_with = "from_time")]
     from_sequence: Option<u64>,
@@ -33,7 +32,7 @@ impl Place {
     /// # Errors
     /// It cannot be read so far, or the folder is no journal's.
     pub(super) fn open(&self) -> anyhow::Result<Reader<Directory>> {
-        let what = format!("cannot read the journal in {}", self.folder.display());
+        let what = format!("cannot read the journal in {}", paths::shown(&self.folder));
         let mut reader =
             Directory::open(&self.folder).and_then(Reader::open).map_err(|error| hinted(&what, error))?;
         // A journal that has just begun has its lock alone, and one that was copied may have none.

@@ -6,7 +6,6 @@ mod feed;
 mod numbers;
 mod service;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use super::place::Place;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format};
+use crate::paths::FilePath;
 use crate::plant::beside::Beside;
 use crate::stop::Stop;
 
@@ -56,7 +56,7 @@ pub(super) struct Replay {
     onto: Option<Name>,
     /// Serve it to clients: the [hub] of this configuration of a plant
     #[arg(long, value_name = "FILE")]
-    serve: Option<PathBuf>,
+    serve: Option<FilePath>,
     /// Do not begin before clients have asked for so many items
     #[arg(long, value_name = "N", default_value = "0", requires = "serve")]
     requests: u64,

@@ -1,6 +1,6 @@
 //! `tapeline kdb inspect`: what tickerplants' logs hold.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -12,6 +12,7 @@ use super::log_file::LogFile;
 use super::report::Report;
 use super::tally::Tally;
 use crate::output::{self, Format, Progress};
+use crate::paths::{self, FilePath};
 use crate::stop::Stop;
 
 /// Between two looks whether the user wants to end, in messages.
@@ -25,7 +26,7 @@ const LOOK_EVERY: u64 = 4_096;
 pub(super) struct Inspect {
     /// Logs of a tickerplant, plain or gzip
     #[arg(required = true, value_name = "LOG")]
-    logs: Vec<PathBuf>,
+    logs: Vec<FilePath>,
     /// The machine that wrote them has the most significant byte first (SPARC)
     #[arg(long)]
     big_endian: bool,
@@ -78,5 +79,5 @@ fn read(path: &Path, order: Order, stop: &Stop) -> anyhow::Result<Report> {
     });
     drop(progress);
     let failure = log.failure().map(ToString::to_string);
-    Ok(Report { path: path.display().to_string(), whole_bytes: log.offset(), tally, tail, failure })
+    Ok(Report { path: paths::shown(&path).to_string(), whole_bytes: log.offset(), tally, tail, failure })
 }

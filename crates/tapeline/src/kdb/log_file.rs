@@ -9,6 +9,7 @@ use flate2::read::MultiGzDecoder;
 use tapeline_kdb::{Fault, LOG_HEADER, Malformed, Order, View, check_header};
 
 use crate::failure::Hinted;
+use crate::paths;
 
 /// What is read at once.
 const PIECE: usize = 1 << 20;
@@ -50,10 +51,10 @@ impl LogFile {
     /// # Errors
     /// It cannot be read, or is no log.
     pub(crate) fn open(path: &Path, order: Order) -> anyhow::Result<Self> {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let file = File::open(path).with_context(|| format!("cannot open {}", paths::shown(&path)))?;
         if path.is_dir() {
             let hint = "a tickerplant's logs are files in it: name one, or several";
-            return Err(Hinted::new(format!("{} is a folder, not a log", path.display()), hint).into());
+            return Err(Hinted::new(format!("{} is a folder, not a log", paths::shown(&path)), hint).into());
         }
         let mut log = Self {
             stream: Box::new(file),
@@ -66,7 +67,10 @@ impl LogFile {
         };
         let read = |log: &mut Self| {
             log.fill(LOG_HEADER.len());
-            log.failure.take().map_or(Ok(()), Err).with_context(|| format!("cannot read {}", path.display()))
+            log.failure
+                .take()
+                .map_or(Ok(()), Err)
+                .with_context(|| format!("cannot read {}", paths::shown(&path)))
         };
         read(&mut log)?;
         // The magic and the method of gzip (RFC 1952).
@@ -77,7 +81,7 @@ impl LogFile {
             log.is_at_end = false;
             read(&mut log)?;
         }
-        check_header(&log.bytes).with_context(|| path.display().to_string())?;
+        check_header(&log.bytes).with_context(|| paths::shown(&path).to_string())?;
         (log.next, log.offset) = (LOG_HEADER.len(), LOG_HEADER.len() as u64);
         Ok(log)
     }

@@ -1,11 +1,13 @@
 //! The dictionary from files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use tapeline_omm::Dictionary;
+
+use crate::paths::{self, FilePath};
 
 /// Which dictionary says what fields mean.
 #[derive(Clone, Debug, Args)]
@@ -13,20 +15,20 @@ use tapeline_omm::Dictionary;
 pub(crate) struct DictionaryArgs {
     /// Fields, in the format of RDMFieldDictionary; Tapeline's own small dictionary if not said
     #[arg(long, value_name = "FILE")]
-    dictionary: Option<PathBuf>,
+    dictionary: Option<FilePath>,
     /// Enumerations, in the format of enumtype.def
     #[arg(long, value_name = "FILE", requires = "dictionary")]
-    enums: Option<PathBuf>,
+    enums: Option<FilePath>,
 }
 
 impl DictionaryArgs {
     /// These files.
-    pub(crate) const fn of(dictionary: Option<PathBuf>, enums: Option<PathBuf>) -> Self {
+    pub(crate) const fn of(dictionary: Option<FilePath>, enums: Option<FilePath>) -> Self {
         Self { dictionary, enums }
     }
 
     /// These files, if none is named.
-    pub(crate) fn or(self, files: Option<(PathBuf, PathBuf)>) -> Self {
+    pub(crate) fn or(self, files: Option<(FilePath, FilePath)>) -> Self {
         match files {
             Some((fields, enums)) if self.dictionary.is_none() => {
                 Self { dictionary: Some(fields), enums: Some(enums) }
@@ -37,7 +39,7 @@ impl DictionaryArgs {
 
     /// These files; if none is named, those of their usual names in the working directory, if they are there.
     pub(crate) fn or_usual(self) -> Self {
-        let there = |name: &str| Some(PathBuf::from(name)).filter(|path| path.is_file());
+        let there = |name: &str| Some(FilePath::of(name)).filter(|path| path.is_file());
         match there("RDMFieldDictionary") {
             Some(fields) if self.dictionary.is_none() => {
                 Self { dictionary: Some(fields), enums: there("enumtype.def") }
@@ -48,7 +50,7 @@ impl DictionaryArgs {
 
     /// What is loaded, for people.
     pub(crate) fn shown(&self) -> String {
-        let file = |path: &Path| path.display().to_string();
+        let file = |path: &Path| paths::shown(path).to_string();
         match (&self.dictionary, &self.enums) {
             (None, _) => "(built in)".to_owned(),
             (Some(fields), None) => file(fields),
@@ -63,11 +65,12 @@ impl DictionaryArgs {
     pub(crate) fn load(&self) -> anyhow::Result<Arc<Dictionary>> {
         let Some(fields) = &self.dictionary else { return Ok(Arc::new(Dictionary::builtin().clone())) };
         let mut dictionary =
-            Dictionary::parse(&text(fields)?).with_context(|| format!("in {}", fields.display()))?;
+            Dictionary::parse(&text(fields)?).with_context(|| format!("in {}", paths::shown(&fields)))?;
         if let Some(enums) = &self.enums {
             let text = text(enums)?;
-            dictionary =
-                dictionary.with_enumerations(&text).with_context(|| format!("in {}", enums.display()))?;
+            dictionary = dictionary
+                .with_enumerations(&text)
+                .with_context(|| format!("in {}", paths::shown(&enums)))?;
         }
         Ok(Arc::new(dictionary))
     }
@@ -75,6 +78,6 @@ impl DictionaryArgs {
 
 /// A file's text. Explanations in such files are not always UTF-8, and nobody reads them.
 fn text(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", paths::shown(&path)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

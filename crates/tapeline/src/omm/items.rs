@@ -1,11 +1,10 @@
 //! Names of items.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::perf::item_list;
 use crate::failure::Hinted;
+use crate::paths::FilePath;
 
 /// Which items.
 #[derive(Clone, Debug, Args)]
@@ -15,7 +14,7 @@ pub(crate) struct ItemArgs {
     items: Vec<String>,
     /// Items from a file: one a line, or the item list of LSEG's performance tools (XML)
     #[arg(long, value_name = "FILE")]
-    item_file: Option<PathBuf>,
+    item_file: Option<FilePath>,
 }
 
 impl ItemArgs {

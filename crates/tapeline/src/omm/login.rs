@@ -1,13 +1,12 @@
 //! Who logs in.
 
-use std::path::PathBuf;
-
 use anyhow::Context;
 use clap::Args;
 use tapeline_omm::domain::login::{LoginAttributes, ROUND_TRIP_WANTED};
 use tapeline_omm::domain::{LoginRequest, login};
 
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 
 /// Where a password is looked for when no file is named.
 const VARIABLE: &str = "TAPELINE_OMM_PASSWORD";
@@ -25,7 +24,7 @@ pub(crate) struct LoginArgs {
     user: Option<String>,
     /// File whose first line is the password; else the variable TAPELINE_OMM_PASSWORD, if it is set
     #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
+    password_file: Option<FilePath>,
     /// Number of the application, as permissioning systems know it
     #[arg(long, value_name = "NUMBER", default_value_t = 256)]
     application_id: u16,
@@ -61,7 +60,7 @@ impl LoginArgs {
         let password = match &self.password_file {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
+                    .with_context(|| format!("cannot read {}", paths::shown(&path)))?;
                 Some(text.lines().next().unwrap_or_default().to_owned())
             }
             None => std::env::var(VARIABLE).ok(),

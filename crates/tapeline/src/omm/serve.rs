@@ -3,7 +3,6 @@
 mod answers;
 mod board;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +30,7 @@ use super::perf::messages::Messages;
 use super::serving::{Clients, Serve};
 use super::transport::{ConfigArgs, ServerArgs};
 use crate::arguments;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Serve items to consumers.
@@ -55,7 +55,7 @@ pub(crate) struct ServeArgs {
     update_rate: u64,
     /// Fields of quoted items, as a message file of LSEG's performance tools has them (MsgData.xml), and not made up
     #[arg(long, value_name = "FILE")]
-    message_file: Option<PathBuf>,
+    message_file: Option<FilePath>,
     /// A user who is not let in
     #[arg(long, value_name = "NAME")]
     deny: Option<String>,

@@ -1,7 +1,7 @@
 //! Where and how to connect or listen: options, and the settings that they become.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Error};
@@ -11,6 +11,7 @@ use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol, Tl
 
 use super::config::{Chosen, Config, Group, Host};
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 
 /// How payloads are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -148,7 +149,7 @@ impl TransportArgs {
 pub(crate) struct ConfigArgs {
     /// EmaConfig.xml, or the same settings in TOML; options of the command line go before them
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    config: Option<FilePath>,
     /// Which of the consumers or providers of the file; its default if not said
     #[arg(long, value_name = "NAME", requires = "config")]
     config_name: Option<String>,
@@ -159,7 +160,7 @@ impl ConfigArgs {
     pub(crate) fn load(&self, group: Group) -> anyhow::Result<Chosen> {
         let Some(path) = &self.config else { return Ok(Chosen::default()) };
         let chosen = Config::load(path)?.choose(group, self.config_name.as_deref())?;
-        anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, path.display());
+        anstream::eprintln!("note: the settings are those of {} in {}", chosen.name, paths::shown(&path));
         say_idle(&chosen, path);
         Ok(chosen)
     }
@@ -193,7 +194,7 @@ impl ConfigArgs {
 
 /// Says what of an entry does not count.
 fn say_idle(chosen: &Chosen, path: &Path) {
-    let file = path.display();
+    let file = paths::shown(&path);
     for (name, line) in &chosen.others {
         anstream::eprintln!("note: {file}:{line}: another {name}, which does not count: the first one does");
     }
@@ -215,7 +216,7 @@ pub(crate) struct ClientArgs {
     pub(crate) tls: bool,
     /// Certificates to trust, as PEM, in place of the system's
     #[arg(long, value_name = "FILE", requires = "tls")]
-    pub(crate) ca: Option<PathBuf>,
+    pub(crate) ca: Option<FilePath>,
     /// Interface to connect from, by its address or name; the machine's routes choose if not said
     #[arg(long, value_name = "INTERFACE", value_parser = own_address)]
     pub(crate) interface: Option<IpAddr>,
@@ -259,7 +260,7 @@ impl ClientArgs {
             let versions = self.transport.tls_versions();
             settings.tls = Some(match self.ca.as_ref().or(host.trusted.as_ref()) {
                 Some(path) => Tls::client(&read(path)?, versions)
-                    .with_context(|| format!("cannot use {}", path.display()))?,
+                    .with_context(|| format!("cannot use {}", paths::shown(&path)))?,
                 None => Tls::client_of_system(versions)?,
             });
         } else {
@@ -288,10 +289,10 @@ pub(crate) struct ServerArgs {
     pub(crate) websocket: Vec<WebSocketArg>,
     /// Speak TLS with this certificate and those that vouch for it, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
+    pub(crate) cert: Option<FilePath>,
     /// The certificate's private key, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
+    pub(crate) key: Option<FilePath>,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,
 }
@@ -325,7 +326,7 @@ impl ServerArgs {
         let files = self.cert.clone().zip(self.key.clone()).or(host.certificate);
         if let Some((cert, key)) = files {
             let tls = Tls::server(&read(&cert)?, &read(&key)?, self.transport.tls_versions());
-            let what = || format!("cannot use {} with {}", cert.display(), key.display());
+            let what = || format!("cannot use {} with {}", paths::shown(&cert), paths::shown(&key));
             settings.tls = Some(tls.with_context(what)?);
         } else if host.is_encrypted {
             let hint = "name them with --cert and --key, or as ServerCert and ServerPrivateKey";
@@ -353,7 +354,7 @@ impl Host {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    std::fs::read(path).with_context(|| format!("cannot read {}", paths::shown(&path)))
 }
 
 /// An address of this machine: itself, or the first of the interface of this name. Nothing is asked of anybody.

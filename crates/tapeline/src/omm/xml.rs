@@ -8,6 +8,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use crate::failure::Hinted;
+use crate::paths;
 
 /// What is wrong with a file, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Fault {
 /// # Errors
 /// It cannot be read, or is larger.
 pub(crate) fn text(path: &Path, most_bytes: u64, what: &str) -> anyhow::Result<String> {
-    let file = path.display();
+    let file = paths::shown(&path);
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
     if size > most_bytes {
         anyhow::bail!("{file} has {size} bytes; {what} has {most_bytes} at most");

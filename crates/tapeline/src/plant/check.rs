@@ -21,6 +21,7 @@ use super::config::sources::{Host, SourcesConfig};
 use super::config::{self, Config, Feed, Receive};
 use crate::failure::{self, Hinted};
 use crate::output::{self, Format, table};
+use crate::paths;
 
 /// Read everything that a plant would, and say all that is wrong and what would run
 #[derive(Debug, Args)]
@@ -144,15 +145,14 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
     let recordings = config.feeds.iter().filter_map(|feed| Some((feed, feed.file.as_ref()?)));
     let wrong = recordings.filter_map(|(feed, file)| {
         let cause = std::fs::File::open(&file.path).err()?;
-        let what = format!("feed {}: cannot read {}: {cause}", feed.name, file.path.display());
+        let what = format!("feed {}: cannot read {}: {cause}", feed.name, paths::shown(&file.path));
         Some(Hinted::new(what, "file is beside the configuration, or a whole path").into())
     });
     let audit = config.hub.as_ref().and_then(|hub| match &hub.access.audit {
         AuditTo::File(path) => {
-            let folder =
-                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = path.parent().unwrap_or(path);
             (!folder.is_dir()).then(|| {
-                let what = format!("the audit's folder {} is not there", folder.display());
+                let what = format!("the audit's folder {} is not there", paths::shown(&folder));
                 Hinted::new(what, "make it, or name another file in [hub.access]").into()
             })
         }
@@ -166,20 +166,19 @@ fn files(config: &Config) -> Vec<anyhow::Error> {
 fn no_folder(folder: &Path) -> Option<anyhow::Error> {
     let what = match std::fs::metadata(folder) {
         Ok(about) if about.is_dir() => return None,
-        Ok(_) => format!("the journal's folder {} is a file", folder.display()),
+        Ok(_) => format!("the journal's folder {} is a file", paths::shown(&folder)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
-            let above =
-                folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let above = folder.parent().unwrap_or(folder);
             if above.is_dir() {
                 return None;
             }
             format!(
                 "the journal's folder {} cannot be made: {} is not there",
-                folder.display(),
-                above.display()
+                paths::shown(&folder),
+                paths::shown(&above)
             )
         }
-        Err(cause) => format!("cannot look at the journal's folder {}: {cause}", folder.display()),
+        Err(cause) => format!("cannot look at the journal's folder {}: {cause}", paths::shown(&folder)),
     };
     let hint = "folder in [journal] is a folder, or is made where its parent is there";
     Some(Hinted::new(what, hint).into())
@@ -194,7 +193,7 @@ fn warnings(config: &Config) -> Vec<String> {
         && let Ok(about) = std::fs::metadata(path)
         && about.permissions().mode() & 0o044 != 0
     {
-        said.push(format!("{} can be read by others on this machine: chmod 600 {0}", path.display()));
+        said.push(format!("{} can be read by others on this machine: chmod 600 {0}", paths::shown(&path)));
     }
     match access.login {
         LoginPolicy::Open if !is_local => {

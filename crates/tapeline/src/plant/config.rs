@@ -36,6 +36,7 @@ use toml::Spanned;
 
 pub(crate) use self::source::Source;
 use crate::failure::Hinted;
+use crate::paths;
 use crate::plant::journal::JournalConfig;
 use crate::plant::kdb::KdbConfig;
 use crate::plant::keeper::KeeperConfig;
@@ -257,29 +258,32 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
 pub(crate) fn read_all(path: &Path) -> Result<Config, Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path).with_context(|| {
         let hint = "`tapeline plant sample > plant.toml` writes a commented one to start from";
-        Hinted::new(format!("cannot read {}", path.display()), hint)
+        Hinted::new(format!("cannot read {}", paths::shown(&path)), hint)
     });
-    faults::check(&path.display().to_string(), &text.map_err(|fault| vec![fault])?)
+    faults::check(path, &text.map_err(|fault| vec![fault])?)
 }
 
 /// The first of several faults, and how many more there are.
 fn first(path: &Path, faults: Vec<anyhow::Error>) -> anyhow::Error {
     let more = faults.len().saturating_sub(1);
-    let first = faults.into_iter().next().unwrap_or_else(|| anyhow::anyhow!("cannot use {}", path.display()));
+    let first =
+        faults.into_iter().next().unwrap_or_else(|| anyhow::anyhow!("cannot use {}", paths::shown(&path)));
     if more == 0 {
         return first;
     }
     let hints = crate::failure::hints(&first).join("; ");
-    let hint =
-        format!("{hints}\nhint: {more} more faults: `tapeline plant check {}` tells all", path.display());
+    let hint = format!(
+        "{hints}\nhint: {more} more faults: `tapeline plant check {}` tells all",
+        paths::shown(&path)
+    );
     Hinted::new(format!("{first:#}"), hint).into()
 }
 
-/// Checks a configuration; `file` is its name in complaints.
+/// Checks the text of a configuration.
 #[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> anyhow::Result<Config> {
     // Of several faults the first, as a test has it.
-    faults::check(file, text).map_err(|faults| faults.into_iter().next().expect("a fault"))
+    faults::check(Path::new(file), text).map_err(|faults| faults.into_iter().next().expect("a fault"))
 }
 
 impl Source<'_> {
@@ -656,8 +660,7 @@ impl Source<'_> {
                 })?)
             }
         };
-        let beside = Path::new(self.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        Ok(Some(Recording { path: beside.join(file.get_ref()), speed }))
+        Ok(Some(Recording { path: self.beside(Path::new(file.get_ref())), speed }))
     }
 
     /// One copy of a feed; what is wrong with it goes to the faults.

@@ -1,6 +1,5 @@
 //! Following a plant's ring: what `watch`, `measure` and `tally` share.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::resumed::Resumed;
 use super::ticks::{self, Next};
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Which ring to follow, and how.
@@ -29,7 +29,7 @@ pub(crate) struct FollowArgs {
     /// Take the ticks from the plant's journal, once they are in it: what is there from --from-sequence on, and then what comes. Each is
     /// seen once, also where the plant is killed meanwhile and this reader is started again behind its last one
     #[arg(long, value_name = "FOLDER", requires = "from_sequence")]
-    pub(crate) journal: Option<PathBuf>,
+    pub(crate) journal: Option<FilePath>,
     /// The first sequence to take from the journal: the one behind the last that was seen
     #[arg(long, value_name = "N", requires = "journal", conflicts_with = "from")]
     pub(crate) from_sequence: Option<u64>,

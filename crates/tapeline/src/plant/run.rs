@@ -1,7 +1,6 @@
 //! `tapeline plant --config FILE`: sockets in, ring out, one thread, or one more for each feed that receives.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +30,7 @@ use super::web;
 use super::zeromq::RunningZeromq;
 use crate::failure::Hinted;
 use crate::output::Format;
+use crate::paths::FilePath;
 use crate::stat::snapshot;
 use crate::stop::{Again, Stop};
 
@@ -39,7 +39,7 @@ use crate::stop::{Again, Stop};
 pub(crate) struct RunArgs {
     /// The plant's configuration; `tapeline plant sample` prints one to start from
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    pub(crate) config: FilePath,
     /// End when every feed has said that its session is over, and for its `stale_after` nothing came from behind that end
     #[arg(long)]
     until_end_of_session: bool,

@@ -1,6 +1,6 @@
 //! `tapeline plant serve`: a plant's hub in a process of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use super::hub::{Joining, RunningHub};
 use super::report::Ready;
 use crate::failure::Hinted;
 use crate::output::Format;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Serve clients from the ring of a plant that runs elsewhere on this host.
@@ -30,7 +31,7 @@ use crate::stop::Stop;
 pub(crate) struct ServeArgs {
     /// The plant's configuration
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: FilePath,
     /// How to print what was done, at the end
     #[arg(long, value_enum, default_value_t)]
     format: Format,

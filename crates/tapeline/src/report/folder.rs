@@ -8,6 +8,7 @@ use tapeline_measure::read_hlog;
 
 use super::groups::group_of;
 use super::loaded::{Latency, Loaded, Moment, Phase};
+use crate::paths;
 
 /// The layout of `run.json` that is read here.
 const LAYOUT: u64 = 1;
@@ -93,7 +94,7 @@ fn timelines(path: &Path) -> anyhow::Result<Vec<Vec<Moment>>> {
                 cell.with_context(place).map(Some)
             };
             let second = number("start_s")?;
-            let second = second.with_context(|| format!("{}: there is no start_s", file.display()))?;
+            let second = second.with_context(|| format!("{}: there is no start_s", paths::shown(&file)))?;
             rows.push(Moment {
                 second,
                 messages_per_second: None,

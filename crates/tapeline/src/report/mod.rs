@@ -22,7 +22,7 @@ mod page;
 mod picture;
 mod plots;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -32,6 +32,7 @@ use self::gate::Gate;
 use self::groups::Groups;
 use self::loaded::Loaded;
 use crate::failure::Hinted;
+use crate::paths::{self, FilePath};
 
 /// Make a page of run folders, compare them, and fail where one got worse.
 #[derive(Debug, Args)]
@@ -47,7 +48,7 @@ pub(crate) struct Report {
     runs: Vec<String>,
     /// The page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
-    to: PathBuf,
+    to: FilePath,
     /// The page's title
     #[arg(long, value_name = "TEXT", default_value = "Runs")]
     title: String,
@@ -57,18 +58,18 @@ pub(crate) struct Report {
     gate: Vec<Gate>,
     /// Write each plot into this folder as SVG
     #[arg(long, value_name = "FOLDER")]
-    svg: Option<PathBuf>,
+    svg: Option<FilePath>,
     /// Write each plot into this folder as PNG
     #[arg(long, value_name = "FOLDER")]
-    png: Option<PathBuf>,
+    png: Option<FilePath>,
 }
 
 impl Report {
     /// A page of run folders that a program has just left, each called as it is.
     pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a Path>, title: &str, to: &Path) -> Self {
         Self {
-            runs: runs.map(|path| path.display().to_string()).collect(),
-            to: to.to_owned(),
+            runs: runs.map(|path| paths::shown(path).to_string()).collect(),
+            to: FilePath::of(to),
             title: title.to_owned(),
             gate: Vec::new(),
             svg: None,
@@ -84,20 +85,26 @@ impl Report {
         let page = page::page(&self.title, &groups, &plots, &verdicts);
         write(&self.to, page.as_bytes())?;
         if let Some(folder) = &self.svg {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", paths::shown(&folder)))?;
             for plot in &plots {
                 write(&folder.join(format!("{}.svg", plot.name)), plot.svg.as_bytes())?;
             }
         }
         if let Some(folder) = &self.png {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", paths::shown(&folder)))?;
             let painter = picture::Painter::new()?;
             for plot in &plots {
                 write(&folder.join(format!("{}.png", plot.name)), &painter.png(&plot.svg)?)?;
             }
         }
         let count = groups.runs().count();
-        anstream::eprintln!("{}: {count} {}", self.to.display(), if count == 1 { "run" } else { "runs" });
+        anstream::eprintln!(
+            "{}: {count} {}",
+            paths::shown(&self.to),
+            if count == 1 { "run" } else { "runs" }
+        );
         for verdict in &verdicts {
             anstream::println!("{verdict}");
         }
@@ -112,7 +119,7 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
         Some((name, path)) if !Path::new(text).exists() => (Some(name.to_owned()), Path::new(path)),
         _ => (None, Path::new(text)),
     };
-    let what = || format!("cannot read {}", path.display());
+    let what = || format!("cannot read {}", paths::shown(&path));
     let is_folder = std::fs::metadata(path).with_context(what)?.is_dir();
     let loaded = if !is_folder {
         guide::file(path)
@@ -122,7 +129,7 @@ fn load(text: &str) -> anyhow::Result<Loaded> {
         guide::folder(path)
     };
     let loaded = loaded.with_context(what)?.ok_or_else(|| {
-        let what = format!("{} is no run folder", path.display());
+        let what = format!("{} is no run folder", paths::shown(&path));
         let hint = if is_empty(path) {
             "it is empty: its run may still be going on, or was cut off, as run.json is written when a run ends"
         } else {
@@ -143,5 +150,5 @@ fn is_empty(path: &Path) -> bool {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", paths::shown(&path)))
 }

@@ -12,7 +12,7 @@ use anyhow::Context;
 use tapeline_measure::{Nanos, Recorder, Window, write_hgrm, write_hlog};
 
 use crate::failure::Hinted;
-use crate::output;
+use crate::{output, paths};
 
 pub(crate) use record::{Client, Hop, Journal, Phase, Process, Run, Second, Throughput};
 
@@ -30,8 +30,8 @@ impl RunFolder {
     /// current directory.
     pub(crate) fn create(given: Option<&Path>, kind: &str) -> anyhow::Result<Self> {
         match given {
-            Some(path) => Self::take(path),
-            None => Self::invent(Path::new("runs"), kind),
+            Some(path) => Self::take(&paths::absolute(path)),
+            None => Self::invent(&paths::absolute(Path::new("runs")), kind),
         }
     }
 
@@ -64,7 +64,7 @@ impl RunFolder {
         anyhow::bail!("cannot find a free name for a run folder in {}", base.display())
     }
 
-    /// Where it is.
+    /// Where it is: absolute, whatever was given.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -9,6 +9,7 @@ use tapeline_measure::{
 };
 
 use crate::output::{Table, byte_rate, painted, percentile_table, rate, table};
+use crate::paths;
 
 /// The layout of `run.json`; it goes up when a field changes its meaning or disappears.
 const LAYOUT: u32 = 1;
@@ -270,7 +271,7 @@ impl Run {
             text.push_str(&format!("\n{}\n", self.of_clients()));
         }
         if let Some(folder) = folder {
-            text.push_str(&format!("\nrun folder   {}\n", folder.display()));
+            text.push_str(&format!("\nrun folder   {}\n", paths::shown(folder)));
         }
         text.trim_end().to_owned()
     }

@@ -8,6 +8,7 @@ use tapeline_hub::access::{Pattern, Users};
 use tapeline_tickerplant::{Rights, Schema};
 
 use crate::failure::Hinted;
+use crate::paths;
 use crate::plant::access::users;
 
 #[derive(Debug, Deserialize)]
@@ -60,15 +61,15 @@ impl Access {
         let path = beside(&raw.users);
         let text = std::fs::read_to_string(&path).with_context(|| {
             let hint = "`tapeline plant passwd NAME --users FILE` makes one";
-            Hinted::new(format!("cannot read the users of [access], {}", path.display()), hint)
+            Hinted::new(format!("cannot read the users of [access], {}", paths::shown(&path)), hint)
         })?;
         let (found, wrong) = users::parse(&text);
         if let Some(fault) = wrong.first() {
-            let at = format!("{}:{}:{}: {}", path.display(), fault.line, fault.column, fault.what);
+            let at = format!("{}:{}:{}: {}", paths::shown(&path), fault.line, fault.column, fault.what);
             return Err(Hinted::new(at, fault.hint).into());
         }
         if !found.iter().any(|user| !user.password_hash.is_empty()) {
-            let what = format!("nobody could log in: no user in {} has a password", path.display());
+            let what = format!("nobody could log in: no user in {} has a password", paths::shown(&path));
             return Err(Hinted::new(what, "`tapeline plant passwd NAME --users FILE` gives one").into());
         }
         let rules = raw.rule.iter().map(|rule| Rule::new(rule, tables)).collect::<anyhow::Result<_>>()?;

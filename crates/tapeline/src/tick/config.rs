@@ -14,6 +14,7 @@ use super::access::{Access, RawAccess};
 use super::log::LogConfig;
 use crate::arguments;
 use crate::failure::Hinted;
+use crate::paths;
 use crate::plant::config::Source;
 
 /// `tick.q`'s own.
@@ -90,10 +91,10 @@ pub(crate) struct RawTable {
 pub(super) fn read(path: &Path) -> anyhow::Result<Config> {
     let hint = "docs/kdb.md shows one";
     let text = std::fs::read_to_string(path)
-        .with_context(|| Hinted::new(format!("cannot read {}", path.display()), hint))?;
-    let file = path.display().to_string();
-    let raw: RawTickerplant = toml::from_str(&text).with_context(|| Hinted::new(file.clone(), hint))?;
-    check(&Source::of(&file, &text), &raw)
+        .with_context(|| Hinted::new(format!("cannot read {}", paths::shown(&path)), hint))?;
+    let source = Source::of(path, &text);
+    let raw = toml::from_str(&text).with_context(|| Hinted::new(source.file.clone(), hint))?;
+    check(&source, &raw)
 }
 
 fn check(source: &Source<'_>, raw: &RawTickerplant) -> anyhow::Result<Config> {
@@ -259,7 +260,7 @@ mod tests {
 
     fn told(text: &str) -> Result<Config, String> {
         let raw = toml::from_str(text).map_err(|error: toml::de::Error| error.to_string())?;
-        check(&Source::of("tick.toml", text), &raw).map_err(|error| crate::failure::text(&error))
+        check(&Source::of(Path::new("tick.toml"), text), &raw).map_err(|error| crate::failure::text(&error))
     }
 
     #[test]

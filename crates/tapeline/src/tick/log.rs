@@ -35,12 +35,8 @@ impl DayLog {
     /// # Errors
     /// The file cannot be had, is no log, or is damaged before its end.
     pub(super) fn open(config: &LogConfig, date: i32) -> anyhow::Result<(Self, LogWriter)> {
-        // That of a configuration which is named without one is empty: where this process runs. Subscribers are told of the log, and
-        // may run elsewhere.
-        let folder = Path::new(".").join(&config.folder);
-        let folder = fs::create_dir_all(&folder)
-            .and_then(|()| folder.canonicalize())
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        let folder = &config.folder;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;

@@ -1,6 +1,5 @@
 //! `tapeline tick serve`: a tickerplant by itself, with the rows of its publishers.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,6 +8,7 @@ use super::bench::pin;
 use super::config;
 use super::server::Server;
 use crate::output::{self, Format};
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Serve publishers and subscribers of kdb+ from a TOML file.
@@ -23,7 +23,7 @@ use crate::stop::Stop;
 pub(crate) struct Serve {
     /// Tables, ports, log and users
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: FilePath,
     /// The core to run on
     #[arg(long, value_name = "CORE")]
     cpu: Option<usize>,

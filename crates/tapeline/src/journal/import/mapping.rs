@@ -12,6 +12,7 @@ use tapeline_omm::{Dictionary, Fid, fid};
 
 use crate::failure::Hinted;
 use crate::near::nearest;
+use crate::paths;
 
 const HINT: &str = "docs/journal.md shows one";
 /// What helps where a log has something else than what is usual.
@@ -106,7 +107,7 @@ impl Mapping {
     /// # Errors
     /// The first thing that is wrong with it, with its place and a hint.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let place = path.display().to_string();
+        let place = paths::shown(&path).to_string();
         let text = std::fs::read_to_string(path)
             .with_context(|| Hinted::new(format!("cannot read {place}"), HINT))?;
         let raw = toml::from_str(&text).with_context(|| Hinted::new(place.clone(), HINT))?;

@@ -9,6 +9,7 @@ use tapeline_ring::{Name, Publisher};
 
 use super::numbers::{Numbers, TooMany};
 use crate::failure::Hinted;
+use crate::paths;
 use crate::plant::past::PastHub;
 
 /// The hub, and what it is given.
@@ -47,11 +48,11 @@ impl Service {
             anstream::eprintln!(
                 "warning: the journal has ticks of service {service}, which {} does not name: they are served to nobody\n\
                      hint: the plant's own configuration does, with service_id in its [hub] and id in each [[service]]",
-                self.file.display()
+                paths::shown(&self.file)
             );
         }
         let item = self.numbers.of(&tick).map_err(|TooMany| {
-            let what = format!("the journal has more items than {} takes", self.file.display());
+            let what = format!("the journal has more items than {} takes", paths::shown(&self.file));
             Hinted::new(what, "raise max_items in its [plant]")
         })?;
         if item == tick.header.item {

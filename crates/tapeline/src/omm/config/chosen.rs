@@ -1,7 +1,6 @@
 //! One consumer, provider or NI provider of a file: its connections, services and dictionary.
 
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -12,6 +11,7 @@ use tapeline_wire::rssl::{Compression, ConnectionType, Settings, SubProtocol};
 use super::schema::{GLOBAL, Group, Kind, Setting};
 use super::tree::{Fault, Node};
 use crate::near::nearest;
+use crate::paths::FilePath;
 
 /// What a file says of a program.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Chosen {
     /// What a provider serves: number, name, vendor.
     pub(crate) services: Vec<(u16, String, Option<String>)>,
     /// Files of fields and enumerations.
-    pub(crate) dictionary: Option<(PathBuf, PathBuf)>,
+    pub(crate) dictionary: Option<(FilePath, FilePath)>,
     /// Whether the dictionary is the provider's.
     pub(crate) downloads_dictionary: bool,
     pub(crate) reconnect_min: Option<Duration>,
@@ -125,9 +125,9 @@ pub(crate) struct Host {
     pub(crate) is_encrypted: bool,
     /// Client: the interface to connect from, by its address or name.
     pub(crate) interface: Option<String>,
-    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) certificate: Option<(FilePath, FilePath)>,
     /// A file or folder of certificates to trust.
-    pub(crate) trusted: Option<PathBuf>,
+    pub(crate) trusted: Option<FilePath>,
     pub(crate) settings: Settings,
 }
 
@@ -203,7 +203,7 @@ pub(super) fn choose(root: &Node, group: Group, name: Option<&str>) -> Result<Ch
     if let Some(dictionary) = named("Dictionary", Group::Dictionary) {
         used.push((Group::Dictionary, dictionary));
         if dictionary.code("DictionaryType") == Some("FileDictionary") {
-            let file = |name, usual: &str| PathBuf::from(dictionary.text(name).unwrap_or(usual));
+            let file = |name, usual: &str| FilePath::of(dictionary.text(name).unwrap_or(usual));
             chosen.dictionary = Some((
                 file("RdmFieldDictionaryFileName", "./RDMFieldDictionary"),
                 file("EnumTypeDefFileName", "./enumtype.def"),
@@ -311,7 +311,7 @@ fn client(channel: &Node, usual_port: u16) -> Result<Host, Fault> {
         is_encrypted,
         interface: channel.text("InterfaceName").filter(|name| !name.is_empty()).map(str::to_owned),
         certificate: None,
-        trusted: channel.text("OpenSSLCAStore").map(PathBuf::from),
+        trusted: channel.text("OpenSSLCAStore").map(FilePath::of),
         settings,
     })
 }
@@ -323,7 +323,7 @@ fn server_host(server: &Node) -> Result<Host, Fault> {
         Settings { guaranteed_output_buffers: 200, connection_ping_timeout: 60, ..Settings::default() };
     transport(server, &mut settings)?;
     let interface = server.text("InterfaceName").unwrap_or_default();
-    let file = |name| server.text(name).map(PathBuf::from);
+    let file = |name| server.text(name).map(FilePath::of);
     Ok(Host {
         // Without a port it is the usual one of the program.
         server: format!("{interface}:{}", server.text("Port").unwrap_or_default()),

@@ -21,6 +21,7 @@ use std::path::Path;
 
 use crate::failure::Hinted;
 use crate::omm::xml::text as file_text;
+use crate::paths;
 
 pub(crate) use chosen::{Chosen, Host, StandbyMode, StandbyServer};
 pub(crate) use schema::Group;
@@ -43,7 +44,7 @@ impl Config {
     /// What is wrong first, with its line, and a hint.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
         let text = file_text(path, MOST_BYTES, "a configuration")?;
-        Ok(Self::parse(path.display().to_string(), &text)?)
+        Ok(Self::parse(paths::shown(&path).to_string(), &text)?)
     }
 
     /// The text of a file of this name.

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::failure::Hinted;
+use crate::paths;
 
 /// Bytes of a file at most.
 const MOST: u64 = 1 << 30;
@@ -80,7 +81,7 @@ pub(super) fn word(text: &str) -> anyhow::Result<Piece> {
 
 /// What a file holds.
 pub(super) fn file(path: &Path, lines: bool) -> anyhow::Result<Found> {
-    let source = path.display().to_string();
+    let source = paths::shown(&path).to_string();
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {source}"))?.len();
     if size > MOST {
         anyhow::bail!("{source} has {size} bytes; {MOST} can be decoded at a time");

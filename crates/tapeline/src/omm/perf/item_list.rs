@@ -10,6 +10,7 @@ use super::source::Source;
 use crate::failure::Hinted;
 use crate::near;
 use crate::omm::xml::{self, Fault, Tag, Tags};
+use crate::paths;
 
 /// Bytes of a file at most: of a million items as the public lists have them.
 const MOST_BYTES: u64 = 64 << 20;
@@ -56,7 +57,7 @@ impl Item {
 pub(super) fn load(path: Option<&Path>, count: usize) -> anyhow::Result<Vec<Item>> {
     let (list, items) = match Source::of(path, FILE) {
         Source::File(path) => {
-            let file = path.display().to_string();
+            let file = paths::shown(&path).to_string();
             let listed = listed(&path, count)?;
             listed.check_once().map_err(|fault| fault.in_file(&file))?;
             (file, listed.items)
@@ -91,7 +92,7 @@ pub(crate) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<Item>> {
 
 fn listed(path: &Path, most: usize) -> anyhow::Result<Listed> {
     let text = xml::text(path, MOST_BYTES, "a list of items")?;
-    Ok(parse(&text, most).map_err(|fault| fault.in_file(&path.display().to_string()))?)
+    Ok(parse(&text, most).map_err(|fault| fault.in_file(&paths::shown(&path).to_string()))?)
 }
 
 /// Items of a file.

@@ -1,5 +1,6 @@
 //! Where a tool's input comes from: a file that the user names, one of the guide's name, or what is built in.
 
+use crate::paths;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) => write!(f, "{}", paths::shown(path)),
             Self::BuiltIn => f.write_str("(built in)"),
         }
     }

@@ -1,7 +1,7 @@
 //! `tapeline plant passwd` and `tapeline plant token`: lines for the file of users.
 
 use std::io::{IsTerminal, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -11,6 +11,7 @@ use tapeline_hub::access::Secret;
 use super::secrets::{hash_of_password, hash_of_token, new_token};
 use super::users::{is_empty, is_name};
 use crate::failure::Hinted;
+use crate::paths::FilePath;
 
 /// Give a user a password: asked for on a terminal, or else the first line of standard input
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct PasswdArgs {
     user: String,
     /// The file of users, made if there is none; as `users` in [hub.access]
     #[arg(long, value_name = "FILE")]
-    users: PathBuf,
+    users: FilePath,
 }
 
 /// Give a user a new token, and print it: only its hash is kept
@@ -29,7 +30,7 @@ pub(crate) struct TokenArgs {
     user: String,
     /// The file of users, made if there is none; as `users` in [hub.access]
     #[arg(long, value_name = "FILE")]
-    users: PathBuf,
+    users: FilePath,
 }
 
 /// The longest password, bytes.

@@ -13,6 +13,7 @@ use toml::Spanned;
 
 use super::{RawConfig, Source};
 use crate::failure::Hinted;
+use crate::paths;
 use crate::plant::access::users;
 
 /// Who may in, as configured.
@@ -97,10 +98,11 @@ const LIST_HINT: &str = "leave the key out to mean all; * stands for any charact
 /// All that is wrong, each with file, line, column and hint.
 pub(crate) fn read_access(path: &Path) -> Result<AccessConfig, Vec<anyhow::Error>> {
     let text = std::fs::read_to_string(path)
-        .with_context(|| Hinted::new(format!("cannot read {}", path.display()), "everything stays as it was"))
+        .with_context(|| {
+            Hinted::new(format!("cannot read {}", paths::shown(&path)), "everything stays as it was")
+        })
         .map_err(|error| vec![error])?;
-    let file = path.display().to_string();
-    let source = Source::of(&file, &text);
+    let source = Source::of(path, &text);
     let raw: RawConfig = toml::from_str(&text).map_err(|error| vec![source.not_toml(&error)])?;
     let raw = raw.hub.as_ref().and_then(super::hub::RawHub::access);
     if raw.is_none() {
@@ -187,7 +189,7 @@ impl Source<'_> {
                 Some("-") => AuditTo::Stderr,
                 Some(path) => AuditTo::File(self.beside(Path::new(path))),
             },
-            again: Some(PathBuf::from(self.file)),
+            again: Some(self.path.clone()),
             users: raw.users.as_ref().map(|file| self.beside(file.get_ref())),
         }
     }
@@ -200,7 +202,7 @@ impl Source<'_> {
                 let hint = "`tapeline plant passwd NAME --users FILE` makes one";
                 faults.push(self.wrong(
                     file.span(),
-                    format!("cannot read {}: {cause}", path.display()),
+                    format!("cannot read {}: {cause}", paths::shown(&path)),
                     hint,
                 ));
                 return Users::default();
@@ -209,7 +211,7 @@ impl Source<'_> {
         let (found, wrong) = users::parse(&text);
         let is_sound = wrong.is_empty();
         faults.extend(wrong.into_iter().map(|fault| {
-            let at = format!("{}:{}:{}: {}", path.display(), fault.line, fault.column, fault.what);
+            let at = format!("{}:{}:{}: {}", paths::shown(&path), fault.line, fault.column, fault.what);
             anyhow::Error::from(Hinted::new(at, fault.hint))
         }));
         let (has, what) = match login {
@@ -218,7 +220,7 @@ impl Source<'_> {
             LoginPolicy::Token => (found.iter().any(|user| !user.tokens.is_empty()), "token"),
         };
         if is_sound && !has {
-            let what = format!("nobody could log in: no user in {} has a {what}", path.display());
+            let what = format!("nobody could log in: no user in {} has a {what}", paths::shown(&path));
             let hint = "`tapeline plant passwd` gives passwords, `tapeline plant token` tokens";
             faults.push(self.wrong(file.span(), what, hint));
         }
@@ -326,7 +328,7 @@ mod tests {
 
     fn checked(access: &str) -> Result<AccessConfig, Vec<String>> {
         let text = format!("[plant]\nring = \"r\"\n[hub]\n[hub.access]\n{access}");
-        let source = Source::of("plant.toml", &text);
+        let source = Source::of(Path::new("plant.toml"), &text);
         let raw: RawConfig =
             toml::from_str(&text).map_err(|error| vec![source.not_toml(&error).to_string()])?;
         let mut faults = Vec::new();
@@ -352,7 +354,7 @@ mod tests {
             (Action::Allow { post: true }, Action::Deny)
         );
         assert_eq!(access.codes[0].codes, [7]);
-        assert_eq!(config.audit, AuditTo::File("a.jsonl".into()));
+        assert_eq!(config.audit, AuditTo::File(paths::absolute("a.jsonl")));
         assert_eq!(checked("audit = \"-\"").unwrap().audit, AuditTo::Stderr);
     }
 

@@ -2,17 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::source::quoted;
 use super::{Config, RawConfig, Source};
 use crate::near::nearest;
+use crate::paths;
 
 /// The most faults of keys that are told: whoever has so many has another kind of file.
 const MOST: usize = 100;
 
-/// Checks a configuration; `file` is its name in complaints. Comes back with what is to run, or with all that is wrong.
-pub(super) fn check(file: &str, text: &str) -> Result<Config, Vec<anyhow::Error>> {
-    let source = Source::of(file, text);
+/// Checks the text of a configuration. Comes back with what is to run, or with all that is wrong.
+pub(super) fn check(path: &Path, text: &str) -> Result<Config, Vec<anyhow::Error>> {
+    let source = Source::of(path, text);
     let config = source.raw().and_then(|raw| source.check(raw));
     let mut faults = source.faults.into_inner();
     let mut said = BTreeSet::new();
@@ -24,8 +26,10 @@ pub(super) fn check(file: &str, text: &str) -> Result<Config, Vec<anyhow::Error>
 }
 
 impl<'a> Source<'a> {
-    pub(crate) const fn of(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, faults: RefCell::new(Vec::new()) }
+    pub(crate) fn of(path: &Path, text: &'a str) -> Self {
+        let path = paths::absolute(path);
+        let file = paths::shown(&path).to_string();
+        Self { file, path, text, faults: RefCell::new(Vec::new()) }
     }
 
     /// What was checked. Where it is wrong the fault is kept, and `otherwise` gone on with, so that the rest is checked too.
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Vec<String> {
-        check("plant.toml", text).unwrap_err().iter().map(ToString::to_string).collect()
+        check(Path::new("plant.toml"), text).unwrap_err().iter().map(ToString::to_string).collect()
     }
 
     fn assert_said(text: &str, expected: &[&str]) {

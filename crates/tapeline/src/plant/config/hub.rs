@@ -17,6 +17,7 @@ use super::web::{RawWeb, WebConfig};
 use super::zeromq::RawZeromq;
 use crate::arguments;
 use crate::omm::dictionaries::DictionaryArgs;
+use crate::paths::{self, FilePath};
 use crate::plant::zeromq::ZeromqConfig;
 use crate::stat::snapshot;
 
@@ -304,7 +305,7 @@ impl Source<'_> {
                 return Err(self.wrong(enums.span(), "enums is given, and no dictionary", hint));
             }
             (dictionary, enums) => {
-                let path = |file: &Spanned<PathBuf>| self.beside(file.get_ref());
+                let path = |file: &Spanned<PathBuf>| FilePath::of(self.beside(file.get_ref()));
                 (dictionary.as_ref().map(path), enums.as_ref().map(path))
             }
         };
@@ -344,7 +345,7 @@ impl Source<'_> {
     pub(super) fn file(&self, file: &Spanned<PathBuf>) -> anyhow::Result<Vec<u8>> {
         let path = self.beside(file.get_ref());
         std::fs::read(&path).map_err(|cause| {
-            let what = format!("cannot read {}: {cause}", path.display());
+            let what = format!("cannot read {}: {cause}", paths::shown(&path));
             self.wrong(file.span(), what, "a file beside the configuration, or a whole path")
         })
     }

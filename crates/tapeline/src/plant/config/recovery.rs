@@ -100,7 +100,9 @@ impl Source<'_> {
                 username: arguments::soup_user(user.get_ref())
                     .map(|name| Username::new(&name))
                     .map_err(|error| self.wrong(user.span(), error, "such as user = \"user01\""))?,
-                password: password::read(raw.password_file.as_ref().map(|file| file.get_ref().as_path()))?,
+                password: password::read(
+                    raw.password_file.as_ref().map(|file| self.beside(file.get_ref())).as_deref(),
+                )?,
             },
         };
         let some = |raw: &Option<Spanned<String>>, default: Duration, hint: &str| match raw {

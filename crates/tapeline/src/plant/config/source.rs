@@ -13,7 +13,10 @@ use crate::near::nearest;
 
 /// A configuration's text, to say where in it something is wrong.
 pub(crate) struct Source<'a> {
-    pub(super) file: &'a str,
+    /// The file's name, as people are told it.
+    pub(crate) file: String,
+    /// The file, absolute.
+    pub(super) path: PathBuf,
     pub(super) text: &'a str,
     /// What was found to be wrong, and gone on after.
     pub(super) faults: RefCell<Vec<anyhow::Error>>,
@@ -25,9 +28,9 @@ impl Source<'_> {
         self.text.len()..self.text.len()
     }
 
-    /// A file that is named in the configuration: beside it, unless the whole path is given.
+    /// A file that is named in the configuration, absolute: beside the configuration, unless the whole path is given.
     pub(crate) fn beside(&self, file: &Path) -> PathBuf {
-        Path::new(self.file).parent().map_or_else(|| file.to_owned(), |folder| folder.join(file))
+        self.path.parent().unwrap_or(&self.path).join(file)
     }
 
     /// What was found to be wrong first.

@@ -1,6 +1,6 @@
 //! Which symbols a feed is wanted for, which orders are published, and what is consolidated.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use tapeline_feed::nbbo::{MAX_VENUE_NAME, MAX_VENUES};
@@ -9,6 +9,7 @@ use tapeline_plant::{ConsolidationSettings, Participant};
 use toml::Spanned;
 
 use super::{Feed, Source};
+use crate::paths;
 
 /// The longest name of a consolidated item's ending.
 const MAX_SUFFIX: usize = 32;
@@ -77,23 +78,22 @@ impl Source<'_> {
     /// One pattern a line; empty lines and what follows a `#` are passed over. A relative path starts at the configuration's
     /// folder.
     fn symbols_of_file(&self, file: &Spanned<String>) -> anyhow::Result<Symbols> {
-        let beside = Path::new(self.file).parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        let path = beside.join(file.get_ref());
+        let path = self.beside(Path::new(file.get_ref()));
         let hint = "a text file with one symbol a line, such as AAPL or MSFT*; # begins a comment";
         let text = std::fs::read_to_string(&path).map_err(|error| {
-            self.wrong(file.span(), format!("cannot read {}: {error}", path.display()), hint)
+            self.wrong(file.span(), format!("cannot read {}: {error}", paths::shown(&path)), hint)
         })?;
         let mut symbols = Symbols::default();
         for (line, number) in text.lines().zip(1..) {
             let pattern = line.split('#').next().unwrap_or_default().trim();
             if !pattern.is_empty() {
                 symbols.add(pattern).map_err(|error| {
-                    self.wrong(file.span(), format!("{}:{number}: {error}", path.display()), hint)
+                    self.wrong(file.span(), format!("{}:{number}: {error}", paths::shown(&path)), hint)
                 })?;
             }
         }
         if symbols.is_empty() {
-            return Err(self.wrong(file.span(), format!("{} names no symbol", path.display()), hint));
+            return Err(self.wrong(file.span(), format!("{} names no symbol", paths::shown(&path)), hint));
         }
         Ok(symbols)
     }

@@ -28,6 +28,7 @@ use crate::arguments::{self, Cores};
 use crate::failure::Hinted;
 use crate::jitter;
 use crate::output::{self, Format, Progress};
+use crate::paths::{self, FilePath};
 use crate::run_folder::RunFolder;
 use crate::stop::Stop;
 
@@ -80,15 +81,15 @@ pub(super) struct Sweep {
 
     /// Where to keep it all; a folder with the same plan is continued [default: a new one under runs/]
     #[arg(long, value_name = "FOLDER")]
-    run_folder: Option<PathBuf>,
+    run_folder: Option<FilePath>,
 
     /// Go on with the sweep in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder", "report_only"])]
-    resume: Option<PathBuf>,
+    resume: Option<FilePath>,
 
     /// Only make the report of the sweep in this folder, from what there is
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["sections", "seconds_per_run", "runs", "cpus", "short", "run_folder"])]
-    report_only: Option<PathBuf>,
+    report_only: Option<FilePath>,
 
     /// How to print the figures
     #[arg(long, value_enum, default_value_t)]
@@ -108,7 +109,7 @@ impl Sweep {
                 let now = self.plan_like(&plan);
                 check_same(folder, &plan, &now)?;
                 check_cores(&plan.cpus)?;
-                (folder.clone(), plan)
+                (folder.to_path_buf(), plan)
             }
             None => self.prepare()?,
         };
@@ -116,7 +117,7 @@ impl Sweep {
             Outcome::Stopped => {
                 anstream::eprintln!(
                     "stopped; go on with `tapeline ring sweep --resume {}`",
-                    folder.display()
+                    paths::shown(&folder)
                 );
                 Ok(ExitCode::from(130))
             }
@@ -130,7 +131,7 @@ impl Sweep {
         check_cores(&plan.cpus)?;
         if let Some(folder) = self.run_folder.as_ref().filter(|folder| folder.join("plan.json").exists()) {
             check_same(folder, &read_plan(folder)?, &plan)?;
-            return Ok((folder.clone(), plan));
+            return Ok((folder.to_path_buf(), plan));
         }
         let folder = RunFolder::create(self.run_folder.as_deref(), "sweep")?.path().to_owned();
         write(&folder.join("plan.json"), &(output::json(&plan)? + "\n"))?;

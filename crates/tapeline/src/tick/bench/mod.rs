@@ -15,7 +15,6 @@ mod round;
 mod sink;
 mod table;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -29,6 +28,7 @@ use self::round::{Bench, Round, Through};
 use crate::arguments::{self, Cores};
 use crate::failure::Hinted;
 use crate::output::{self, Format};
+use crate::paths::{self, FilePath};
 use crate::report::Report;
 use crate::run_folder::RunFolder;
 use crate::stop::Stop;
@@ -88,7 +88,7 @@ pub(crate) struct BenchArgs {
     times: bool,
     /// A new folder for the run folders of all rates
     #[arg(long, value_name = "FOLDER")]
-    run_folder: Option<PathBuf>,
+    run_folder: Option<FilePath>,
     /// How to print the table
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -286,7 +286,7 @@ impl BenchArgs {
                     let how = if waiting == Waits::Spin { ", spinning" } else { "" };
                     output::print(&format!("\ngenerator    {limit} at most, into a null sink{how}"))?;
                 }
-                output::print(&format!("pages        {}", folder.path().join("RATE.html").display()))?;
+                output::print(&format!("pages        {}", paths::shown(&folder.path().join("RATE.html"))))?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -1,7 +1,6 @@
 //! A bare relay: what a tickerplant could be at best on these sockets. It passes bytes on and looks at none of them.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tapeline_kdb::Hello;
 use tapeline_wire::streams::{Ready, Settings, StreamId, Streams};
 
 use crate::output;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Pass bytes on from publishers to the first who connects.
@@ -18,7 +18,7 @@ use crate::stop::Stop;
 pub(crate) struct Relay {
     /// The name of a Unix-domain socket in place of TCP
     #[arg(long)]
-    unix: Option<PathBuf>,
+    unix: Option<FilePath>,
     /// Pass nothing on
     #[arg(long)]
     null: bool,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -15,6 +15,7 @@ use tapeline_measure::{Clock, Lateness, Nanos, Recorder, Series, Trend, Window};
 use super::place::Came;
 use super::{PartArgs, TABLE};
 use crate::output;
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Subscribe to a tickerplant that is measured.
@@ -30,7 +31,7 @@ pub(crate) struct Sink {
     bare: bool,
     /// Where each latency is written at the end
     #[arg(long)]
-    times: Option<PathBuf>,
+    times: Option<FilePath>,
 }
 
 /// It has subscribed.

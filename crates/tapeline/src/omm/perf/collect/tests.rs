@@ -9,6 +9,7 @@ use super::*;
 use crate::arguments::Core;
 use crate::omm::perf::tally::{Counts, Kind, Timed};
 use crate::output::Format;
+use crate::paths::FilePath;
 
 /// A place for a run's files.
 struct Place {
@@ -44,7 +45,7 @@ impl Place {
                 latency_file: Some(path("Latency")),
                 write_stats_interval: 1,
                 no_display_stats: false,
-                run_folder: Some(folder.path().join("run")),
+                run_folder: Some(FilePath::of(folder.path().join("run"))),
                 jitter_time: Duration::ZERO,
                 format: Format::Table,
             },

@@ -21,6 +21,7 @@ use crate::omm::config::{Chosen, Group};
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::Credentials;
 use crate::omm::out::JsonSettings;
+use crate::paths;
 
 /// What all threads are to do.
 pub(super) struct Plan {
@@ -207,7 +208,7 @@ fn check(items: &[Item], messages: &Messages, kind: Kind, args: &ConsumerArgs) -
         None => Ok(()),
         Some(item) => {
             let file = match Source::of(args.msg_file.as_deref(), Messages::FILE) {
-                Source::File(path) => path.display().to_string(),
+                Source::File(path) => paths::shown(&path).to_string(),
                 Source::BuiltIn => "the built-in file".to_owned(),
             };
             let domain = item.domain;

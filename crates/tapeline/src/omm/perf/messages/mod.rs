@@ -20,6 +20,7 @@ use tapeline_omm::Dictionary;
 pub(crate) use self::payload::Payload;
 use super::source::Source;
 use crate::omm::xml;
+use crate::paths;
 
 /// Bytes of a file at most: 400 times the public one.
 const MOST_BYTES: u64 = 4 << 20;
@@ -65,7 +66,7 @@ impl Messages {
         match Source::of(path, Self::FILE) {
             Source::File(path) => {
                 let text = xml::text(&path, MOST_BYTES, "a file of messages")?;
-                Self::parse(&path.display().to_string(), &text, dictionary)
+                Self::parse(&paths::shown(&path).to_string(), &text, dictionary)
             }
             Source::BuiltIn => Self::parse("the messages that are built in", BUILT_IN, dictionary),
         }

@@ -1,7 +1,5 @@
 //! `tapeline omm consumer`: ConsPerf.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ThreadArgs, TimeArgs, rate, seconds};
@@ -10,6 +8,7 @@ use crate::omm::config::StandbyMode;
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
+use crate::paths::FilePath;
 
 /// Open many items of a provider, and measure what comes.
 #[derive(Clone, Debug, Args)]
@@ -24,7 +23,7 @@ pub(crate) struct ConsumerArgs {
     pub(in super::super) items: ItemArgs,
     /// Contents of posts and generic messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
     #[arg(long, value_name = "FILE")]
-    pub(in super::super) msg_file: Option<PathBuf>,
+    pub(in super::super) msg_file: Option<FilePath>,
     /// Requests a second
     #[arg(long, value_name = "RATE", default_value = "35000", value_parser = rate)]
     pub(in super::super) request_rate: u64,
@@ -63,7 +62,7 @@ pub(crate) struct ConsumerArgs {
     pub(in super::super) no_due: bool,
     /// Summary's file
     #[arg(long, value_name = "FILE", default_value = "ConsSummary.out")]
-    pub(in super::super) summary_file: PathBuf,
+    pub(in super::super) summary_file: FilePath,
     /// Statistics' files, one for each thread: NAME1.csv and so on
     #[arg(long, value_name = "NAME", default_value = "ConsStats")]
     pub(in super::super) stats_file: String,

@@ -8,6 +8,7 @@ use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::perf::item_list;
 use crate::omm::perf::messages::Messages;
 use crate::omm::perf::source::Source;
+use crate::paths;
 
 /// Names and values.
 pub(in super::super) type Inputs = Vec<(&'static str, String)>;
@@ -48,7 +49,7 @@ impl ConsumerArgs {
             ("Latency Generic Msg Rate", self.generic_msg_latency_rate.to_string()),
             ("Item File", Source::of(self.items.item_file.as_deref(), item_list::FILE).to_string()),
             ("Data File", Source::of(self.msg_file.as_deref(), Messages::FILE).to_string()),
-            ("Summary File", self.summary_file.display().to_string()),
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
             ("Stats File", self.stats_file.clone()),
             ("Latency Log File", latency_file(&self.results)),
             ("Tick Rate", self.pace.tick_rate.to_string()),
@@ -78,7 +79,7 @@ impl ProviderArgs {
         let publishing = &self.publishing;
         let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
         inputs.extend([
-            ("Summary File", self.summary_file.display().to_string()),
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
             ("Stats File", self.stats_file.clone()),
             ("Latency Log File", latency_file(&self.results)),
             ("Write Stats Interval", self.results.write_stats_interval.to_string()),
@@ -114,7 +115,7 @@ impl NiProviderArgs {
         let publishing = &self.publishing;
         let mut inputs = publishing.first(name, &self.threads, &self.dispatch);
         inputs.extend([
-            ("Summary File", self.summary_file.display().to_string()),
+            ("Summary File", paths::shown(&self.summary_file).to_string()),
             ("Stats File", self.stats_file.clone()),
             ("Write Stats Interval", self.results.write_stats_interval.to_string()),
             ("Display Stats", yes(!self.results.no_display_stats)),

@@ -7,7 +7,6 @@ mod provider;
 mod rules;
 mod transport;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -21,6 +20,7 @@ pub(crate) use self::transport::TransportPerfArgs;
 use super::division::Division;
 use crate::arguments::{self, Core};
 use crate::output::Format;
+use crate::paths::FilePath;
 
 /// What a number of messages with a time is: so many a second, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(super) struct ItemArgs {
     pub(super) common_item_count: usize,
     /// List of the items; 350k.xml of this folder, if it is there, or RDT1 to RDT350000 if not said
     #[arg(long, value_name = "FILE")]
-    pub(super) item_file: Option<PathBuf>,
+    pub(super) item_file: Option<FilePath>,
 }
 
 impl ItemArgs {
@@ -166,7 +166,7 @@ pub(super) struct ResultArgs {
     pub(super) no_display_stats: bool,
     /// Folder for run.json, distributions and the other files; a new one under runs/ if not said
     #[arg(long, value_name = "FOLDER")]
-    pub(super) run_folder: Option<PathBuf>,
+    pub(super) run_folder: Option<FilePath>,
     /// Watch the noise of the threads' cores (of all, if none is bound) for so long before the run: the floor under latencies
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = arguments::duration)]
     pub(super) jitter_time: Duration,

@@ -1,7 +1,5 @@
 //! `tapeline omm ni-provider`: NIProvPerf.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::provider::PublishingArgs;
@@ -9,6 +7,7 @@ use super::{DispatchArgs, ItemArgs, PaceArgs, ResultArgs, ServiceArgs, ThreadArg
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::login::LoginArgs;
 use crate::omm::transport::{ClientArgs, ConfigArgs};
+use crate::paths::FilePath;
 
 /// Publish many items to a hub, at a rate.
 #[derive(Clone, Debug, Args)]
@@ -21,7 +20,7 @@ pub(crate) struct NiProviderArgs {
     pub(in super::super) service: ServiceArgs,
     /// Summary's file
     #[arg(long, value_name = "FILE", default_value = "NIProvSummary.out")]
-    pub(in super::super) summary_file: PathBuf,
+    pub(in super::super) summary_file: FilePath,
     /// Statistics' files, one for each thread: NAME1.csv and so on
     #[arg(long, value_name = "NAME", default_value = "NIProvStats")]
     pub(in super::super) stats_file: String,

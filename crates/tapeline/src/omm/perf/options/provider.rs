@@ -1,7 +1,5 @@
 //! `tapeline omm provider`: IProvPerf.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::{
@@ -10,6 +8,7 @@ use super::{
 };
 use crate::omm::dictionaries::DictionaryArgs;
 use crate::omm::transport::{ConfigArgs, ServerArgs};
+use crate::paths::FilePath;
 
 /// What both providers send.
 #[derive(Clone, Debug, Args)]
@@ -40,7 +39,7 @@ pub(in super::super) struct PublishingArgs {
     pub(in super::super) run_time: Option<u64>,
     /// Contents of the messages; MsgData.xml of this folder, if it is there, or the one that is built in if not said
     #[arg(long, value_name = "FILE")]
-    pub(in super::super) msg_file: Option<PathBuf>,
+    pub(in super::super) msg_file: Option<FilePath>,
     /// Messages in a frame at most, where frames can carry several
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(in super::super) max_pack_count: u32,
@@ -92,7 +91,7 @@ pub(crate) struct ProviderArgs {
     pub(in super::super) rtt: Option<u64>,
     /// Summary's file
     #[arg(long, value_name = "FILE", default_value = "IProvSummary.out")]
-    pub(in super::super) summary_file: PathBuf,
+    pub(in super::super) summary_file: FilePath,
     /// Statistics' files, one for each thread: NAME1.csv and so on
     #[arg(long, value_name = "NAME", default_value = "ProvStats")]
     pub(in super::super) stats_file: String,

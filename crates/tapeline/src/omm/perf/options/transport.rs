@@ -2,7 +2,6 @@
 //! tool (ETA C 3.6, transportPerfConfig.c).
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -15,6 +14,7 @@ use super::{PaceArgs, ResultArgs, StampRate, ThreadArgs, rate, stamp_rate};
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::omm::transport::{ClientArgs, ServerArgs, TransportArgs, WebSocketArg, own_address};
+use crate::paths::{self, FilePath};
 
 /// Send and receive messages without a meaning, and time them.
 #[derive(Clone, Debug, Args)]
@@ -69,7 +69,7 @@ pub(crate) struct TransportPerfArgs {
 
     /// Summary's file [default: TransportSummary_PID.out]
     #[arg(long, value_name = "FILE")]
-    summary_file: Option<PathBuf>,
+    summary_file: Option<FilePath>,
     /// Statistics' files, one for each thread: NAME1.csv and so on [default: TransportStats_PID_]
     #[arg(long, value_name = "NAME")]
     stats_file: Option<String>,
@@ -130,13 +130,13 @@ struct EndArgs {
     tls: bool,
     /// Client: certificates to trust, as PEM, in place of the system's
     #[arg(long, alias = "castore", value_name = "FILE")]
-    ca: Option<PathBuf>,
+    ca: Option<FilePath>,
     /// Server: speak TLS with this certificate and those that vouch for it, as PEM
     #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
+    cert: Option<FilePath>,
     /// Server: the certificate's private key, as PEM
     #[arg(long, alias = "keyfile", value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    key: Option<FilePath>,
     /// TCP_NODELAY off: small writes wait for the answer to those before
     #[arg(long, conflicts_with = "tcp_nodelay")]
     tcp_delay: bool,
@@ -208,8 +208,8 @@ impl TransportPerfArgs {
         StampRate::or_usual(self.latency_msg_rate, sends)
     }
 
-    pub(in super::super) fn summary_file(&self) -> PathBuf {
-        let usual = || format!("TransportSummary_{}.out", std::process::id()).into();
+    pub(in super::super) fn summary_file(&self) -> FilePath {
+        let usual = || FilePath::of(format!("TransportSummary_{}.out", std::process::id()));
         self.summary_file.clone().unwrap_or_else(usual)
     }
 
@@ -444,7 +444,7 @@ impl TransportPerfArgs {
             ("Tick Rate", self.pace.tick_rate.to_string()),
             ("Use Direct Writes", yes(self.ends.direct_write)),
             ("Latency Log File", self.results.latency_file.clone().unwrap_or_else(|| "(none)".to_owned())),
-            ("Summary File", self.summary_file().display().to_string()),
+            ("Summary File", paths::shown(&self.summary_file()).to_string()),
             ("Stats File", self.stats_file()),
             ("Write Stats Interval", self.results.write_stats_interval.to_string()),
             ("Display Stats", yes(!self.results.no_display_stats)),

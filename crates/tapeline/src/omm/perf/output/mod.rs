@@ -24,6 +24,7 @@ use super::tally::{Tally, Terms};
 use super::verdict::{self, Failure};
 use crate::failure::Hinted;
 use crate::output::{Format, json, painted, percentile_table};
+use crate::paths;
 use crate::run_folder::RunFolder;
 
 /// Everything that a run writes: open, so that what cannot be written is known before it begins.
@@ -188,7 +189,7 @@ impl<'a> Output<'a> {
             "{}: {}\n\nrun folder   {}\n",
             painted(verdict),
             results.why,
-            self.folder.path().display()
+            paths::shown(self.folder.path())
         ));
         let text = format!("{theirs}{ours}");
         let plain = anstream::adapter::strip_str(&text).to_string();
@@ -247,5 +248,5 @@ fn refused(what: &str, path: &Path, option: &str, error: io::Error) -> anyhow::E
         }
         _ => format!("give another {option}"),
     };
-    anyhow::Error::new(error).context(Hinted::new(format!("cannot {what} {}", path.display()), hint))
+    anyhow::Error::new(error).context(Hinted::new(format!("cannot {what} {}", paths::shown(&path)), hint))
 }
