@@ -2,9 +2,8 @@
 //! `make fuzz TARGET=rows`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod invariants;
-#[path = "../../feed/tests/mutations/mod.rs"]
-mod mutations;
+use crate::invariants;
+use crate::mutations;
 
 use std::path::Path;
 

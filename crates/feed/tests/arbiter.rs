@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod arbitration;
+use crate::arbitration;
 
 use std::collections::BTreeSet;
 

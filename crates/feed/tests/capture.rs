@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
 
-mod shared_data;
+use crate::shared_data;
 
 use std::fs::File;
 use std::io::Write;

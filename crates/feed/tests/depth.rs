@@ -6,7 +6,7 @@
     reason = "a test that cannot go on should stop, and says what it saw"
 )]
 
-mod shared_data;
+use crate::shared_data;
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stdout, reason = "a day that is looked at")]
 
-mod account;
+use crate::account;
 
 use std::collections::HashMap;
 

@@ -6,8 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod invariants;
-mod mutations;
+use crate::invariants;
+use crate::mutations;
 
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod shared_data;
+use crate::shared_data;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

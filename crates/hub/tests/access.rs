@@ -1,7 +1,7 @@
 //! Who may in, and who may see what.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
 //! A hub that has missed ticks, and gets the images of all items from who keeps them.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, item_of, quote};
 use tapeline_hub::{Service, Settings};

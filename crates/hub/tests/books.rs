@@ -1,7 +1,7 @@
 //! Orders of a feed: their images, which are too long for one message, and what changes them.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Clients and rings that say anything.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Exchange, bid, close, item, item_of, item_view, message, quote, request};
 use proptest::collection::vec;

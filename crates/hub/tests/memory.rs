@@ -1,7 +1,7 @@
 //! Clients that take as much memory as they can get, beside what the settings say is the most.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, item_view, message, quote};
 use tapeline_hub::{End, MemoryBound, Note, Service, Settings, SlowPolicy, TooMuch, Unknown};

@@ -1,7 +1,7 @@
 //! Services of providers: what clients see of them, and what their sources are told.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote, request};
 use tapeline_hub::access::{Access, Action, Code, Rule};

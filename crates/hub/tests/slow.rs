@@ -1,7 +1,7 @@
 //! Clients that do not take what they are sent: what becomes of them under each policy, and that nobody else notices.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, item_of, message, quote, request};
 use tapeline_hub::{End, Note, Service, SessionCounters, Settings, SlowPolicy, TooMuch};

@@ -2,7 +2,7 @@
 //! of doubt.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use std::net::Ipv4Addr;
 

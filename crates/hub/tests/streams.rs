@@ -1,7 +1,7 @@
 //! What clients are sent: an image, then every update in order, whatever the others do.
 #![allow(clippy::unwrap_used)]
 
-mod exchange;
+use crate::exchange;
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "other tests use more of the exchange")]
 
-mod exchange;
+use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, quote};
 use tapeline_hub::Settings;

@@ -1,7 +1,7 @@
 //! Disks that are full, read-only or broken, and machines that stop: the stated policy, and nothing lost in silence.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod failing;
+use crate::failing;
 
 use std::process::{Command, Stdio};
 
@@ -331,7 +331,7 @@ fn a_limit_on_files_is_a_stated_failure() {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     // 512-byte blocks: 20 KiB, where a segment's header fits and its room does not.
-    let script = "trap '' XFSZ; ulimit -f 40; exec \"$0\" --exact the_part_under_a_limit --ignored";
+    let script = "trap '' XFSZ; ulimit -f 40; exec \"$0\" --exact faults::the_part_under_a_limit --ignored";
     let test = std::env::current_exe().unwrap();
     let child = shell.args(["-c", script]).arg(test).env("JOURNAL", folder.path());
     let output = child.stdin(Stdio::null()).output().unwrap();

@@ -2,9 +2,8 @@
 //! length by `make fuzz TARGET=journal`.
 #![allow(clippy::unwrap_used)]
 
-mod invariants;
-#[path = "../../feed/tests/mutations/mod.rs"]
-mod mutations;
+use crate::invariants;
+use crate::mutations;
 
 use std::path::Path;
 

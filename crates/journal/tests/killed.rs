@@ -33,7 +33,7 @@ fn nothing_that_was_synced_is_lost_to_a_kill() {
     let mut torn = 0;
     for kill in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_part_that_is_killed", "--ignored", "--nocapture"])
+            .args(["--exact", "killed::the_part_that_is_killed", "--ignored", "--nocapture"])
             .env("JOURNAL", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

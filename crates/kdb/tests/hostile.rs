@@ -2,9 +2,8 @@
 //! The same, led by coverage, is tried at length by `make fuzz TARGET=q_ipc` and `q_log`.
 #![allow(clippy::unwrap_used)]
 
-mod invariants;
-#[path = "../../feed/tests/mutations/mod.rs"]
-mod mutations;
+use crate::invariants;
+use crate::mutations;
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Logs of a tickerplant, against what is known to be in them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod shared_data;
+use crate::shared_data;
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! What holds for every value, and for any bytes.
 #![allow(clippy::unwrap_used)]
 
-mod oracle;
+use crate::oracle;
 
 use proptest::collection::vec;
 use proptest::prelude::*;

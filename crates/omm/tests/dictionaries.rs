@@ -1,7 +1,7 @@
 //! The built-in dictionary against the standard one, and the standard files against what is known of them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod shared_data;
+use crate::shared_data;
 
 use serde_json::Value as Json;
 use shared_data::shared_text;

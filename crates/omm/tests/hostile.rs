@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod dictionary_files;
-#[path = "../../feed/tests/mutations/mod.rs"]
-mod mutations;
-mod peers;
-mod readers;
-mod rmtes_values;
-mod servers;
-mod texts;
+use crate::dictionary_files;
+use crate::mutations;
+use crate::peers;
+use crate::readers;
+use crate::rmtes_values;
+use crate::servers;
+use crate::texts;
 
 use std::path::{Path, PathBuf};
 

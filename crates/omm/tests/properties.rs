@@ -1,7 +1,7 @@
 //! Properties: what is written reads back as it was, and no bytes at all make a reader panic.
 #![allow(clippy::unwrap_used)]
 
-mod readers;
+use crate::readers;
 
 use proptest::collection::vec;
 use proptest::prelude::*;

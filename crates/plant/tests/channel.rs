@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod bench;
+use crate::bench;
 
 use bench::{Bench, Kept, MIDNIGHT, SESSION, add, delete, directory, packet, real};
 use proptest::prelude::*;

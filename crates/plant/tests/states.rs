@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod bench;
+use crate::bench;
 
 use bench::{Bench, SESSION, add, directory, packet, packet_of, real};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what the oracle does not expect fails the test")]
 
-mod scene;
+use crate::scene;
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! What happens when processes die: this test binary plays all roles, each in a process of its own.
 
-mod scene;
+use crate::scene;
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn player() {
 }
 
 fn start(role: &str, name: &OwnName) -> Player {
-    Player::start("player", role, &name.0)
+    Player::start("processes::player", role, &name.0)
 }
 
 #[test]

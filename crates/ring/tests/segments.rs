@@ -1,6 +1,6 @@
 //! Segments: what is refused, what is kept, what is removed, and what hostile bytes can do.
 
-mod scene;
+use crate::scene;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};

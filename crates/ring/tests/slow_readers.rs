@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is not expected fails the test")]
 
-mod scene;
+use crate::scene;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! One publisher, several subscribers, all at once.
 
-mod scene;
+use crate::scene;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,9 @@
 //! Damaged messages, thousands of them: none is a panic, and what comes out afterwards is whole.
 #![allow(clippy::unwrap_used)]
 
-mod invariants;
-#[path = "../../feed/tests/mutations/mod.rs"]
-mod mutations;
-mod support;
+use crate::invariants;
+use crate::mutations;
+use crate::support;
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The protocol of `tick.q` and `u.q`, call by call.
 #![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, schema, upd, value, values};
 use tapeline_kdb::{Atom, Attribute, Log, LogWriter, Message, MessageKind, Order, Type, Update, Value, View};

@@ -1,7 +1,7 @@
 //! Connections with TLS around them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod world;
+use crate::world;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

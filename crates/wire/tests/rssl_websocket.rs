@@ -5,9 +5,7 @@
     reason = "a test fails by panicking, and says what it compared"
 )]
 
-#[path = "../../omm/tests/shared_data/mod.rs"]
-mod shared_data;
-mod vectors;
+use crate::vectors;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

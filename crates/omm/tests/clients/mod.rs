@@ -4,8 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test")]
 
 #[allow(dead_code, reason = "texts are for other tests")]
-#[path = "../shared_data/mod.rs"]
-mod shared_data;
+use crate::shared_data;
 
 mod captured;
 mod desk;

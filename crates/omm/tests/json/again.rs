@@ -4,9 +4,9 @@ use serde_json::Value as Json;
 use tapeline_omm::json::{Converter, Packed};
 use tapeline_omm::rwf::MessageView;
 
-use crate::equal::difference;
-use crate::vectors::{SERVICES, dictionary, name, records, text_of, unhex};
-use crate::written::{CODEC, theirs};
+use crate::json::equal::difference;
+use crate::json::vectors::{SERVICES, dictionary, name, records, text_of, unhex};
+use crate::json::written::{CODEC, theirs};
 
 #[test]
 fn texts_become_messages_that_become_the_same_texts() {

@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use tapeline_omm::json::{Converter, Kind, Packed, Services};
 
-use crate::equal::difference;
-use crate::vectors::{dictionary, records, text_of};
+use crate::json::equal::difference;
+use crate::json::vectors::{dictionary, records, text_of};
 
 /// Takes the name of the one service and writes its number, as EMA does.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use tapeline_omm::json::{Fault, Packed, Problem, WriteError};
 use tapeline_omm::rwf::MessageView;
 
-use crate::texts::converter;
+use crate::json::texts::converter;
 
 /// The fault of a text whose first message is at fault.
 fn fault(text: &str) -> Fault {

@@ -6,7 +6,7 @@ use tapeline_omm::json::{Converter, Kind, Packed, Problem};
 use tapeline_omm::rwf::{Domain, Header, Key, MessageView, NameType, Qos, RequestHeader, flags};
 use tapeline_omm::{Real, State};
 
-use crate::texts::{SERVICES, converter};
+use crate::json::texts::{SERVICES, converter};
 
 /// The RWF of a text with one message.
 fn read(converter: &Converter<'_>, text: &str) -> Vec<u8> {

@@ -1,10 +1,8 @@
 //! Simplified JSON: against what LSEG's converter makes of golden vectors, and against itself.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "../shared_data/mod.rs"]
-mod shared_data;
-#[path = "../texts/mod.rs"]
-mod texts;
+use crate::shared_data;
+use crate::texts;
 
 mod again;
 mod conversations;

@@ -9,7 +9,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_omm::{Date, DateTime, Fid, FieldList, FieldListEncoder, Qos, Real, State, Time, Value};
 
-use crate::texts::{DICTIONARY, converter};
+use crate::json::texts::{DICTIONARY, converter};
 
 /// A value that JSON has a text for, and the field of its type.
 #[derive(Debug, Clone)]
@@ -109,6 +109,6 @@ proptest! {
 
     #[test]
     fn any_text_holds(text in ".{0,200}") {
-        crate::texts::text(text.as_bytes());
+        crate::json::texts::text(text.as_bytes());
     }
 }

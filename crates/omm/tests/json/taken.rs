@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use tapeline_omm::json::{Converter, Incoming, Kind, Packed};
 use tapeline_omm::rwf::MessageView;
 
-use crate::equal::difference;
-use crate::vectors::{SERVICES, dictionary, records, text_of, unhex};
+use crate::json::equal::difference;
+use crate::json::vectors::{SERVICES, dictionary, records, text_of, unhex};
 
 /// What a text comes to: RWF, or the kind of message that has none.
 type Taken = Result<Vec<Result<Vec<u8>, Kind>>, String>;

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::Converter;
 
-use crate::shared_data::shared_text;
+use crate::json::shared_data::shared_text;
 
 /// The one service of the vectors.
 pub(crate) const SERVICES: [(u16, &str); 1] = [(1, "DIRECT_FEED")];

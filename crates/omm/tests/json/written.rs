@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 use tapeline_omm::json::Converter;
 
-use crate::equal::{difference, repaired};
-use crate::vectors::{SERVICES, dictionary, name, records, text_of, unhex};
+use crate::json::equal::{difference, repaired};
+use crate::json::vectors::{SERVICES, dictionary, name, records, text_of, unhex};
 
 /// What LSEG's converter loses, and we do not.
 pub(crate) fn restored(record: &Json, mut json: Json) -> Json {

@@ -3,8 +3,7 @@
 //! domains in them, read as values and written again.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "../shared_data/mod.rs"]
-mod shared_data;
+use crate::shared_data;
 
 mod acceptor;
 mod capture;

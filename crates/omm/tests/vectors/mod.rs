@@ -2,8 +2,7 @@
 //! bytes again.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "../shared_data/mod.rs"]
-mod shared_data;
+use crate::shared_data;
 
 mod again;
 mod captures;

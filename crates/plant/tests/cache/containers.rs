@@ -7,8 +7,8 @@ use tapeline_omm::rwf::{DataType, Flags, MessageView, flags};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Applied, Cache, Limits};
 
-use crate::messages::{self, CLEAR, COMPLETE, ITEM, refresh, status, update};
-use crate::model::{Entry, Node, image_of, laid, written};
+use crate::cache::messages::{self, CLEAR, COMPLETE, ITEM, refresh, status, update};
+use crate::cache::model::{Entry, Node, image_of, laid, written};
 
 /// What a container is made of: the same for all messages of an item.
 #[derive(Clone, Debug)]

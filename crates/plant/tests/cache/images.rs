@@ -6,7 +6,7 @@ use tapeline_omm::rwf::{
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Applied, Cache, ItemKey, Limits, Memory, Refused};
 
-use crate::messages::{
+use crate::cache::messages::{
     CLEAR, COMPLETE, ITEM, apply, fields_of, list, payload, refresh, status, update, whole, written,
 };
 

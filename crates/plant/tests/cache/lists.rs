@@ -11,7 +11,7 @@ use tapeline_omm::{Dictionary, Fid};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Applied, Cache, Limits, View};
 
-use crate::messages::{
+use crate::cache::messages::{
     CLEAR, COMPLETE, ITEM, apply, fields_of, list, payload, refresh, status, update, written,
 };
 

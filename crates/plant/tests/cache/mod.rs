@@ -2,10 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-#[path = "../../../feed/tests/mutations/mod.rs"]
-mod mutations;
-#[path = "../../../omm/tests/shared_data/mod.rs"]
-mod shared_data;
+use crate::mutations;
+use crate::shared_data;
 
 mod containers;
 mod holds;

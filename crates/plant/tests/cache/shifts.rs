@@ -3,7 +3,7 @@
 use tapeline_omm::rwf::{DataType, Vector, VectorAction, VectorEncoder, VectorEntry, VectorHead};
 use tapeline_plant::cache::{Cache, Limits};
 
-use crate::messages::{CLEAR, COMPLETE, apply, payload, refresh, update};
+use crate::cache::messages::{CLEAR, COMPLETE, apply, payload, refresh, update};
 
 /// The most entries that a message's count can say.
 const ENTRIES: u32 = 65_535;

@@ -6,10 +6,10 @@ use tapeline_omm::rwf::{DataType, MessageClass, MessageView, SetDefinitions};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Cache, Limits};
 
-use crate::messages::{CLEAR, COMPLETE, ITEM, apply, refresh, written};
-use crate::model::{Node, image_of, laid, read};
-use crate::shared_data::shared_text;
-use crate::{holds, mutations};
+use crate::cache::messages::{CLEAR, COMPLETE, ITEM, apply, refresh, written};
+use crate::cache::model::{Node, image_of, laid, read};
+use crate::cache::shared_data::shared_text;
+use crate::cache::{holds, mutations};
 
 /// Every message of the vector files about the codec.
 fn golden() -> Option<Vec<Vec<u8>>> {

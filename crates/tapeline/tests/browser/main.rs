@@ -5,7 +5,10 @@
 #![allow(clippy::print_stderr, reason = "why it was skipped")]
 
 mod chromium;
-#[path = "../stage/mod.rs"]
+#[path = "../commands/remains/mod.rs"]
+mod remains;
+#[path = "../commands/stage/mod.rs"]
+#[allow(dead_code, reason = "the tests of commands use more of it")]
 mod stage;
 
 use std::io::Write;

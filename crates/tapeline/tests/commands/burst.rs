@@ -1,6 +1,4 @@
 //! `tapeline burst` through the real binary: small bursts, and every message accounted for.
-#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
-
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,8 +1,6 @@
 //! DBN files through the real binary: what `tapeline feed inspect` finds in them, whole and damaged.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
+use crate::shared_data;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,8 +1,6 @@
 //! The demo as a user starts it, ends it, and kills it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
+use crate::shared_data;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -34,7 +32,7 @@ fn ring(pid: u32) -> PathBuf {
     PathBuf::from(format!("/dev/shm/tapeline-demo-{pid}"))
 }
 
-const README: &str = include_str!("../../../README.md");
+const README: &str = include_str!("../../../../README.md");
 
 /// Who received, as the last table of a summary has them: name and way, the heading first.
 fn rows(text: &str) -> Vec<String> {

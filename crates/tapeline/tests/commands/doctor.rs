@@ -1,6 +1,4 @@
 //! `tapeline doctor` through the real binary, on whatever machine runs the tests.
-#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
-
 use std::process::{Command, Output};
 
 fn doctor(arguments: &[&str]) -> Output {

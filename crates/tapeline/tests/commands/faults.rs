@@ -3,13 +3,12 @@
 //!
 //! `make faults SEEDS=50` tries more days than `cargo test` does, `FAULT_SEED=N` one of them; both print a table.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stdout, reason = "a table for people")]
 
-#[path = "../../feed/tests/account/mod.rs"]
+#[path = "../../../feed/tests/account/mod.rs"]
 mod account;
-mod pages;
-mod stage;
+use crate::pages;
+use crate::stage;
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -1,8 +1,6 @@
 //! `tapeline feed` through the real binary: what it finds in real captures, and what it puts on the wire.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
+use crate::shared_data;
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};

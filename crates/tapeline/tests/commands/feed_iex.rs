@@ -1,8 +1,6 @@
 //! `tapeline feed inspect` of IEX's sample captures, against what an independent parser found in them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
+use crate::shared_data;
 
 use std::process::{Command, Output, Stdio};
 

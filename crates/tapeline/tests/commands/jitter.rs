@@ -1,6 +1,4 @@
 //! `tapeline jitter` through the real binary.
-#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
-
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
 

@@ -1,8 +1,6 @@
 //! Journals through the real binary: what is in them, damage, replay and the hand-over to what is live; a plant that keeps one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod stage;
+use crate::stage;
 
 use std::io::{BufRead, BufReader, Read};
 use std::ops::RangeInclusive;

@@ -1,9 +1,7 @@
 //! Journals as tables of other tools, through the real binary: nothing left out, nothing half there.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod kdb_client;
-mod stage;
+use crate::kdb_client;
+use crate::stage;
 
 use std::collections::BTreeMap;
 use std::fs::File;

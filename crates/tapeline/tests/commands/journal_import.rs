@@ -1,9 +1,7 @@
 //! Logs of kdb+ tickerplants as journals, through the real binary.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
-mod stage;
+use crate::shared_data;
+use crate::stage;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! `tapeline journal replay --serve`: what a plant has kept, as a live service.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod stage;
+use crate::stage;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

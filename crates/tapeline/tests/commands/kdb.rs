@@ -1,8 +1,6 @@
 //! Logs of kdb+ tickerplants through the real binary.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
+use crate::shared_data;
 
 use std::fs::write;
 use std::path::Path;

@@ -1,15 +1,13 @@
 //! `tapeline omm`: Tapeline's consumer and provider against each other, through the real binary.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use stage::{Running, tapeline};
 
-mod shared_data;
-mod stage;
+use crate::shared_data;
+use crate::stage;
 
 /// A provider on a port of its own.
 struct Provider {

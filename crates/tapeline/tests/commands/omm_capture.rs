@@ -1,8 +1,6 @@
 //! `tapeline omm decode` on captures of connections: a consumer and a provider talk through a relay that writes down what
 //! passes, as segments of TCP.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Output;
@@ -12,7 +10,7 @@ use std::thread;
 use serde_json::Value;
 use stage::{Running, tapeline};
 
-mod stage;
+use crate::stage;
 
 /// What passed: from the client or not, and which bytes.
 type Pieces = Vec<(bool, Vec<u8>)>;

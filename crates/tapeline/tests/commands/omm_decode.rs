@@ -1,13 +1,11 @@
 //! `tapeline omm decode`, through the real binary.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-mod shared_data;
+use crate::shared_data;
 
 /// An update of stream 3: BID 39.91, BIDSIZE 10.
 const UPDATE: &str = "0009 0406 0000 0003 00 04 01  08 0002 0016 03 0c0f97 001e 02 0e0a";

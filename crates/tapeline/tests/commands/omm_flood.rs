@@ -1,7 +1,5 @@
 //! `tapeline omm` programs that are asked to end while a peer sends without end, and reads all or nothing of what it gets.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +19,7 @@ use tapeline_omm::rwf::{
 };
 use tapeline_wire::rssl::{ConnectionId, Event, Reactor, Sent, Settings};
 
-mod stage;
+use crate::stage;
 
 /// Messages that a peer has sent when the program is asked to end; of those that come of it without a line, more than the
 /// buffers between them hold, so that the program has read some.

@@ -1,7 +1,5 @@
 //! `tapeline omm serve` and `acceptor` with peers that mean no good, or ask for much at once.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{DataType, Domain, GenericHeader, MessageClass, MessageView, flags};
 use tapeline_wire::rssl::{Event, Reactor, Sender, Sent, Settings};
 
-mod stage;
+use crate::stage;
 
 /// A connection to `server`, until that ends it or `each` has what it wants: of messages, and first of none.
 fn meet(server: &Value, mut each: impl FnMut(Option<&[u8]>, &mut Sender<'_>) -> bool) {

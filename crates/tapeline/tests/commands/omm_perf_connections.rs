@@ -1,9 +1,7 @@
 //! What the performance tools' connections are made of: versions of TLS, and the interface that they come from. Each option is
 //! seen at the other end, which is the test's own.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod certificates;
-mod stage;
+use crate::certificates;
+use crate::stage;
 
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;

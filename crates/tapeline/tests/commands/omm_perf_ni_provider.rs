@@ -1,8 +1,5 @@
 //! `tapeline omm ni-provider`: what a hub gets of it, message by message.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod perf_peer;
-mod stage;
+use crate::perf_peer;
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,6 @@
 //! `tapeline omm provider`: what consumers get of it, message by message.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod perf_peer;
-mod stage;
+use crate::perf_peer;
+use crate::stage;
 
 use perf_peer::{Heard, MESSAGES, Peer, Provider};
 use tapeline_omm::domain::standby::{ConnectionStatus, ServerType};

@@ -1,8 +1,6 @@
 //! The four scenarios of the performance guide's chapter 7, with Tapeline's hub in the place of the distribution system: the tools,
 //! the plant and what they say are those that users have.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
@@ -12,7 +10,7 @@ use serde_json::json;
 use stage::{Place, Running, tapeline};
 use tapeline_measure::monotonic_ns;
 
-mod stage;
+use crate::stage;
 
 const ITEMS: &str = "500";
 

@@ -1,8 +1,6 @@
 //! `tapeline omm consumer` and two `tapeline omm provider` of a warm standby, as processes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod perf_peer;
-mod stage;
+use crate::perf_peer;
+use crate::stage;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Stdio};

@@ -1,6 +1,4 @@
 //! `tapeline omm transport` through the real binary: each of its options, against itself and against an end of the test's own.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -14,7 +12,7 @@ use stage::tapeline;
 use tapeline_measure::{Nanos, monotonic_ns};
 use tapeline_wire::rssl::{Compression, Event, Session, Settings, SubProtocol};
 
-mod stage;
+use crate::stage;
 
 /// How long a client runs, from its start on: long enough to connect beside much else.
 const RUN: &str = "2s";

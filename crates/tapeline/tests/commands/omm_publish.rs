@@ -1,11 +1,9 @@
 //! `tapeline omm publish` and `omm accept` against each other, through the real binary.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use serde_json::Value;
 use stage::{Running, tapeline};
 
-mod stage;
+use crate::stage;
 
 fn acceptor(options: &[&str]) -> (Running, String) {
     let mut running = Running::start(&[&["omm", "accept", "--port", "0"], options].concat());

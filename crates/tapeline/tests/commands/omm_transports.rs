@@ -1,7 +1,5 @@
 //! `tapeline omm` over every transport, through the real binary: the same messages come whatever carries them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Output;
@@ -9,8 +7,8 @@ use std::process::Output;
 use serde_json::Value;
 use stage::{Running, tapeline};
 
-mod certificates;
-mod stage;
+use crate::certificates;
+use crate::stage;
 
 /// What a server and its clients are told.
 struct Way {

@@ -1,8 +1,6 @@
 //! `tapeline omm serve` and clients of the WebSocket API that know nothing of Tapeline: what the public samples of that
 //! API send (market price, batch and view, posting, ping), over somebody else's WebSocket, and what they wait for.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -12,7 +10,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-mod stage;
+use crate::stage;
 
 /// A client, as the samples are made: it takes each text for an array of messages, and answers pings.
 struct Client {

@@ -1,9 +1,7 @@
 //! The plant as a user runs it: real processes, real multicast on loopback, real shared memory, real captures.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
-mod stage;
+use crate::shared_data;
+use crate::stage;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

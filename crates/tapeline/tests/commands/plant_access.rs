@@ -1,7 +1,5 @@
 //! Who may in, and who may see what: a real plant, its hub, and clients of the WebSocket API.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
@@ -14,8 +12,8 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-mod pages;
-mod stage;
+use crate::pages;
+use crate::stage;
 
 /// A plant with a hub that asks who comes.
 struct Market {

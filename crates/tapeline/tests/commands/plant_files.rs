@@ -1,9 +1,7 @@
 //! A plant that reads files in place of lines: real processes, a subscriber in another one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod remains;
-mod shared_data;
+use crate::remains;
+use crate::shared_data;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -1,14 +1,12 @@
 //! A plant's hub as its clients see it: real processes, a simulated exchange, Tapeline's own consumers over TCP and WebSocket.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 
 use serde_json::{Map, Value, json};
 use stage::{Place, Running, tapeline};
 
-mod stage;
+use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];

@@ -1,9 +1,7 @@
 //! IEX's sample captures on the network into a real plant, and what a subscriber in another process makes of its ticks.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod remains;
-mod shared_data;
+use crate::remains;
+use crate::shared_data;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines};

@@ -1,7 +1,5 @@
 //! A plant's ticks as rows of a tickerplant's tables, as an RDB has them, and rows of kdb+ clients as ticks.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,9 +15,9 @@ use tapeline_omm::{FieldList, fid};
 use tapeline_plant::tick::{Kind, Tick};
 use tapeline_ring::{Name, Poll, Start, Subscriber};
 
-mod kdb_client;
-mod shared_data;
-mod stage;
+use crate::kdb_client;
+use crate::shared_data;
+use crate::stage;
 
 const TABLES: &str = "[kdb]\nport = 0\nlog_folder = \"logs\"\n\
     [[kdb.table]]\nname = \"trade\"\nrows = \"trades\"\n\

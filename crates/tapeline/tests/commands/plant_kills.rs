@@ -23,8 +23,8 @@ use tapeline_omm::rwf::MessageView;
 use tapeline_omm::{FieldList, fid};
 use tapeline_plant::tick::{Flags, Tick};
 
-mod kdb_client;
-mod stage;
+use crate::kdb_client;
+use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];

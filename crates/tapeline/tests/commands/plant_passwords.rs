@@ -1,15 +1,13 @@
 //! Passwords over real TLS, as a program shows them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 
-mod certificates;
-mod stage;
+use crate::certificates;
+use crate::stage;
 
 #[test]
 fn who_has_the_password_is_let_in_over_tls_and_who_has_not_is_told_so() {

@@ -1,9 +1,7 @@
 //! Two lossy lines and a real plant that asks for what neither brought: of real servers, of none, and of one that lies.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod shared_data;
-mod stage;
+use crate::shared_data;
+use crate::stage;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;

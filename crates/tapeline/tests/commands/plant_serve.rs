@@ -1,7 +1,5 @@
 //! A plant's hub in a process of its own, which comes late, is killed, and comes back under a plant that goes on.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::ChildStderr;
@@ -10,7 +8,7 @@ use std::thread::JoinHandle;
 use serde_json::{Map, Value, json};
 use stage::{Nobody, Place, Running};
 
-mod stage;
+use crate::stage;
 
 /// The busiest stocks of the simulated exchange are always the same.
 const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];

@@ -1,11 +1,9 @@
 //! A plant's OMM sources: real processes, Tapeline's own providers at one side, readers of the ring and clients at the other.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use serde_json::{Value, json};
 use stage::{Place, Running};
 
-mod stage;
+use crate::stage;
 
 /// A plant without feeds.
 struct Plant {

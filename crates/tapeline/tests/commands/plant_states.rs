@@ -1,8 +1,6 @@
 //! What a subscriber in another process is told of a feed's state: ends that are none, silence, holes, other sessions.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod stage;
+use crate::stage;
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

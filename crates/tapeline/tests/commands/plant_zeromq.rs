@@ -1,7 +1,5 @@
 //! A plant's ticks over ZeroMQ, to a subscriber of another maker.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver};
 
@@ -9,7 +7,7 @@ use serde_json::{Map, Value, json};
 use stage::{Place, Running, tapeline};
 use zeromq::{Socket, SocketRecv, SubSocket};
 
-mod stage;
+use crate::stage;
 
 /// One message: its topic, header and body.
 type Message = (String, Header, Value);

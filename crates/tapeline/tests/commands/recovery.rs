@@ -1,10 +1,8 @@
 //! Missing messages asked for and answered, by real processes over real sockets on loopback.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod pages;
-mod shared_data;
-mod stage;
+use crate::pages;
+use crate::shared_data;
+use crate::stage;
 
 use std::io::{BufRead, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

@@ -1,7 +1,5 @@
 //! `tapeline report`: pages, comparisons and gates from run folders, and from what LSEG's tools write.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,13 +1,11 @@
 //! `tapeline stat`: a running plant with a hub, seen from outside.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use stage::{Place, Running, tapeline};
 
-mod stage;
+use crate::stage;
 
 /// A plant with a hub on a free port.
 fn plant(place: &Place, hub: &str) -> (Running, Value) {

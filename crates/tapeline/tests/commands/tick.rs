@@ -1,7 +1,5 @@
 //! `tapeline tick serve`, as kdb+ clients meet it: over TCP and a Unix-domain socket, with a log, users and a day's end.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
@@ -16,8 +14,8 @@ use stage::{Running, tapeline};
 use tapeline_kdb::{Atom, MessageKind, Value};
 use tempfile::TempDir;
 
-mod kdb_client;
-mod stage;
+use crate::kdb_client;
+use crate::stage;
 
 const TRADE: &str = "port = 0\nlog_folder = \"logs\"\n[[table]]\nname = \"trade\"\n\
     columns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";

@@ -1,13 +1,11 @@
 //! `tapeline tick bench`: its parts meet each other, and what they say is written down.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::path::Path;
 
 use serde_json::Value;
 use stage::{Running, tapeline};
 
-mod stage;
+use crate::stage;
 
 /// Runs a bench in a folder, into its folder `runs`; what it says. How quick anything is is not for a test.
 fn bench(folder: &Path, more: &[&str]) -> Value {

@@ -18,7 +18,7 @@ mod page;
 mod perf;
 mod program;
 mod publishing;
-#[path = "../remains/mod.rs"]
+#[path = "../commands/remains/mod.rs"]
 mod remains;
 mod through;
 mod tools;

@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use tungstenite::Message;
 use tungstenite::client::IntoClientRequest;
 
-use crate::market::Market;
-use crate::peer::Peer;
-use crate::{count, timed};
+use crate::hub_faults::market::Market;
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::{count, timed};
 
 /// What comes back until the hub closes.
 fn rest(mut socket: TcpStream) -> usize {
@@ -19,7 +19,7 @@ fn rest(mut socket: TcpStream) -> usize {
 
 #[test]
 fn whoever_sends_what_is_no_protocol_is_shut_out() {
-    let (report, _) = crate::day(Market::open("", &[]), |market| {
+    let (report, _) = crate::hub_faults::day(Market::open("", &[]), |market| {
         for (opening, why) in [
             (&[0xA5; 400][..], "never opened"),
             (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "never opened"),
@@ -39,7 +39,7 @@ fn whoever_sends_what_is_no_protocol_is_shut_out() {
 
 #[test]
 fn frames_that_nobody_can_read_end_their_connection_alone() {
-    let (report, _) = crate::day(Market::open("", &[]), |market| {
+    let (report, _) = crate::hub_faults::day(Market::open("", &[]), |market| {
         let garbage: [&[u8]; 4] = [
             // A frame with flags that there are not; shorter than its header; a first fragment of 4 GB; a last that never began.
             &[0, 9, 0x80, 1, 2, 3, 4, 5, 6],
@@ -60,7 +60,7 @@ fn frames_that_nobody_can_read_end_their_connection_alone() {
 
 #[test]
 fn messages_that_nobody_can_read_are_put_up_with_a_hundred_times() {
-    let (report, _) = crate::day(Market::open("", &[]), |market| {
+    let (report, _) = crate::hub_faults::day(Market::open("", &[]), |market| {
         let mut rwf = Peer::open(market.address(), "rwf", 1);
         for _ in 0..100 {
             rwf.send(&[0xFF; 3]);

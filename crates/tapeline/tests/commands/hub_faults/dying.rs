@@ -7,9 +7,9 @@ use std::time::Duration;
 use rustix::net::sockopt::set_socket_linger;
 use tapeline_omm::rwf::{CloseHeader, Domain};
 
-use crate::market::Market;
-use crate::peer::{Peer, encoded};
-use crate::{DAY, count, day, timed};
+use crate::hub_faults::market::Market;
+use crate::hub_faults::peer::{Peer, encoded};
+use crate::hub_faults::{DAY, count, day, timed};
 
 #[test]
 fn a_feed_that_is_killed_goes_on_where_it_was() {

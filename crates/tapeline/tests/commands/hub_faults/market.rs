@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Map, Value};
 
-use crate::stage::{Place, remains, tapeline};
+use crate::hub_faults::stage::{Place, remains, tapeline};
 
 /// The busiest stocks of the simulated exchange are always the same.
 pub(crate) const STOCKS: [&str; 3] = ["TAPE", "SENA", "RIMU"];

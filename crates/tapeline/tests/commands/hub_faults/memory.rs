@@ -1,8 +1,8 @@
 //! Clients that take all the memory that they can get.
 
-use crate::market::Market;
-use crate::peer::Peer;
-use crate::{DAY, count};
+use crate::hub_faults::market::Market;
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::{DAY, count};
 
 const CLIENTS: usize = 40;
 /// How often one of them has each stock open, and how many pieces it sends of a message that it never completes.

@@ -1,8 +1,6 @@
 //! What can go wrong with a hub's clients, each by itself, with the real binary. Beside each fault there is a client that gets
 //! every image and every update of the plant's, once and in order, and the plant says what happened and why.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 mod bytes;
 mod dying;
 mod market;
@@ -15,8 +13,7 @@ mod stopping;
 mod storm;
 mod tls;
 
-#[path = "../stage/mod.rs"]
-mod stage;
+use crate::stage;
 
 use market::Market;
 

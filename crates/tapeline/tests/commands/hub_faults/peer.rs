@@ -10,7 +10,7 @@ use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{Domain, Header, Key, MessageView, RequestHeader, flags};
 use tapeline_wire::rssl::{Event, Sent, Session, Settings, Version};
 
-use crate::market::STOCKS;
+use crate::hub_faults::market::STOCKS;
 
 /// The service's number, unless the configuration says otherwise.
 const SERVICE: u16 = 1;

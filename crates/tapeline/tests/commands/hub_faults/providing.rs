@@ -3,9 +3,9 @@
 use serde_json::Value;
 use tapeline_omm::rwf::{MessageClass, MessageView};
 
-use crate::market::{Market, Process};
-use crate::peer::Peer;
-use crate::{count, day, timed};
+use crate::hub_faults::market::{Market, Process};
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::{count, day, timed};
 
 /// The number of the provider's service.
 const FEED: u16 = 7;

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::net::TcpStream;
 
-use crate::market::Market;
-use crate::peer::Peer;
-use crate::{DAY, count, timed};
+use crate::hub_faults::market::Market;
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::{DAY, count, timed};
 
 /// Long enough for a witness on a machine that does much else, which pings three times as often.
 const PING_TIMEOUT: &str = "ping_timeout = \"4s\"";

@@ -1,9 +1,9 @@
 //! Clients that do not read, under each policy, and a hub that does not get its turn.
 
-use crate::market::{Market, Process, STOCKS};
-use crate::peer::Peer;
-use crate::stage::Place;
-use crate::{DAY, count, day, timed};
+use crate::hub_faults::market::{Market, Process, STOCKS};
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::stage::Place;
+use crate::hub_faults::{DAY, count, day, timed};
 
 /// How often the one that does not read has each stock open: its updates are more than any buffer holds.
 const TIMES: i32 = 400;

@@ -2,9 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::market::Market;
-use crate::peer::Peer;
-use crate::{DAY, count, timed};
+use crate::hub_faults::market::Market;
+use crate::hub_faults::peer::Peer;
+use crate::hub_faults::{DAY, count, timed};
 
 #[test]
 fn whoever_does_not_read_keeps_nobody_from_the_last_words() {

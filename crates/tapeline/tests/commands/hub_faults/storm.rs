@@ -9,9 +9,9 @@ use tapeline_omm::domain::LoginRequest;
 use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView, RequestHeader, flags};
 use tapeline_wire::rssl::{Event, Reactor, Sent, Settings};
 
-use crate::market::{Market, STOCKS};
-use crate::peer::{Peer, encoded};
-use crate::{count, day, timed};
+use crate::hub_faults::market::{Market, STOCKS};
+use crate::hub_faults::peer::{Peer, encoded};
+use crate::hub_faults::{count, day, timed};
 
 const CLIENTS: usize = 500;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::count;
-use crate::market::Market;
-use crate::stage::Place;
+use crate::hub_faults::count;
+use crate::hub_faults::market::Market;
+use crate::hub_faults::stage::Place;
 
 /// Who vouches for it, and a certificate for `localhost`.
 fn certificates(folder: &Path) {
@@ -38,7 +38,7 @@ fn who_does_not_trust_the_certificate_or_speaks_plainly_is_shut_out() {
     let (ca, other) = (file("ca.pem"), file("other.pem"));
     let hub = "cert = \"server.pem\"\nkey = \"server.key\"";
     let market = Market::open_at(place, hub, &["--tls", "--ca", &ca]);
-    let (report, _) = crate::day(market, |market| {
+    let (report, _) = crate::hub_faults::day(market, |market| {
         let mut wary = market.consumer(&["--tls", "--ca", &other]);
         market.plant.tells(&["never opened", "TLS: received fatal alert"]);
         assert_eq!(wary.child.wait().unwrap().code(), Some(1));

@@ -1,7 +1,5 @@
 //! A client of kdb+ with blocking sockets, as tests have it.
 
-#![allow(dead_code, reason = "each test binary uses some of it")]
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::market::{Market, change, fields, run, service, update};
-use crate::{DOWN, sends, until};
+use crate::omm_perf_consumer::market::{Market, change, fields, run, service, update};
+use crate::omm_perf_consumer::{DOWN, sends, until};
 use tapeline_measure::{cores, monotonic_ns};
 use tapeline_omm::domain::directory::ServiceState;
 

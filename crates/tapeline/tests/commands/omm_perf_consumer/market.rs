@@ -21,7 +21,7 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{Fid, FieldList, FieldListEncoder, Qos, Real, State};
 use tapeline_wire::rssl::{self, ConnectionId, Reactor};
 
-use crate::stage;
+use crate::omm_perf_consumer::stage;
 
 /// What is answered to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,9 @@
 //! `tapeline omm consumer` against a provider that does what each test wants. Counts are exact; nothing here depends on how
 //! fast anything is.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 mod dispatching;
 mod market;
-#[path = "../stage/mod.rs"]
-mod stage;
+use crate::stage;
 mod standby;
 
 use std::collections::BTreeSet;

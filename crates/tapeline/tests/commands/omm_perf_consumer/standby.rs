@@ -3,9 +3,9 @@
 use tapeline_omm::domain::standby::{BY_LOGIN, BY_SERVICE, ServerType};
 use tapeline_wire::rssl::Reactor;
 
-use crate::DOWN;
-use crate::market::{self, Market, Outcome, Session, change, fields, update};
-use crate::stage::Nobody;
+use crate::omm_perf_consumer::DOWN;
+use crate::omm_perf_consumer::market::{self, Market, Outcome, Session, change, fields, update};
+use crate::omm_perf_consumer::stage::Nobody;
 
 const ITEMS: usize = 5;
 

@@ -1,7 +1,5 @@
 //! What the performance tools say of their options: help, refused options, broken rules, bad files. The texts are beside this
-//! file, each command with what it says; `WRITE=1 cargo test -p tapeline --test omm_perf_options` writes them anew.
-#![allow(clippy::unwrap_used)]
-
+//! file, each command with what it says; `WRITE=1 cargo test -p tapeline --test commands omm_perf_options` writes them anew.
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +40,7 @@ fn check(name: &str) {
     ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/omm_perf_options").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/commands/omm_perf_options").join(name);
     let expected = std::fs::read_to_string(&path).unwrap();
     let commands: Vec<&str> = expected.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     assert!(!commands.is_empty(), "{name}");

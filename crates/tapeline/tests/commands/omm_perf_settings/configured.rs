@@ -2,7 +2,7 @@
 
 use tapeline_omm::rwf::Domain;
 
-use crate::perf_peer::{Heard, Hub, Peer, Provider, Tool};
+use crate::omm_perf_settings::perf_peer::{Heard, Hub, Peer, Provider, Tool};
 
 const CONFIG: &str = r#"
 [[IProvider]]

@@ -2,8 +2,8 @@
 
 use std::net::TcpListener;
 
-use crate::perf_peer::Tool;
-use crate::stage;
+use crate::omm_perf_settings::perf_peer::Tool;
+use crate::omm_perf_settings::stage;
 
 /// A file with a consumer, a provider and an NI provider for each of two threads, at these ports.
 fn config(ports: [u16; 2]) -> String {

@@ -13,7 +13,7 @@ use tapeline_omm::domain::{LoginFeatures, LoginRefresh, LoginRequest};
 use tapeline_omm::rwf::{Domain, Header, MessageView};
 use tapeline_wire::rssl::{Event, Negotiated, Session, Settings, Version};
 
-use crate::perf_peer::Tool;
+use crate::omm_perf_settings::perf_peer::Tool;
 
 /// One end of an RSSL connection.
 pub(crate) struct End {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tapeline_wire::rssl::{Settings, Tls, TlsVersions};
 
-use crate::certificates;
-use crate::perf_peer::{Hub, Tool};
-use crate::tap::{Tap, Way};
+use crate::omm_perf_settings::certificates;
+use crate::omm_perf_settings::perf_peer::{Hub, Tool};
+use crate::omm_perf_settings::tap::{Tap, Way};
 
 /// What a tool is told, and how long its records may be, of so many bytes; by nothing some are a whole burst.
 type Told<'a> = (&'a [&'a str], Option<usize>);

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 
 use tapeline_wire::rssl::Settings;
 
-use crate::end::End;
-use crate::perf_peer::{Heard, Peer, Provider, Tool};
+use crate::omm_perf_settings::end::End;
+use crate::omm_perf_settings::perf_peer::{Heard, Peer, Provider, Tool};
 
 /// Slices of a microsecond, with an update in each: no burst is over before the next slice begins. Room for all of it.
 const PACE: [&str; 8] = [

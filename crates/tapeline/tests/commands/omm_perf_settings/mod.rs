@@ -1,20 +1,16 @@
 //! What the options of the performance tools do that have to do with connections, threads and files, each seen from outside:
 //! what is in the handshake and in the login, what the tool's own sockets and threads are set to, which files there are.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stderr, reason = "why it was skipped")]
 
-#[path = "../certificates/mod.rs"]
-mod certificates;
+use crate::certificates;
 mod configured;
 mod ema_config;
 mod end;
 mod flushing;
 mod images;
-#[path = "../perf_peer/mod.rs"]
-mod perf_peer;
+use crate::perf_peer;
 mod running;
-#[path = "../stage/mod.rs"]
-mod stage;
+use crate::stage;
 mod tap;
 
 use std::collections::BTreeMap;

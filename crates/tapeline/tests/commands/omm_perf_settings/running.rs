@@ -6,8 +6,8 @@ use rustix::process::Pid;
 use serde_json::Value;
 use tapeline_wire::rssl::Settings;
 
-use crate::end::End;
-use crate::perf_peer::{Hub, Provider, Tool};
+use crate::omm_perf_settings::end::End;
+use crate::omm_perf_settings::perf_peer::{Hub, Provider, Tool};
 
 #[test]
 fn tools_run_for_as_long_as_they_are_told_to_and_print_what_they_are_told_to() {

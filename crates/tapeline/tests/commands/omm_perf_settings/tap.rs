@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::perf_peer::Tool;
+use crate::omm_perf_settings::perf_peer::Tool;
 
 /// Which way a record went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! The other end of a performance tool, message by message: a consumer, or a hub.
 
-#![allow(dead_code, reason = "each test binary uses some of it")]
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;

@@ -1,95 +1,9 @@
 //! `tapeline ring` through the real binary.
-#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
-
-use std::io::Read;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use tapeline_ring::{Name, inspect};
 
 mod exchange;
 mod options;
 mod page;
+mod running;
 mod sweep;
 
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// A name of its own for each test, whose ring is gone when the test ends.
-struct OwnName(Name);
-
-impl OwnName {
-    fn new() -> Self {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self(Name::new(&format!("test-command-{}-{count}", std::process::id())).unwrap())
-    }
-
-    fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
-impl Drop for OwnName {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.0.path());
-    }
-}
-
-/// A process that dies with its test.
-struct Running(Child);
-
-impl Running {
-    /// Waits for its end.
-    fn end(mut self) -> Output {
-        let (mut out, mut err) = (String::new(), String::new());
-        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        let status = self.0.wait().unwrap();
-        Output { status, stdout: out.into_bytes(), stderr: err.into_bytes() }
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tapeline"));
-    command.arg("ring").args(arguments);
-    command
-}
-
-fn ring(arguments: &[&str]) -> Output {
-    command(arguments).output().unwrap()
-}
-
-fn start(arguments: &[&str]) -> Running {
-    Running(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-}
-
-/// Waits for something that another process does.
-fn until(what: impl Fn() -> bool) {
-    while !what() {
-        std::thread::yield_now();
-    }
-}
-
-fn subscribers(name: &OwnName) -> usize {
-    inspect(&name.0).map_or(0, |ring| ring.subscribers.len())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use running::*;

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tapeline_ring::{Poll, Start, Subscriber, inspect};
 
-use crate::{OwnName, json, ring, start, subscribers, text, until};
+use crate::ring::{OwnName, json, ring, start, subscribers, text, until};
 
 /// Publishes with some options and reads with others: what both say.
 fn exchange(publish: &[&str], read: &[&str]) -> (Value, Value) {

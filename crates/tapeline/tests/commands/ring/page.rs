@@ -1,9 +1,8 @@
 //! The commands of `docs/ring-tools.md`.
 
-#[path = "../pages/mod.rs"]
-mod pages;
+use crate::pages;
 
-use crate::OwnName;
+use crate::ring::OwnName;
 
 #[test]
 fn every_command_of_the_page_works() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{json, ring, start, text, until};
+use crate::ring::{json, ring, start, text, until};
 
 fn arguments<'a>(folder: &'a Path, others: &[&'a str]) -> Vec<&'a str> {
     [&["sweep", "--short", "--seconds-per-run", "2ms", "--run-folder", folder.to_str().unwrap()], others]

@@ -1,11 +1,12 @@
 //! C, C++ and Rust programs on one ring, as processes of their own, both ways.
-#![allow(clippy::unwrap_used, reason = "what is not there fails the test")]
 
 mod workshop;
 
 use std::process::Command;
 
-use workshop::{Language, OwnName, Running, SANITIZED, passed, root, tapeline};
+use workshop::{Language, OwnName, Running, SANITIZED, passed, root};
+
+const TAPELINE: &str = env!("CARGO_BIN_EXE_tapeline");
 
 const MESSAGES: &str = "200000";
 const READ_ALL: &str = "read 200000, missing 0\n";
@@ -36,14 +37,12 @@ impl Example {
 }
 
 fn start_tapeline(arguments: &[&str]) -> Running {
-    Running::start(Command::new(tapeline()).arg("ring").args(arguments))
+    Running::start(Command::new(TAPELINE).arg("ring").args(arguments))
 }
 
 /// The example publishes, `tapeline ring sub` reads and checks.
 fn to_rust(language: Language) {
     let Some(example) = Example::build(language) else { return };
-    // Built first: a publisher would wait for its subscriber all the while.
-    tapeline();
     let name = OwnName::new("to-rust");
     let mut publisher = example.start(&["pub", name.as_str(), MESSAGES, "1"]);
     name.wait_for(&mut publisher);
@@ -168,7 +167,11 @@ fn the_page_tells_commands_that_work() {
     for entry in ["Cargo.toml", "Makefile", "scripts", "crates"] {
         std::os::unix::fs::symlink(root().join(entry), clone.join(entry)).unwrap();
     }
-    let path = format!("{}:{}", tapeline().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        std::path::Path::new(TAPELINE).parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).current_dir(&clone).env("HOME", home.path()).env("PATH", path);
     for (variable, value) in [("BUILT", Some(workshop::built())), ("RUSTUP_HOME", rustup_home())] {

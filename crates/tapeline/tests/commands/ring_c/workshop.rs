@@ -1,11 +1,4 @@
-//! What the tests of the C face share: the library as `make install-c` leaves it, the compilers, the `tapeline` program.
-
-#![allow(dead_code, reason = "each test file uses a part")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "what cannot be set up fails the test or is said"
-)]
+//! What the tests of the C face share: the library as `make install-c` leaves it, and the compilers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -148,7 +141,7 @@ impl Language {
 
     /// Builds a program of one file, with warnings denied, against the installed library.
     pub(crate) fn build(self, source: &str, flags: &[&str], program: &Path) {
-        let (source, prefix) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(source), installed());
+        let (source, prefix) = (root().join("crates/ring-c").join(source), installed());
         let library = prefix.join("lib").display().to_string();
         let mut compiler = self.compiler();
         compiler.args(["-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]).args(flags);
@@ -156,17 +149,4 @@ impl Language {
         compiler.arg("-I").arg(prefix.join("include")).arg(format!("-L{library}"));
         passed(compiler.args(["-ltapeline_ring", &format!("-Wl,-rpath,{library}")]));
     }
-}
-
-/// The `tapeline` program of these sources: cargo builds what is missing or old, mostly nothing.
-pub(crate) fn tapeline() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let folder = built().parent().unwrap().to_owned();
-        let profile = if folder.ends_with("release") { "release" } else { "dev" };
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "tapeline", "--profile", profile]);
-        passed(cargo.arg("--target-dir").arg(folder.parent().unwrap()).current_dir(root()));
-        folder.join("tapeline")
-    })
 }

@@ -1,9 +1,6 @@
 //! Processes of `tapeline`, and what one test of a plant has to itself.
 
-#![allow(dead_code, reason = "each test binary uses some of it")]
-
-#[path = "../remains/mod.rs"]
-pub(crate) mod remains;
+pub(crate) use crate::remains;
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};

@@ -1,0 +1,13 @@
+//! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
+
+mod access;
+mod anew;
+mod books;
+mod exchange;
+mod hostile;
+mod memory;
+mod providers;
+mod slow;
+mod sources;
+mod streams;
+mod unfolded;

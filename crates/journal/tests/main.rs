@@ -1,0 +1,10 @@
+//! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
+
+mod failing;
+mod faults;
+mod hostile;
+mod invariants;
+mod journal;
+mod killed;
+#[path = "../../feed/tests/mutations/mod.rs"]
+mod mutations;

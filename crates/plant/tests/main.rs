@@ -1,0 +1,12 @@
+//! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
+
+mod bench;
+mod cache;
+mod channel;
+#[path = "../../feed/tests/mutations/mod.rs"]
+mod mutations;
+mod orders;
+#[path = "../../omm/tests/shared_data/mod.rs"]
+mod shared_data;
+mod sources;
+mod states;

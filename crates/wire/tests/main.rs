@@ -1,0 +1,21 @@
+//! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
+
+mod hostile;
+mod http;
+mod invariants;
+#[path = "../../feed/tests/mutations/mod.rs"]
+mod mutations;
+mod pool;
+mod rssl_reactor;
+mod rssl_session;
+mod rssl_tls;
+mod rssl_vectors;
+mod rssl_websocket;
+#[path = "../../omm/tests/shared_data/mod.rs"]
+mod shared_data;
+mod streams;
+mod tcp;
+mod udp;
+mod vectors;
+mod world;
+mod zmtp;
