@@ -7,6 +7,8 @@ ARGS ?=
 FUZZ_SECONDS ?= 600
 # One fuzz target alone; all of them, one after the other, without it.
 TARGET ?=
+# For how long `make soak` goes on.
+SOAK_SECONDS ?= 28800
 # How many days `make faults` tries.
 SEEDS ?= 50
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
@@ -17,6 +19,10 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 # Continuous integration builds exactly what Cargo.lock says; a person may be about to change it.
 locked := $(if $(CI),--locked)
 target_dir := $(or $(CARGO_TARGET_DIR),target)
+# Most tests wait for something: so many run at a time that the cores have work meanwhile.
+export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc 2>/dev/null || echo 2))))
+# The whole workspace, whatever is run of it: the same libraries with the same features, built once.
+tests = $(CARGO) test $(locked) --workspace
 # In a folder of their own: other flags are another build of everything below.
 models = RUSTFLAGS="--cfg loom" $(CARGO) test $(locked) --package tapeline-ring --lib --target-dir $(target_dir)/loom -- models
 
@@ -30,12 +36,12 @@ build: ## build everything for release
 
 demo: ## simulated exchange, plant, subscribers and clients: a verdict and a latency table
 	@scripts/setup demo
-	$(CARGO) build --release $(locked) --package tapeline
+	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	$(target_dir)/release/tapeline demo $(ARGS)
 
 test: ## every test that needs Rust, a C compiler and captures only
 	@scripts/setup test
-	$(CARGO) test $(locked) --workspace
+	$(tests)
 	$(models)
 
 loom: ## the ring's models with every ordering weakened in turn; LOOM_MAX_PREEMPTIONS=3 tries more orders
@@ -44,38 +50,48 @@ loom: ## the ring's models with every ordering weakened in turn; LOOM_MAX_PREEMP
 
 torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORTURE_SEED
 	@scripts/setup test
-	TORTURE_SECONDS=$(TORTURE_SECONDS) $(CARGO) test $(locked) --package tapeline-ring --test torture -- --nocapture
+	TORTURE_SECONDS=$(TORTURE_SECONDS) $(tests) --test torture -- --nocapture
 
-fuzz: ## any bytes for every decoder and for the ring, led by coverage, FUZZ_SECONDS in all; TARGET=… is one of them
+soak: ## torture, seeds, faults, kills and fuzzing in turns for SOAK_SECONDS (8 hours), from where the last soak ended; a verdict
+	@scripts/setup test
+	scripts/soak $(SOAK_SECONDS)
+.PHONY: soak
+
+fuzz: ## any bytes for every decoder and for the ring, led by coverage, FUZZ_SECONDS in all once built; TARGET=… is one of them
 	@scripts/setup test
 	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
 	CARGO='$(CARGO)' scripts/fuzz $(FUZZ_SECONDS) $(TARGET)
 
 faults: ## SEEDS bad days for a real plant, a thousand times as many for arbitration alone: nothing is lost in silence
 	@scripts/setup test
-	FAULT_SEEDS=$(SEEDS)000 $(CARGO) test $(locked) --package tapeline-feed --test faults -- --nocapture
-	FAULT_PLANT_SEEDS=$(SEEDS) $(CARGO) test $(locked) --package tapeline --test faults -- --nocapture
+	FAULT_SEEDS=$(SEEDS)000 $(tests) --test feed faults:: -- --nocapture
+	FAULT_PLANT_SEEDS=$(SEEDS) $(tests) --test commands -- faults::a_plant_loses faults::a_plant_that_asks --nocapture
 
 # SEEDS, FROM and SEED reach the test as make passes on what is given to it.
 sim: ## whole plants from SEEDS seeds (1000), from FROM on; SEED=N tells what happens in one
 	@scripts/setup test
-	$(CARGO) test $(locked) --package tapeline-sim --test seeds what_must_hold -- --nocapture
+	$(tests) --test seeds what_must_hold -- --nocapture
 .PHONY: sim
 
 journal-kills: ## a journal's writer, then a whole plant with clients, killed KILLS times (200) under load: nothing that was given out is lost
 	@scripts/setup test
-	JOURNAL_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline-journal --test killed -- --nocapture
-	PLANT_KILLS=$(or $(KILLS),200) $(CARGO) test $(locked) --package tapeline --test plant_kills -- --nocapture
+	JOURNAL_KILLS=$(or $(KILLS),200) $(tests) --test journal killed:: -- --nocapture
+	PLANT_KILLS=$(or $(KILLS),200) $(tests) --test commands plant_kills:: -- --nocapture
 .PHONY: journal-kills
 
 slow-disk: ## a plant with clients on a disk of 128 KiB/s, as root where the kernel has cgroup v1: what is late is not lost
 	@scripts/setup test
-	SLOW_DISK=1 $(CARGO) test $(locked) --package tapeline --test plant_disk -- slow --nocapture
+	SLOW_DISK=1 $(tests) --test commands plant_disk::slow -- --nocapture
 .PHONY: slow-disk
 
 hub-faults: ## what can go wrong with a hub's clients, each beside one that notices nothing, and how long it takes
 	@scripts/setup test
-	$(CARGO) test $(locked) --package tapeline --test hub_faults -- --nocapture --test-threads 1
+	$(tests) --test commands hub_faults:: -- --nocapture --test-threads 1
+
+readme: ## what the README and docs say to type, as it stands, in a fresh clone: the README's two commands first
+	@scripts/setup test
+	scripts/readme
+.PHONY: readme
 
 lint: ## formatting, clippy with warnings denied, the rules of the house
 	@scripts/setup lint
@@ -102,8 +118,8 @@ bench-peers: ## the ring beside other queues and the machine's limits, ITCH besi
 
 burst: ## the burst's measurements, two minutes; DOC=1 puts them into docs/burst.md
 	@scripts/setup build
-	$(CARGO) build --release $(locked) --package tapeline
-	scripts/burst $(if $(DOC),--page docs/burst.md)
+	$(CARGO) build --profile dist $(locked) --workspace --bin tapeline
+	TAPELINE=$(target_dir)/dist/tapeline scripts/burst $(if $(DOC),--page docs/burst.md)
 .PHONY: burst
 
 bench-peers-itch: ## ITCH decoding and books beside other libraries (PEERS_SRC=FOLDER: those in C++ too); DOC=1 writes docs/benchmarks/itch.md
@@ -120,24 +136,24 @@ bench-peers-rwf: ## the RWF codec beside LSEG's libraries (C: built by you in RT
 
 bench-hub: ## what the hub does in a second beside a bare relay and LSEG's pairs (built by you in RTSDK=FOLDER); DOC=1 writes docs/benchmarks/hub.md
 	@scripts/setup bench
-	$(CARGO) bench --quiet $(locked) --package tapeline --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
+	$(CARGO) bench --quiet $(locked) --workspace --bench hub -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') $(if $(DOC),--to $(abspath docs/benchmarks/hub.md)) $(ARGS)
 .PHONY: bench-hub
 
 bench-tick: ## the tickerplant by rate beside a bare relay, a log none, written and synced; DOC=1 writes docs/benchmarks/tick.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-tick
-	$(CARGO) bench --quiet $(locked) --package tapeline --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
+	$(CARGO) bench --quiet $(locked) --workspace --bench tick -- --keep $(abspath $(target_dir))/bench-tick $(if $(DOC),--to $(abspath docs/benchmarks/tick.md)) $(ARGS)
 .PHONY: bench-tick
 
 bench-journal: ## the journal beside bare files, through the page cache, on the disk, synced; DOC=1 writes docs/benchmarks/journal.md
 	@scripts/setup bench
-	$(CARGO) bench --quiet $(locked) --package tapeline-journal --bench journal -- $(if $(DOC),--to $(abspath docs/benchmarks/journal.md)) $(ARGS)
+	$(CARGO) bench --quiet $(locked) --workspace --bench journal -- $(if $(DOC),--to $(abspath docs/benchmarks/journal.md)) $(ARGS)
 .PHONY: bench-journal
 
 bench-omm: ## the performance tools beside LSEG's (built by you in RTSDK=FOLDER), with a report of all runs; DOC=1 writes docs/benchmarks/omm-tools.md
 	@scripts/setup bench
 	rm -rf $(target_dir)/bench-omm
-	$(CARGO) bench --quiet $(locked) --package tapeline --bench omm -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') --keep $(abspath $(target_dir))/bench-omm $(if $(DOC),--to $(abspath docs/benchmarks/omm-tools.md)) $(ARGS)
+	$(CARGO) bench --quiet $(locked) --workspace --bench omm -- $(if $(RTSDK),--rtsdk '$(abspath $(RTSDK))') --keep $(abspath $(target_dir))/bench-omm $(if $(DOC),--to $(abspath docs/benchmarks/omm-tools.md)) $(ARGS)
 .PHONY: bench-omm
 
 pgo: ## a profile-guided build, measured against the ordinary one (docs/pgo.md)
@@ -158,11 +174,10 @@ interop: ## LSEG's own clients and servers and others' against Tapeline's, over 
 	@scripts/setup interop
 	tests/interop/build $(interop_dir)
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) DOC='$(DOC)' \
-		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_pair --nocapture
-	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline-kdb --test interop -- --nocapture
-	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline --test tick -- clients_in_python --nocapture
-	INTEROP=$(interop_dir) $(CARGO) test --quiet $(locked) --package tapeline --test journal_export -- tables_in_python --nocapture
-	CHROMIUM="$${CHROMIUM:-chromium}" $(CARGO) test --quiet $(locked) --package tapeline --test browser
+		$(tests) --quiet --test interop -- every_pair --nocapture
+	INTEROP=$(interop_dir) $(tests) --quiet --test kdb interop:: -- --nocapture
+	INTEROP=$(interop_dir) $(tests) --quiet --test commands in_python -- --nocapture
+	CHROMIUM="$${CHROMIUM:-chromium}" $(tests) --quiet --test browser
 .PHONY: interop
 
 interop-rtsdk: ITEMS = 1000
@@ -171,7 +186,7 @@ interop-rtsdk: ## LSEG's performance tools in C and C++, built by you in RTSDK=F
 	@scripts/setup interop
 	tests/interop/certificates $(interop_dir)/certificates
 	INTEROP=$(interop_dir) INTEROP_ITEMS=$(ITEMS) RTSDK='$(abspath $(RTSDK))' DOC='$(DOC)' \
-		$(CARGO) test --quiet $(locked) --package tapeline --test interop -- every_tool --nocapture
+		$(tests) --quiet --test interop -- every_tool --nocapture
 .PHONY: interop-rtsdk
 
 clean: ## remove what was built (run folders stay)

@@ -1,7 +1,5 @@
 //! Any bytes as ticks: the inputs of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried at length by
 //! `make fuzz TARGET=rows`.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::invariants;
 use crate::mutations;
 

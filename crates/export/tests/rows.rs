@@ -1,7 +1,5 @@
 //! Rows of ticks, as they are read back from the files.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use bytes::Bytes;
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};

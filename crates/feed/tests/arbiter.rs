@@ -1,7 +1,5 @@
 //! Arbitration: random lines against a simple model of the rules, and the rules one by one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::arbitration;
 
 use std::collections::BTreeSet;

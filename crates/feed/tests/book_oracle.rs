@@ -1,8 +1,6 @@
 //! Books against a sorted map of every order: simulated days, walks of the market, references from anywhere, in batches and
 //! one by one, with queues.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! The books: random messages against a model without any index, and the rules one by one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

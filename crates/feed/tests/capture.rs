@@ -1,8 +1,6 @@
 //! Captures as they come: real files against what an independent parser found in them, and files built here in every
 //! form that the formats allow, whole, cut and damaged.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::fs::File;

@@ -1,7 +1,5 @@
 //! Order books from records, beside a plain replay that knows no better than to sort everything.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! Files that are damaged, cut or made to do harm: what is whole is read, and the rest is an error with its place.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::io::{Cursor, Read};

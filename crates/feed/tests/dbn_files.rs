@@ -1,7 +1,5 @@
 //! Every file that the publisher and users of theirs gave away, against what an independent parser found in it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,5 @@
 //! The orders themselves, against a list that is searched from the front, and against the books on real feeds.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on should stop, and says what it saw"
-)]
-
 use crate::shared_data;
 
 use std::collections::BTreeMap;

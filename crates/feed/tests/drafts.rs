@@ -1,7 +1,5 @@
 //! From messages to the fields of an update.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use tapeline_feed::book::Settings;
 use tapeline_feed::draft::{Changed, Draft, Price, Quote, Reason, Trade, TradingStatus};
 use tapeline_feed::itch::Malformed;

@@ -1,10 +1,7 @@
 //! Lines with faults of every kind against an arbiter: nothing is lost in silence.
 //!
-//! `FAULT_SEEDS=100000 cargo test -p tapeline-feed --test faults -- --nocapture` tries more seeds than `cargo test` does, and
+//! `FAULT_SEEDS=100000 cargo test -p tapeline-feed --test feed faults:: -- --nocapture` tries more seeds than `cargo test` does, and
 //! `FAULT_SEED=N` one of them.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-#![allow(clippy::print_stdout, reason = "a day that is looked at")]
 
 use crate::account;
 

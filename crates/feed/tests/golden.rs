@@ -1,7 +1,5 @@
 //! Real and made feeds against what an independent parser found in them (`expected.json` beside each).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::io::Read;

@@ -2,9 +2,7 @@
 //! invariants as they are. The same invariants, led by coverage, are tried at length by `make fuzz`.
 //!
 //! An input that `make fuzz` finds to break one goes into `fuzz/corpus` under a name that says what was wrong. The inputs to begin
-//! with are written by `WRITE_CORPUS=1 cargo test -p tapeline-feed --test hostile`.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! with are written by `WRITE_CORPUS=1 cargo test -p tapeline-feed --test feed hostile::`.
 
 use crate::invariants;
 use crate::mutations;

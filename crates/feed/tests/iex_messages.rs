@@ -1,7 +1,5 @@
 //! TOPS and DEEP beyond the samples: any bytes at all, every type both ways, books against a model, rules one by one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;

@@ -1,7 +1,5 @@
 //! Two recorded lines of one feed: each alone, and both arbitrated, against `expected.json` beside the captures.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use serde_json::{Value, json};

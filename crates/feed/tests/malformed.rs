@@ -1,7 +1,5 @@
 //! Any bytes at all: nothing panics, what is rejected is rejected for the stated reason, and nothing gets lost.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_feed::itch::framing::{End, Frames, Framing};

@@ -1,6 +1,4 @@
 //! The best bid and offer against an oracle that reads the whole history anew after each event.
-#![allow(clippy::unwrap_used)]
-
 use std::cmp::Reverse;
 
 use proptest::collection::vec;

@@ -1,8 +1,5 @@
 //! Records: both ways of making them give the same, and what the views give.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
-
 use proptest::prelude::*;
 use tapeline_feed::itch::encode::LONGEST;
 use tapeline_feed::itch::{Decoder, Malformed, Message, MessageType, Record, decode};

@@ -1,7 +1,5 @@
 //! Asking for missing messages and answering, both ends without sockets or clock: losses, liars, limits.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use std::collections::BTreeSet;

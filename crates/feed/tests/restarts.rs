@@ -1,7 +1,5 @@
 //! Numbers that begin again within a session: what is believed, from when on, and that nothing of it is lost.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use tapeline_feed::Framing;
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, Restart, Settings, Sink};

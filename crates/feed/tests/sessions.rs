@@ -1,7 +1,5 @@
 //! When a session begins, or begins again, and when a stray packet only says so.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::arbitration;
 
 use arbitration::Event::{Again, End, Gap, Message, Reset};

@@ -1,7 +1,5 @@
 //! The simulated exchange: the same for the same seed, plausible, and an oracle for books.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 
 use tapeline_feed::itch::encode::LONGEST;

@@ -1,7 +1,5 @@
 //! SoupBinTCP: real messages both ways byte for byte, any cut of the stream, logins, heartbeats, and damage.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::shared_data;
 
 use proptest::collection::vec;

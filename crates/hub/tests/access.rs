@@ -1,6 +1,4 @@
 //! Who may in, and who may see what.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use std::collections::BTreeMap;

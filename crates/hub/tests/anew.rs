@@ -1,6 +1,4 @@
 //! A hub that has missed ticks, and gets the images of all items from who keeps them.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, item_of, quote};

@@ -1,6 +1,4 @@
 //! Orders of a feed: their images, which are too long for one message, and what changes them.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use std::cell::Cell;

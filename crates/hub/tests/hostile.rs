@@ -1,6 +1,4 @@
 //! Clients and rings that say anything.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use exchange::{Exchange, bid, close, item, item_of, item_view, message, quote, request};

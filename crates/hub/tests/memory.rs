@@ -1,6 +1,4 @@
 //! Clients that take as much memory as they can get, beside what the settings say is the most.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, item_view, message, quote};

@@ -1,6 +1,4 @@
 //! Services of providers: what clients see of them, and what their sources are told.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use exchange::{Client, DELAYED, Exchange, bid, close, item, item_of, quote, request};

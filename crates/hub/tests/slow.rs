@@ -1,6 +1,4 @@
 //! Clients that do not take what they are sent: what becomes of them under each policy, and that nobody else notices.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use exchange::{Client, Exchange, bid, item, item_of, message, quote, request};

@@ -1,7 +1,5 @@
 //! What goes on from one client to a source and back: private streams, posts, generic messages; and how clients choose to hear
 //! of doubt.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use std::net::Ipv4Addr;

@@ -1,6 +1,4 @@
 //! What clients are sent: an image, then every update in order, whatever the others do.
-#![allow(clippy::unwrap_used)]
-
 use crate::exchange;
 
 use std::collections::BTreeMap;

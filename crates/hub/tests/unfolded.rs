@@ -1,5 +1,4 @@
 //! Updates go out before they are folded into the images, and nobody can tell.
-#![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "other tests use more of the exchange")]
 
 use crate::exchange;

@@ -1,6 +1,4 @@
 //! Disks that are full, read-only or broken, and machines that stop: the stated policy, and nothing lost in silence.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::failing;
 
 use std::process::{Command, Stdio};

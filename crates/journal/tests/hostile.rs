@@ -1,7 +1,5 @@
 //! Any bytes in a journal's files: the inputs of `fuzz/corpus`, and thousands of changed ones. The same, led by coverage, is tried at
 //! length by `make fuzz TARGET=journal`.
-#![allow(clippy::unwrap_used)]
-
 use crate::invariants;
 use crate::mutations;
 

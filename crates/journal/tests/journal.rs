@@ -1,6 +1,4 @@
 //! What is written comes back: in order, from any place, across segments, and after a crash.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

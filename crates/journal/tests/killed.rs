@@ -1,12 +1,6 @@
 //! A writer that is killed at any moment: all that it said to be synced is there, without a hole, and another goes on behind it.
 //!
 //! `JOURNAL_KILLS` says how often, 20 times unless it does (`make journal-kills`: 200).
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on should stop; a child talks to it"
-)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,4 @@
 //! What is refused, where, and in which words.
-#![allow(clippy::unwrap_used)]
-
 use tapeline_kdb::{
     Atom, Attribute, Encoder, Fault, Header, Log, Message, MessageKind, NoUpdate, Order, Refused, Type,
     Update, Value, View, unpack,

@@ -1,7 +1,5 @@
 //! Bytes that kdb+ is known to make, in both directions: the examples of Kx's page on serialization
 //! (<https://code.kx.com/q/kb/serialization/>), and some of each basic type by the table of data types.
-#![allow(clippy::unwrap_used)]
-
 use tapeline_kdb::{Atom, Attribute, Encoder, Message, MessageKind, Order, Type, Value, View};
 
 fn bytes(hex: &str) -> Vec<u8> {

@@ -1,7 +1,5 @@
 //! Any bytes at all, for the readers of connections and of logs: the inputs of `fuzz/corpus`, and thousands of changed ones.
 //! The same, led by coverage, is tried at length by `make fuzz TARGET=q_ipc` and `q_log`.
-#![allow(clippy::unwrap_used)]
-
 use crate::invariants;
 use crate::mutations;
 

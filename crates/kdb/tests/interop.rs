@@ -1,7 +1,5 @@
 //! What is written here, read by qpython3 (Apache-2.0, from PyPI), and what it writes, read here. `make interop` puts it beside and
 //! says where, in `INTEROP`; without that, nothing is tried.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,4 @@
 //! Logs of a tickerplant, against what is known to be in them.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use crate::shared_data;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
 //! What holds for every value, and for any bytes.
-#![allow(clippy::unwrap_used)]
-
 use crate::oracle;
 
 use proptest::collection::vec;

@@ -1,6 +1,4 @@
 //! Rows in every shape in which they are sent.
-#![allow(clippy::unwrap_used)]
-
 use tapeline_kdb::{Column, Encoder, Order, Refused, Type, Update, View};
 
 /// The columns of a message's rows as text, with the rows' number before them.

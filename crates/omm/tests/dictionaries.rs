@@ -1,6 +1,4 @@
 //! The built-in dictionary against the standard one, and the standard files against what is known of them.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use crate::shared_data;
 
 use serde_json::Value as Json;

@@ -1,6 +1,4 @@
 //! Both ends of a connection against each other, through small buffers: consumer and provider, NI provider and acceptor.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

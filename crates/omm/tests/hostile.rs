@@ -1,8 +1,6 @@
 //! Any bytes at all for the readers of RWF: the inputs of `fuzz/corpus`, and thousands of changed ones. The same readers, led
 //! by coverage, are tried at length by `make fuzz TARGET=rwf`.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::dictionary_files;
 use crate::mutations;
 use crate::peers;

@@ -1,5 +1,11 @@
 //! All tests of this crate that need nothing but its public face, as one program: they run beside each other.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should stop, and says what it skips"
+)]
+
 mod clients;
 mod dictionaries;
 mod dictionary_files;

@@ -1,6 +1,4 @@
 //! Properties: what is written reads back as it was, and no bytes at all make a reader panic.
-#![allow(clippy::unwrap_used)]
-
 use crate::readers;
 
 use proptest::collection::vec;

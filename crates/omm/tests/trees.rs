@@ -1,7 +1,5 @@
 //! Containers in containers, of any kinds and contents: what is written in one pass reads back as it was, and a buffer
 //! that is too small is said to be so.
-#![allow(clippy::unwrap_used)]
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tapeline_omm::rwf::{

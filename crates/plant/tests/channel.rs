@@ -1,7 +1,5 @@
 //! A channel from datagrams to ticks, on a made clock and a made ring.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::bench;
 
 use bench::{Bench, Kept, MIDNIGHT, SESSION, add, delete, directory, packet, real};

@@ -1,7 +1,5 @@
 //! Orders, symbol filter and the best bid and offer of a plant on a made clock and a made ring, over simulated days.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 

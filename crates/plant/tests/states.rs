@@ -1,7 +1,5 @@
 //! What subscribers are told of a channel's state.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use crate::bench;
 
 use bench::{Bench, SESSION, add, directory, packet, packet_of, real};

@@ -1,7 +1,5 @@
 //! Rings that lose, against a queue that knows what may be lost: broadcast rings, and gated ones with a stall limit.
 
-#![allow(clippy::unwrap_used, reason = "what the oracle does not expect fails the test")]
-
 use crate::scene;
 
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The ring against a plain queue, for any order of what a publisher and its subscribers can do.
 
-#![allow(clippy::unwrap_used, reason = "what the oracle does not expect fails the test")]
-
 use crate::scene;
 
 use std::collections::VecDeque;

@@ -1,8 +1,6 @@
 //! What becomes of live subscribers that do not read: evicted from a gated ring with a stall limit, passed and told what
 //! they lost in a broadcast ring.
 
-#![allow(clippy::unwrap_used, reason = "what is not expected fails the test")]
-
 use crate::scene;
 
 use std::thread;

@@ -2,9 +2,11 @@
 //!
 //! `make sim SEEDS=100000` tries more seeds than `cargo test` does, and `SEED=N make sim` tells what happens in one.
 
-#![allow(clippy::print_stdout, reason = "a world that is looked at")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a world that is looked at")]
 
 use std::panic::catch_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tapeline_sim::{Outcome, Totals};
 
@@ -46,17 +48,33 @@ fn what_must_hold_holds_whatever_goes_wrong() {
         return;
     }
     let (from, seeds) = (number("FROM").unwrap_or(0), number("SEEDS").unwrap_or(SEEDS));
-    let (mut failed, mut totals) = (Vec::new(), Totals::default());
-    for seed in from..from + seeds {
-        let outcome = catch_unwind(|| tapeline_sim::run(seed));
-        if let Ok(outcome) = &outcome {
-            totals.add(&outcome.totals);
+    // A world is one thread's; on each core runs another one.
+    let next = AtomicU64::new(from);
+    let (failed, totals) = (Mutex::new(Vec::new()), Mutex::new(Totals::default()));
+    let some_of_them = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= from + seeds {
+                return;
+            }
+            let outcome = catch_unwind(|| tapeline_sim::run(seed));
+            if let Ok(outcome) = &outcome {
+                totals.lock().unwrap().add(&outcome.totals);
+            }
+            if let Some(why) = failure(outcome.as_ref().map_err(|_| Box::new(()) as _)) {
+                println!("seed {seed}: {why}\n    SEED={seed} make sim");
+                failed.lock().unwrap().push(seed);
+            }
+            let done = seed + 1 - from;
+            if done.is_multiple_of(1_000) {
+                println!("{done} of {seeds} seeds");
+            }
         }
-        if let Some(why) = failure(outcome.as_ref().map_err(|_| Box::new(()) as _)) {
-            println!("seed {seed}: {why}\n    SEED={seed} make sim");
-            failed.push(seed);
-        }
-    }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(some_of_them))));
+    let (mut failed, totals) = (failed.into_inner().unwrap(), totals.into_inner().unwrap());
+    failed.sort_unstable();
     println!("{seeds} seeds from {from}: {totals:?}");
     assert!(failed.is_empty(), "{} of {seeds} seeds failed: {failed:?}", failed.len());
 }

@@ -1,6 +1,4 @@
 //! Damaged messages, thousands of them: none is a panic, and what comes out afterwards is whole.
-#![allow(clippy::unwrap_used)]
-
 use crate::invariants;
 use crate::mutations;
 use crate::support;

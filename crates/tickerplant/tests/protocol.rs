@@ -1,6 +1,4 @@
 //! The protocol of `tick.q` and `u.q`, call by call.
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use support::{FEED, NOW, OTHER, RDB, Sent, ask, message, plant, rows, say, schema, upd, value, values};

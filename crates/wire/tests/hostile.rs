@@ -2,9 +2,7 @@
 //! they are. The same invariants, led by coverage, are tried at length by `make fuzz`.
 //!
 //! An input that `make fuzz` finds to break one goes into `fuzz/corpus` under a name that says what was wrong. The inputs to
-//! begin with are written by `WRITE_CORPUS=1 cargo test -p tapeline-wire --test hostile`.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! begin with are written by `WRITE_CORPUS=1 cargo test -p tapeline-wire --test wire hostile::`.
 
 use crate::invariants;
 use crate::mutations;

@@ -1,7 +1,5 @@
 //! The pool of datagrams: any order of calls against a plain queue, two threads at once, real sockets; each for every kind
 //! of pool and every policy.
-#![allow(clippy::unwrap_used)] // A test's own helpers may fail by panic.
-
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;

@@ -1,6 +1,4 @@
 //! Connections over real sockets, both ends ours.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::world;
 
 use std::io::{Read, Write};

@@ -1,6 +1,4 @@
 //! Sessions without sockets: what peers of other makers send, what ends a connection and how that is said, and when.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use tapeline_measure::Nanos;

@@ -1,6 +1,4 @@
 //! Connections with TLS around them.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use crate::world;
 
 use std::io::{Read, Write};

@@ -1,10 +1,4 @@
 //! Recorded WebSockets of EMA's clients and servers, taken apart and made again.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and says what it compared"
-)]
-
 use crate::vectors;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
 //! Connections over TCP and Unix-domain sockets, in one loop.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,6 +1,4 @@
 //! Connections over the loopback interface, through the public face.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::time::Duration;

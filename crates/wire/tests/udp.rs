@@ -1,6 +1,4 @@
 //! Sockets over the loopback interface, through the public face.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,5 @@
 //! The publishing end of ZeroMQ, with subscribers of another maker and with peers that mean no good.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{self, Receiver};

@@ -1,6 +1,4 @@
 //! What must hold of the rows of any ticks, for `hostile.rs` and the fuzz target.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use tapeline_export::{Batch, Error, KdbLog, Numbers, ParquetFile, Rows, Sink, Table};
 use tapeline_kdb::{Log, Order, Refused, Update};
 use tapeline_plant::tick::Tick;

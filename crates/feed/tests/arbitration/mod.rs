@@ -1,6 +1,5 @@
 //! An arbiter with a log of what it said: for tests of the rules.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(dead_code, reason = "each test uses its part")]
 
 use tapeline_feed::line::{self, Arbiter, Line, Settings, Sink};

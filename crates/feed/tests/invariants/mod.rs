@@ -4,7 +4,6 @@
 //! What is consumed and what remains make up the input; what was understood, written again, is the input; an error
 //! changes nothing; what is kept is bounded.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each fuzz target uses one of them, and none their seeds")]
 
 pub(crate) mod arbiter;

@@ -1,6 +1,5 @@
 //! A made plant, a hub, and clients that remember what they were sent.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 
 #![no_main]
 
+#[path = "../../tests/failing/mod.rs"]
+mod failing;
 #[path = "../../tests/invariants/mod.rs"]
 mod invariants;
 

@@ -1,7 +1,6 @@
 //! What must hold of a journal whatever bytes are in its files.
 
-#[path = "../failing/mod.rs"]
-mod failing;
+use crate::failing;
 
 use failing::Memory;
 use tapeline_journal::{Error, From, MOST_BODY, Next, Reader, Settings, Writer};

@@ -1,8 +1,6 @@
 //! The client's side of a connection, consumer and NI provider, against captured conversations, made-up peers, and
 //! hostile ones.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "this is a test")]
-
 #[allow(dead_code, reason = "texts are for other tests")]
 use crate::shared_data;
 

@@ -1,6 +1,5 @@
 //! Files of fields and of enumerations, and what must hold whatever stands in them.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each user takes some of it")]
 
 use tapeline_omm::dictionary::{DictionaryError, Download, Verbosity};

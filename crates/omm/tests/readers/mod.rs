@@ -1,6 +1,5 @@
 //! Every reader of RWF, and what must hold whatever bytes it is given.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each user takes some of it")]
 
 mod containers;

@@ -1,8 +1,6 @@
 //! The golden captures played to the roles: what the client sent is fed, the application answers as the recorded server
 //! did, and what the role sends is compared with the recording by its meaning. And all messages of the administrative
 //! domains in them, read as values and written again.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use crate::shared_data;
 
 mod acceptor;

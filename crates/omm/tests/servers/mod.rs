@@ -2,7 +2,6 @@
 //!
 //! An input is eight bytes that say what the application does, then messages, each behind its length in two bytes.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each user takes some of it")]
 
 use std::collections::BTreeSet;

@@ -1,6 +1,5 @@
 //! Converters between RWF and JSON, and what must hold whatever they are given.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each user takes some of it")]
 
 use std::sync::LazyLock;

@@ -1,7 +1,5 @@
 //! The golden vectors: every message decodes to what the reference decoder says of it, and encodes to the same
 //! bytes again.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
 use crate::shared_data;
 
 mod again;

@@ -1,6 +1,5 @@
 //! A channel on a made clock and a made ring.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::cell::Cell;

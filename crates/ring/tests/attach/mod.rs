@@ -2,8 +2,6 @@
 //!
 //! Programs of chance, in `cargo test`. The same programs, led by what they reach in the code, run under `make fuzz`.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
 mod program;
 
 use std::sync::atomic::{AtomicU64, Ordering};

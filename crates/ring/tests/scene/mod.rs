@@ -1,8 +1,6 @@
 //! What the tests of rings share: names of their own, and a process that dies with its test.
 
 #![allow(dead_code, reason = "each test file uses a part")]
-#![allow(clippy::unwrap_used, reason = "a scene that cannot be set fails the test")]
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

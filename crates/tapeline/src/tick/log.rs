@@ -58,7 +58,7 @@ impl DayLog {
             log.append(&header)?;
             if config.is_synced {
                 // Its name is to be on the disk as well.
-                let synced = File::open(&folder).and_then(|folder| folder.sync_all());
+                let synced = File::open(folder).and_then(|folder| folder.sync_all());
                 synced.with_context(|| format!("cannot sync the folder {}", folder.display()))?;
             }
             return Ok((log, writer));

@@ -40,33 +40,42 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Every way, so many at once: programs wait for each other more than they work. Said on standard error as it goes.
-    pub(crate) fn run(mut self, place: &Place, at_once: usize) -> Self {
+    /// All ways of all columns from one queue, so many at once: programs wait for each other more than they work. Said on standard
+    /// error as it goes.
+    pub(crate) fn run_all(mut columns: Vec<Self>, place: &Place, at_once: usize) -> Vec<Self> {
+        let queue: Vec<(usize, Way)> = columns
+            .iter()
+            .enumerate()
+            .flat_map(|(number, column)| column.ways.iter().map(move |way| (number, *way)))
+            .collect();
         let next = AtomicUsize::new(0);
         let worker = || {
-            let mut cells = BTreeMap::new();
-            while let Some(way) = self.ways.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let outcomes = self.over(place, *way);
+            let mut done = Vec::new();
+            while let Some((number, way)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let column = &columns[*number];
+                let outcomes = column.over(place, *way);
                 let mut good = true;
                 for (name, outcome) in &outcomes {
                     if let Outcome::Failed(seen) = outcome {
                         good = false;
-                        eprintln!("interop: {}: {way}: {name} FAILED: {seen}", self.title);
+                        eprintln!("interop: {}: {way}: {name} FAILED: {seen}", column.title);
                     }
                 }
                 if good {
-                    eprintln!("interop: {}: {way}: good", self.title);
+                    eprintln!("interop: {}: {way}: good", column.title);
                 }
-                cells.extend(outcomes.into_iter().map(|(name, outcome)| ((name, *way), outcome)));
+                done.extend(outcomes.into_iter().map(|(name, outcome)| (*number, (name, *way), outcome)));
             }
-            cells
+            done
         };
-        let cells = thread::scope(|scope| {
+        let done: Vec<_> = thread::scope(|scope| {
             let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(worker)).collect();
             workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
         });
-        self.cells = cells;
-        self
+        for (number, cell, outcome) in done {
+            columns[number].cells.insert(cell, outcome);
+        }
+        columns
     }
 
     fn over(&self, place: &Place, way: Way) -> Vec<(&'static str, Outcome)> {

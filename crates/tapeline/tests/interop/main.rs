@@ -49,7 +49,7 @@ fn every_pair_over_every_transport() {
     ];
     // The library alone tells nothing of us while all is well.
     let controls = || vec![consuming::control(), publishing::control()];
-    meet(&place, 2, "make interop DOC=1", columns, controls);
+    meet(&place, 3, "make interop DOC=1", columns, controls);
     local_server::follow(&place).unwrap_or_else(|why| panic!("docs/local-real-time-server.md: {why}"));
     println!("{}", perf::agree(&place).unwrap_or_else(|why| panic!("performance tools: {why}")));
     println!("docs/local-real-time-server.md, docs/zeromq.md: done as they say");
@@ -95,7 +95,7 @@ fn meet(
     let only = std::env::var("ONLY").unwrap_or_default();
     let run = |columns: Vec<Column>| {
         let wanted = columns.into_iter().filter(|column| column.title.contains(&only));
-        wanted.map(|column| column.run(place, at_once)).collect::<Vec<_>>()
+        Column::run_all(wanted.collect(), place, at_once)
     };
     let mut columns = run(columns);
     if writes_page || !only.is_empty() || columns.iter().any(|column| !column.failures().is_empty()) {

@@ -1,6 +1,4 @@
 //! What must hold of a tickerplant whatever it is told, for `hostile.rs` and the fuzz target.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use tapeline_kdb::{LOG_HEADER, Log, LogWriter, Message, MessageKind, Order, Update};
 use tapeline_tickerplant::{Local, Rights, SessionId, Tickerplant};
 

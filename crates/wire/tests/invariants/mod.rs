@@ -4,7 +4,6 @@
 //! However the bytes are cut, the same events come of them; what is held is bounded; messages that came out come out again
 //! when they are sent; an end has a reason and a place.
 
-#![allow(clippy::unwrap_used, reason = "a broken invariant should stop the test")]
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 pub(crate) mod output;

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::column::Outcome;
 use crate::program::Place;
@@ -49,7 +50,10 @@ impl<'a> Tool<'a> {
     }
 
     fn new(place: &'a Place, mut command: Command, scenario: &str, way: Way) -> Self {
-        let folder = place.logs().join(format!("{scenario}-{}-{}", way.transport, way.compression));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Columns run beside each other, and may call a scenario alike.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = place.logs().join(format!("{scenario}-{}-{}-{count}", way.transport, way.compression));
         std::fs::create_dir_all(&folder).unwrap();
         for file in FILES {
             // It may be there, of a run before.
