@@ -20,7 +20,7 @@ fn corpus() -> PathBuf {
 
 #[test]
 fn rwf_holds() {
-    mutations::each(&corpus(), 10_000, readers::any);
+    mutations::each(&corpus(), 10_000, readers::any_thoroughly);
 }
 
 /// A seed that cannot be read whole would lead to nothing but faults.

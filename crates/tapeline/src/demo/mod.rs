@@ -33,7 +33,7 @@ use crate::stop::Stop;
 /// Show the whole path at work on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tapeline demo                              the rate that this machine carries, for 15 seconds\n  \
+    tapeline demo                              the rate that this machine carries, for 10 seconds\n  \
     tapeline demo --rate 200k --duration 60s   a rate and a time of your own\n  \
     tapeline demo --page --duration 10m        and a page to look at meanwhile\n  \
     tapeline demo --journal kept               the plant's journal stays in the run folder\n  \
@@ -43,7 +43,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "RATE", value_parser = arguments::rate, conflicts_with = "capture")]
     rate: Option<u64>,
     /// How long
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = arguments::some_duration, conflicts_with = "capture")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = arguments::some_duration, conflicts_with = "capture")]
     duration: Duration,
     /// Replay this capture (pcap, pcapng, length-prefixed ITCH, gzip of any) instead of simulating an exchange
     #[arg(long, value_name = "FILE")]

@@ -55,6 +55,18 @@ impl Mode {
         })
     }
 
+    /// The session that gets the input, where nobody is at the other end unless it is open.
+    fn end(self) -> Session {
+        if self.has(Self::OPEN) {
+            return self.ends().0;
+        }
+        let version = if self.has(Self::OLD) { Version::V12 } else { Version::V14 };
+        match self.has(Self::SERVER) {
+            true => Session::server(self.settings(), NOW),
+            false => Session::client(self.settings(), version, NOW),
+        }
+    }
+
     /// The session that gets the input, and its peer.
     fn ends(self) -> (Session, Session) {
         let version = if self.has(Self::OLD) { Version::V12 } else { Version::V14 };
@@ -139,7 +151,7 @@ pub(crate) fn bytes(input: &[u8]) {
     let answer = session.drain();
 
     // Cut anywhere, it is the same.
-    let mut other = mode.ends().0;
+    let mut other = mode.end();
     let size = usize::from(*cuts % 32) + 1;
     let cut = Taken::of_pieces(&mut other, stream.chunks(size));
     // A WebSocket's opening is with a random key, and its answer with it.
@@ -160,6 +172,9 @@ pub(crate) fn bytes(input: &[u8]) {
     }
 
     // The messages go the same way again.
+    if whole.messages.is_empty() {
+        return;
+    }
     let (mut to, mut from) = Mode(mode.0 | Mode::OPEN).ends();
     let mut stream = Vec::new();
     let fit = |message: &&Vec<u8>| message.len() <= LONGEST as usize;
