@@ -200,8 +200,13 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     world.now = world.now + 59_000_000_000;
     world.publisher.turn(world.now, Duration::ZERO).unwrap();
     assert_eq!(world.publisher.counters().let_go, 0);
-    world.now = world.now + 1_000_000_000;
-    world.until(|counters, left| counters.let_go == 1 && left.len() == 1);
+    // On a busy machine the kernel may take some more of what waits meanwhile: the minute counts from the last of it.
+    while world.left.is_empty() {
+        world.now = world.now + 1_000_000_000;
+        world.publisher.turn(world.now, Duration::ZERO).unwrap();
+        world.left.extend(world.publisher.take_left());
+    }
+    assert_eq!((world.publisher.counters().let_go, world.left.len()), (1, 1));
     assert!(world.left[0].why.contains("taken nothing for 60000 ms"), "{:?}", world.left);
     assert!(world.left[0].dropped > dropped);
 }
