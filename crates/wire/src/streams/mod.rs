@@ -7,6 +7,7 @@
 
 mod socket;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -79,8 +80,8 @@ pub struct Streams {
     listeners: Vec<Listener>,
     peers: Vec<Option<Peer>>,
     free: Vec<u32>,
-    /// For whom there is something to do, each once.
-    ready: Vec<u32>,
+    /// For whom there is something to do, each once, who has waited longest first.
+    ready: VecDeque<u32>,
     /// Those who are to be named again after the next wait.
     again: Vec<u32>,
     /// Those with something to send, each once.
@@ -136,7 +137,7 @@ impl Streams {
             listeners: Vec::new(),
             peers: Vec::new(),
             free: Vec::new(),
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             again: Vec::new(),
             touched: Vec::new(),
             may_accept: false,
@@ -217,7 +218,7 @@ impl Streams {
             peer.is_ending |= event.is_read_closed() || event.is_error();
             if (event.is_readable() || event.is_read_closed() || event.is_error()) && !peer.is_ready {
                 peer.is_ready = true;
-                self.ready.push(number as u32);
+                self.ready.push_back(number as u32);
             }
         }
         // After a wait, at the latest, there may be room for who was refused.
@@ -227,10 +228,11 @@ impl Streams {
         Ok(())
     }
 
-    /// Somebody for whom there is something to do, each once after a wait. Whoever [`receive`](Self::receive) may not have come to the
+    /// Somebody for whom there is something to do, each once after a wait, who has waited longest first: who is not asked for now is named
+    /// behind the next wait, before the others. Whoever [`receive`](Self::receive) may not have come to the
     /// end of is named again after the next one.
     pub fn ready(&mut self) -> Option<Ready> {
-        while let Some(number) = self.ready.pop() {
+        while let Some(number) = self.ready.pop_front() {
             let Some(Some(peer)) = self.peers.get_mut(number as usize) else { continue };
             let id = StreamId(number);
             peer.is_ready = false;
@@ -240,7 +242,7 @@ impl Streams {
             if std::mem::take(&mut peer.is_new) {
                 // It may have sent something already.
                 peer.is_ready = true;
-                self.ready.push(number);
+                self.ready.push_back(number);
                 return Some(Ready::Connected(id));
             }
             return Some(Ready::Readable(id));
@@ -380,7 +382,7 @@ impl Streams {
         if let Some(Some(peer)) = self.peers.get_mut(id.0 as usize)
             && !std::mem::replace(&mut peer.is_ready, true)
         {
-            self.ready.push(id.0);
+            self.ready.push_back(id.0);
         }
     }
 
@@ -445,7 +447,7 @@ impl Streams {
             is_touched: false,
             over: None,
         });
-        self.ready.push(number);
+        self.ready.push_back(number);
     }
 
     fn register(&self, source: &impl AsFd, token: Token, interest: Interest) -> Result<(), Error> {
