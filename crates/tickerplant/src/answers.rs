@@ -75,9 +75,10 @@ impl Wrong {
 /// The most bytes of an answer: the subscriptions of all are the longest. Making one holds everybody up.
 const MOST_ANSWER: usize = 4 << 20;
 
-/// Writes an answer into `out`, as large as it has to be. Allocates: for what is asked now and then.
-pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) {
-    let mut room = 4_096;
+/// Writes an answer into `out`, as large as it has to be: how many bytes were written on the way, twice the answer's at most. Allocates:
+/// for what is asked now and then.
+pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Result<(), Refused>) -> u64 {
+    let (mut room, mut tried) = (4_096, 0);
     while room <= MOST_ANSWER {
         out.clear();
         out.resize(room, 0);
@@ -86,10 +87,13 @@ pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Resu
             message.finish()
         });
         match written {
-            Err(Refused::Full) => room *= 2,
+            Err(Refused::Full) => {
+                tried += room as u64;
+                room *= 2;
+            }
             written => {
                 out.truncate(written.unwrap_or(0));
-                return;
+                return tried + out.len() as u64;
             }
         }
     }
@@ -100,21 +104,22 @@ pub(crate) fn answer(out: &mut Vec<u8>, write: impl Fn(&mut Encoder<'_>) -> Resu
         message.finish()
     });
     out.truncate(written.unwrap_or(0));
+    tried + out.len() as u64
 }
 
 /// What is said in place of an answer over [`MOST_ANSWER`].
 const TOO_LONG: &[u8] = b"limit: the answer is too long";
 
 /// Writes the answer that says nothing.
-pub(crate) fn null(out: &mut Vec<u8>) {
-    answer(out, |message| message.value(&Value::null()));
+pub(crate) fn null(out: &mut Vec<u8>) -> u64 {
+    answer(out, |message| message.value(&Value::null()))
 }
 
 /// Writes the error that tells what is wrong.
-pub(crate) fn error(out: &mut Vec<u8>, wrong: &Wrong) {
+pub(crate) fn error(out: &mut Vec<u8>, wrong: &Wrong) -> u64 {
     // A zero would end it early, and be refused.
     let text = wrong.to_string().replace('\0', "");
-    answer(out, |message| message.error(text.as_bytes()));
+    answer(out, |message| message.error(text.as_bytes()))
 }
 
 /// A table's name and the table without rows: what `.u.sub` gives.

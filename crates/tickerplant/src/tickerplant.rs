@@ -93,10 +93,12 @@ pub struct Counters {
     pub rows: u64,
     /// Messages to subscribers, once for each.
     pub sent: u64,
-    /// Calls and queries that were answered.
+    /// Calls and queries that were obeyed; those who wait for an answer had one.
     pub answered: u64,
     /// Those that were refused; publishers who do not wait for an answer hear nothing of it.
     pub refused: u64,
+    /// Bytes that were written to make answers, also those that turned out too long.
+    pub answer_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -314,8 +316,8 @@ impl Tickerplant {
         if message.kind == MessageKind::Sync {
             match answered {
                 Ok(Answer::InMessage) => {}
-                Ok(Answer::Null) => answers::null(&mut self.message),
-                Err(wrong) => answers::error(&mut self.message, &wrong),
+                Ok(Answer::Null) => self.counters.answer_bytes += answers::null(&mut self.message),
+                Err(wrong) => self.counters.answer_bytes += answers::error(&mut self.message, &wrong),
             }
             self.send_message(from, out);
         }
@@ -348,7 +350,7 @@ impl Tickerplant {
                 if matches!(name.trim_ascii(), b"" | b"::") {
                     return Ok(Answer::Null);
                 }
-                return self.ask(from, &Query::parse(name).ok_or(Wrong::Unknown)?);
+                return self.ask(from, &Query::parse(name).ok_or(Wrong::Unknown)?, message.kind);
             }
         };
         match function.ok_or(Wrong::Unknown)? {
@@ -361,9 +363,9 @@ impl Tickerplant {
                 let [Some(table), Some(symbols), None] = arguments else { return Err(Wrong::SubArguments) };
                 let table = table.name().ok_or(Wrong::SubArguments)?;
                 let symbols = symbols_of(&symbols).ok_or(Wrong::SubArguments)?;
-                self.ask(from, &Query::Subscribe { table, symbols })
+                self.ask(from, &Query::Subscribe { table, symbols }, message.kind)
             }
-            b".u.endofday" => self.ask(from, &Query::EndDay),
+            b".u.endofday" => self.ask(from, &Query::EndDay, message.kind),
             _ => Err(Wrong::Unknown),
         }
     }
@@ -513,12 +515,15 @@ impl Tickerplant {
         send(to, &self.message, packs, &mut self.packed, out);
     }
 
-    /// Answers a query.
-    fn ask(&mut self, from: SessionId, query: &Query<'_>) -> Result<Answer, Wrong> {
+    /// Does what a query says, and answers those who wait for it: an answer may be 4 MiB long, and is made for nobody else.
+    fn ask(&mut self, from: SessionId, query: &Query<'_>, kind: MessageKind) -> Result<Answer, Wrong> {
         self.may_ask(from, query)?;
         self.act_on(from, query);
+        if kind != MessageKind::Sync {
+            return Ok(Answer::Null);
+        }
         let mut message = std::mem::take(&mut self.message);
-        answers::answer(&mut message, |out| self.write(from, query, out));
+        self.counters.answer_bytes += answers::answer(&mut message, |out| self.write(from, query, out));
         self.message = message;
         Ok(Answer::InMessage)
     }

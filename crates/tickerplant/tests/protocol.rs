@@ -63,6 +63,25 @@ fn a_subscriber_is_told_the_columns_and_gets_rows() {
     assert_eq!((counters.updates, counters.rows, counters.sent), (3, 5, 2));
 }
 
+/// An answer may be megabytes long, and its question eighteen bytes: none is made for who does not wait for it.
+#[test]
+fn nothing_is_made_for_who_does_not_wait() {
+    let mut plant = plant(false);
+    sub(&mut plant, RDB, "trade", &["A", "B"]);
+    let before = plant.counters();
+    for text in [".u.w", "(.u.w;.u.w)", ".u.sub[`quote;`A]"] {
+        let query = message(MessageKind::Async, |out| out.string(text.as_bytes()));
+        assert_eq!(say(&mut plant, RDB, &query), []);
+    }
+    let counters = plant.counters();
+    assert_eq!((counters.answered - before.answered, counters.answer_bytes), (3, before.answer_bytes));
+    // What it says is done all the same.
+    let sent = say(&mut plant, FEED, &upd(MessageKind::Async, "quote", &[("A", 1.5, "")]));
+    assert_eq!(sent.len(), 1);
+    ask(&mut plant, RDB, ".u.w");
+    assert!(plant.counters().answer_bytes > before.answer_bytes);
+}
+
 #[test]
 fn subscribers_of_symbols_get_their_rows() {
     let mut plant = plant(false);

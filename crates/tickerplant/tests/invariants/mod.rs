@@ -7,6 +7,8 @@ use crate::support::{FEED, NOW, OTHER, RDB, Sent, plant};
 const DAY_NS: i64 = 86_400_000_000_000;
 /// Steps of a script that are done: each costs little, and a long one finds what a short one does.
 const MOST_STEPS: usize = 200;
+/// Bytes that are written for an answer at most: every size that is tried, up to 4 MiB, and the refusal.
+const MOST_ANSWER_BYTES: u64 = (8 << 20) + 1_024;
 
 /// A script: a byte of settings, then steps of a byte that says what, a length of two bytes, and so many bytes: the value of a
 /// message, for most.
@@ -70,6 +72,12 @@ impl Day {
         let counters = self.plant.counters();
         let (done, did) = (counters.answered + counters.refused, before.answered + before.refused);
         assert_eq!(done - did, u64::from(kind != MessageKind::Response));
+        // What it costs: nothing is made for those who do not wait, and no answer is tried beyond the longest.
+        let made = counters.answer_bytes - before.answer_bytes;
+        assert!(
+            made <= if kind == MessageKind::Sync { MOST_ANSWER_BYTES } else { 0 },
+            "{made} bytes for {kind:?}"
+        );
         assert!(counters.rows >= before.rows && counters.updates - before.updates <= 1);
     }
 
