@@ -8,11 +8,15 @@ use crate::message::{HEADER, Header, Message};
 /// The least room that is offered to a read.
 const LEAST_ROOM: usize = 16 * 1024;
 
+/// Memory that is kept when nothing waits: each of the two.
+const KEPT: usize = 1 << 20;
+
 /// Takes bytes as they come on one connection, and gives the messages in them, decompressed.
 ///
 /// Memory: as many bytes as came and were not yet given, twice that at most as it grows, and with compression one plain message
 /// beside them; neither is ever more than `most` and a read's room. A peer that announces much and sends nothing costs
-/// nothing. Once as large as the messages need, nothing is allocated.
+/// nothing. Once as large as the messages need, nothing is allocated; of a message over 1 MiB nothing is kept once it was given and
+/// nothing stands behind it.
 ///
 /// ```
 /// use tapeline_kdb::Frames;
@@ -75,6 +79,12 @@ impl Frames {
         self.came - self.given
     }
 
+    /// How many bytes of memory it holds.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.bytes.len() + self.plain.len()
+    }
+
     /// What a client says before its first message, to be asked for until it is there; `None` if it is still to come.
     ///
     /// # Errors
@@ -93,6 +103,9 @@ impl Frames {
     /// What came is no message, or one that is too long. Nothing that follows on the connection can be told apart then.
     #[expect(clippy::should_implement_trait, reason = "it lends what the next call overwrites")]
     pub fn next(&mut self) -> Result<Option<Message<'_>>, Malformed> {
+        if self.given == self.came {
+            self.shrink();
+        }
         let waiting = &self.bytes[self.given..self.came];
         let Some(header) = waiting.first_chunk::<HEADER>() else { return Ok(None) };
         let header = Header::parse(header, self.most)?;
@@ -103,5 +116,15 @@ impl Frames {
             return Message::parse(&self.plain).map(Some);
         }
         Ok(Some(Message { kind: header.kind, order: header.order, body: &message[HEADER..] }))
+    }
+
+    /// Nothing waits: gives memory back that a long message has taken.
+    fn shrink(&mut self) {
+        (self.given, self.came) = (0, 0);
+        for bytes in [&mut self.bytes, &mut self.plain] {
+            if bytes.len() > KEPT {
+                *bytes = Vec::new();
+            }
+        }
     }
 }

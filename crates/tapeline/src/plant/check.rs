@@ -432,6 +432,13 @@ fn memory(config: &Config) -> Vec<Memory> {
         let bytes = sources.standby_bound() as u64;
         parts.push(Memory { what: "images of sources that stand by (standby_size)", bytes });
     }
+    if let Some(kdb) = &config.kdb {
+        let serve = &kdb.serve;
+        let queues = serve.max_connections.saturating_mul(serve.queue_bytes) as u64;
+        parts.push(Memory { what: "kdb+ clients' queues (queue, max_connections)", bytes: queues });
+        let incoming = serve.incoming_bytes as u64;
+        parts.push(Memory { what: "kdb+ clients' messages that arrive (incoming_size)", bytes: incoming });
+    }
     if let Some(hub) = &config.hub {
         parts.extend(hub.memory_bound().map(|(what, bytes)| Memory { what, bytes: bytes as u64 }));
     }

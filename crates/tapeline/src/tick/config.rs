@@ -22,6 +22,7 @@ const USUAL_PORT: u16 = 5010;
 const USUAL_QUEUE: usize = 64 << 20;
 const USUAL_MESSAGE: usize = 16 << 20;
 const USUAL_CONNECTIONS: usize = 1_000;
+const USUAL_INCOMING: usize = 64 << 20;
 
 /// What a tickerplant is to be.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) queue_bytes: usize,
     /// The longest message that is taken.
     pub(crate) most_message: usize,
+    /// Bytes of memory for messages that arrive, on all connections.
+    pub(crate) incoming_bytes: usize,
     /// Connections at most.
     pub(crate) max_connections: usize,
     /// Where its days begin at midnight.
@@ -63,6 +66,7 @@ pub(crate) struct RawTickerplant {
     queue: Option<Spanned<String>>,
     max_message: Option<Spanned<String>>,
     max_connections: Option<Spanned<usize>>,
+    incoming_size: Option<Spanned<String>>,
     timezone: Option<String>,
     kdb_log: Option<bool>,
     durability: Option<Spanned<String>>,
@@ -137,6 +141,7 @@ impl Source<'_> {
             "\"spin\" takes a whole core and saves the wake-up",
         );
         let size = |given, usual| self.or(self.some_size(given, usual), usual);
+        let most_message = size(raw.max_message.as_ref(), USUAL_MESSAGE);
         let has_tcp = raw.tcp.unwrap_or(true);
         if !has_tcp && raw.unix.is_none() {
             let hint = "tcp = false goes with unix = \"/tmp/kx.5010\"";
@@ -188,7 +193,11 @@ impl Source<'_> {
             publish_every,
             spins: self.or(spins, false),
             queue_bytes: size(raw.queue.as_ref(), USUAL_QUEUE),
-            most_message: size(raw.max_message.as_ref(), USUAL_MESSAGE),
+            most_message,
+            incoming_bytes: size(
+                raw.incoming_size.as_ref(),
+                USUAL_INCOMING.max(most_message.saturating_mul(3)),
+            ),
             max_connections: raw.max_connections.as_ref().map_or(USUAL_CONNECTIONS, |most| *most.get_ref()),
             timezone: raw.timezone.clone().unwrap_or_else(|| "UTC".to_owned()),
             log: raw.kdb_log.unwrap_or(true).then(|| LogConfig {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `serve.rs` | the command |
 //! | `server.rs` | the loop between sockets, tickerplant and log, for a plant's tickerplant too |
+//! | `turns.rs` | how much of a turn, and of memory for what arrives, clients may take |
 //! | `config.rs` | its TOML file |
 //! | `access.rs` | who may in, and what they may do |
 //! | `log.rs` | the kdb+ log of each day |
@@ -16,6 +17,7 @@ pub(crate) mod config;
 mod log;
 mod serve;
 pub(crate) mod server;
+mod turns;
 pub(crate) mod zone;
 
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ use tapeline_wire::streams::{self, Ready, StreamId, Streams};
 
 use super::config::Config;
 use super::log::DayLog;
+use super::turns::{Held, Spent};
 use super::zone::Zone;
 use crate::failure::{self, Hinted};
 use crate::plant::access::worker::{Done, Worker};
@@ -98,6 +99,10 @@ struct Client {
     passed: u64,
     /// What waits until that update is published. Meanwhile nothing more is read of him.
     asks: Option<Asks>,
+    /// Messages of his wait here for another turn, before more is read of him.
+    is_behind: bool,
+    /// Bytes of memory that his messages take, as they are counted.
+    held: usize,
 }
 
 /// What waits for an update of a client to be published.
@@ -152,6 +157,10 @@ pub(crate) struct Server {
     onward: Option<Box<dyn Onward>>,
     /// In this turn nobody took them any more.
     is_full: bool,
+    /// What clients have cost in this turn.
+    spent: Spent,
+    /// What holds messages that arrive.
+    held: Held,
     /// Of updates that were passed on, the number of the last one that came back and was published.
     published_up_to: u64,
     /// Those who wait for that with a question.
@@ -182,11 +191,14 @@ struct Out<'a> {
     now: Nanos,
     /// Whose answer is not sent but kept.
     kept: Option<(SessionId, Vec<u8>)>,
+    /// Bytes that went to clients.
+    sent: usize,
 }
 
 impl Outlets for Out<'_> {
     #[inline]
     fn send(&mut self, to: SessionId, message: &[u8]) {
+        self.sent += message.len();
         match &mut self.kept {
             Some((whose, answer)) if *whose == to => answer.extend_from_slice(message),
             _ => self.streams.send(StreamId(to.0), message),
@@ -204,7 +216,7 @@ impl Outlets for Out<'_> {
 impl<'a> Out<'a> {
     /// To the clients alone.
     const fn to(streams: &'a mut Streams) -> Self {
-        Self { streams, onward: None, now: Nanos(0), kept: None }
+        Self { streams, onward: None, now: Nanos(0), kept: None, sent: 0 }
     }
 }
 
@@ -226,6 +238,7 @@ impl Server {
             passes_on: onward.is_some(),
             ..Settings::new(config.tables.clone())
         };
+        let held = Held::most(config.incoming_bytes);
         let passwords = config.access.is_some().then(Worker::start).transpose()?;
         let mut server = Self {
             plant: Tickerplant::new(settings, zone.local(now).date()),
@@ -245,6 +258,8 @@ impl Server {
             report: Report::default(),
             onward,
             is_full: false,
+            spent: Spent::default(),
+            held,
             published_up_to: 0,
             asking: Vec::new(),
             address: None,
@@ -304,10 +319,13 @@ impl Server {
             self.end_day(now)?;
         }
         let mut has_come = false;
+        self.spent = Spent::default();
         // What found no room the last time may find it, also where nobody sends anything.
         self.is_full = !has_room(&mut self.onward);
         self.answer();
-        while let Some(ready) = self.streams.ready() {
+        while !self.spent.is_enough()
+            && let Some(ready) = self.streams.ready()
+        {
             has_come = true;
             match ready {
                 Ready::Connected(id) => self.let_in(id, now),
@@ -330,7 +348,7 @@ impl Server {
             self.keep_house(now);
         }
         // Where nobody takes rows it is no use to look again at once.
-        Ok(has_come && !self.is_full)
+        Ok((has_come || self.spent.is_enough()) && !self.is_full)
     }
 
     /// Where rows are added that no client has sent, and what time it is there.
@@ -411,7 +429,15 @@ impl Server {
         }
         self.report.connections += 1;
         let frames = Frames::new(self.config.most_message);
-        self.clients[at] = Some(Client { frames, stage: Stage::Hello, since: now, passed: 0, asks: None });
+        self.clients[at] = Some(Client {
+            frames,
+            stage: Stage::Hello,
+            since: now,
+            passed: 0,
+            asks: None,
+            is_behind: false,
+            held: 0,
+        });
     }
 
     /// Takes what somebody has sent.
@@ -425,12 +451,33 @@ impl Server {
             self.is_full = true;
             return self.streams.look_again(id);
         }
+        if std::mem::take(&mut client.is_behind) && !self.take_messages(id, now) {
+            return;
+        }
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
         let count = self.streams.receive(id, client.frames.room());
         client.frames.received(count);
         if matches!(client.stage, Stage::Hello) && !self.greet(id) {
             return;
         }
         self.take_messages(id, now);
+        self.count_held(id);
+    }
+
+    /// Counts the memory that a client's messages take. Who takes most is let go, where all of them take too much.
+    fn count_held(&mut self, id: StreamId) {
+        let Some(Some(client)) = self.clients.get_mut(id.0 as usize) else { return };
+        let now = client.frames.held();
+        if !self.held.change(std::mem::replace(&mut client.held, now), now) {
+            return;
+        }
+        let held = |at: &usize| self.clients[*at].as_ref().map_or(0, |client| client.held);
+        if let Some(most) = (0..self.clients.len()).max_by_key(held) {
+            let (its, bound) = (held(&most), self.held.bound());
+            let why =
+                format!("messages that arrive may take {bound} bytes on all connections, and its take {its}");
+            self.turn_away(StreamId(most as u32), &why);
+        }
     }
 
     /// Takes the messages that were read from somebody: whether that was all of them.
@@ -440,10 +487,13 @@ impl Server {
             return client.asks.is_none();
         }
         let local = self.zone.local(now);
+        let mut his = 0;
         loop {
-            if !has_room(&mut self.onward) {
+            let is_full = !has_room(&mut self.onward);
+            if is_full || self.spent.is_enough_for(his) {
                 // The rest of what he has sent waits where it is.
-                self.is_full = true;
+                self.is_full |= is_full;
+                client.is_behind = true;
                 self.streams.look_again(id);
                 return false;
             }
@@ -462,7 +512,9 @@ impl Server {
                 return false;
             }
             let (plant, streams, onward) = (&mut self.plant, &mut self.streams, &mut self.onward);
-            let answer = hand_over(&message, id, (local, now), plant, streams, onward.as_deref_mut());
+            let taken = message.body.len();
+            let (answer, sent) = hand_over(&message, id, (local, now), plant, streams, onward.as_deref_mut());
+            his += self.spent.add(taken, sent);
             if let Some(onward) = onward {
                 client.passed = onward.taken();
             }
@@ -487,7 +539,7 @@ impl Server {
         }
         let now = self.clock.now();
         let local = self.zone.local(now);
-        let Self { plant, streams, onward, clients, published_up_to, .. } = self;
+        let Self { plant, streams, onward, clients, published_up_to, spent, .. } = self;
         self.asking.retain(|id| {
             // Whoever has his number now may not ask.
             let Some(Some(client)) = clients.get_mut(id.0 as usize) else { return false };
@@ -497,14 +549,15 @@ impl Server {
             match client.asks.take() {
                 None => return false,
                 Some(Asks::Answer(answer)) => streams.send(*id, &answer),
-                Some(question) if !has_room(onward) => {
+                Some(question) if spent.is_enough() || !has_room(onward) => {
                     client.asks = Some(question);
                     return true;
                 }
                 Some(Asks::Question(kind, order, body)) => {
                     let message = Message { kind, order, body: &body };
-                    let answer =
+                    let (answer, sent) =
                         hand_over(&message, *id, (local, now), plant, streams, onward.as_deref_mut());
+                    spent.add(body.len(), sent);
                     if let Some(onward) = onward {
                         client.passed = onward.taken();
                     }
@@ -655,8 +708,8 @@ impl Server {
             // The one that is being looked at comes back all the same.
             self.waiting -= usize::from(self.checks.forget(*number));
         }
-        if let Some(client) = self.clients.get_mut(id.0 as usize) {
-            *client = None;
+        if let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::take) {
+            self.held.change(client.held, 0);
         }
     }
 
@@ -680,13 +733,14 @@ impl Server {
 
     fn report(&self) -> Report {
         let Report { connections, turned_away, cut, .. } = self.report;
-        let Counters { updates, rows, sent, answered, refused } = self.plant.counters();
+        let Counters { updates, rows, sent, answered, refused, .. } = self.plant.counters();
         let turned_away = turned_away + self.streams.refused();
         Report { connections, turned_away, cut, updates, rows, sent, answered, refused }
     }
 }
 
-/// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back.
+/// Has the tickerplant take a message. What it answers to rows that went onward is not sent, but comes back; with the bytes that were
+/// sent.
 fn hand_over(
     message: &Message<'_>,
     from: StreamId,
@@ -694,20 +748,20 @@ fn hand_over(
     plant: &mut Tickerplant,
     streams: &mut Streams,
     onward: Option<&mut (dyn Onward + 'static)>,
-) -> Option<Box<[u8]>> {
+) -> (Option<Box<[u8]>>, usize) {
     let session = SessionId(from.0);
     let before = onward.as_ref().map(|onward| onward.taken());
     let is_kept = before.is_some() && message.kind == MessageKind::Sync;
     let kept = is_kept.then(|| (session, Vec::new()));
-    let mut out = Out { streams, onward, now, kept };
+    let mut out = Out { streams, onward, now, kept, sent: 0 };
     plant.receive(session, message, local, &mut out);
-    let Out { streams, onward, kept, .. } = out;
-    let (_, answer) = kept?;
+    let Out { streams, onward, kept, sent, .. } = out;
+    let Some((_, answer)) = kept else { return (None, sent) };
     if onward.map(|onward| onward.taken()) == before {
         streams.send(from, &answer);
-        return None;
+        return (None, sent);
     }
-    Some(answer.into())
+    (Some(answer.into()), sent)
 }
 
 /// Whether one more update would be taken.
@@ -716,24 +770,4 @@ fn has_room(onward: &mut Option<Box<dyn Onward>>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_who_says_nothing_is_silent() {
-        let client =
-            |stage| Client { frames: Frames::new(1_024), stage, since: Nanos(5), passed: 0, asks: None };
-        let checking = Stage::Checking {
-            number: CheckNumber(1),
-            user: "me".to_owned(),
-            is_user: true,
-            capability: Capability::OURS,
-        };
-        let late = Nanos(5) + HELLO_LIMIT_NS as u64;
-        assert!(client(Stage::Hello).is_silent(late));
-        assert!(!client(Stage::Hello).is_silent(Nanos(late.0 - 1)));
-        // However long the thread that checks takes.
-        assert!(!client(checking).is_silent(late));
-        assert!(!client(Stage::In).is_silent(late));
-    }
-}
+mod tests;

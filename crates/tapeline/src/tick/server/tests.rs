@@ -1,0 +1,155 @@
+//! Turns of the loop, with real sockets.
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use tapeline_kdb::{Encoder, Refused};
+use tempfile::TempDir;
+
+use super::*;
+use crate::tick::config;
+
+#[test]
+fn only_who_says_nothing_is_silent() {
+    let client = |stage| Client {
+        frames: Frames::new(1_024),
+        stage,
+        since: Nanos(5),
+        passed: 0,
+        asks: None,
+        is_behind: false,
+        held: 0,
+    };
+    let checking = Stage::Checking {
+        number: CheckNumber(1),
+        user: "me".to_owned(),
+        is_user: true,
+        capability: Capability::OURS,
+    };
+    let late = Nanos(5) + HELLO_LIMIT_NS as u64;
+    assert!(client(Stage::Hello).is_silent(late));
+    assert!(!client(Stage::Hello).is_silent(Nanos(late.0 - 1)));
+    // However long the thread that checks takes.
+    assert!(!client(checking).is_silent(late));
+    assert!(!client(Stage::In).is_silent(late));
+}
+
+const NAMES: usize = 20_000;
+
+/// A tickerplant with these keys, on a free port.
+fn open(keys: &str) -> (Server, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tick.toml");
+    let table =
+        "[[table]]\nname = \"trade\"\ncolumns = [\"time timespan\", \"sym symbol\", \"price float\"]\n";
+    std::fs::write(&file, format!("port = 0\nkdb_log = false\n{keys}\n{table}")).unwrap();
+    (Server::open(config::read(&file).unwrap(), "the configuration", None).unwrap(), folder)
+}
+
+/// A client that is in.
+fn connect(server: &mut Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address.unwrap()).unwrap();
+    // Else a query stays on its machine until what was sent before is acknowledged.
+    stream.set_nodelay(true).unwrap();
+    stream.write_all(b"me\x03\0").unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.read(&mut [0]).unwrap_or(0) == 0 {
+        server.turn(SHORT_NAP).unwrap();
+    }
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+fn message(kind: MessageKind, write: impl FnOnce(&mut Encoder<'_>) -> Result<(), Refused>) -> Vec<u8> {
+    let mut room = vec![0; 4 << 20];
+    let mut message = Encoder::message(&mut room, kind).unwrap();
+    write(&mut message).unwrap();
+    let len = message.finish().unwrap();
+    room.truncate(len);
+    room
+}
+
+/// Somebody has the longest answers made, again and again: in each turn there is one of his, and others are served between two.
+#[test]
+fn who_asks_for_much_does_not_hold_up_others() {
+    const ASKED: u64 = 20;
+    let (mut server, _folder) = open("");
+    let (mut greedy, mut other) = (connect(&mut server), connect(&mut server));
+    let names: Vec<_> = (0..NAMES).map(|at| format!("{at:036}")).collect();
+    let subscribe = message(MessageKind::Async, |out| {
+        out.list(3)?;
+        out.string(b".u.sub")?;
+        out.symbol(b"trade")?;
+        out.symbols(names.iter().map(String::as_bytes))
+    });
+    let writing = std::thread::spawn(move || {
+        greedy.write_all(&subscribe).unwrap();
+        greedy
+    });
+    while server.report().answered == 0 {
+        server.turn(SHORT_NAP).unwrap();
+    }
+    let mut greedy = writing.join().unwrap();
+    let query = message(MessageKind::Sync, |out| out.string(b".u.w"));
+    greedy.write_all(&query.repeat(ASKED as usize)).unwrap();
+    other.write_all(&message(MessageKind::Sync, |out| out.string(b".u.i"))).unwrap();
+    other.set_nonblocking(true).unwrap();
+    let before = server.report().answered;
+    let mut answered = 0;
+    while other.read(&mut [0; 64]).unwrap_or(0) == 0 {
+        server.turn(SHORT_NAP).unwrap();
+        let now = server.report().answered - before;
+        assert!(now - answered <= 2, "{now} answers after {answered}, in one turn");
+        answered = now;
+    }
+    assert!(answered < ASKED / 2, "the other waited for {answered} answers");
+    // What is left is done, one turn after the other, without anybody sending more.
+    while server.report().answered - before < ASKED + 1 {
+        assert!(
+            server.turn(Duration::ZERO).unwrap(),
+            "it would sleep while somebody waits: {}",
+            server.report()
+        );
+    }
+}
+
+/// Nobody waits for the answers: none is made.
+#[test]
+fn queries_without_an_answer_cost_a_turn_nothing() {
+    let (mut server, _folder) = open("");
+    let mut client = connect(&mut server);
+    let query = message(MessageKind::Async, |out| out.string(b".u.w"));
+    client.write_all(&query.repeat(1_000)).unwrap();
+    while server.report().answered < 1_000 {
+        server.turn(SHORT_NAP).unwrap();
+    }
+    assert_eq!(server.plant.counters().answer_bytes, 0);
+}
+
+/// Messages that have arrived in part take memory: so much over all connections, and not so much for each.
+#[test]
+fn messages_that_never_end_are_bounded_over_all_connections() {
+    let (mut server, _folder) = open("incoming_size = \"4MiB\"\nmax_message = \"1MiB\"");
+    let beginning = [&[1, 0, 0, 0][..], &(1_u32 << 20).to_le_bytes(), &[0; 900_000]].concat();
+    let mut streams = Vec::new();
+    for _ in 0..10 {
+        let mut stream = connect(&mut server);
+        let beginning = beginning.clone();
+        streams.push(std::thread::spawn(move || {
+            // It may be over before that.
+            let _ = stream.write_all(&beginning);
+            stream
+        }));
+    }
+    while !streams.iter().all(std::thread::JoinHandle::is_finished) || server.report().turned_away == 0 {
+        server.turn(SHORT_NAP).unwrap();
+        let held: usize = server.clients.iter().flatten().map(|client| client.frames.held()).sum();
+        assert!(held <= 4 << 20, "{held} bytes");
+    }
+    // Who has sent little is still there.
+    let mut other = connect(&mut server);
+    other.write_all(&message(MessageKind::Sync, |out| out.string(b".u.i"))).unwrap();
+    other.set_nonblocking(true).unwrap();
+    while other.read(&mut [0; 64]).unwrap_or(0) == 0 {
+        server.turn(SHORT_NAP).unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! How much clients may take of one turn of the loop, and of the memory for what has arrived of their messages.
+//!
+//! The loop that serves clients of a plant also reads its ring. What one of them asks costs bytes, those he sends and those that are
+//! sent for them; when a turn has cost enough, the rest waits for the next one.
+
+/// Bytes of one client in a turn, but for the message that goes beyond: about 0.1 ms.
+const CLIENT_BYTES: usize = 256 << 10;
+/// Bytes of all clients in a turn.
+const TURN_BYTES: usize = 1 << 20;
+/// What a message costs at least, however short it and its answer are.
+const LEAST_COST: usize = 64;
+
+/// What clients have cost in this turn.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    all: usize,
+}
+
+impl Spent {
+    /// A message of so many bytes was taken, for which so many were sent: what it has cost.
+    pub(super) fn add(&mut self, taken: usize, sent: usize) -> usize {
+        let cost = taken.saturating_add(sent).max(LEAST_COST);
+        self.all = self.all.saturating_add(cost);
+        cost
+    }
+
+    /// Whether the next message has to wait for another turn, behind what this client has cost in this one.
+    pub(super) const fn is_enough_for(&self, client: usize) -> bool {
+        client >= CLIENT_BYTES || self.is_enough()
+    }
+
+    /// Whether all clients have to wait for another turn.
+    pub(super) const fn is_enough(&self) -> bool {
+        self.all >= TURN_BYTES
+    }
+}
+
+/// Bytes of memory that hold what has arrived of clients' messages, over all connections.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: usize,
+    most: usize,
+}
+
+impl Held {
+    pub(super) const fn most(most: usize) -> Self {
+        Self { bytes: 0, most }
+    }
+
+    /// A connection holds so many bytes where it held others before: whether that is too much for all of them.
+    pub(super) const fn change(&mut self, before: usize, now: usize) -> bool {
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(now);
+        self.bytes > self.most
+    }
+
+    /// The bound.
+    pub(super) const fn bound(&self) -> usize {
+        self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_leaves_a_part_of_the_turn_to_others() {
+        let mut spent = Spent::default();
+        let mut client = 0;
+        while !spent.is_enough_for(client) {
+            client += spent.add(0, 0);
+        }
+        assert_eq!(client, CLIENT_BYTES);
+        assert!(!spent.is_enough() && !spent.is_enough_for(0));
+        // A message is taken whole, whatever it costs.
+        spent.add(18, 4 << 20);
+        assert!(spent.is_enough() && spent.is_enough_for(0));
+    }
+
+    #[test]
+    fn what_is_held_is_a_sum() {
+        let mut held = Held::most(100);
+        assert!(!held.change(0, 60) && !held.change(0, 40) && held.change(40, 41));
+        assert!(!held.change(60, 0));
+        assert_eq!(held.bytes, 41);
+    }
+}
