@@ -204,7 +204,14 @@ impl<D: Discipline> PublisherOf<D> {
     /// whose place nobody else could go on. Asked for its position, so that it frees room as early as it can, it is all
     /// the same. One that has been evicted stays so.
     pub fn exempt(&mut self, seat: Seat) {
-        self.stalls.exempt(seat);
+        self.stalls.exempt(seat, None);
+    }
+
+    /// As [`exempt`](Self::exempt), while `is_so`: for those that may not read yet, such as one whose next frame is not on disk. It is asked
+    /// on this thread, while the ring is full; half the stall limit after it has said no for the first time, a subscriber that has not
+    /// moved is evicted.
+    pub fn exempt_while(&mut self, seat: Seat, is_so: Box<dyn Fn() -> bool + Send>) {
+        self.stalls.exempt(seat, Some(is_so));
     }
 
     /// Subscribers that are registered now (dead ones count until their room is needed).

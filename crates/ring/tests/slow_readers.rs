@@ -3,6 +3,8 @@
 
 use crate::scene;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -96,6 +98,30 @@ fn an_exempt_subscriber_is_waited_for() {
         sent += u64::from(publisher.publish(&message(sent)).is_ok());
     }
     assert!(next.is_evicted());
+}
+
+/// Who has an excuse is waited for as long as that holds, and for no longer than another one after that.
+#[test]
+fn a_subscriber_is_waited_for_while_it_has_an_excuse() {
+    let name = OwnName::new("excused");
+    let mut publisher = Publisher::open(&name.0, &limited(Framing::Packed)).unwrap();
+    let subscriber = Subscriber::join_as(&name.0, Start::Newest, "excused").unwrap();
+    let is_excused = Arc::new(AtomicBool::new(true));
+    let so = Arc::clone(&is_excused);
+    publisher.exempt_while(subscriber.seat(), Box::new(move || so.load(Ordering::Relaxed)));
+    let mut sent = 0;
+    while publisher.publish(&message(sent)).is_ok() {
+        sent += 1;
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < 3 * LIMIT {
+        assert!(publisher.publish(&message(sent)).is_err(), "the ring stays full");
+    }
+    assert!(!subscriber.is_evicted());
+    is_excused.store(false, Ordering::Relaxed);
+    while publisher.publish(&message(sent)).is_err() {}
+    assert!(subscriber.is_evicted());
+    assert_eq!(publisher.evicted(), 1);
 }
 
 /// A subscriber that takes longer for an eighth of the ring than the stall limit allows is slow, not stalled: it is

@@ -7,13 +7,14 @@
 //! header, a subscriber looks whether there is an order: who reads a byte that was written after the fence sees the order
 //! that was stored before it.
 //!
-//! A publisher can exempt a subscriber: that one is asked, and never evicted by it.
+//! A publisher can exempt a subscriber, for good or while a condition holds: that one is asked, and never evicted by it meanwhile.
 //!
 //! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
 //! evicted one unnoticed, and the ticket tells the next holder from it.
 
 use crate::atomics::Ordering;
 use crate::clock::Instant;
+use std::fmt;
 use std::time::Duration;
 
 use crate::lines::{EVICTED, NO_ORDER, Order, SLOTS, TELL, order_word};
@@ -45,8 +46,24 @@ pub(super) struct Stalls {
     /// Subscribers evicted from this ring.
     pub(super) evicted: u64,
     slots: Box<[Stall]>,
-    /// Those that are waited for without a limit; one for each slot at most.
-    exempt: Vec<Seat>,
+    /// Subscribers that are waited for without a limit; one for each slot at most.
+    exempt: Vec<Exempt>,
+}
+
+/// A subscriber that is waited for without a limit.
+struct Exempt {
+    seat: Seat,
+    /// As long as this says so; always without it.
+    while_so: Option<Excuse>,
+}
+
+/// Whether a subscriber has a reason not to read: see [`Publisher::exempt_while`](crate::PublisherOf::exempt_while).
+pub(super) type Excuse = Box<dyn Fn() -> bool + Send>;
+
+impl fmt::Debug for Exempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Exempt").field(&self.seat).finish()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,10 +87,15 @@ impl Stalls {
         }
     }
 
-    /// This subscriber is waited for without a limit. Who had its slot before is gone.
-    pub(super) fn exempt(&mut self, seat: Seat) {
-        self.exempt.retain(|other| other.slot != seat.slot);
-        self.exempt.push(seat);
+    /// This subscriber is waited for without a limit while it has an excuse. The holder of its slot before it is gone.
+    pub(super) fn exempt(&mut self, seat: Seat, while_so: Option<Excuse>) {
+        self.exempt.retain(|other| other.seat.slot != seat.slot);
+        self.exempt.push(Exempt { seat, while_so });
+    }
+
+    fn is_excused(&self, seat: Seat) -> bool {
+        let exempt = self.exempt.iter().find(|exempt| exempt.seat == seat);
+        exempt.is_some_and(|exempt| exempt.while_so.as_ref().is_none_or(|is_so| is_so()))
     }
 
     /// What an earlier publisher has ordered stands.
@@ -108,8 +130,12 @@ impl Stalls {
         }
         let since = stall.looked_at.replace(now).map_or(Duration::ZERO, |then| now.duration_since(then));
         stall.for_long += since.min((self.limit / LOOKS).max(Duration::from_nanos(1)));
+        let for_long = stall.for_long;
         let order = &memory.publisher().orders[slot];
-        if stall.for_long >= self.limit && !self.exempt.contains(&Seat { slot, ticket }) {
+        if for_long >= self.limit && self.is_excused(Seat { slot, ticket }) {
+            // It is asked all the same, and has half of the limit once its excuse is over.
+            self.slots[slot].for_long = self.limit / 2;
+        } else if for_long >= self.limit {
             order.position.store(position, Ordering::Relaxed);
             // Release: who sees the order sees the position.
             order.word.store(order_word(ticket, EVICTED), Ordering::Release);
@@ -120,7 +146,7 @@ impl Stalls {
         }
         // By its ticket: what the slot's holder before was told is not for this one.
         let tell = order_word(ticket, TELL);
-        if stall.for_long >= self.limit / 2 && order.word.load(Ordering::Relaxed) != tell {
+        if for_long >= self.limit / 2 && order.word.load(Ordering::Relaxed) != tell {
             order.word.store(tell, Ordering::Relaxed);
             self.asked_slots |= 1 << slot;
         }
