@@ -93,10 +93,14 @@ readme: ## what the README and docs say to type, as it stands, in a fresh clone:
 	scripts/readme
 .PHONY: readme
 
-lint: ## formatting, clippy with warnings denied, the rules of the house
+lint: ## formatting, clippy with warnings denied, fuzz targets that compile, the rules of the house
 	@scripts/setup lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(locked) --workspace --all-targets -- -D warnings
+	@built=$$(realpath -m "$(target_dir)"); for fuzz in crates/*/fuzz; do \
+	    (cd $$fuzz && CARGO_TARGET_DIR=$$built $(CARGO) check --quiet) || \
+	    { echo "lint: $$fuzz does not compile: a fuzz target takes files of tests/ or src/ that have changed" >&2; exit 1; }; \
+	done
 	scripts/check-style
 	scripts/check-style-test
 

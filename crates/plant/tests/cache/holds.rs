@@ -7,7 +7,7 @@ use tapeline_omm::{Dictionary, Fid};
 use tapeline_plant::Seq;
 use tapeline_plant::cache::{Answer, Cache, ItemKey, Limits, Refused, View};
 
-use crate::cache::model;
+use super::model;
 
 /// Small enough to be met by an input of a few kilobytes.
 const LIMITS: Limits = Limits { items: 3, bytes: 60_000, image_bytes: 20_000, entries: 40 };

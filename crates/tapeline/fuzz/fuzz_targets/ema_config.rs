@@ -3,16 +3,22 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "a program's modules, of which this takes some")]
 
-#[path = "../../src/omm/config/mod.rs"]
-mod config;
 #[path = "../../src/failure.rs"]
 mod failure;
 #[path = "../../src/near.rs"]
 mod near;
+#[path = "../../src/omm"]
+mod omm {
+    pub(crate) mod config;
+    pub(crate) mod xml;
+}
 #[path = "../../src/paths.rs"]
 mod paths;
 
-use config::{Config, Group};
+use omm::config::{Config, Group};
+
+/// The program's status for options that it does not know.
+const UNKNOWN_ARGUMENTS: u8 = 2;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };
