@@ -22,7 +22,7 @@ mod room;
 mod stall;
 
 use commit::PACKED;
-use stall::Stalls;
+use stall::{Excuse, Stalls};
 
 /// What a new ring is like. An existing ring that is continued must be of the same shape: capacity, longest frame,
 /// framing, stall limit and huge pages.
@@ -204,14 +204,14 @@ impl<D: Discipline> PublisherOf<D> {
     /// whose place nobody else could go on. Asked for its position, so that it frees room as early as it can, it is all
     /// the same. One that has been evicted stays so.
     pub fn exempt(&mut self, seat: Seat) {
-        self.stalls.exempt(seat, None);
+        self.stalls.exempt(seat);
     }
 
-    /// As [`exempt`](Self::exempt), while `is_so`: for those that may not read yet, such as one whose next frame is not on disk. It is asked
-    /// on this thread, while the ring is full; half the stall limit after it has said no for the first time, a subscriber that has not
-    /// moved is evicted.
-    pub fn exempt_while(&mut self, seat: Seat, is_so: Box<dyn Fn() -> bool + Send>) {
-        self.stalls.exempt(seat, Some(is_so));
+    /// As [`exempt`](Self::exempt), for each subscriber of which `may_not_read` says so, such as one whose next frame is not on disk yet. It is
+    /// called on this thread, while the ring is full, for a subscriber that would be evicted otherwise. Half the stall limit after
+    /// it has said no for the first time, a subscriber that has not moved is evicted.
+    pub fn excuse_while(&mut self, may_not_read: Box<dyn Fn(Seat) -> bool + Send>) {
+        self.stalls.excuse(Excuse(may_not_read));
     }
 
     /// Subscribers that are registered now (dead ones count until their room is needed).

@@ -107,8 +107,8 @@ fn a_subscriber_is_waited_for_while_it_has_an_excuse() {
     let mut publisher = Publisher::open(&name.0, &limited(Framing::Packed)).unwrap();
     let subscriber = Subscriber::join_as(&name.0, Start::Newest, "excused").unwrap();
     let is_excused = Arc::new(AtomicBool::new(true));
-    let so = Arc::clone(&is_excused);
-    publisher.exempt_while(subscriber.seat(), Box::new(move || so.load(Ordering::Relaxed)));
+    let (so, its) = (Arc::clone(&is_excused), subscriber.seat());
+    publisher.excuse_while(Box::new(move |seat| seat == its && so.load(Ordering::Relaxed)));
     let mut sent = 0;
     while publisher.publish(&message(sent)).is_ok() {
         sent += 1;

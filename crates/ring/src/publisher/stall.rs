@@ -7,7 +7,7 @@
 //! header, a subscriber looks whether there is an order: who reads a byte that was written after the fence sees the order
 //! that was stored before it.
 //!
-//! A publisher can exempt a subscriber, for good or while a condition holds: that one is asked, and never evicted by it meanwhile.
+//! A publisher can exempt a subscriber, for good or while it has an excuse: that one is asked, and never evicted by it meanwhile.
 //!
 //! The slot stays the subscriber's, with its lock and its bit, until it leaves: nobody else can get into the place of an
 //! evicted one unnoticed, and the ticket tells the next holder from it.
@@ -46,23 +46,17 @@ pub(super) struct Stalls {
     /// Subscribers evicted from this ring.
     pub(super) evicted: u64,
     slots: Box<[Stall]>,
-    /// Subscribers that are waited for without a limit; one for each slot at most.
-    exempt: Vec<Exempt>,
+    /// Those that are waited for without a limit; one for each slot at most.
+    exempt: Vec<Seat>,
+    excuses: Vec<Excuse>,
 }
 
-/// A subscriber that is waited for without a limit.
-struct Exempt {
-    seat: Seat,
-    /// As long as this says so; always without it.
-    while_so: Option<Excuse>,
-}
+/// Whether a subscriber may not read yet: see [`Publisher::excuse_while`](crate::PublisherOf::excuse_while).
+pub(super) struct Excuse(pub(super) Box<dyn Fn(Seat) -> bool + Send>);
 
-/// Whether a subscriber has a reason not to read: see [`Publisher::exempt_while`](crate::PublisherOf::exempt_while).
-pub(super) type Excuse = Box<dyn Fn() -> bool + Send>;
-
-impl fmt::Debug for Exempt {
+impl fmt::Debug for Excuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Exempt").field(&self.seat).finish()
+        f.write_str("Excuse")
     }
 }
 
@@ -84,18 +78,23 @@ impl Stalls {
             evicted: 0,
             slots: vec![Stall::default(); if limit_ns == 0 { 0 } else { SLOTS }].into(),
             exempt: Vec::new(),
+            excuses: Vec::new(),
         }
     }
 
-    /// This subscriber is waited for without a limit while it has an excuse. The holder of its slot before it is gone.
-    pub(super) fn exempt(&mut self, seat: Seat, while_so: Option<Excuse>) {
-        self.exempt.retain(|other| other.seat.slot != seat.slot);
-        self.exempt.push(Exempt { seat, while_so });
+    /// This subscriber is waited for without a limit. Who had its slot before is gone.
+    pub(super) fn exempt(&mut self, seat: Seat) {
+        self.exempt.retain(|other| other.slot != seat.slot);
+        self.exempt.push(seat);
     }
 
-    fn is_excused(&self, seat: Seat) -> bool {
-        let exempt = self.exempt.iter().find(|exempt| exempt.seat == seat);
-        exempt.is_some_and(|exempt| exempt.while_so.as_ref().is_none_or(|is_so| is_so()))
+    /// Subscribers are waited for while this says so.
+    pub(super) fn excuse(&mut self, excuse: Excuse) {
+        self.excuses.push(excuse);
+    }
+
+    fn is_waited_for(&self, seat: Seat) -> bool {
+        self.exempt.contains(&seat) || self.excuses.iter().any(|Excuse(is_so)| is_so(seat))
     }
 
     /// What an earlier publisher has ordered stands.
@@ -132,7 +131,7 @@ impl Stalls {
         stall.for_long += since.min((self.limit / LOOKS).max(Duration::from_nanos(1)));
         let for_long = stall.for_long;
         let order = &memory.publisher().orders[slot];
-        if for_long >= self.limit && self.is_excused(Seat { slot, ticket }) {
+        if for_long >= self.limit && self.is_waited_for(Seat { slot, ticket }) {
             // It is asked all the same, and has half of the limit once its excuse is over.
             self.slots[slot].for_long = self.limit / 2;
         } else if for_long >= self.limit {
