@@ -306,7 +306,10 @@ impl Counter {
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
         if let (Some(kdb), Some(pulse)) = (&mut self.snapshot.kdb, &self.kdb) {
-            kdb.ended = pulse.has_ended();
+            match pulse.look() {
+                Some((turned, missing)) => (kdb.heard_ns, kdb.missing) = (turned.0, missing),
+                None => kdb.ended = true,
+            }
         }
         if let Ok(ring) = tapeline_ring::inspect(&self.ring) {
             self.snapshot.backpressure.ring_bytes = ring.capacity as u64;

@@ -1,25 +1,27 @@
-//! The hub's place on the ring: read tick by tick, and taken anew where it was lost.
+//! A reader's place on the plant's ring: read tick by tick, and taken again where it was lost.
 
 use anyhow::Context;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber};
 
-use super::super::journal::Gate;
-use super::super::ticks::{self, Lost, Next};
+use super::journal::Gate;
+use super::ticks::{self, Lost, Next};
 use crate::failure::Hinted;
 
-/// Where it reads.
-pub(super) struct Seated {
+/// Where a reader stands on the ring.
+pub(super) struct RingCursor {
     pub(super) ring: Name,
     pub(super) subscriber: Subscriber,
     /// Which plant's ring it is: see [`Subscriber::epoch`].
     epoch: u32,
+    /// The reader's name, in the ring's registry and in warnings.
+    reader: &'static str,
     /// What keeps ticks back until they are on disk.
-    gate: Option<Gate>,
-    /// Whether the next one was, when it was looked for.
+    pub(super) gate: Option<Gate>,
+    /// Whether the next tick was kept back, when it was looked for.
     pub(super) is_held: bool,
-    /// How often it was another one.
+    /// How often the place was lost and another one taken.
     pub(super) rejoined: u64,
 }
 
@@ -38,15 +40,14 @@ pub(super) enum Read<'a> {
     Lost(Lost),
 }
 
-impl Seated {
-    pub(super) fn new(ring: Name, subscriber: Subscriber) -> Self {
+impl RingCursor {
+    /// At the place of `subscriber`, behind `gate` where ticks are to be on disk first.
+    pub(super) fn new(reader: &'static str, ring: Name, subscriber: Subscriber, gate: Option<Gate>) -> Self {
         let epoch = subscriber.epoch();
-        Self { ring, subscriber, epoch, gate: None, is_held: false, rejoined: 0 }
-    }
-
-    /// Takes no tick that the gate holds.
-    pub(super) fn behind(self, gate: Option<Gate>) -> Self {
-        Self { gate, ..self }
+        if let Some(gate) = &gate {
+            gate.holds_back(subscriber.seat());
+        }
+        Self { ring, subscriber, epoch, reader, gate, is_held: false, rejoined: 0 }
     }
 
     /// Takes the next tick; `awaited` is its place in the plant's sequence, 0 where any may be the first.
@@ -57,42 +58,53 @@ impl Seated {
     pub(super) fn next(&mut self, awaited: Seq) -> anyhow::Result<Read<'_>> {
         // Before the tick: of one that comes later the next look says it.
         let is_ours = self.subscriber.epoch() == self.epoch;
-        let next = match &self.gate {
-            Some(gate) => gate.next(&mut self.subscriber)?,
-            None => Some(ticks::next(&mut self.subscriber)?),
-        };
-        self.is_held = next.is_none();
-        let tick = match next {
-            Some(Next::Tick(tick)) => tick,
-            None | Some(Next::Nothing) => return Ok(Read::Nothing),
-            Some(Next::End) => return Ok(Read::End),
-            Some(Next::Lost(lost)) => return Ok(Read::Lost(lost)),
+        let has_rejoined = self.rejoined > 0;
+        let tick = match self.take()? {
+            Next::Tick(tick) => tick,
+            Next::Nothing => return Ok(Read::Nothing),
+            Next::End => return Ok(Read::End),
+            Next::Lost(lost) => return Ok(Read::Lost(lost)),
         };
         let seq = tick.header.seq;
         if seq < awaited {
             // Another plant's begin with 1.
-            return if self.rejoined > 0 && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
+            return if has_rejoined && is_ours { Ok(Read::Again) } else { Err(another_plant()) };
         }
-        let is_behind = self.rejoined > 0 && awaited > Seq(0) && seq > awaited;
+        let is_behind = has_rejoined && awaited > Seq(0) && seq > awaited;
         Ok(if is_behind { Read::Behind(tick) } else { Read::Tick(tick) })
     }
 
-    /// The place was lost: another one, from the oldest tick that is still there.
+    /// Takes the next tick, wherever that stands in the sequence; nothing while it is kept back.
+    ///
+    /// # Errors
+    /// There is something else than ticks.
+    #[inline]
+    pub(super) fn take(&mut self) -> anyhow::Result<Next<'_>> {
+        let Some(gate) = &self.gate else { return ticks::next(&mut self.subscriber) };
+        let next = gate.next(&mut self.subscriber)?;
+        self.is_held = next.is_none();
+        Ok(next.unwrap_or(Next::Nothing))
+    }
+
+    /// The place was lost: takes another one, at the oldest tick that is still there.
     ///
     /// # Errors
     /// It is another plant's ring by now.
     pub(super) fn rejoin(&mut self, lost: &Lost) -> anyhow::Result<()> {
+        let Self { reader, ring, .. } = self;
         anstream::eprintln!(
-            "warning: the hub has read nothing for the plant's stall_limit and lost its place on the ring {} at \
-             position {}: it goes on with what the ring still holds, and is told by the sequence what is missing",
-            self.ring,
+            "warning: {reader} has read nothing for the plant's stall_limit and lost its place on the ring {ring} at position {}: \
+             it goes on with what the ring still holds",
             lost.position
         );
-        let subscriber = Subscriber::join_as(&self.ring, Start::Oldest, "hub");
-        let subscriber = subscriber.context("the hub cannot join again")?;
+        let subscriber = Subscriber::join_as(ring, Start::Oldest, reader);
+        let subscriber = subscriber.with_context(|| format!("{reader} cannot join the ring again"))?;
         // Another plant numbers its ticks and items anew, and they would be taken for those of before.
         if !self.subscriber.is_named()? || subscriber.epoch() != self.epoch {
             return Err(another_plant());
+        }
+        if let Some(gate) = &self.gate {
+            gate.holds_back(subscriber.seat());
         }
         self.subscriber = subscriber;
         self.rejoined += 1;
@@ -131,11 +143,11 @@ mod tests {
     }
 
     /// A hub that has read a few ticks of a ring which then goes on without it: where it joins again.
-    fn lost(name: &str, keep: bool) -> (Seated, Publisher) {
+    fn lost(name: &str, keep: bool) -> (RingCursor, Publisher) {
         let name: Name = format!("test-{name}-{}", std::process::id()).parse().unwrap();
         let mut publisher = open(&name, keep);
         let subscriber = Subscriber::join_as(&name, Start::Newest, "hub").unwrap();
-        let mut place = Seated::new(name, subscriber);
+        let mut place = RingCursor::new("hub", name, subscriber, None);
         publish(&mut publisher, 1..=3);
         for seq in 1..=3 {
             assert!(matches!(place.next(Seq(seq)).unwrap(), Read::Tick(tick) if tick.header.seq == Seq(seq)));
@@ -145,7 +157,7 @@ mod tests {
         (place, publisher)
     }
 
-    fn rejoin(place: &mut Seated) -> anyhow::Result<()> {
+    fn rejoin(place: &mut RingCursor) -> anyhow::Result<()> {
         let Read::Lost(lost) = place.next(Seq(4))? else { panic!("it has its place") };
         place.rejoin(&lost)
     }

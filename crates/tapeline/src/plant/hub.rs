@@ -5,7 +5,6 @@ mod catching_up;
 pub(super) mod counting;
 mod doors;
 mod entrance;
-mod seated;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,13 +26,12 @@ use self::catching_up::{CatchingUp, Turn};
 use self::counting::{HubFigures, Telling};
 use self::doors::{Doors, PARTING_NS};
 use self::entrance::Entrance;
-use self::seated::{Read, Seated};
 use super::config::hub::HubConfig;
 use super::counting::Teller;
+use super::cursor::{Read, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
 use super::sentry::Sentry;
 use super::sources::Demanding;
-use super::ticks::Lost;
 use crate::failure::{self, Hinted};
 use crate::stop::Stop;
 
@@ -191,20 +189,20 @@ impl RunningHub {
                     Joining::Past(past) => (Start::Newest, None, Some(past)),
                 };
                 let subscriber = Subscriber::join_as(&ring, start, "hub");
-                let mut subscriber = subscriber.map_err(|error| {
+                let subscriber = subscriber.map_err(|error| {
                     let hint = error.hint().unwrap_or_default();
                     anyhow::Error::new(error)
                         .context(Hinted::new("the hub cannot join the plant's ring", hint))
                 })?;
                 let _ = tell.send(subscriber.seat());
-                let late = stop.as_ref().map(|_| CatchingUp::begin(&ring, &mut subscriber)).transpose()?;
+                let mut place = RingCursor::new("hub", ring, subscriber, gate);
+                let late = stop.as_ref().map(|_| CatchingUp::begin(&mut place)).transpose()?;
                 let mut config = config;
                 if late.as_ref().is_some_and(CatchingUp::lacks_images) {
                     // What is not known here may be there.
                     config.settings.unknown = Unknown::Wait;
                 }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
-                let place = Seated::new(ring, subscriber).behind(gate);
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
                 let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));
                 let ended = ended.and_then(|()| program.run());
@@ -219,8 +217,7 @@ impl RunningHub {
         Ok(Self { address, memory_bytes, ring, joined, thread })
     }
 
-    /// The ring is there: returns when the hub reads it, and misses nothing from here on; its place there is to be
-    /// [exempt](tapeline_ring::Publisher) from the stall limit.
+    /// The ring is there: returns when the hub reads it, and its place there.
     pub(super) fn join(self, ring: &Name, from: Joining) -> anyhow::Result<(Self, Seat)> {
         if self.ring.send((ring.clone(), from)).is_ok()
             && let Ok(seat) = self.joined.recv()
@@ -251,7 +248,7 @@ struct Program {
     hub: Hub,
     doors: Doors,
     entrance: Entrance,
-    place: Seated,
+    place: RingCursor,
     clock: Clock,
     sources: Option<Demanding>,
     /// A demand for which there was no room.
@@ -269,7 +266,7 @@ impl Program {
     fn new(
         config: HubConfig,
         reactor: Reactor,
-        place: Seated,
+        place: RingCursor,
         (sources, entrance): (Option<Demanding>, Entrance),
         telling: Telling,
         stop: Option<Stop>,
@@ -302,7 +299,7 @@ impl Program {
         let Some(mut late) = late else { return Ok(()) };
         let Some(stop) = &self.stop else { return Ok(()) };
         let (place, hub, doors) = (&mut self.place, &mut self.hub, &mut self.doors);
-        late.finish(&mut place.subscriber, hub, doors, (&self.clock, stop))?;
+        late.finish(place, hub, doors, (&self.clock, stop))?;
         if let Some(images) = late.images() {
             anstream::eprintln!("the plant has given the images of {} items", thousands(images as u64));
         }
@@ -442,7 +439,7 @@ impl Program {
                 }
                 Read::Nothing => return Ok((taken, false)),
                 Read::End => return Ok((taken, true)),
-                Read::Lost(lost) => return self.lost(&lost).map(|()| (taken, false)),
+                Read::Lost(lost) => return self.place.rejoin(&lost).map(|()| (taken, false)),
             }
         }
         Ok((most, false))
@@ -459,25 +456,17 @@ impl Program {
         late
     }
 
-    /// The place on the ring is lost: another one. Which is not for the plant's own: it is waited for.
-    fn lost(&mut self, lost: &Lost) -> anyhow::Result<()> {
-        if self.stop.is_none() {
-            return Err(lost.of("its own hub"));
-        }
-        self.place.rejoin(lost)
-    }
-
     /// Takes images that the plant keeps, and then the ticks behind them: how many there were, or about.
     fn take_images(&mut self, now: Nanos) -> anyhow::Result<usize> {
         let Some(late) = &mut self.late else { return Ok(0) };
-        match late.turn(now, &mut self.place.subscriber, &mut self.hub, &mut self.doors) {
+        match late.turn(now, &mut self.place, &mut self.hub, &mut self.doors) {
             Ok(Turn::Busy) => return Ok(1),
             Ok(Turn::Nothing) => return Ok(0),
             Ok(Turn::Done) => {}
             // What waits is of before the next gap, and the images that come then have it.
             Ok(Turn::Lost(lost)) => {
                 self.late = None;
-                self.lost(&lost)?;
+                self.place.rejoin(&lost)?;
                 return Ok(1);
             }
             Err(error) if late.is_asking() => {
@@ -502,7 +491,7 @@ impl Program {
     fn end(mut self, address: SocketAddr) -> HubReport {
         let begun = self.clock.now();
         // Nobody is held up by this reader any more.
-        let Seated { subscriber, rejoined, .. } = self.place;
+        let RingCursor { subscriber, rejoined, .. } = self.place;
         drop(subscriber);
         self.hub.stop("The plant has ended", &mut self.doors);
         let mut flushed: Option<Nanos> = None;

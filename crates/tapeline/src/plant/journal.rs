@@ -1,7 +1,8 @@
 //! The plant's journal: one more reader of its ring, that keeps every tick on disk. `[journal]` in its configuration.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -54,9 +55,21 @@ pub(super) struct RunningJournal {
     pub(super) after: Seq,
 }
 
-/// What keeps ticks back until they are on disk.
-#[derive(Clone, Debug)]
-pub(super) struct Gate(Arc<Progress>);
+/// What keeps ticks back from one reader until they are on disk.
+#[derive(Debug)]
+pub(super) struct Gate {
+    progress: Arc<Progress>,
+    held: Arc<Holding>,
+}
+
+/// What a gate holds, for who waits for its reader.
+#[derive(Debug, Default)]
+struct Holding {
+    /// The tick that it holds, or held last; 0 for none.
+    seq: AtomicU64,
+    /// Where its reader stands.
+    seat: Mutex<Option<Seat>>,
+}
 
 impl RunningJournal {
     /// Opens it, cuts what a crash tore, and makes the thread, which waits for the ring. To be called before this thread is pinned.
@@ -75,7 +88,8 @@ impl RunningJournal {
             );
         }
         let (progress, durability) = (writer.progress(), config.settings.durability);
-        let keep = move |subscriber| Keeping { writer, subscriber, given: 0, is_well: true }.run(folder);
+        let keep =
+            move |_, subscriber, _| Keeping { writer, subscriber, given: 0, is_well: true }.run(folder);
         Ok(Self { reader: Reader::start("journal", keep)?, progress, durability, after: Seq(opened.last) })
     }
 
@@ -91,9 +105,9 @@ impl RunningJournal {
         Arc::clone(&self.progress)
     }
 
-    /// What holds back whoever gives ticks to others, where they are to be on disk first.
+    /// What holds back a reader that gives ticks to others, where they are to be on disk first: one for each reader.
     pub(super) fn gate(&self) -> Option<Gate> {
-        (self.durability == Durability::Synced).then(|| Gate(Arc::clone(&self.progress)))
+        (self.durability == Durability::Synced).then(|| Gate::of(Arc::clone(&self.progress)))
     }
 
     /// Whether the plant has to stop, as nothing more can be kept.
@@ -119,6 +133,26 @@ enum Held {
 }
 
 impl Gate {
+    fn of(progress: Arc<Progress>) -> Self {
+        Self { progress, held: Arc::default() }
+    }
+
+    /// Its reader stands here on the ring from now on.
+    pub(super) fn holds_back(&self, seat: Seat) {
+        *self.held.seat.lock().unwrap_or_else(PoisonError::into_inner) = Some(seat);
+    }
+
+    /// Whether it holds back the reader at a place, for the publisher that waits for that one: see
+    /// [`excuse_while`](tapeline_ring::PublisherOf::excuse_while).
+    pub(super) fn excuse(&self) -> Box<dyn Fn(Seat) -> bool + Send> {
+        let (progress, held) = (Arc::clone(&self.progress), Arc::clone(&self.held));
+        Box::new(move |seat| {
+            let seq = held.seq.load(Ordering::Relaxed);
+            let its = *held.seat.lock().unwrap_or_else(PoisonError::into_inner);
+            its == Some(seat) && seq > 0 && !progress.lets_go(seq)
+        })
+    }
+
     /// Takes the next tick of a ring, once it may go out; `None` while it is held. Where it will never be on disk, that is the end.
     ///
     /// # Errors
@@ -142,17 +176,19 @@ impl Gate {
         let Some(seq) = next.and_then(|frame| Tick::parse(frame).ok()).map(|tick| tick.header.seq) else {
             return Held::No;
         };
-        if self.0.lets_go(seq.0) {
+        if self.progress.lets_go(seq.0) {
             return Held::No;
         }
-        if self.0.state() == State::Stopped { Held::ForEver } else { Held::Yes }
+        self.held.seq.store(seq.0, Ordering::Relaxed);
+        if self.progress.state() == State::Stopped { Held::ForEver } else { Held::Yes }
     }
 
     /// Returns once a tick that was taken may go out: one that came behind the look at an empty ring was never held. `false`: it will never
     /// be on disk.
-    fn lets_out(&self, seq: Seq) -> bool {
-        while !self.0.lets_go(seq.0) {
-            if self.0.state() == State::Stopped {
+    pub(super) fn lets_out(&self, seq: Seq) -> bool {
+        while !self.progress.lets_go(seq.0) {
+            self.held.seq.store(seq.0, Ordering::Relaxed);
+            if self.progress.state() == State::Stopped {
                 return false;
             }
             std::thread::sleep(WHILE_HELD);
@@ -307,7 +343,7 @@ mod tests {
     fn a_tick_goes_out_once_it_is_on_disk() {
         let folder = tempfile::tempdir().unwrap();
         let (mut writer, mut publisher, mut subscriber) = scene("held", folder.path());
-        let gate = Gate(writer.progress());
+        let gate = Gate::of(writer.progress());
         assert!(matches!(gate.next(&mut subscriber).unwrap(), Some(Next::Nothing)));
         publisher.publish(&frame(1)).unwrap();
         assert!(gate.next(&mut subscriber).unwrap().is_none());
@@ -360,7 +396,7 @@ mod tests {
     fn a_tick_that_comes_behind_the_look_at_an_empty_ring_waits_for_the_disk_too() {
         let folder = tempfile::tempdir().unwrap();
         let (mut writer, publisher, mut subscriber) = scene("between", folder.path());
-        let gate = Gate(writer.progress());
+        let gate = Gate::of(writer.progress());
         // The disk never has it: whoever waits is told so, and whoever does not wait is given the tick.
         std::fs::remove_dir_all(folder.path()).unwrap();
         assert_eq!(writer.append(1, Nanos(0), &frame(1)), Outcome::Stopped);

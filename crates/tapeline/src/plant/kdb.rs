@@ -6,30 +6,38 @@
 //!
 //! | file | owns |
 //! |---|---|
+//! | `behind.rs` | what the ring no longer had, from the journal |
 //! | `filling.rs` | which ticks are rows of which tables |
 //! | `cells.rs` | a field's value as a cell |
 //! | `publishing.rs` | rows of publishers, on their way to the plant's thread |
 //! | `fields.rs` | a cell, or another q value, as a field's value |
 
+mod behind;
 pub(crate) mod cells;
 pub(crate) mod fields;
 pub(crate) mod filling;
 pub(crate) mod publishing;
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapeline_plant::tick::Flags;
-use tapeline_ring::{Name, Seat, Subscriber};
+use tapeline_measure::Clock;
+use tapeline_measure::figures::thousands;
+use tapeline_plant::Seq;
+use tapeline_plant::tick::{Flags, Tick};
+use tapeline_ring::Name;
 
+use self::behind::{Behind, Kept, Missed};
 use self::filling::{Filler, Filling};
 use self::publishing::{PublishedReport, Publishing, Saying};
 use super::counting::OfKdb;
+use super::cursor::{Read, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
-use super::reader::Reader;
+use super::reader::{Reader, Signs};
 use super::sentry::Sentry;
-use super::ticks::{self, Next};
 use crate::stat::snapshot::Kdb;
 use crate::tick::config::Config;
 use crate::tick::server::{Listening, Report, Server};
@@ -64,6 +72,12 @@ pub(crate) struct KdbReport {
     pub(crate) ticks: u64,
     /// Ticks whose message cannot be read.
     pub(crate) unusable: u64,
+    /// Times that it lost its place on the ring.
+    #[serde(default)]
+    pub(crate) rejoined: u64,
+    /// Ticks that it missed by that, and that no journal has.
+    #[serde(default)]
+    pub(crate) missing: u64,
     /// Rows of kdb+ clients that became ticks.
     pub(crate) published: PublishedReport,
 }
@@ -76,7 +90,12 @@ impl fmt::Display for KdbReport {
             "{} ticks, {} of them unusable; {updates} updates of {rows} rows became ticks, {items_refused} rows without a place for \
              their item; {}",
             self.ticks, self.unusable, self.served
-        )
+        )?;
+        if self.rejoined > 0 {
+            let (times, missing) = (thousands(self.rejoined), thousands(self.missing));
+            write!(f, "; lost its place on the ring {times} times, and {missing} ticks by that")?;
+        }
+        Ok(())
     }
 }
 
@@ -90,10 +109,11 @@ pub(super) struct RunningKdb {
 
 impl RunningKdb {
     /// Opens the ports and the log and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    /// The plant's thread is this one: it is woken for rows, and publishes them; its ring takes ticks of so many bytes at most.
+    /// The plant's thread is this one: it is woken for rows, and publishes them; its ring takes ticks of so many bytes at most. Of the
+    /// plant's journal: what keeps ticks back until they are on disk, and where they are then.
     pub(super) fn start(
         config: KdbConfig,
-        gate: Option<Gate>,
+        (gate, journal): (Option<Gate>, Option<Kept>),
         most_tick: usize,
     ) -> anyhow::Result<(Self, Publishing)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
@@ -108,10 +128,11 @@ impl RunningKdb {
         let listening = server.listening();
         let sentry = Sentry::begin("kdb-sentry", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
-        let reader = Reader::start("kdb", move |subscriber| {
-            let report = KdbReport::default();
-            let (is_held, is_open) = (false, false);
-            Outlet { server, filling, channel, is_open, subscriber, gate, is_held, sentry, spins, report }
+        let rows =
+            Rows { server, filling, channel, is_open: false, report: KdbReport::default(), next: Seq(0) };
+        let reader = Reader::start("kdb", move |ring, subscriber, signs| {
+            let place = RingCursor::new("kdb", ring, subscriber, gate);
+            Outlet { rows, place, journal, behind: None, sentry, spins, clock: Clock::calibrate(), signs }
                 .run()
         })?;
         Ok((Self { listening, reader }, publishing))
@@ -119,14 +140,16 @@ impl RunningKdb {
 
     /// For who tells the outside whether it serves.
     pub(super) fn standing(&self) -> OfKdb {
-        OfKdb { pulse: self.reader.pulse(), begin: Kdb { address: self.listening.places(), ended: false } }
+        OfKdb {
+            pulse: self.reader.pulse(),
+            begin: Kdb { address: self.listening.places(), ..Kdb::default() },
+        }
     }
 
-    /// The ring is there: returns when it is read. Its place there is to be exempt from the stall limit, as the log would lack what it
-    /// missed.
-    pub(super) fn join(self, ring: &Name) -> anyhow::Result<(Self, Seat)> {
-        let (reader, seat) = self.reader.join(ring)?;
-        Ok((Self { reader, ..self }, seat))
+    /// The ring is there: returns when it is read.
+    pub(super) fn join(self, ring: &Name) -> anyhow::Result<Self> {
+        let (reader, _) = self.reader.join(ring)?;
+        Ok(Self { reader, ..self })
     }
 
     /// The ring has ended.
@@ -137,18 +160,28 @@ impl RunningKdb {
 
 /// All of it.
 struct Outlet {
+    rows: Rows,
+    place: RingCursor,
+    /// The plant's journal.
+    journal: Option<Kept>,
+    /// What it has still to take of the journal, or to go without, before it goes on with the ring.
+    behind: Option<Behind>,
+    sentry: Sentry,
+    spins: bool,
+    clock: Clock,
+    signs: Arc<Signs>,
+}
+
+/// Where ticks become rows.
+struct Rows {
     server: Server,
     filling: Filling,
     /// The channel of publishers' ticks, and whether some of an update were taken and others are still to come.
     channel: u16,
     is_open: bool,
-    subscriber: Subscriber,
-    /// What keeps ticks back until they are on disk, and whether it does.
-    gate: Option<Gate>,
-    is_held: bool,
-    sentry: Sentry,
-    spins: bool,
     report: KdbReport,
+    /// The sequence of the tick that comes next; 0 before the first.
+    next: Seq,
 }
 
 impl Outlet {
@@ -156,8 +189,9 @@ impl Outlet {
     fn run(mut self) -> anyhow::Result<KdbReport> {
         let mut is_alive = true;
         loop {
+            self.signs.turned.store(self.clock.now().0, Ordering::Relaxed);
             let (taken, is_over) = self.take_ticks()?;
-            let has_come = self.server.turn(Duration::ZERO)?;
+            let has_come = self.rows.server.turn(Duration::ZERO)?;
             if is_over {
                 break;
             }
@@ -165,69 +199,88 @@ impl Outlet {
                 continue;
             }
             // What waits for the disk comes before the ring's end.
-            anyhow::ensure!(is_alive || self.is_held, "the plant has died");
-            if self.is_held {
+            anyhow::ensure!(is_alive || self.place.is_held || self.behind.is_some(), "the plant has died");
+            if self.place.is_held || self.behind.is_some() {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.subscriber.wait_or(self.sentry.bell(), self.server.nap().min(NAP));
+                self.place.subscriber.wait_or(self.sentry.bell(), self.rows.server.nap().min(NAP));
             }
             self.sentry.answer();
             // Who ends the ring lets go of it too: one more look tells that from death.
-            is_alive = self.subscriber.publisher_alive()?;
+            is_alive = self.place.subscriber.publisher_alive()?;
         }
-        drop(self.subscriber);
-        Ok(KdbReport { served: self.server.end()?, ..self.report })
+        let report = KdbReport { rejoined: self.place.rejoined, ..self.rows.report };
+        drop(self.place);
+        Ok(KdbReport { served: self.rows.server.end()?, ..report })
     }
 
     /// Takes ticks, as many as are there, and publishes their rows: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
         let (mut taken, mut is_over) = (0, false);
-        self.is_held = false;
         while taken < BATCH && !is_over {
-            let next = match &self.gate {
-                Some(gate) => gate.next(&mut self.subscriber)?,
-                None => Some(ticks::next(&mut self.subscriber)?),
-            };
-            match next {
-                Some(Next::Tick(tick)) => {
-                    taken += 1;
-                    self.report.ticks += 1;
-                    let header = &tick.header;
-                    let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
-                    let done = if is_published {
-                        if !self.is_open {
-                            // A publisher's rows are an update of their own.
-                            self.server.publish_added();
-                        }
-                        self.server.add(tick.source, header.sequenced)
-                    } else {
-                        let (plant, zone) = self.server.rows();
-                        self.filling.take(&tick, zone, plant).is_ok()
-                    };
-                    self.report.unusable += u64::from(!done);
-                    if is_published {
-                        self.is_open = !header.flags.contains(Flags::LAST_ROW);
-                        if !self.is_open {
-                            self.server.publish_added();
-                            // Whoever has sent them may know.
-                            self.server.has_published(header.feed_seq);
-                        }
+            if let Some(behind) = &mut self.behind {
+                match behind.next(self.place.gate.as_ref())? {
+                    Missed::Tick(tick) => {
+                        self.rows.take(&tick);
+                        taken += 1;
                     }
+                    Missed::Gone(count) => {
+                        self.rows.report.missing += count;
+                        self.signs.missing.fetch_add(count, Ordering::Relaxed);
+                    }
+                    Missed::Nothing => break,
+                    Missed::Over => self.behind = None,
                 }
-                None => {
-                    self.is_held = true;
-                    break;
+                continue;
+            }
+            match self.place.next(self.rows.next)? {
+                Read::Tick(tick) => {
+                    taken += 1;
+                    self.rows.take(&tick);
                 }
-                Some(Next::Nothing) => break,
-                Some(Next::End) => is_over = true,
-                Some(Next::Lost(lost)) => return Err(lost.of("kdb+")),
+                Read::Again => {}
+                Read::Behind(tick) => {
+                    self.behind = Some(Behind::of(self.rows.next, &tick, self.journal.as_ref())?);
+                }
+                Read::Nothing => break,
+                Read::End => is_over = true,
+                Read::Lost(lost) => self.place.rejoin(&lost)?,
             }
         }
         // The rest of an update may not be on the ring yet, or on disk, or in this turn.
-        if !self.is_open {
-            self.server.publish_added();
+        if !self.rows.is_open {
+            self.rows.server.publish_added();
         }
         Ok((taken, is_over))
+    }
+}
+
+impl Rows {
+    /// Takes a tick's rows.
+    fn take(&mut self, tick: &Tick<'_>) {
+        let header = &tick.header;
+        self.next = Seq(header.seq.0 + 1);
+        self.report.ticks += 1;
+        let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
+        let done = if is_published {
+            if !self.is_open {
+                // A publisher's rows are an update of their own.
+                self.server.publish_added();
+            }
+            self.server.add(tick.source, header.sequenced)
+        } else {
+            let (plant, zone) = self.server.rows();
+            self.filling.take(tick, zone, plant).is_ok()
+        };
+        self.report.unusable += u64::from(!done);
+        if is_published {
+            self.is_open = !header.flags.contains(Flags::LAST_ROW);
+            if !self.is_open {
+                self.server.publish_added();
+                // Whoever has sent them may know.
+                self.server.has_published(header.feed_seq);
+            }
+        }
     }
 }

@@ -75,7 +75,7 @@ impl RunningKeeper {
     /// Makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
     pub(super) fn start(config: KeeperConfig, ring: &Name) -> anyhow::Result<Self> {
         let path = path(ring);
-        let read = move |subscriber| {
+        let read = move |_, subscriber, _| {
             // Only now is the ring this plant's, and with it the name.
             let listener = Listener::bind(&path)
                 .with_context(|| format!("cannot give out images at {}", path.display()))?;

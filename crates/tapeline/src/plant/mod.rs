@@ -5,6 +5,7 @@ pub(crate) mod beside;
 mod check;
 pub(crate) mod config;
 mod counting;
+mod cursor;
 mod follow;
 pub(crate) mod hub;
 mod images;

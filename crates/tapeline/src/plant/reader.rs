@@ -1,10 +1,12 @@
 //! A thread that reads the plant's ring from its first tick to its end.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use anyhow::Context;
+use tapeline_measure::Nanos;
 use tapeline_ring::{Name, Seat, Start, Subscriber};
 
 /// A reader on its thread, and what it comes back with.
@@ -18,15 +20,25 @@ pub(super) struct Reader<R> {
     thread: JoinHandle<anyhow::Result<R>>,
 }
 
-/// Whether a reader's thread is there, for those who tell the outside.
+/// How a reader's thread is, for those who tell the outside.
 #[derive(Clone, Debug)]
-pub(super) struct Pulse(Weak<()>);
+pub(super) struct Pulse(Weak<Signs>);
 
 impl Pulse {
-    /// Whether it has ended, or panicked.
-    pub(super) fn has_ended(&self) -> bool {
-        self.0.strong_count() == 0
+    /// When the thread was at its loop last, and how many ticks it has missed; `None` once it has ended, or panicked.
+    pub(super) fn look(&self) -> Option<(Nanos, u64)> {
+        let signs = self.0.upgrade()?;
+        Some((Nanos(signs.turned.load(Ordering::Relaxed)), signs.missing.load(Ordering::Relaxed)))
     }
+}
+
+/// What a reader's thread shows of itself; gone with the thread, however that ends.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    /// When it was at its loop last, ns since 1970.
+    pub(super) turned: AtomicU64,
+    /// Ticks that it has missed.
+    pub(super) missing: AtomicU64,
 }
 
 impl<R: Default + Send + 'static> Reader<R> {
@@ -34,22 +46,20 @@ impl<R: Default + Send + 'static> Reader<R> {
     /// may run.
     pub(super) fn start(
         name: &'static str,
-        read: impl FnOnce(Subscriber) -> anyhow::Result<R> + Send + 'static,
+        read: impl FnOnce(Name, Subscriber, Arc<Signs>) -> anyhow::Result<R> + Send + 'static,
     ) -> anyhow::Result<Self> {
         let (ring, which) = sync_channel(1);
         let (tell, joined) = sync_channel(1);
-        let alive = Arc::new(());
-        let pulse = Pulse(Arc::downgrade(&alive));
+        let signs = Arc::new(Signs::default());
+        let pulse = Pulse(Arc::downgrade(&signs));
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
-                // Gone with the thread, however that ends.
-                let _alive = alive;
                 let Ok(ring) = which.recv() else { return Ok(R::default()) };
                 let subscriber = Subscriber::join_as(&ring, Start::Newest, name)
                     .with_context(|| format!("{name} cannot join the plant's ring"))?;
                 let _ = tell.send(subscriber.seat());
-                let ended = read(subscriber);
+                let ended = read(ring, subscriber, signs);
                 if let Err(error) = &ended {
                     // The plant goes on without it; who waits for its end would hear of it too late.
                     anstream::eprintln!("warning: {name} has ended early: {error:#}");

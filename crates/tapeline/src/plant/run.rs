@@ -18,7 +18,7 @@ use super::config::{self, Config, Feed, Receive};
 use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
 use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
-use super::journal::RunningJournal;
+use super::journal::{Gate, RunningJournal};
 use super::kdb::publishing::Publishing;
 use super::kdb::{KdbReport, RunningKdb};
 use super::keeper::RunningKeeper;
@@ -109,7 +109,13 @@ impl RunArgs {
         }
         let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.again.is_some());
         let journal = config.journal.as_ref().map(RunningJournal::start).transpose()?;
-        let gate = journal.as_ref().and_then(RunningJournal::gate);
+        // Each reader that gives ticks to others is held back by itself, and waited for while it is.
+        let mut excuses = Vec::new();
+        let mut gate = || {
+            let gate = journal.as_ref().and_then(RunningJournal::gate);
+            excuses.extend(gate.as_ref().map(Gate::excuse));
+            gate
+        };
         let keeper = config.keeper.take();
         let keeper = keeper.map(|keeper| RunningKeeper::start(keeper, &config.ring)).transpose()?;
         let (sources, demanding) = config.sources.take().map(RunningSources::open).transpose()?.unzip();
@@ -124,13 +130,15 @@ impl RunArgs {
         };
         let page = web.as_ref().map(Server::address);
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
-        let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate.clone())).transpose()?;
+        let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate())).transpose()?;
         let kdb = config.kdb.take();
         let most_tick = ring_options(&config).longest_frame();
-        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, gate.clone(), most_tick)).transpose()?;
+        let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
+        let kept = folder.zip(journal.as_ref().map(RunningJournal::progress));
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept), most_tick)).transpose()?;
         let (kdb, rows) = kdb.unzip();
         let hub =
-            config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate)).transpose()?;
+            config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate())).transpose()?;
         let of_hub = begin.zip(hub.as_ref()).map(|(begin, hub)| OfHub {
             hearer: of_hub,
             begin: snapshot::Hub {
@@ -161,26 +169,13 @@ impl RunArgs {
             plant.sequencer.publisher().ring().exempt(seat);
             plant.journal = Some(journal);
         }
-        // Before the first tick, so that its images are whole.
-        let hub = match hub {
-            None => None,
-            Some(hub) => {
-                let (hub, seat) = hub.join(&config.ring, Joining::First)?;
-                // Nobody could go on in its place: its clients would have to begin anew, and at once.
-                plant.sequencer.publisher().ring().exempt(seat);
-                Some(hub)
-            }
-        };
+        for excuse in excuses {
+            plant.sequencer.publisher().ring().excuse_while(excuse);
+        }
+        // Before the first tick, so that images and logs are whole.
+        let hub = hub.map(|hub| hub.join(&config.ring, Joining::First)).transpose()?.map(|(hub, _)| hub);
         let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
-        // Before the first tick, so that its log has all of them.
-        let kdb = match kdb {
-            None => None,
-            Some(kdb) => {
-                let (kdb, seat) = kdb.join(&config.ring)?;
-                plant.sequencer.publisher().ring().exempt(seat);
-                Some(kdb)
-            }
-        };
+        let kdb = kdb.map(|kdb| kdb.join(&config.ring)).transpose()?;
         let keeper = match keeper {
             None => None,
             Some(keeper) => {

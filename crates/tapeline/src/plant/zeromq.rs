@@ -86,8 +86,13 @@ impl RunningZeromq {
             failure::of_port(what, "[hub.zeromq]", error)
         })?;
         let address = publisher.local_address();
-        let outlet = move |subscriber| Outlet { gate, ..Outlet::new(config, publisher, subscriber) };
-        let reader = Reader::start("zeromq", move |subscriber| outlet(subscriber).run())?;
+        let outlet = move |subscriber: Subscriber| {
+            if let Some(gate) = &gate {
+                gate.holds_back(subscriber.seat());
+            }
+            Outlet { gate, ..Outlet::new(config, publisher, subscriber) }
+        };
+        let reader = Reader::start("zeromq", move |_, subscriber, _| outlet(subscriber).run())?;
         Ok(Self { address, reader })
     }
 

@@ -168,6 +168,10 @@ pub(crate) struct Kdb {
     pub(crate) address: String,
     /// It has ended before the plant did.
     pub(crate) ended: bool,
+    /// When its thread was at its loop last, ns since 1970.
+    pub(crate) heard_ns: u64,
+    /// Ticks that its tables lack: it lost its place on the ring, and no journal has them.
+    pub(crate) missing: u64,
 }
 
 /// A hub.

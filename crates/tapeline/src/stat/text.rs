@@ -272,7 +272,7 @@ mod tests {
             ..Source::default()
         };
         let journal = Some(Journal { state: "without".to_owned(), kept: 1_200, missing: 3 });
-        let kdb = Some(Kdb { address: "127.0.0.1:5010".to_owned(), ended: true });
+        let kdb = Some(Kdb { address: "127.0.0.1:5010".to_owned(), ended: true, ..Kdb::default() });
         let plant = Snapshot { hub: Some(hub), sources: vec![source], journal, kdb, ..Snapshot::default() };
         let text = of(&Snapshot { written_ns: 2_300_000_000, ..plant });
         assert!(text.contains("WITHOUT, up to tick 1,200, 3 missing"), "{text}");

@@ -254,6 +254,71 @@ fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
     assert_eq!(hub.child.wait().unwrap().code(), Some(1));
 }
 
+/// The threads that serve clients hold the feeds up for the stall limit and no longer: each loses its place, and has what it missed from the
+/// images or from the journal.
+#[test]
+fn a_plants_own_hub_and_tickerplant_lose_their_places_and_nothing_else() {
+    let place = Place::new(0);
+    let folder = place.folder.path();
+    let day = folder.join("day.itch");
+    let day = day.to_str().unwrap();
+    let write = ["feed", "simulate", "--symbols", "3", "--messages", "100k", "--write", day];
+    assert!(stage::tapeline(&write).output().unwrap().status.success());
+    let config = folder.join("plant.toml");
+    let keys = "ring_size = \"64KiB\"\nstall_limit = \"1us\"\nimages = \"64MiB\"\n\n[hub]\nport = 0\n";
+    // Its log is slow, and the plant does not wait for it.
+    let kdb = "[kdb]\nport = 0\nlog_folder = \"logs\"\ndurability = \"synced\"\n[[kdb.table]]\nname = \"trade\"\n\
+        rows = \"trades\"\n\
+        columns = [\"time timespan\", \"sym symbol\", \"seq long seq\"]\n";
+    let text = format!(
+        "[plant]\nring = \"{}\"\n{keys}\n[journal]\nfolder = \"journal\"\n{kdb}\n[[feed]]\nname = \"file\"\n\
+         protocol = \"nasdaq-itch-5.0\"\nfile = \"{day}\"\npace = \"fast\"\n",
+        place.ring
+    );
+    std::fs::write(&config, text).unwrap();
+    let (mut plant, talk) =
+        Running::start_talking(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+    let talk =
+        std::thread::spawn(move || BufReader::new(talk).lines().map(Result::unwrap).collect::<Vec<_>>());
+    let ready = plant.says();
+    let journal = folder.join("journal");
+    let from = ["--journal", journal.to_str().unwrap(), "--from-sequence", "1"];
+    let watch = ["plant", "watch", "--ring", &place.ring, "--until-end-of-session", "--format", "json"];
+    let truth = last(&mut Running::start(&[&watch[..], &from].concat()), "kind");
+    // A service that has lost its place has everything all the same, and its clients may know.
+    let server = ready["hub"].as_str().unwrap();
+    let fixed = ["omm", "watch", "--server", server, "--service", "TAPELINE", "--format", "json"];
+    let mut consumer = Running::start(&[&fixed, &STOCKS[..], &["--until-closed"]].concat());
+    let (mut seen, mut well) = (Items::new(), BTreeMap::new());
+    while well.len() < STOCKS.len() || !well.values().all(|is_well| *is_well) {
+        let said = consumer.says();
+        fold(&mut seen, &said, "event");
+        if let (Some(item), Some(data)) = (said["item"].as_str(), said["state"]["data"].as_str()) {
+            well.insert(item.to_owned(), data == "OK");
+        }
+    }
+    plant.ask_to_end();
+    while let Some(said) = consumer.may_say() {
+        fold(&mut seen, &said, "event");
+    }
+    for item in STOCKS {
+        assert_eq!(seen[item], truth[item], "{item}");
+    }
+    let report = plant.says();
+    let (ended, talk) = (plant.child.wait().unwrap(), talk.join().unwrap());
+    assert!(ended.success(), "{report}: {talk:#?}");
+    for reader in ["hub", "kdb"] {
+        assert!(report[reader]["rejoined"].as_u64() > Some(0), "{reader}: {report}");
+        let warning = format!("warning: {reader} has read nothing for the plant's stall_limit");
+        assert!(talk.iter().any(|line| line.starts_with(&warning)), "{talk:#?}");
+    }
+    assert_eq!(
+        (&report["kdb"]["ticks"], &report["kdb"]["missing"]),
+        (&report["ticks"], &json!(0)),
+        "{report}"
+    );
+}
+
 /// Whoever keeps the images has nobody who could go on in its place.
 #[test]
 fn who_keeps_the_images_is_waited_for_where_nobody_else_is() {

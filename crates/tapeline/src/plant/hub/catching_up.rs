@@ -8,11 +8,11 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::rwf::{Domain, MessageView};
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Seq};
-use tapeline_ring::{Name, Subscriber, Wait};
+use tapeline_ring::{Name, Wait};
 
+use super::super::cursor::{RingCursor, another_plant};
 use super::super::keeper::{Asked, Came, put};
-use super::super::ticks::{self, Lost, Next};
-use super::seated::another_plant;
+use super::super::ticks::{Lost, Next};
 use crate::failure::Hinted;
 use crate::stop::Stop;
 
@@ -73,13 +73,13 @@ enum Taken {
 
 impl CatchingUp {
     /// Looks at what the ring still holds, and asks for the rest.
-    pub(super) fn begin(ring: &Name, subscriber: &mut Subscriber) -> anyhow::Result<Self> {
+    pub(super) fn begin(place: &mut RingCursor) -> anyhow::Result<Self> {
         let mut held = Held::default();
-        if let Taken::Lost(lost) = held.take(subscriber, false)? {
+        if let Taken::Lost(lost) = held.take(place, false)? {
             return Err(lost.of("this hub"));
         }
         let is_all = held.is_whole || held.frames.is_empty();
-        let asked = if is_all { None } else { Asked::of(ring)? };
+        let asked = if is_all { None } else { Asked::of(&place.ring)? };
         if !is_all && asked.is_none() {
             anstream::eprintln!(
                 "warning: the ring no longer holds the plant's first ticks, and the plant keeps no images: items whose image is \
@@ -125,7 +125,7 @@ impl CatchingUp {
     /// Has the hub know all that is to be known, before it serves anybody.
     pub(super) fn finish(
         &mut self,
-        subscriber: &mut Subscriber,
+        place: &mut RingCursor,
         hub: &mut Hub,
         outlets: &mut impl Outlets,
         (clock, stop): (&Clock, &Stop),
@@ -134,9 +134,9 @@ impl CatchingUp {
             if stop.requested() {
                 return Ok(());
             }
-            match self.turn(clock.now(), subscriber, hub, outlets)? {
+            match self.turn(clock.now(), place, hub, outlets)? {
                 Turn::Busy => {}
-                Turn::Nothing => _ = subscriber.wait(Wait::Park, NAP),
+                Turn::Nothing => _ = place.subscriber.wait(Wait::Park, NAP),
                 Turn::Done => return Ok(()),
                 Turn::Lost(lost) => return Err(lost.of("this hub")),
             }
@@ -150,12 +150,12 @@ impl CatchingUp {
     pub(super) fn turn(
         &mut self,
         now: Nanos,
-        subscriber: &mut Subscriber,
+        place: &mut RingCursor,
         hub: &mut Hub,
         outlets: &mut impl Outlets,
     ) -> anyhow::Result<Turn> {
         // The plant is not to wait for this.
-        let taken = self.held.take(subscriber, self.asked.is_none())?;
+        let taken = self.held.take(place, self.asked.is_none())?;
         if let Taken::Lost(lost) = taken {
             return Ok(Turn::Lost(lost));
         }
@@ -167,6 +167,10 @@ impl CatchingUp {
         for came in 0..IMAGES {
             match asked.next()? {
                 Came::Tick(tick) => {
+                    if place.gate.as_ref().is_some_and(|gate| !gate.lets_out(tick.header.seq)) {
+                        // It will never be on disk: the plant ends.
+                        return Ok(Turn::Nothing);
+                    }
                     self.known.note(&tick);
                     hub.image(now, &tick, outlets);
                     self.heard = Some(now);
@@ -207,12 +211,12 @@ impl CatchingUp {
 
 impl Held {
     /// Takes all that the ring has; where that is too much, and those in front are given on, it may stay there.
-    fn take(&mut self, subscriber: &mut Subscriber, may_stay: bool) -> anyhow::Result<Taken> {
+    fn take(&mut self, place: &mut RingCursor, may_stay: bool) -> anyhow::Result<Taken> {
         loop {
             if may_stay && self.frames.len() - self.at > MOST_HELD {
                 return Ok(Taken::All);
             }
-            let tick = match ticks::next(subscriber)? {
+            let tick = match place.take()? {
                 Next::Tick(tick) => tick,
                 Next::Nothing => return Ok(Taken::All),
                 Next::End => return Ok(Taken::End),

@@ -22,6 +22,13 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     if let Some(hub) = &snapshot.hub {
         thread("hub", hub.heard_ns, hub.ended);
     }
+    if let Some(kdb) = &snapshot.kdb {
+        thread("kdb", kdb.heard_ns, kdb.ended);
+    }
+    if let Some(holder) = holder(snapshot) {
+        let says = format!("full: {holder} holds it");
+        checks.push(("ring".to_owned(), false, says));
+    }
     if let Some(journal) = &snapshot.journal {
         let says = match journal.missing {
             0 => format!("{}, up to tick {}", journal.state, journal.kept),
@@ -29,10 +36,6 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
         };
         // What is missing was told when it was; it does not come back.
         checks.push(("journal".to_owned(), journal.state == "keeping", says));
-    }
-    if let Some(kdb) = &snapshot.kdb {
-        let says = if kdb.ended { "ended" } else { "serving" };
-        checks.push(("kdb".to_owned(), !kdb.ended, says.to_owned()));
     }
     for feed in &snapshot.feeds {
         // What is being mended is late, not gone; after the end of its session a feed is silent as it should be.
@@ -55,10 +58,20 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     )
 }
 
+/// The reader that holds up the plant: the ring has no room for a tick as long as it does not read on.
+fn holder(snapshot: &Snapshot) -> Option<&str> {
+    let live = snapshot.readers.iter().filter(|reader| reader.alive && !reader.evicted);
+    let slowest = live.max_by_key(|reader| reader.lag_bytes)?;
+    // A reader tells where it is once in an eighth of the ring, and more often when it is asked.
+    let is_full = slowest.lag_bytes.saturating_mul(8) >= snapshot.backpressure.ring_bytes.saturating_mul(7);
+    let is_late = snapshot.written_ns.saturating_sub(snapshot.heard_ns) >= LATE_NS;
+    (is_full && is_late).then_some(slowest.name.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Feed, Hub, Journal, Kdb, Service};
+    use crate::stat::snapshot::{Feed, Hub, Journal, Kdb, Reader, Service};
 
     const NOW: u64 = 100_000_000_000;
 
@@ -68,7 +81,7 @@ mod tests {
             heard_ns: NOW - 1_000_000_000,
             feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
             journal: Some(Journal { state: "keeping".to_owned(), missing: 7, ..Journal::default() }),
-            kdb: Some(Kdb::default()),
+            kdb: Some(Kdb { heard_ns: NOW - 1_000_000_000, ..Kdb::default() }),
             hub: Some(Hub {
                 heard_ns: NOW - 1_000_000_000,
                 services: vec![Service { name: "TAPELINE".to_owned(), up: true, ..Service::default() }],
@@ -82,7 +95,7 @@ mod tests {
     fn each_thing_that_fails_fails_the_whole() {
         assert!(of(&well(), Nanos(NOW)).0);
         type Spoil = fn(&mut Snapshot);
-        let spoilt: [(&str, Spoil); 10] = [
+        let spoilt: [(&str, Spoil); 11] = [
             ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
             ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
             ("plant", |plant| plant.heard_ns -= LATE_NS),
@@ -92,6 +105,7 @@ mod tests {
             ("journal", |plant| plant.journal.as_mut().unwrap().state = "without".to_owned()),
             ("journal", |plant| plant.journal.as_mut().unwrap().state = "stopped".to_owned()),
             ("kdb", |plant| plant.kdb.as_mut().unwrap().ended = true),
+            ("kdb", |plant| plant.kdb.as_mut().unwrap().heard_ns -= LATE_NS),
             ("service TAPELINE", |plant| plant.hub.as_mut().unwrap().services[0].up = false),
         ];
         for (check, spoil) in spoilt {
@@ -103,6 +117,27 @@ mod tests {
                 said["checks"].as_array().unwrap().iter().filter(|one| one["ok"] == false).collect();
             assert_eq!((failing.len(), &failing[0]["check"]), (1, &json!(check)), "{said}");
         }
+    }
+
+    #[test]
+    fn who_holds_up_the_plant_is_named() {
+        let reader = |name: &str, lag_bytes| Reader {
+            name: name.to_owned(),
+            alive: true,
+            lag_bytes,
+            ..Reader::default()
+        };
+        let mut plant = well();
+        plant.readers = vec![
+            reader("hub", 10_000),
+            reader("kdb", 64_000),
+            Reader { evicted: true, ..reader("old", 65_536) },
+        ];
+        plant.backpressure.ring_bytes = 65_536;
+        assert!(of(&plant, Nanos(NOW)).0, "a full ring that moves is well");
+        plant.heard_ns -= LATE_NS;
+        let said = of(&plant, Nanos(NOW)).1.to_string();
+        assert!(said.contains("full: kdb holds it"), "{said}");
     }
 
     #[test]
