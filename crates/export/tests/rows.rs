@@ -266,7 +266,7 @@ fn an_image_that_is_a_publishers_row_is_a_trade() {
         fields.blank(fid::TRDPRC_1).unwrap();
         fields.real(fid::TRDVOL_1, Real::integer(42)).unwrap();
     });
-    let of_row = Flags::SOURCE.and(Flags::LAST_ROW);
+    let of_row = Flags::SOURCE | Flags::LAST_ROW;
     for (flags, source_type, body, trades) in [
         (of_row, 0, &body, 1),
         (Flags::SOURCE, 0, &body, 1),

@@ -408,7 +408,7 @@ fn who_refuses_suspect_data_is_told_to_ask_again() {
     exchange.publish(IDN, "VOD.L", &quote(1, 1));
     let suspect = State { data: DataState::SUSPECT, text: b"line down", ..State::OPEN_OK };
     exchange.say_of(IDN, "VOD.L", suspect);
-    let lost = tapeline_plant::tick::Flags::GAP.and(tapeline_plant::tick::Flags::SUSPECT);
+    let lost = tapeline_plant::tick::Flags::GAP | tapeline_plant::tick::Flags::SUSPECT;
     exchange.status(0, DataState::SUSPECT, lost);
     exchange.say(&picky, &item_of(IDN, 7, "VOD.L"));
     exchange.pass(3000);

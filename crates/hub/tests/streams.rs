@@ -250,9 +250,9 @@ fn a_channel_in_doubt_is_a_group_in_doubt_and_a_suspect_image() {
     exchange.say(&client, &item(5, "AAPL"));
     exchange.read_all(&mut client);
     let before = client.on(0x4000_0000).len();
-    exchange.status(0, DataState::SUSPECT, tick::Flags::GAP.and(tick::Flags::SUSPECT));
+    exchange.status(0, DataState::SUSPECT, tick::Flags::GAP | tick::Flags::SUSPECT);
     // Which says nothing of the data.
-    exchange.status(0, DataState::NO_CHANGE, tick::Flags::END_OF_SESSION.and(tick::Flags::SUSPECT));
+    exchange.status(0, DataState::NO_CHANGE, tick::Flags::END_OF_SESSION | tick::Flags::SUSPECT);
     exchange.say(&client, &item(6, "AAPL"));
     exchange.read_all(&mut client);
     assert_eq!(client.on(0x4000_0000).len(), before + 1);
@@ -337,7 +337,7 @@ fn nothing_that_is_said_later_overtakes_the_updates_that_wait() {
     }
     // Room for a few of those that wait, and for what is not theirs.
     exchange.read(&mut client, 30);
-    exchange.status(0, DataState::SUSPECT, tick::Flags::GAP.and(tick::Flags::SUSPECT));
+    exchange.status(0, DataState::SUSPECT, tick::Flags::GAP | tick::Flags::SUSPECT);
     exchange.update("AAPL", &bid(1001));
     exchange.read_all(&mut client);
     let order: Vec<_> = client

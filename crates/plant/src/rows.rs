@@ -215,7 +215,7 @@ impl RowChannel {
         let ticks =
             self.ticks.iter().zip(update.rows()).enumerate().map(|(at, ((item, kind), row))| Together {
                 kind: *kind,
-                flags: if at == last { Flags::SOURCE.and(Flags::LAST_ROW) } else { Flags::SOURCE },
+                flags: if at == last { Flags::SOURCE | Flags::LAST_ROW } else { Flags::SOURCE },
                 origin: Origin {
                     service: None,
                     channel: self.number,

@@ -157,7 +157,7 @@ impl<P: Publish> Sequencer<P> {
         time: &impl Time,
         write_body: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<Seq, Refused> {
-        let what = (Kind::Status, flags.and(Flags::LAST));
+        let what = (Kind::Status, flags | Flags::LAST);
         let seq = self.tick_up_to(most_body, what, origin, stamps, time, write_body)?;
         self.items.free(origin.item);
         Ok(seq)

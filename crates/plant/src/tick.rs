@@ -11,6 +11,7 @@
 //! only when the plant publishes every message.
 
 use std::fmt;
+use std::ops::BitOr;
 
 use tapeline_measure::Nanos;
 
@@ -74,17 +75,20 @@ impl Flags {
     /// The last of the [rows](crate::rows) that a publisher sent together: none of them follows.
     pub const LAST_ROW: Self = Self(0x80);
 
-    /// The bits of both.
-    #[inline]
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     /// Whether all bits of `other` are set.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    /// The bits of both.
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 

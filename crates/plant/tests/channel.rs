@@ -87,11 +87,11 @@ fn a_gap_is_said_once_and_the_sequence_has_no_hole() {
     let frames = bench.frames().to_vec();
     let ticks: Vec<_> = frames.iter().map(|frame| Tick::parse(frame).unwrap()).collect();
     let flags: Vec<_> = ticks.iter().map(|tick| tick.header.flags).collect();
-    let suspect = |flags: Flags| flags.and(Flags::SUSPECT);
+    let suspect = |flags: Flags| flags | Flags::SUSPECT;
     assert_eq!(
         flags,
         [
-            Flags::RESET.and(Flags::STATE),
+            Flags::RESET | Flags::STATE,
             Flags::SOURCE,
             suspect(Flags::GAP),
             suspect(Flags::SOURCE),

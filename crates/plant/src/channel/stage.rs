@@ -151,7 +151,7 @@ impl Stage {
         };
         let mut cut = false;
         let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
-        let flags = self.suspect().and(if every { Flags::SOURCE } else { Flags::default() });
+        let flags = self.suspect() | if every { Flags::SOURCE } else { Flags::default() };
         let suspect = self.is_suspect();
         to.tick(kind, flags, &origin, stamps, time, |out| {
             let written = match draft {
@@ -198,7 +198,7 @@ impl Stage {
         };
         let now = time.now();
         let stamps = Stamps { event: now, wire, decoded: now };
-        to.tick(Kind::Update, self.suspect().and(Flags::SOURCE), &origin, stamps, time, |out| {
+        to.tick(Kind::Update, self.suspect() | Flags::SOURCE, &origin, stamps, time, |out| {
             body::empty_update(out).unwrap_or(0)
         })?;
         self.counters.ticks += 1;
@@ -311,7 +311,7 @@ impl Stage {
         self.counters.sessions += 1;
         (self.damaged_from, self.waking) = (None, None);
         let told = if self.state.see(Seen::Whole).is_some() { Flags::STATE } else { Flags(0) };
-        self.status(Flags::RESET.and(told), 0, time, to, |out| body::reset(out, session))?;
+        self.status(Flags::RESET | told, 0, time, to, |out| body::reset(out, session))?;
         self.blank_all(time, to)?;
         self.normaliser.reset();
         self.items.clear();
@@ -402,7 +402,7 @@ impl Stage {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
         let origin = Origin { channel: self.number, state: self.state, feed_seq, ..Origin::default() };
-        let flags = flags.and(self.suspect());
+        let flags = flags | self.suspect();
         to.tick(Kind::Status, flags, &origin, stamps, time, |out| write_body(out).unwrap_or(0))?;
         self.counters.ticks += 1;
         Ok(())

@@ -221,7 +221,7 @@ impl Desk {
             ..Origin::default()
         };
         let flags = if has_turned { Flags::STATE } else { Flags::default() };
-        let flags = if service.is_up() { flags } else { flags.and(Flags::SUSPECT) };
+        let flags = if service.is_up() { flags } else { flags | Flags::SUSPECT };
         let (stamps, body) = (at(self.now), &room[..len]);
         let told = to.tick_up_to(len, (Kind::Status, flags), &origin, stamps, time, |room| {
             room[..len].copy_from_slice(body);

@@ -87,7 +87,7 @@ mod tests {
                 service: 1,
                 channel: 0x0203,
                 kind: Kind::Update,
-                flags: Flags::SUSPECT.and(Flags::LAST_ROW),
+                flags: Flags::SUSPECT | Flags::LAST_ROW,
                 source_type: 0,
                 state: State::Live,
             },
