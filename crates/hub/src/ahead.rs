@@ -7,6 +7,7 @@
 use std::hint::black_box;
 
 use tapeline_omm::rwf::Domain;
+use tapeline_plant::ItemId;
 use tapeline_plant::tick::Tick;
 
 use crate::hub::Hub;
@@ -20,17 +21,30 @@ const FEWEST_EXPECTED: usize = 4;
 /// Streams of an item that are looked at: of more, the first ones make up for the others, which lie beside them.
 const STREAMS: usize = 2;
 
+/// What is known beforehand of a tick that is not yet taken: its item, and the domain of its message, if it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming {
+    item: ItemId,
+    domain: Option<Domain>,
+}
+
+impl From<&Tick<'_>> for Coming {
+    fn from(tick: &Tick<'_>) -> Self {
+        let domain = tick.body.get(DOMAIN_AT).map(|domain| Domain(*domain));
+        Self { item: tick.header.item, domain }
+    }
+}
+
 impl Hub {
     /// Prepares for the next ticks, the first few of which are looked at: how many to [take](Self::tick) before this is called again.
     /// Changes nothing but what the processor has at hand, and what is said of a tick that then is another one does no harm.
-    pub fn expect<'t>(&mut self, ticks: impl Iterator<Item = Tick<'t>>) -> usize {
+    pub fn expect(&mut self, ticks: impl Iterator<Item = Coming>) -> usize {
         let Self { market, sessions, expected, .. } = self;
         let mut count = 0;
         expected.clear();
         for tick in ticks.take(MOST_EXPECTED) {
             count += 1;
-            let domain = tick.body.get(DOMAIN_AT).map(|domain| Domain(*domain));
-            expected.extend(domain.and_then(|domain| market.interest.of_number(tick.header.item, domain)));
+            expected.extend(tick.domain.and_then(|domain| market.interest.of_number(tick.item, domain)));
         }
         if expected.len() < FEWEST_EXPECTED {
             return count.max(1);

@@ -49,6 +49,7 @@ mod upstream;
 mod views;
 
 pub use access::{Access, Check, CheckNumber, Peer, Verdict};
+pub use ahead::Coming;
 pub use census::SessionSeen;
 pub use hub::Hub;
 pub use memory::MemoryBound;

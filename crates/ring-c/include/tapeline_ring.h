@@ -42,8 +42,8 @@ enum tapeline_code
     TAPELINE_FULL = 6,
     // Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
     TAPELINE_TOO_LONG = 7,
-    // This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
-    // frame that was lent last may have been written over while it was read. It stays so: leave, and join again.
+    // This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. It
+    // stays so: leave, and join again.
     TAPELINE_EVICTED = 8,
     // The publisher of a broadcast ring has passed this subscriber, which goes on at the oldest frame that is whole;
     // tapeline_subscriber_lost() says how much is lost.
@@ -359,11 +359,11 @@ tapeline_code tapeline_subscriber_join_broadcast(const char *name,
                                                  const char *label,
                                                  struct tapeline_subscriber **subscriber);
 
-// The next frame, borrowed where it lies, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
+// The next frame, borrowed, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
 // TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (`frame->position` says where), TAPELINE_LOST.
 //
-// On a ring with a stall limit, a frame that is kept for longer than that may change while it is read: who may be so
-// slow copies it, and asks tapeline_subscriber_is_evicted() before it believes the copy.
+// The frame lies in the ring, or in a copy of the subscriber's own if the ring has a stall limit. Either way it stays as
+// it is until the next call.
 tapeline_code tapeline_subscriber_next(struct tapeline_subscriber *subscriber,
                                        struct tapeline_frame *frame);
 

@@ -24,8 +24,8 @@ pub enum tapeline_code {
     TAPELINE_FULL = 6,
     /// Longer than the ring's longest frame, than what was claimed, or than the buffer to copy to.
     TAPELINE_TOO_LONG = 7,
-    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
-    /// frame that was lent last may have been written over while it was read. It stays so: leave, and join again.
+    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. It
+    /// stays so: leave, and join again.
     TAPELINE_EVICTED = 8,
     /// The publisher of a broadcast ring has passed this subscriber, which goes on at the oldest frame that is whole;
     /// tapeline_subscriber_lost() says how much is lost.

@@ -148,11 +148,11 @@ unsafe fn join(
     })
 }
 
-/// The next frame, borrowed where it lies, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
+/// The next frame, borrowed, to `*frame`; releases the one before. TAPELINE_FRAME, TAPELINE_EMPTY,
 /// TAPELINE_ENDED, TAPELINE_EVICTED and TAPELINE_DAMAGED (`frame->position` says where), TAPELINE_LOST.
 ///
-/// On a ring with a stall limit, a frame that is kept for longer than that may change while it is read: who may be so
-/// slow copies it, and asks tapeline_subscriber_is_evicted() before it believes the copy.
+/// The frame lies in the ring, or in a copy of the subscriber's own if the ring has a stall limit. Either way it stays as
+/// it is until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tapeline_subscriber_next(
     subscriber: *mut tapeline_subscriber,

@@ -18,6 +18,7 @@ impl Discipline for Broadcast {}
 
 pub(crate) mod sealed {
     use super::{Broadcast, Discipline, Gated, Policy};
+    use crate::copy::FrameCopy;
     use crate::{Error, Start, SubscriberOf, broadcast};
 
     pub trait Sealed: Sized {
@@ -34,7 +35,8 @@ pub(crate) mod sealed {
 
     impl Sealed for Gated {
         const POLICY: Policy = Policy::Gated;
-        type Reading = ();
+        /// The frame that is lent, on a ring with a stall limit.
+        type Reading = FrameCopy;
 
         fn enter(subscriber: &mut SubscriberOf<Self>, start: Start) -> Result<(), Error> {
             match start {

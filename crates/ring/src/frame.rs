@@ -105,8 +105,8 @@ pub(crate) fn walk(
     Ok(position)
 }
 
-/// A committed frame, borrowed where it lies in shared memory. The next call of
-/// [`Subscriber::next`](crate::Subscriber::next) releases it.
+/// A committed frame: borrowed where it lies in shared memory, or the subscriber's copy of it where the publisher may
+/// write over it. It holds until the next call of [`Subscriber::next`](crate::Subscriber::next).
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
     pub(crate) bytes: &'a [u8],

@@ -46,6 +46,7 @@ mod batch;
 pub mod broadcast;
 mod claim;
 mod clock;
+mod copy;
 mod discipline;
 mod error;
 mod frame;
@@ -108,7 +109,7 @@ pub type Publisher = PublisherOf<Gated>;
 /// Reading writes nothing but, once in an eighth of the ring or when nothing is left, the position up to which frames
 /// are released. A frame is released by the call of [`next`](SubscriberOf::next) that follows it.
 ///
-/// With a stall limit ([`Options::stall_limit`]), what was borrowed holds for no longer than that: the bytes of a frame
-/// that is kept longer can change. Who may stop for so long copies what it needs and asks
-/// [`is_evicted`](SubscriberOf::is_evicted) before it believes the copy.
+/// On a ring with a stall limit ([`Options::stall_limit`]) the publisher may write over what a stalled subscriber has not
+/// released. There a frame is lent as a copy of the subscriber's own, which stays as it is until the next call
+/// (`docs/adr/0027-lent-frames.md`).
 pub type Subscriber = SubscriberOf<Gated>;

@@ -7,7 +7,9 @@
 //! * The file has all its bytes allocated (`Segment::create`) and its size checked (`Shape::decode`).
 //! * Control words are atomics. Bytes of a frame are plain: the publisher alone writes them, before the release store
 //!   of the frame's header; a subscriber reads them after an acquire load of that header and before it releases the
-//!   position, and the publisher does not write them again before it has seen that (`gate.rs`).
+//!   position, and the publisher does not write them again before it has seen that (`gate.rs`). Where the publisher need
+//!   not wait for that (broadcast rings, rings with a stall limit), a subscriber makes no reference to them: it loads
+//!   words ([`Memory::copy_unsettled`]), and believes the copy only if it has not been passed or evicted since.
 //!
 //! Another process with write permission can break the last point, as in any shared memory. It then spoils the bytes of
 //! frames; lengths and positions are checked on every read, so it cannot lead a subscriber outside the mapping.
@@ -28,6 +30,10 @@ use crate::{Error, words};
 
 /// Bytes of a frame's header: one word, in band.
 pub(crate) const FRAME_HEADER: usize = 8;
+
+/// Words that are copied in one turn of the loop, which the compiler leaves as it stands where loads are atomic: with one
+/// a turn, a copy takes twice the instructions.
+const AT_ONCE: usize = 4;
 
 /// Who maps, and so what it may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,8 +193,8 @@ impl Memory {
     /// The `len` bytes behind the header at `position`.
     ///
     /// # Safety
-    /// `len` is at most `capacity` − 8. The frame is committed and not released, or it is this publisher's own claim;
-    /// either way nobody writes its bytes while the slice lives.
+    /// `len` is at most `capacity` − 8. The frame is committed and not released on a gated ring without a stall limit, or
+    /// it is this publisher's own claim; either way nobody writes its bytes while the slice lives.
     #[inline]
     pub(crate) unsafe fn body(&self, position: u64, len: usize) -> &[u8] {
         debug_assert!(len as u64 <= self.mask);
@@ -215,11 +221,20 @@ impl Memory {
     #[inline]
     pub(crate) fn copy_unsettled(&self, position: u64, to: &mut [u64]) {
         debug_assert!(8 * to.len() as u64 <= self.mask);
-        let start = self.body_start(position).cast::<AtomicU64>();
-        for (at, word) in to.iter_mut().enumerate().take(self.capacity / 8 - 1) {
-            // SAFETY: the offset is at most capacity − 8 and less than capacity ÷ 8 − 1 words follow, so all lie in the two
-            // copies of the data area; aligned by both; any bytes are a valid atomic.
-            *word = unsafe { start.add(at).as_ref() }.load(Ordering::Relaxed);
+        let words = to.len().min(self.capacity / 8 - 1);
+        // SAFETY: the offset is at most capacity − 8 and less than capacity ÷ 8 words follow, so all lie in the two copies of
+        // the data area; aligned by both; any bytes are valid atomics.
+        let from =
+            unsafe { slice::from_raw_parts(self.body_start(position).cast::<AtomicU64>().as_ptr(), words) };
+        let (from, last) = from.as_chunks::<AT_ONCE>();
+        let (to, to_last) = to.as_chunks_mut::<AT_ONCE>();
+        for (to, from) in to.iter_mut().zip(from) {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = from.load(Ordering::Relaxed);
+            }
+        }
+        for (to, from) in to_last.iter_mut().zip(last) {
+            *to = from.load(Ordering::Relaxed);
         }
     }
 

@@ -39,8 +39,8 @@ pub enum Poll<'a> {
     /// Nothing new, and the publisher has said that nothing more comes. (A kept ring can be opened again; then frames
     /// come after all.)
     Ended,
-    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. The
-    /// frame that was lent last may have been written over while it was read. It stays so: join again.
+    /// This subscriber held the full ring for longer than its stall limit, and the publisher has gone on without it. It
+    /// stays so: join again.
     Evicted {
         /// Up to where it had released; what is lost starts there.
         position: Position,
@@ -86,6 +86,8 @@ pub struct SubscriberOf<D: Discipline> {
     heeded: u64,
     pub(crate) grain: Grain,
     pub(crate) max_frame: usize,
+    /// Whether a gated frame is lent as a copy: the ring has a stall limit.
+    copies: bool,
     /// Capacity ÷ [`PARTS`](crate::gate::PARTS).
     part: u64,
     slot: usize,
@@ -98,7 +100,8 @@ impl SubscriberOf<Gated> {
     /// The next frame, or why there is none. Releases the frame before.
     ///
     /// Costs two loads and comparisons a frame, one of them of a line that changes only when this subscriber stalls, and
-    /// no store but once in an eighth of the ring.
+    /// no store but once in an eighth of the ring. With a stall limit it costs a copy of the frame as well, and another
+    /// look at the same line.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -118,30 +121,63 @@ impl SubscriberOf<Gated> {
         let Some(len) = committed_len(header, self.max_frame) else {
             return self.nothing(header);
         };
+        if self.copies {
+            return self.copied(header, len);
+        }
         self.position = start + self.grain.frame_size(len) as u64;
-        // SAFETY: the frame is committed, its length is at most the ring's longest, and `published` is not beyond its
-        // start while it is borrowed, so the publisher does not touch it, unless it evicts this subscriber first.
+        // SAFETY: the frame is committed, its length is at most the ring's longest, and `published` is not beyond its start
+        // while it is borrowed, so the publisher, which waits for ever, does not touch it.
         let bytes = unsafe { self.memory.body(start, len) };
         Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
     }
 
-    /// The frames that are there already, from the next one on: for who prepares for them. They are [taken](Self::next) as if nobody had
-    /// looked at them. What is written over meanwhile, as this subscriber is evicted, may be anything: what is made of it must not
-    /// matter.
-    pub fn ahead(&self) -> impl Iterator<Item = &[u8]> {
+    /// The frame of `len` bytes at the position, where the publisher may write over it. Out of line: rings without a stall
+    /// limit keep a short `next`.
+    #[inline(never)]
+    fn copied(&mut self, header: u64, len: usize) -> Poll<'_> {
+        let start = self.position;
+        self.reading.take(&self.memory, start, len);
+        // Behind the copy: if a byte of it was written over, the order came before (`stall.rs`).
+        if self.is_evicted() {
+            return self.evicted();
+        }
+        self.position = start + self.grain.frame_size(len) as u64;
+        let bytes = self.reading.bytes(len);
+        Poll::Frame(Frame { bytes, position: Position(start), epoch: frame::epoch(header) })
+    }
+
+    /// What `view` makes of each frame that is there already, from the next one on: for who prepares for them. They are
+    /// [taken](Self::next) as if nobody had looked at them. With a stall limit `view` is given a copy, as with `next`; the
+    /// iterator ends early when this subscriber is evicted.
+    pub fn ahead<T>(&mut self, mut view: impl FnMut(&[u8]) -> T) -> impl Iterator<Item = T> {
         let mut at = self.position;
         let end = at + self.segment.shape.capacity as u64;
         std::iter::from_fn(move || {
             // Acquire, as in `next`.
             let header = self.memory.header(at).load(Ordering::Acquire);
             let len = committed_len(header, self.max_frame).filter(|_| at < end)?;
-            // SAFETY: as in `next`: the frame is committed and not released, as what is released ends before the position that this
-            // began with, and nothing is released while `self` is borrowed. Behind the newest frame there is a header of zero, where
-            // this ends.
-            let bytes = unsafe { self.memory.body(at, len) };
+            let bytes = if self.copies {
+                self.reading.take(&self.memory, at, len);
+                // Behind the copy, as in `next`.
+                if self.is_evicted() {
+                    return None;
+                }
+                self.reading.bytes(len)
+            } else {
+                // SAFETY: as in `next`: the frame is committed and not released, as what is released ends before the
+                // position that this began with, and nothing is released while `self` is borrowed. Behind the newest frame
+                // there is a header of zero, where this ends.
+                unsafe { self.memory.body(at, len) }
+            };
             at += self.grain.frame_size(len) as u64;
-            Some(bytes)
+            Some(view(bytes))
         })
+    }
+
+    /// Whether there is a frame to take.
+    #[must_use]
+    pub fn has_next(&self) -> bool {
+        self.has_frame() && !self.is_evicted()
     }
 
     /// The rarer half of `next`. Out of line: inlined into a loop that polls, it made the subscriber so quick that rings fell
@@ -172,6 +208,8 @@ impl SubscriberOf<Gated> {
 
     #[cold]
     fn evicted(&self) -> Poll<'_> {
+        // Pairs with the release store of the order, whichever load has seen it: with an eviction comes its position.
+        fence(Ordering::Acquire);
         Poll::Evicted { position: Position(self.order().position.load(Ordering::Relaxed)) }
     }
 }
@@ -262,7 +300,7 @@ impl<D: Discipline> SubscriberOf<D> {
     }
 
     /// Whether the publisher has gone on without this subscriber, because it held the full ring for longer than the
-    /// stall limit. What was read from a borrowed frame before a call that says no, was whole.
+    /// stall limit. What was lent before stays whole.
     #[inline]
     #[must_use]
     pub fn is_evicted(&self) -> bool {
@@ -285,8 +323,7 @@ impl<D: Discipline> SubscriberOf<D> {
     #[cold]
     #[inline(never)]
     fn heed(&mut self) -> bool {
-        // Acquire: with an eviction comes its position.
-        let word = self.order().word.load(Ordering::Acquire);
+        let word = self.order().word.load(Ordering::Relaxed);
         if word & !3 == order_word(self.ticket, NO_ORDER) {
             match word & 3 {
                 EVICTED => return true,

@@ -68,6 +68,32 @@ fn a_stalled_subscriber_is_evicted_and_told() {
     }
 }
 
+/// A frame that is lent stays as it is although the publisher evicts its reader and goes round the ring meanwhile.
+#[test]
+fn what_an_evicted_subscriber_was_lent_stays_whole() {
+    for framing in [Framing::Packed, Framing::Lines] {
+        let name = OwnName::new("lent");
+        let mut publisher = Publisher::open(&name.0, &limited(framing)).unwrap();
+        let mut stalled = Subscriber::join(&name.0, Start::Newest).unwrap();
+        for sent in 0..4 {
+            publish_all(&mut publisher, &message(sent));
+        }
+        assert_eq!(stalled.ahead(counter_of).collect::<Vec<_>>(), [0, 1, 2, 3].map(Some));
+        let Poll::Frame(lent) = stalled.next() else { panic!("the first is there") };
+        let mut sent = 4;
+        while publisher.evicted() == 0 {
+            sent += u64::from(publisher.publish(&message(sent)).is_ok());
+        }
+        for _ in 0..1000 {
+            publish_all(&mut publisher, &message(sent));
+            sent += 1;
+        }
+        assert_eq!(lent.bytes(), message(0), "as it was lent");
+        assert!(stalled.is_evicted() && !stalled.has_next());
+        assert_eq!(stalled.ahead(<[u8]>::len).next(), None, "nothing more can be whole");
+    }
+}
+
 /// Who is exempt holds the ring for as long as it likes, and one that has its slot later does not.
 #[test]
 fn an_exempt_subscriber_is_waited_for() {

@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use tapeline_hub::{Hub, Outlets, Service, SessionId, Settings};
+use tapeline_hub::{Coming, Hub, Outlets, Service, SessionId, Settings};
 use tapeline_measure::Nanos;
 use tapeline_omm::domain::directory::{self, Group};
 use tapeline_omm::domain::{List, LoginRequest, OwnedState, RequestPayload, ServiceEntry, ServicePart, View};
@@ -248,7 +248,7 @@ impl Floor {
     pub(crate) fn expect(&mut self, number: usize) -> usize {
         let ticks = &self.sequencer.publisher().0[self.first..];
         let ahead = ticks.iter().cycle().skip(number % ticks.len());
-        self.hub.expect(ahead.map(|frame| Tick::parse(frame).unwrap()))
+        self.hub.expect(ahead.map(|frame| Coming::from(&Tick::parse(frame).unwrap())))
     }
 
     fn take(&mut self, place: usize) {

@@ -112,14 +112,14 @@ impl SubscriberOf<Broadcast> {
         let Some(len) = committed_len(header, self.max_frame) else {
             return self.nothing(header);
         };
-        self.reading.copy(&self.memory, start, len);
+        self.reading.copy.take(&self.memory, start, len);
         if self.is_passed() {
             return self.lost();
         }
         self.position = start + self.grain.frame_size(len) as u64;
         self.reading.frames = self.reading.frames.wrapping_add(1);
         let (position, epoch) = (Position(start), frame::epoch(header));
-        Poll::Frame(Frame { bytes: self.reading.bytes(len), position, epoch })
+        Poll::Frame(Frame { bytes: self.reading.copy.bytes(len), position, epoch })
     }
 
     /// The rarer half of `next`.

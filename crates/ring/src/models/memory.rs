@@ -100,13 +100,6 @@ impl Memory {
         (0..len.div_ceil(8)).map(|at| self.body_word(position, at).plain()).collect()
     }
 
-    /// As [`words`](Self::words), where the publisher may be writing meanwhile.
-    pub(crate) fn unsettled_words(&self, position: u64, len: usize) -> Vec<u64> {
-        let mut words = vec![0; len.div_ceil(8)];
-        self.copy_unsettled(position, &mut words);
-        words
-    }
-
     fn settle_claim(&self) {
         if let Some((position, bytes)) = self.claimed.take() {
             self.store_bytes(position, &bytes);

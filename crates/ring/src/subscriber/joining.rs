@@ -43,6 +43,7 @@ impl<D: Discipline> SubscriberOf<D> {
             heeded: memory.publisher().orders[slot].word.load(Ordering::Relaxed),
             grain: Grain::of(shape.framing),
             max_frame: shape.max_frame,
+            copies: shape.stall_limit_ns > 0,
             part,
             slot,
             ticket,

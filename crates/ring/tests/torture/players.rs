@@ -379,8 +379,7 @@ fn read<D: Player>(mut subscriber: SubscriberOf<D>, part: &mut Part) -> Left {
             }
         };
         if let Err(why) = checked {
-            // What is borrowed holds until the eviction, which is known before it can show.
-            assert!(subscriber.is_evicted(), "before position {}: {why}", subscriber.position());
+            panic!("before position {}: {why}", subscriber.position());
         }
         if !is_steady && dice.one_in(4_000) {
             subscriber.release();

@@ -330,10 +330,6 @@ impl Onto<'_> {
                 tapeline_ring::Poll::Frame(frame) => {
                     self.copy.clear();
                     self.copy.extend_from_slice(frame.bytes());
-                    // What has come round to be written over meanwhile is no copy; the next turn says so.
-                    if live.is_evicted() {
-                        continue;
-                    }
                     let copy = std::mem::take(&mut self.copy);
                     if !std::mem::replace(&mut is_known, true) {
                         self.know(reader, ring, &copy)?;

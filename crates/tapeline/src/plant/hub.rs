@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use tapeline_hub::{Hub, SessionCounters, Unknown};
+use tapeline_hub::{Coming, Hub, SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
 use tapeline_plant::demand::Demand;
@@ -373,7 +373,7 @@ impl Program {
     /// Brings the images up to what is on its way to the clients, as long as nothing comes that they wait for.
     fn fold(&mut self, now: Nanos) {
         let Self { hub, doors, place, .. } = self;
-        let has_ticks = || place.subscriber.ahead().next().is_some();
+        let has_ticks = || place.subscriber.has_next();
         while hub.unfolded() > MOST_UNFOLDED || hub.unfolded() > 0 && !has_ticks() {
             hub.fold(now, doors);
         }
@@ -419,8 +419,11 @@ impl Program {
         let mut prepared = 0;
         for taken in 0..most {
             if prepared == 0 {
-                let ahead = self.place.subscriber.ahead().map_while(|frame| Tick::parse(frame).ok());
-                prepared = self.hub.expect(ahead);
+                let ahead = self
+                    .place
+                    .subscriber
+                    .ahead(|frame| Tick::parse(frame).ok().map(|tick| Coming::from(&tick)));
+                prepared = self.hub.expect(ahead.map_while(|coming| coming));
             }
             prepared -= 1;
             match self.place.next(self.hub.next_seq())? {

@@ -171,9 +171,9 @@ impl Gate {
     }
 
     /// Whether the next tick of a ring may go out.
-    fn holds(&self, subscriber: &Subscriber) -> Held {
-        let next = subscriber.ahead().next();
-        let Some(seq) = next.and_then(|frame| Tick::parse(frame).ok()).map(|tick| tick.header.seq) else {
+    fn holds(&self, subscriber: &mut Subscriber) -> Held {
+        let next = subscriber.ahead(|frame| Tick::parse(frame).ok().map(|tick| tick.header.seq)).next();
+        let Some(seq) = next.flatten() else {
             return Held::No;
         };
         if self.progress.lets_go(seq.0) {

@@ -1,0 +1,34 @@
+//! A subscriber's own copy of a frame, for rings whose publisher may write over what is being read.
+
+#![allow(unsafe_code)]
+
+use crate::memory::Memory;
+
+/// The copy of one frame. It grows to the longest frame that has come.
+#[derive(Debug, Default)]
+pub struct FrameCopy {
+    /// Whole words, as they are loaded.
+    words: Vec<u64>,
+}
+
+impl FrameCopy {
+    /// Copies the `len` bytes behind the header at `position`, whatever is written there meanwhile: before the copy is
+    /// believed, the caller asks whether the publisher has passed.
+    #[inline]
+    pub(crate) fn take(&mut self, memory: &Memory, position: u64, len: usize) {
+        let words = len.div_ceil(8);
+        if words > self.words.len() {
+            self.words.resize(words, 0);
+        }
+        memory.copy_unsettled(position, &mut self.words[..words]);
+    }
+
+    /// The first `len` bytes of the copy: at most what was copied.
+    #[inline]
+    pub(crate) fn bytes(&self, len: usize) -> &[u8] {
+        debug_assert!(len <= 8 * self.words.len());
+        // SAFETY: `take` has made room for as many bytes, words are initialised and of any bytes, and the slice borrows
+        // `self`.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), len.min(8 * self.words.len())) }
+    }
+}
