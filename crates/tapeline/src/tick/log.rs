@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -36,9 +37,11 @@ impl DayLog {
     /// The file cannot be had, is no log, or is damaged before its end.
     pub(super) fn open(config: &LogConfig, date: i32) -> anyhow::Result<(Self, LogWriter)> {
         let folder = &config.folder;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        // Rows name what was traded: for this user alone, as a journal is.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let path = folder.join(format!("{}{}", config.name, Atom::<&[u8]>::Date(date)));
-        let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
         let file = file.with_context(|| format!("cannot open the log {}", path.display()))?;
         if file.try_lock().is_err() {
             let what = format!("another process writes the log {}", path.display());
@@ -157,6 +160,8 @@ impl Drop for DayLog {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use tapeline_kdb::Encoder;
 
     use super::*;
@@ -169,6 +174,8 @@ mod tests {
         let mut message = [0; 64];
         let (mut log, mut writer) = DayLog::open(&config, 9_822).unwrap();
         assert!(log.path().ends_with("sym2026.11.22"), "{}", log.path().display());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(log.path()), mode(&config.folder)), (0o600, 0o700), "for this user alone");
         let update = |out: &mut Encoder<'_>| {
             out.list(3)?;
             out.symbol(b"upd")?;
