@@ -13,6 +13,8 @@ pub enum Refused {
     Stopping,
     /// The plant's journal could not be written, and nothing is to be published that is not kept.
     NotKept,
+    /// The name of the plant's ring was removed, and the plant is not to go on without it.
+    NameRemoved,
     /// The tick is longer than anything that the ring takes.
     TooLong {
         /// Bytes of the tick.
@@ -29,6 +31,7 @@ impl fmt::Display for Refused {
             Self::NotKept => {
                 f.write_str("the journal could not be written, and the plant does not go on without it")
             }
+            Self::NameRemoved => f.write_str("the name of its ring was removed"),
             Self::TooLong { len, max } => {
                 write!(f, "a tick of {len} bytes is longer than the {max} bytes that the ring takes")
             }

@@ -226,6 +226,15 @@ impl<D: Discipline> PublisherOf<D> {
         self.position.saturating_sub(self.lowest_subscriber(self.position))
     }
 
+    /// Whether the ring still goes by its name. If not, those who have joined read on, nobody else can join, and the name
+    /// cannot be given back: Linux links no file again whose last name is gone. A system call.
+    ///
+    /// # Errors
+    /// If the system refuses to say.
+    pub fn is_named(&self) -> Result<bool, Error> {
+        self.segment.is_named()
+    }
+
     /// Locks the ring's memory, so that it is never paged out (mlock).
     ///
     /// # Errors

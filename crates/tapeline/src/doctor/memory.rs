@@ -5,12 +5,13 @@ use tapeline_measure::Error;
 use super::finding::Finding;
 use super::machine::{Check, Found, Machine};
 
-pub(super) const CHECKS: [Check; 8] = [
+pub(super) const CHECKS: [Check; 9] = [
     ("huge pages", huge_pages),
     ("huge pages in the making", defragmenting),
     ("huge pages of rings", huge_pages_of_rings),
     ("reserved huge pages", reserved_huge_pages),
     ("room for rings", room_for_rings),
+    ("rings of who logs out", rings_of_who_logs_out),
     ("swapping", swapping),
     ("zone reclaim", zone_reclaim),
     ("locked memory", locked_memory),
@@ -87,6 +88,31 @@ pub(super) fn room_text(size: u64, free: u64) -> Finding {
                otherwise (--shm-size)";
     Finding::improvable(found, format!("{} MiB free", ROOM_FOR_RINGS / MIB), why)
         .by("sudo mount -o remount,size=1G /dev/shm")
+}
+
+fn rings_of_who_logs_out(machine: &Machine) -> Found {
+    if machine.files.line("proc/1/comm")? != "systemd" {
+        return Ok(Finding::good("they stay: no systemd here"));
+    }
+    // The last word counts; a drop-in comes behind the file (logind.conf(5)).
+    let folder = machine.files.path("etc/systemd/logind.conf.d");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == "conf"));
+    files.sort();
+    files.insert(0, machine.files.path("etc/systemd/logind.conf"));
+    let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    let mut words =
+        texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.trim().strip_prefix("RemoveIPC="));
+    let removes = words.next_back().map_or("yes, the default", str::trim).to_owned();
+    if ["no", "false", "0", "off"].contains(&removes.as_str()) {
+        return Ok(Finding::good("they stay (RemoveIPC=no)"));
+    }
+    let why = "when the last session of a user ends, systemd removes the rings of that user's plants, unless it is a user of the \
+               system (logind.conf(5))";
+    Ok(Finding::improvable(format!("RemoveIPC={removes}"), "RemoveIPC=no", why)
+        .by("sudo mkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | sudo tee \
+         /etc/systemd/logind.conf.d/tapeline.conf && sudo systemctl restart systemd-logind"))
 }
 
 fn swapping(machine: &Machine) -> Found {

@@ -18,6 +18,9 @@ const WELL: &[(&str, &str)] = &[
     ("proc/irq/24/smp_affinity_list", "0-1"),
     ("proc/irq/30/smp_affinity_list", "1"),
     ("proc/meminfo", "MemTotal: 16 kB\nSwapTotal:       0 kB\nHugePages_Free:        0\n"),
+    ("proc/1/comm", "systemd\n"),
+    ("etc/systemd/logind.conf", "[Login]\nRemoveIPC=yes\n"),
+    ("etc/systemd/logind.conf.d/tapeline.conf", "[Login]\nRemoveIPC=no\n"),
     ("proc/net/snmp", "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\nUdp: 5 0 0 5 0\n"),
     ("proc/net/softnet_stat", "000000ff 00000000 00000001\n000000ff 00000000 00000001\n"),
     ("proc/self/cgroup", "0::/user.slice/run.scope\n"),
@@ -280,6 +283,18 @@ const CASES: &[Case] = &[
         &[("proc/meminfo", "SwapTotal:  2097152 kB\n")],
         "2048 MiB of swap, vm.swappiness 60",
         Some("sudo sysctl -w vm.swappiness=1"),
+    ),
+    (
+        "rings of who logs out",
+        &[
+            ("etc/systemd/logind.conf", "[Login]\n"),
+            ("etc/systemd/logind.conf.d/tapeline.conf", "[Login]\n#RemoveIPC=no\n"),
+        ],
+        "RemoveIPC=yes, the default",
+        Some(
+            "sudo mkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | sudo tee \
+             /etc/systemd/logind.conf.d/tapeline.conf && sudo systemctl restart systemd-logind",
+        ),
     ),
     (
         "zone reclaim",

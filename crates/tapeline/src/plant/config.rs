@@ -59,6 +59,8 @@ pub(crate) struct Config {
     /// For how long a live subscriber may hold the full ring; zero = for ever.
     pub(crate) stall_limit: Duration,
     pub(crate) keep_ring: bool,
+    /// Whether the plant ends when its ring's name is removed; it goes on otherwise.
+    pub(crate) ends_without_name: bool,
     /// Which ticks are published.
     pub(crate) publish: PublishPolicy,
     /// Poll without rest instead of sleeping in the kernel while nothing arrives.
@@ -197,6 +199,7 @@ struct RawPlant {
     stall_limit: Option<Spanned<String>>,
     #[serde(default)]
     keep_ring: bool,
+    ring_removed: Option<Spanned<String>>,
     publish: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
     receive: Option<Spanned<String>>,
@@ -306,6 +309,13 @@ impl Source<'_> {
             "\"changes\" gives a tick where a published field changes",
         );
         let publish = self.or(publish, PublishPolicy::Changes);
+        let ends_without_name = self.one_of(
+            "ring_removed",
+            plant.ring_removed.as_ref(),
+            &[("warn", false), ("end", true)],
+            "\"end\" has a supervisor start the plant again, with a ring that has a name",
+        );
+        let ends_without_name = self.or(ends_without_name, false);
         let spin = self.one_of(
             "wait",
             plant.wait.as_ref(),
@@ -409,6 +419,7 @@ impl Source<'_> {
             ring_bytes,
             stall_limit,
             keep_ring: plant.keep_ring,
+            ends_without_name,
             publish,
             spin,
             receive,

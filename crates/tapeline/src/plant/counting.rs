@@ -91,6 +91,7 @@ impl<T> Hearer<T> {
 pub(super) struct PlantFigures {
     pub(super) at: Nanos,
     pub(super) ticks: u64,
+    pub(super) is_name_removed: bool,
     pub(super) items: usize,
     pub(super) stalls: u64,
     pub(super) stalled_ns: u64,
@@ -311,7 +312,10 @@ impl Counter {
                 None => kdb.ended = true,
             }
         }
-        if let Ok(ring) = tapeline_ring::inspect(&self.ring) {
+        // By a name that was removed there may be another's ring.
+        if !self.snapshot.ring_removed
+            && let Ok(ring) = tapeline_ring::inspect(&self.ring)
+        {
             self.snapshot.backpressure.ring_bytes = ring.capacity as u64;
             self.snapshot.backpressure.evicted = ring.publisher.evicted;
             let reader = |reader: tapeline_ring::SubscriberView| Reader {
@@ -352,6 +356,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         _ => per_second(before, now, seconds),
     };
     snapshot.ticks_per_second = rate(snapshot.ticks, told.ticks);
+    snapshot.ring_removed = told.is_name_removed;
     for (feed, told) in snapshot.feeds.iter_mut().zip(&told.feeds) {
         let counters = &told.counters;
         feed.messages_per_second = rate(feed.messages, counters.messages);

@@ -31,6 +31,7 @@ use super::zeromq::RunningZeromq;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::paths::FilePath;
+use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
 use crate::stop::{Again, Stop};
 
@@ -91,6 +92,8 @@ struct Running {
     journal: Option<RunningJournal>,
     stop: Stop,
     housekept: Nanos,
+    /// The ring has lost its name.
+    is_name_removed: bool,
     truncated: u64,
     /// Of the ring's subscribers, as last told.
     evicted: u64,
@@ -280,6 +283,17 @@ impl Running {
             .zip(0u16..)
             .map(|(feed, number)| Inlet::open(feed, number, config))
             .collect::<anyhow::Result<Vec<_>>>()?;
+        if let Ok(Found::Live(other)) = file::read(&config.ring)
+            && !config.ring.path().exists()
+        {
+            let what = format!(
+                "process {} publishes ring {} still, although its name was removed",
+                other.pid, config.ring
+            );
+            return Err(
+                Hinted::new(what, "end that plant first, or give this one's ring another name").into()
+            );
+        }
         let ring = tapeline_ring::Publisher::open(&config.ring, &ring_options(config)).map_err(|error| {
             let hint = error.hint().unwrap_or_default();
             anyhow::Error::new(error).context(Hinted::new("cannot publish the plant's ring", hint))
@@ -300,6 +314,7 @@ impl Running {
             sequencer: Sequencer::new(config.service_id, items, publish).after(after.unwrap_or_default()),
             journal: None,
             stop: stop.clone(),
+            is_name_removed: false,
             truncated: 0,
             evicted: 0,
             complaints: Complaints::default(),
@@ -383,6 +398,7 @@ impl Running {
             if now.since(self.housekept) >= HOUSEKEEPING_NS {
                 self.housekept = now;
                 self.clock.recalibrate();
+                self.look_after_name(config)?;
                 self.write_note();
             }
         }
@@ -445,12 +461,29 @@ impl Running {
     }
 
     /// Tells the outside how it stands.
+    /// Notices that the ring has lost its name, once.
+    fn look_after_name(&mut self, config: &Config) -> Result<(), Refused> {
+        // What the system refuses to say is asked again.
+        if self.is_name_removed || self.sequencer.publisher().ring().is_named().unwrap_or(true) {
+            return Ok(());
+        }
+        self.is_name_removed = true;
+        anstream::eprintln!(
+            "warning: the name of the ring, {}, was removed: those who have joined read on, nobody else can join\n\
+             hint: systemd removes the shared memory of a user whose last session ends, unless RemoveIPC=no is in \
+             /etc/systemd/logind.conf; start the plant again for a ring that has a name",
+            config.ring.path().display()
+        );
+        if config.ends_without_name { Err(Refused::NameRemoved) } else { Ok(()) }
+    }
+
     fn tell(&mut self) {
         let publisher = self.sequencer.publisher();
         let (stalls, stalled_ns) = (publisher.stalls(), publisher.stalled_ns());
         let figures = &mut self.teller.figures;
         figures.at = self.clock.now();
         figures.ticks = self.sequencer.published();
+        figures.is_name_removed = self.is_name_removed;
         figures.items = self.sequencer.items().len();
         (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
         figures.feeds.clear();

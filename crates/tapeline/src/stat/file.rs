@@ -1,12 +1,13 @@
 //! Where a plant's counters are: a file beside its ring, in shared memory, which the plant writes anew each second.
 //!
-//! It is written under another name and then given its own, so that whoever opens it has one whole snapshot: no lock, no
-//! half-written numbers, and no memory that two processes map. Whether its plant lives is asked of the ring, whose
-//! publisher holds a lock that the kernel lets go when the process ends, however it ends.
+//! It is written under another name and then given its own, so that whoever opens it has one whole snapshot: no waiting, no
+//! half-written numbers, and no memory that two processes map. The plant keeps each snapshot locked until the next one is in its place, and
+//! the kernel drops the lock when the process ends, however it ends: so a plant is known to live by its snapshot alone, also when the
+//! name of its ring was removed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -19,6 +20,8 @@ const PREFIX: &str = "tapeline.";
 const SUFFIX: &str = ".stat";
 /// The longest file that is read: thousands of sessions take a hundredth of it.
 const LONGEST: u64 = 64 << 20;
+/// Snapshots that are opened until one is still in its place: a plant writes one a second.
+const TRIES: usize = 100;
 
 /// Where the counters of a ring's plant are.
 pub(crate) fn path(ring: &Name) -> PathBuf {
@@ -30,6 +33,8 @@ pub(crate) fn path(ring: &Name) -> PathBuf {
 pub(crate) struct CountersFile {
     path: PathBuf,
     next: PathBuf,
+    /// The snapshot that is there, locked.
+    current: Option<File>,
 }
 
 impl CountersFile {
@@ -37,14 +42,14 @@ impl CountersFile {
     pub(crate) fn of(ring: &Name) -> Self {
         let path = path(ring);
         let next = path.with_extension("stat-next");
-        Self { path, next }
+        Self { path, next, current: None }
     }
 
     /// Puts a snapshot in the place of the one before.
     ///
     /// # Errors
     /// The machine's: shared memory is full, or somebody else's file has the name.
-    pub(crate) fn write(&self, snapshot: &Snapshot) -> io::Result<()> {
+    pub(crate) fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         let text = serde_json::to_vec(snapshot)?;
         // A new file each time, which only this user may read: it names users and addresses. Whatever lies at the name, a
         // link to somewhere else too, is taken away and not written to.
@@ -54,7 +59,10 @@ impl CountersFile {
         }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.next)?;
         file.write_all(&text)?;
-        fs::rename(&self.next, &self.path)
+        file.try_lock()?;
+        fs::rename(&self.next, &self.path)?;
+        self.current = Some(file);
+        Ok(())
     }
 }
 
@@ -81,20 +89,30 @@ pub(crate) enum Found {
 /// # Errors
 /// The machine's, for instance where the file is another user's; a file that is no counters of this layout.
 pub(crate) fn read(ring: &Name) -> io::Result<Found> {
-    let file = match open(&path(ring)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        file => file?,
+    let mut tries = 0;
+    let (file, lives) = loop {
+        let file = match open(&path(ring)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            file => file?,
+        };
+        let lives = match file.try_lock_shared() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(error)) => return Err(error),
+        };
+        tries += 1;
+        // Nobody has it locked who has put a newer one in its place since it was opened.
+        if lives || tries == TRIES || is_at(&file, &path(ring))? {
+            break (file, lives);
+        }
     };
     let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text)?;
+    (&file).take(LONGEST).read_to_end(&mut text)?;
     let snapshot: Snapshot = serde_json::from_slice(&text)?;
     if snapshot.layout != LAYOUT {
         let what = format!("its layout is \"{}\", expected \"{LAYOUT}\"", snapshot.layout.escape_debug());
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
-    let publisher = tapeline_ring::inspect(ring).ok().map(|ring| ring.publisher);
-    let lives = publisher
-        .is_some_and(|publisher| publisher.alive && publisher.pid == snapshot.pid && !publisher.ended);
     Ok(if lives { Found::Live(Box::new(snapshot)) } else { Found::Stale(snapshot.pid) })
 }
 
@@ -123,6 +141,16 @@ pub(crate) fn list() -> io::Result<Vec<Name>> {
     Ok(names)
 }
 
+/// Whether this file goes by this name.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Opens a file, and nothing that is not one.
 fn open(path: &Path) -> io::Result<File> {
     // Cannot cut: flags are a handful of low bits. Neither a link nor a pipe that keeps its reader waiting.
@@ -139,23 +167,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_plant_left_is_told_from_counters() {
+    fn a_plant_lives_as_long_as_its_counters_are_locked() {
         let ring = Name::new(&format!("test-counters-{}", std::process::id())).unwrap();
         assert!(matches!(read(&ring).unwrap(), Found::Nothing));
-        let file = CountersFile::of(&ring);
+        let mut file = CountersFile::of(&ring);
         let snapshot = Snapshot { layout: LAYOUT.to_owned(), pid: 7, ..Snapshot::default() };
         file.write(&snapshot).unwrap();
         assert!(list().unwrap().contains(&ring));
         // There is no ring of this name.
+        for _ in 0..2 {
+            assert!(matches!(read(&ring).unwrap(), Found::Live(_)));
+            file.write(&snapshot).unwrap();
+        }
+        // The lock goes with the process, and the file stays.
+        file.current = None;
         assert!(matches!(read(&ring).unwrap(), Found::Stale(7)));
-        let publisher = tapeline_ring::Publisher::open(&ring, &tapeline_ring::Options::default()).unwrap();
-        assert!(matches!(read(&ring).unwrap(), Found::Stale(7)), "another process has the ring");
-        let snapshot = Snapshot { pid: std::process::id(), ..snapshot };
-        file.write(&snapshot).unwrap();
-        assert!(matches!(read(&ring).unwrap(), Found::Live(_)));
         fs::write(path(&ring), "{\"layout\":\"tapeline-stat-9\"}").unwrap();
         assert!(read(&ring).unwrap_err().to_string().contains("tapeline-stat-9"));
-        drop((file, publisher));
+        drop(file);
         assert!(matches!(read(&ring).unwrap(), Found::Nothing));
     }
 }

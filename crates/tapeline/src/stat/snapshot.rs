@@ -20,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) plant: String,
     /// Its ring.
     pub(crate) ring: String,
+    /// Whether the ring's name was removed while the plant runs: nobody can join the ring any more.
+    pub(crate) ring_removed: bool,
     /// Its process.
     pub(crate) pid: u32,
     /// Its version.

@@ -119,3 +119,38 @@ fn what_a_killed_plant_leaves_is_known_for_that_and_removed() {
     assert!(!counters_file(&place.ring).exists());
     tapeline(&["ring", "rm", &place.ring]).output().unwrap();
 }
+
+/// A ring without a name is no dead plant: it is seen, its counters stay, and nobody else takes its place.
+#[test]
+fn a_plant_whose_ring_lost_its_name_is_alive() {
+    let place = Place::new(1);
+    let (plant, _) = plant(&place, "");
+    std::fs::remove_file(format!("/dev/shm/tapeline-{}", place.ring)).unwrap();
+    assert_eq!(stat(&place.ring)["pid"], json!(plant.child.id()));
+    let seen = watch(&place.ring, |plant| plant["ring_removed"] == json!(true));
+    assert_eq!(seen["pid"], json!(plant.child.id()));
+
+    let other = Place::new(1);
+    let config = other.config("");
+    let text = std::fs::read_to_string(&config).unwrap().replace(&other.ring, &place.ring);
+    std::fs::write(&config, text).unwrap();
+    let second = tapeline(&["plant", "--config", &config]).output().unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("still, although its name was removed"), "{said}");
+    assert_eq!(stat(&place.ring)["pid"], json!(plant.child.id()));
+
+    plant.ask_to_end();
+    let mut plant = plant;
+    while plant.may_say().is_some() {}
+    assert!(!counters_file(&place.ring).exists());
+}
+
+#[test]
+fn a_plant_ends_without_its_name_where_it_is_told_to() {
+    let place = Place { keys: "ring_removed = \"end\"\n", ..Place::new(1) };
+    let (mut plant, _) = plant(&place, "");
+    std::fs::remove_file(format!("/dev/shm/tapeline-{}", place.ring)).unwrap();
+    assert_eq!(plant.child.wait().unwrap().code(), Some(1));
+    assert!(!counters_file(&place.ring).exists());
+}

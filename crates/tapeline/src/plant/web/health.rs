@@ -25,10 +25,13 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     if let Some(kdb) = &snapshot.kdb {
         thread("kdb", kdb.heard_ns, kdb.ended);
     }
-    if let Some(holder) = holder(snapshot) {
-        let says = format!("full: {holder} holds it");
-        checks.push(("ring".to_owned(), false, says));
-    }
+    let holder = holder(snapshot);
+    let ring = match holder {
+        _ if snapshot.ring_removed => "name removed: nobody can join".to_owned(),
+        Some(holder) => format!("full: {holder} holds it"),
+        None => "named".to_owned(),
+    };
+    checks.push(("ring".to_owned(), !snapshot.ring_removed && holder.is_none(), ring));
     if let Some(journal) = &snapshot.journal {
         let says = match journal.missing {
             0 => format!("{}, up to tick {}", journal.state, journal.kept),
@@ -95,7 +98,8 @@ mod tests {
     fn each_thing_that_fails_fails_the_whole() {
         assert!(of(&well(), Nanos(NOW)).0);
         type Spoil = fn(&mut Snapshot);
-        let spoilt: [(&str, Spoil); 11] = [
+        let spoilt: [(&str, Spoil); 12] = [
+            ("ring", |plant| plant.ring_removed = true),
             ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
             ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
             ("plant", |plant| plant.heard_ns -= LATE_NS),
