@@ -197,6 +197,8 @@ pub struct Peer {
     pub address: Option<SocketAddr>,
     /// Nobody on the way can read what is sent.
     pub is_encrypted: bool,
+    /// It speaks JSON, which has no word for an item's group: the state of a group is told item by item.
+    pub is_json: bool,
 }
 
 impl Peer {

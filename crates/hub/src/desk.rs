@@ -167,6 +167,7 @@ impl Desk<'_> {
                 is_snapshot: !request.is_streaming(),
                 is_behind: false,
                 is_told: false,
+                is_restated: false,
                 priority,
             },
         );

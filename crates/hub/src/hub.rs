@@ -44,6 +44,8 @@ pub struct Hub {
     pub(crate) next_seq: u64,
     /// Items whose images are of before a gap.
     pub(crate) anew: Anew,
+    /// The session whose streams were told their items' states last.
+    pub(crate) restating: usize,
     next_turn: Nanos,
     now: Nanos,
     pub(crate) counters: Counters,
@@ -63,6 +65,7 @@ impl Hub {
             notes: VecDeque::new(),
             next_seq: 0,
             anew: Anew::default(),
+            restating: 0,
             next_turn: Nanos(0),
             now: Nanos(0),
             counters: Counters::default(),
@@ -164,6 +167,7 @@ impl Hub {
                 outlets.with(session, |out| self.step(now, session, None, out));
             }
         }
+        self.restate(now, outlets);
         // Those whose turn has come by what others have taken meanwhile.
         while let Some(session) = self.market.rest.next() {
             outlets.with(session, |out| self.step(now, session, None, out));
@@ -182,10 +186,11 @@ impl Hub {
         self.announce(self.now, Seq(self.next_seq), &down, outlets);
     }
 
-    /// Whether no session waits for room.
+    /// Whether no session waits for room, or to be told states.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        !self.sessions.iter().flatten().any(Session::is_behind)
+        let waits = |there: &Session| there.is_behind() || there.account.restates.is_some();
+        !self.sessions.iter().flatten().any(waits)
     }
 
     /// A password or token to be checked, where that takes its time, and the answer to be brought to [`checked`](Self::checked).

@@ -49,6 +49,8 @@ pub(crate) struct Open {
     pub(crate) is_behind: bool,
     /// It waits, and has heard how its item is without an image: that no image comes in time is no news.
     pub(crate) is_told: bool,
+    /// Its item's state has changed with that of a group or service, and its client, which cannot know, is to be told.
+    pub(crate) is_restated: bool,
     /// How urgently it is wanted.
     pub(crate) priority: Priority,
 }
@@ -450,6 +452,27 @@ impl Interest {
     pub(crate) fn streams_of(&self, session: SessionId) -> Vec<StreamHandle> {
         let spots = self.spots.get(session.index()).map_or(&[][..], |spots| &spots.spots);
         spots.iter().flatten().map(|spot| spot.stream).collect()
+    }
+
+    /// Places of a session's streams, of which some may be free.
+    pub(crate) fn stream_places(&self, session: SessionId) -> usize {
+        self.spots.get(session.index()).map_or(0, |spots| spots.spots.len())
+    }
+
+    /// The item and the stream at a place among a session's streams, where its client is to be told the item's state.
+    pub(crate) fn restated_at(&self, session: SessionId, at: usize) -> Option<(Place, StreamHandle)> {
+        let Spot { stream, place, index } = (*self.spots.get(session.index())?.spots.get(at)?)?;
+        let open = self.get(place)?.streams.get(index as usize)?;
+        (open.is_restated && open.standing == Standing::Current).then_some((place, stream))
+    }
+
+    /// The client of that stream has been told.
+    pub(crate) fn unmark_restated(&mut self, session: SessionId, at: usize) {
+        let spots = self.spots.get(session.index());
+        let stream = spots.and_then(|spots| spots.spots.get(at).copied().flatten()).map(|spot| spot.stream);
+        if let Some(open) = stream.and_then(|stream| self.stream_mut(session, stream)) {
+            open.is_restated = false;
+        }
     }
 
     /// The place of a stream's item.

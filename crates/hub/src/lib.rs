@@ -39,6 +39,7 @@ mod parts;
 mod posts;
 mod private;
 mod rest;
+mod restating;
 mod say;
 mod services;
 mod session;

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use tapeline_measure::Nanos;
+use tapeline_omm::State;
+use tapeline_omm::domain::{OwnedState, ServiceEntry};
 use tapeline_omm::role::provider::{Provider, StreamHandle};
 use tapeline_omm::role::{Outbox, Sent};
 use tapeline_omm::rwf::{DataState, Domain, Priority, RequestHeader, flags};
@@ -167,6 +169,17 @@ impl Market {
             self.views.release(closed.view);
             self.tell_source(place);
         }
+    }
+
+    /// The state of an item, as its image has it; `None` where there is none.
+    pub(crate) fn state(&self, place: Place) -> Option<State<'_>> {
+        let item = self.interest.get(place)?;
+        if item.is_of_feeds() {
+            let service = self.services.directory().service(item.service).and_then(ServiceEntry::state);
+            let down = service.and_then(|state| state.status.as_ref()).map(OwnedState::view);
+            return Some(down.unwrap_or_else(|| self.feeds.state(item.channel)));
+        }
+        self.images.label(item).map(|label| label.state)
     }
 
     /// Whether the data of an item's image is suspect.

@@ -61,6 +61,8 @@ pub(crate) struct Account {
     pub(crate) rest: usize,
     /// Since when there has been some of that.
     pub(crate) rests: Option<Nanos>,
+    /// The place among its streams from which on there may be some that are to be told their items' states.
+    pub(crate) restates: Option<usize>,
     /// It waits until an image in parts may be made for it.
     pub(crate) is_in_line: bool,
 }

@@ -117,7 +117,9 @@ impl Hub {
         let is_of_feeds = self.market.services.is_of_feeds(change.id);
         let is_refused =
             is_suspect && self.sessions.iter().flatten().any(|there| there.account.refuses_suspect);
-        if is_of_feeds && !is_refused {
+        let is_restated =
+            self.sessions.iter().flatten().any(|there| there.account.pass.peer.is_json && !is_over);
+        if is_of_feeds && !is_refused && !is_restated {
             return;
         }
         let mut bytes = vec![0; 512 + status.text.len()];
@@ -143,6 +145,9 @@ impl Hub {
             }
             if is_refused {
                 self.refuse_suspect(now, place, status, outlets);
+            }
+            if is_restated {
+                self.mark_restated(place);
             }
         }
     }

@@ -23,6 +23,7 @@ fn encrypted(last: u8) -> Peer {
     Peer {
         address: Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)), 50_000)),
         is_encrypted: true,
+        ..Peer::default()
     }
 }
 
@@ -212,7 +213,7 @@ fn what_is_wrong_is_not_told() {
 #[test]
 fn a_login_without_a_password_and_one_that_can_be_read_on_its_way_are_refused() {
     let plain = Peer { is_encrypted: false, ..encrypted(1) };
-    let local = Peer { address: Some("[::ffff:127.0.0.1]:1".parse().unwrap()), is_encrypted: false };
+    let local = Peer { address: Some("[::ffff:127.0.0.1]:1".parse().unwrap()), ..Peer::default() };
     let unknown = Peer::default();
     let mut exchange = Exchange::new(settings(with_passwords()));
     let mut client = exchange.connect(encrypted(1));

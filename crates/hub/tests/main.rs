@@ -13,6 +13,7 @@ mod exchange;
 mod hostile;
 mod memory;
 mod providers;
+mod restating;
 mod slow;
 mod sources;
 mod streams;

@@ -170,7 +170,7 @@ fn who_goes_leaves_no_private_stream_behind() {
 fn a_post_goes_to_its_source_with_who_posts_and_its_receipt_comes_back() {
     let mut exchange = up(settings());
     let address = (Ipv4Addr::new(192, 168, 1, 2), 5000).into();
-    let mut client = exchange.connect(Peer { address: Some(address), is_encrypted: false });
+    let mut client = exchange.connect(Peer { address: Some(address), ..Peer::default() });
     exchange.say(&client, &message(|room| LoginRequest::new(b"user").encode(room)));
     exchange.say(&client, &item_of(IDN, 5, "VOD.L"));
     exchange.demands();

@@ -37,7 +37,6 @@ enum Heard {
     Ended,
     Malformed(String),
     /// The directory has changed.
-    Directory,
     Message {
         closure: u64,
         bytes: Rc<Vec<u8>>,
@@ -65,7 +64,6 @@ impl Application for Ear {
             Event::Connect { .. } => Heard::Connect,
             Event::Disconnect => Heard::Disconnect,
             Event::Ended { .. } => Heard::Ended,
-            Event::Directory(message) if message.class() == MessageClass::UPDATE => Heard::Directory,
             Event::Malformed(fault) => Heard::Malformed(fault.to_string()),
             Event::Message { closure, is_final, .. } => {
                 Heard::Message { closure, bytes: Rc::clone(&self.message), is_final }
@@ -110,8 +108,6 @@ pub(crate) struct Client {
     chance: Chance,
     /// It does nothing until then.
     pub(crate) asleep_until: u64,
-    /// A feed's state was told, of a group of items; which they are JSON does not say.
-    is_in_doubt: bool,
     /// It changes nothing more.
     pub(crate) is_settled: bool,
     /// Images and updates that it was sent, and checked.
@@ -172,7 +168,6 @@ impl Client {
             again: Vec::new(),
             chance,
             asleep_until: 0,
-            is_in_doubt: false,
             is_settled: false,
             checked: 0,
             texts: 0,
@@ -302,7 +297,6 @@ impl Client {
                     }
                 }
                 Heard::Ended => wants.rebirth = true,
-                Heard::Directory => self.is_in_doubt = self.is_json,
                 Heard::Malformed(fault) => {
                     let what = format!("client {} got what is no message: {fault}", self.number);
                     return Err((Invariant::Transport, what));
@@ -362,9 +356,6 @@ impl Client {
             if sight.names.contains(&name) || !self.is_settled {
                 self.open(&name, true, 0, sight);
             }
-        }
-        if std::mem::take(&mut self.is_in_doubt) {
-            self.ask_anew();
         }
         if self.is_settled {
             self.wake_all();
@@ -435,14 +426,6 @@ impl Client {
                     self.consumer.reissue(handle, &Reissue { wants_image: true, ..Reissue::default() });
                 }
             }
-        }
-    }
-
-    /// Each image says how it is.
-    fn ask_anew(&mut self) {
-        for watch in self.watches.values_mut().filter(|watch| watch.is_streaming && !watch.is_paused) {
-            watch.reissued(watch.view);
-            self.consumer.reissue(watch.handle, &Reissue { wants_image: true, ..Reissue::default() });
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tapeline_hub::{
-    Access, End as Ending, Hub, Note, Outlets, Service, SessionCounters, SessionId, Settings, Unknown,
+    Access, End as Ending, Hub, Note, Outlets, Peer, Service, SessionCounters, SessionId, Settings, Unknown,
 };
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
@@ -347,7 +347,8 @@ impl HubSide {
                 door.end.flush(now, room.network);
                 room.network.close(door.end.link, Side::Server);
             } else if door.end.is_open() {
-                let session = self.hub.open(Nanos(now));
+                let peer = Peer { is_json: door.end.is_json(), ..Peer::default() };
+                let session = self.hub.open_from(Nanos(now), peer);
                 room.trace.say(now, Who::Hub, "opens session", session.index() as u64, || {
                     format!("{:?}", door.guest)
                 });

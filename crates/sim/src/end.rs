@@ -183,6 +183,11 @@ impl End {
         self.side
     }
 
+    /// What it says is texts of JSON; known once it is open.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.is_json
+    }
+
     /// Messages may go out.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_open()

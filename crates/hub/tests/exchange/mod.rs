@@ -247,7 +247,16 @@ impl Exchange {
 
     /// A client with so many bytes of room that is logged in, and knows the services.
     pub(crate) fn client(&mut self, room: usize) -> Client {
-        let session = self.hub.open(self.now);
+        self.client_at(room, Peer::default())
+    }
+
+    /// The same, whose connection carries JSON.
+    pub(crate) fn json_client(&mut self, room: usize) -> Client {
+        self.client_at(room, Peer { is_json: true, ..Peer::default() })
+    }
+
+    fn client_at(&mut self, room: usize, peer: Peer) -> Client {
+        let session = self.hub.open_from(self.now, peer);
         if self.queues.0.len() <= session.index() {
             self.queues.0.resize_with(session.index() + 1, || None);
         }

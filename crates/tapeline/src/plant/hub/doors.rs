@@ -99,9 +99,11 @@ impl Doors {
             if let Event::Connected(agreed) = event {
                 let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
                 room.set_services(&self.services);
+                let is_json = agreed.is_json();
                 let peer = Peer {
                     address: self.reactor.peer_address(id),
                     is_encrypted: self.reactor.tls_version(id).is_some(),
+                    is_json,
                 };
                 let session = hub.open_from(now, peer);
                 room.share(&self.texts);

@@ -254,7 +254,6 @@ const quotes = {
   items: new Map(), // by name
   ids: new Map(), // name by stream
   services: new Map(), // by number: name, and what was said if it is down
-  asking: 0, // the timer after which all items are asked for anew
   secret: "",
 
   serverIs(hub) {
@@ -310,8 +309,6 @@ const quotes = {
     this.services.clear();
     this.ids.clear();
     clearTimeout(this.silence);
-    clearTimeout(this.asking);
-    this.asking = 0;
     for (const item of this.items.values()) if (item.state !== "wait") this.set(item, "stale", "no connection");
     if (!this.wanted) return;
     const wait = RETRY_MS[Math.min(this.attempts++, RETRY_MS.length - 1)] * (0.75 + Math.random() / 2);
@@ -412,21 +409,10 @@ const quotes = {
         if (filter.ID === 2 && value("ServiceState") !== undefined) {
           service.down = value("ServiceState") === 0 ? String(status.Text || "no reason given") : "";
         }
-        // A state of many items at once: of which, JSON does not say, and the image of each says how it is.
-        if ((filter.ID === 2 || filter.ID === 3) && status.Data) this.again();
       }
     }
     for (const item of this.items.values()) this.touch(item);
     alarm();
-  },
-
-  // Not more than a few times a second, however many states there are.
-  again() {
-    if (this.asking) return;
-    this.asking = setTimeout(() => {
-      this.asking = 0;
-      for (const item of this.items.values()) if (item.id !== null) this.send({ ID: item.id, Key: { Name: item.name }, View: FIELDS });
-    }, 100);
   },
 
   // What was said of an item's service, if that is down.
