@@ -114,6 +114,16 @@ impl<'t> Incoming<'t> {
         }
     }
 
+    /// Whether its key gives the service by number; `None` where there is no service in it.
+    #[must_use]
+    pub fn numbers_service(&self) -> Option<bool> {
+        match self.raw.member("Key")?.member("Service")?.token() {
+            Token::Primitive => Some(true),
+            Token::String => Some(false),
+            _ => None,
+        }
+    }
+
     /// Its text, one object.
     #[must_use]
     pub const fn text(&self) -> &'t str {

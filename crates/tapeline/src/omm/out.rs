@@ -1,6 +1,7 @@
 //! What a role sends, into a connection; and what comes, to a role. Where the connection speaks JSON, it is turned into RWF
 //! and back here, so that no role knows.
 
+mod cookie;
 mod json;
 mod texts;
 
@@ -60,10 +61,22 @@ impl Room {
         Self { json, ..Self::default() }
     }
 
+    /// The login that the connection stands for, as a message to be taken before any other; `None` where the client says it itself.
+    pub(crate) fn login(agreed: &Negotiated) -> Option<Vec<u8>> {
+        agreed.login.as_ref().and_then(cookie::request)
+    }
+
     /// The names of services are these from now on, as JSON has them.
     pub(crate) fn set_services(&mut self, directory: &Directory) {
         if let Some(json) = &mut self.json {
             json.set_services(directory);
+        }
+    }
+
+    /// JSON has services as numbers from now on, or as names, until the peer uses the other form itself.
+    pub(crate) fn number_services(&mut self, numbers_services: bool) {
+        if let Some(json) = &mut self.json {
+            json.number_services(numbers_services);
         }
     }
 
@@ -129,6 +142,10 @@ impl Room {
             return each(received, &mut self.on(sender));
         };
         meaning.read(received, MOST_MALFORMED, |step| match step {
+            json::Step::Form { numbers_services } => {
+                self.number_services(numbers_services);
+                Ok(())
+            }
             json::Step::Message(bytes) => each(bytes, &mut self.on(sender)),
             json::Step::Unreadable(why) => {
                 // One line for each connection: a peer can send as many as it likes.

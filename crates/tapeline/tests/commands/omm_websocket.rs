@@ -118,6 +118,27 @@ fn market_price() {
     );
 }
 
+/// LSEG's Java tools give a service as a number, and cannot read a name.
+#[test]
+fn a_service_is_answered_in_the_form_that_the_client_uses() {
+    let (_provider, port) = provider(&["--update-rate", "0", "--service-id", "7"]);
+    let mut client = Client::log_in(port);
+    let mut service = |id: i32, key: &str| {
+        client.send(&format!(r#"{{"ID":{id},"Key":{{"Name":"A"{key}}}}}"#));
+        client.next_of("Refresh", id)["Key"]["Service"].clone()
+    };
+    assert_eq!(service(2, ""), json!("DIRECT_FEED"));
+    assert_eq!(service(3, r#","Service":7"#), json!(7));
+    assert_eq!(service(4, ""), json!(7), "as it has been used last");
+    assert_eq!(service(5, r#","Service":"DIRECT_FEED""#), json!("DIRECT_FEED"));
+    // One text with both.
+    client.send(
+        r#"[{"ID":6,"Key":{"Name":"B","Service":7}},{"ID":7,"Key":{"Name":"B","Service":"DIRECT_FEED"}}]"#,
+    );
+    assert_eq!(client.next_of("Refresh", 6)["Key"]["Service"], 7);
+    assert_eq!(client.next_of("Refresh", 7)["Key"]["Service"], "DIRECT_FEED");
+}
+
 /// As clients of the cloud log in, and renew their tokens.
 #[test]
 fn logins_by_token() {

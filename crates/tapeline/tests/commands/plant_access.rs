@@ -83,8 +83,16 @@ struct Client {
 
 impl Client {
     fn connect(market: &Market) -> Self {
+        Self::connect_with(market, None)
+    }
+
+    /// `cookies`: of the opening request.
+    fn connect_with(market: &Market, cookies: Option<&str>) -> Self {
         let mut request = format!("ws://{}/WebSocket", market.hub).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", HeaderValue::from_static("tr_json2"));
+        if let Some(cookies) = cookies {
+            request.headers_mut().insert("Cookie", HeaderValue::from_str(cookies).unwrap());
+        }
         let (socket, _) = tungstenite::client(request, TcpStream::connect(&market.hub).unwrap()).unwrap();
         Self { socket, messages: VecDeque::new() }
     }
@@ -263,6 +271,42 @@ fn a_token_lets_in_until_it_is_taken_back() {
     market.wake();
     clients[1].open(5, "TAPE");
     market.end();
+}
+
+/// As the samples with authentication do: a cookie with a token at the opening, and no login message.
+#[test]
+fn a_cookie_of_the_opening_is_a_login_through_the_same_gate() {
+    let place = Place::new(1);
+    let users = place.folder.path().join("users.txt");
+    let token = token(&users, "report");
+    let access = "login = \"token\"\nusers = \"users.txt\"\naudit = \"audit.jsonl\"\n";
+    let mut market = Market::open(place, access);
+    let cookies =
+        |token: &str| format!("theme=dark; AuthToken={token};AuthPosition=192.0.2.7/net;applicationId=555;");
+    let mut client = Client::connect_with(&market, Some(&cookies(&token)));
+    let login = client.next().expect("a login refresh, unasked");
+    assert_eq!(
+        (&login["Type"], &login["Domain"], &login["ID"]),
+        (&json!("Refresh"), &json!("Login"), &json!(-1))
+    );
+    assert_eq!(login["State"]["Stream"], OPEN, "{login}");
+    assert_eq!(login["Key"]["Elements"]["Position"], "192.0.2.7/net", "{login}");
+    market.wake();
+    client.open(2, "TAPE");
+    let mut stranger = Client::connect_with(&market, Some(&cookies("guessed")));
+    let refusal = stranger.next().expect("a refusal, unasked");
+    assert_eq!(
+        (&refusal["Domain"], &refusal["State"]["Code"]),
+        (&json!("Login"), &json!("NotEntitled")),
+        "{refusal}"
+    );
+    assert_eq!(stranger.next(), None);
+    // Without a token among them cookies are nothing to the hub.
+    let mut other = Client::connect_with(&market, Some("theme=dark; AuthPosition=192.0.2.7/net"));
+    assert_eq!(other.log_in(&by_token(&token)).0, OPEN);
+    market.end();
+    let audit = std::fs::read_to_string(market.place.folder.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("report") && !audit.contains(&token), "{audit}");
 }
 
 #[test]

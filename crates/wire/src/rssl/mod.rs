@@ -79,4 +79,4 @@ pub use reactor::{ConnectionId, Reactor};
 pub use session::{Event, Negotiated, Session};
 pub use settings::{Compression, ConnectionType, Settings};
 pub use tls::{Tls, TlsVersions};
-pub use websocket::SubProtocol;
+pub use websocket::{CookieLogin, SubProtocol};

@@ -6,7 +6,9 @@ use tapeline_omm::Dictionary;
 use tapeline_omm::domain::Directory;
 pub(crate) use tapeline_omm::json::Settings;
 use tapeline_omm::json::{Converter, Kind, Pack, Packed, Services};
-use tapeline_omm::rwf::{DataType, Domain, ElementListEncoder, Header, MessageView, RefreshHeader};
+use tapeline_omm::rwf::{
+    DataType, Domain, ElementListEncoder, Header, MessageClass, MessageView, RefreshHeader,
+};
 
 use super::texts::Texts;
 use super::{MOST, Side};
@@ -34,6 +36,8 @@ pub(super) struct Meaning {
     side: Side,
     dictionary: Arc<Dictionary>,
     services: Arc<Names>,
+    /// Services are written as numbers: as the peer does, where it has named one.
+    numbers_services: bool,
     settings: Settings,
 }
 
@@ -41,6 +45,7 @@ impl PartialEq for Meaning {
     fn eq(&self, other: &Self) -> bool {
         self.side == other.side
             && self.settings == other.settings
+            && self.numbers_services == other.numbers_services
             && Arc::ptr_eq(&self.dictionary, &other.dictionary)
             && (Arc::ptr_eq(&self.services, &other.services) || self.services == other.services)
     }
@@ -60,8 +65,24 @@ impl Services for Names {
     }
 }
 
+/// The same, for a peer that gives services as numbers: LSEG's Java tools take nothing else.
+#[derive(Debug)]
+struct Numbers<'a>(&'a Names);
+
+impl Services for Numbers<'_> {
+    fn id(&self, name: &str) -> Option<u16> {
+        self.0.id(name)
+    }
+
+    fn name(&self, _id: u16) -> Option<&str> {
+        None
+    }
+}
+
 /// What is to be done about something that came.
 pub(super) enum Step<'a> {
+    /// The peer gives services as numbers, or as names; the message that does so follows.
+    Form { numbers_services: bool },
     /// A message, as RWF.
     Message(&'a [u8]),
     /// Something that cannot be read: why. A server's answer follows.
@@ -79,9 +100,19 @@ impl Json {
         dictionary: &Arc<Dictionary>,
         settings: Settings,
     ) -> Self {
-        let meaning =
-            Meaning { side, dictionary: Arc::clone(dictionary), services: Arc::default(), settings };
+        let meaning = Meaning {
+            side,
+            dictionary: Arc::clone(dictionary),
+            services: Arc::default(),
+            numbers_services: false,
+            settings,
+        };
         Self { meaning, ping_timeout, text: Vec::new(), texts: None }
+    }
+
+    /// Services are written as numbers from now on, or as names.
+    pub(super) fn number_services(&mut self, numbers_services: bool) {
+        self.meaning.numbers_services = numbers_services;
     }
 
     pub(super) fn share(&mut self, texts: &Texts) {
@@ -120,7 +151,10 @@ impl Json {
 
     fn make(&mut self, message: &[u8]) -> Result<(), String> {
         let with_limits = self.with_limits(message);
-        let converter = self.meaning.converter();
+        let numbers = Numbers(&self.meaning.services);
+        let services: &dyn Services =
+            if self.meaning.numbers_services { &numbers } else { &*self.meaning.services };
+        let converter = self.meaning.converter(services);
         let message = MessageView::parse(with_limits.as_deref().unwrap_or(message));
         message.map_err(|fault| fault.to_string()).and_then(|message| {
             let written = match self.meaning.side {
@@ -168,14 +202,14 @@ impl Json {
 }
 
 impl Meaning {
-    fn converter(&self) -> Converter<'_> {
+    fn converter<'a>(&'a self, services: &'a dyn Services) -> Converter<'a> {
         let mut settings = self.settings;
         if self.side == Side::Server {
             // Clients of the WebSocket API name a service only if they want another.
             let first = || self.services.0.first().map(|(id, _)| *id);
             settings.default_service = settings.default_service.or_else(first);
         }
-        Converter { dictionary: &self.dictionary, services: &*self.services, settings }
+        Converter { dictionary: &self.dictionary, services, settings }
     }
 
     /// Takes a text apart. What cannot be read is answered by a server, and passed over by both; after `most` of that
@@ -201,8 +235,9 @@ impl Meaning {
                 return Ok(());
             }
         };
-        let converter = self.converter();
+        let converter = self.converter(&*self.services);
         let mut room = Vec::new();
+        let mut form = self.numbers_services;
         for incoming in messages {
             if most == 0 {
                 break;
@@ -214,7 +249,17 @@ impl Meaning {
                 Kind::Pong => {}
                 Kind::Error => each(Step::Complaint(&incoming.error_text().unwrap_or_default()))?,
                 Kind::Message => match converter.read(&incoming, &mut room) {
-                    Ok(message) => each(Step::Message(message))?,
+                    Ok(message) => {
+                        // Not of updates, of which there are many, and which seldom have a key.
+                        if !is_update(message)
+                            && let Some(numbers_services) = incoming.numbers_service()
+                            && numbers_services != form
+                        {
+                            form = numbers_services;
+                            each(Step::Form { numbers_services })?;
+                        }
+                        each(Step::Message(message))?;
+                    }
                     Err(fault) => {
                         most -= 1;
                         each(Step::Unreadable(fault.to_string()))?;
@@ -232,4 +277,9 @@ impl Meaning {
         }
         Ok(())
     }
+}
+
+/// Whether a message is an update.
+fn is_update(message: &[u8]) -> bool {
+    message.get(2).is_some_and(|class| class & 0x1F == MessageClass::UPDATE.0)
 }

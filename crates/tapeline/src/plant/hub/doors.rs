@@ -99,7 +99,7 @@ impl Doors {
             if let Event::Connected(agreed) = event {
                 let mut room = Room::new(Side::Server, agreed, &self.dictionary, self.json);
                 room.set_services(&self.services);
-                let is_json = agreed.is_json();
+                let (is_json, login) = (agreed.is_json(), Room::login(agreed));
                 let peer = Peer {
                     address: self.reactor.peer_address(id),
                     is_encrypted: self.reactor.tls_version(id).is_some(),
@@ -110,8 +110,13 @@ impl Doors {
                 if self.doors.len() <= session.index() {
                     self.doors.resize_with(session.index() + 1, || None);
                 }
+                // A client that has logged in by a cookie sends no message for it.
+                if let Some((login, mut sender)) = login.zip(self.reactor.sender(id)) {
+                    hub.message(now, session, &login, &mut room.on(&mut sender));
+                }
                 self.doors[session.index()] = Some(Door { connection: id, room, since: now });
                 self.sessions.insert(id, session);
+                self.close_those_over(hub, now);
                 continue;
             }
             let Some(session) = self.sessions.get(&id).copied() else {

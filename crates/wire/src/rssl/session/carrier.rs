@@ -103,6 +103,7 @@ impl Session {
             peer_version: String::new(),
             peer_host: String::new(),
             peer_address: String::new(),
+            login: opening.login.clone().filter(|_| json && !is_client),
         };
         if json {
             self.phase = Phase::Open;

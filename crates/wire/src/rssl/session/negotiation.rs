@@ -4,7 +4,7 @@ use super::super::fault::{Fault, Reason};
 use super::super::handshake::{self, Ack, Answer, RWF_VERSION, Request, Requested, ServerKey, Version};
 use super::super::receiver::Receiver;
 use super::super::settings::{Compression, SMALLEST_FRAGMENT};
-use super::super::websocket::SubProtocol;
+use super::super::websocket::{CookieLogin, SubProtocol};
 use super::{Found, Phase, Session};
 
 /// What both ends agreed on.
@@ -28,6 +28,8 @@ pub struct Negotiated {
     pub peer_host: String,
     /// The IP address that a client gave.
     pub peer_address: String,
+    /// The login that a client of JSON brought in cookies: there may be no message for it.
+    pub login: Option<CookieLogin>,
 }
 
 impl Negotiated {
@@ -159,6 +161,7 @@ impl Session {
             peer_version: text(request.component),
             peer_host: text(request.host),
             peer_address: text(request.address),
+            login: None,
         });
         self.pings.sends = true;
         self.phase = if request.key_exchange { Phase::Key } else { Phase::Open };
@@ -199,6 +202,7 @@ impl Session {
             peer_version: String::from_utf8_lossy(ack.component).into_owned(),
             peer_host: String::new(),
             peer_address: String::new(),
+            login: None,
         });
         // EMA's server states 0, "do not compress", which would only make zlib's payloads longer.
         if ack.compression_level > 0 {

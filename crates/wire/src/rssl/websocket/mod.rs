@@ -20,7 +20,7 @@ pub(super) use deflate::Deflated;
 pub(super) use envelope::{Envelope, Framed, Kind, LONGEST_HEADER, Part, first_frame, whole_frames};
 pub(super) use life::{Life, PING, PONG};
 pub(super) use unwrap::{Unwrap, What};
-pub use upgrade::SubProtocol;
+pub use upgrade::{CookieLogin, SubProtocol};
 pub(super) use upgrade::{Opening, head, new_key, refusal, request, response};
 
 /// Close codes of RFC 6455, section 7.4.1.

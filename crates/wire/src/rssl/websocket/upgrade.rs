@@ -1,5 +1,7 @@
 //! The two HTTP heads that make a connection a WebSocket.
 
+use std::fmt;
+
 use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 use tungstenite::handshake::derive_accept_key;
 
@@ -41,6 +43,46 @@ impl SubProtocol {
     }
 }
 
+/// A login that a client of the WebSocket API brings in cookies of its opening request, in place of a message: a token that it was
+/// given elsewhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CookieLogin {
+    /// Cookie `AuthToken`: the token.
+    pub token: String,
+    /// Cookie `AuthPosition`, or `position`: where the client is, as logins say it; empty without.
+    pub position: String,
+    /// Cookie `applicationId`: a number as text; empty without.
+    pub application_id: String,
+}
+
+impl fmt::Debug for CookieLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CookieLogin")
+            .field("position", &self.position)
+            .field("application_id", &self.application_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CookieLogin {
+    /// That of these headers, if there is a token among their cookies (RFC 6265, section 4.2). Of two of a name the first is taken.
+    fn of(headers: &[Header<'_>]) -> Option<Self> {
+        let lines = headers.iter().filter(|header| header.name.eq_ignore_ascii_case("cookie"));
+        let lines: Vec<&str> = lines.filter_map(|header| std::str::from_utf8(header.value).ok()).collect();
+        let cookie = |names: &[&str]| {
+            let mut all =
+                lines.iter().flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+            let (_, value) = all.find(|(name, _)| names.contains(&name.trim()))?;
+            Some(value.trim().trim_matches('"').to_owned()).filter(|value| !value.is_empty())
+        };
+        Some(Self {
+            token: cookie(&["AuthToken"])?,
+            position: cookie(&["AuthPosition", "position"]).unwrap_or_default(),
+            application_id: cookie(&["applicationId"]).unwrap_or_default(),
+        })
+    }
+}
+
 /// The longest head that is taken. EMA's are below 300 bytes, a browser's with its cookies below a few thousand.
 const LONGEST_HEAD: usize = 16 << 10;
 /// So much of an origin is shown.
@@ -61,6 +103,8 @@ pub(in super::super) struct Opening {
     pub(in super::super) deflate: bool,
     /// A request's key.
     pub(in super::super) key: String,
+    /// A request's login.
+    pub(in super::super) login: Option<CookieLogin>,
 }
 
 /// The head at the front of `bytes`, if all of it is there: a request to a server that speaks `known` and lets in pages of
@@ -132,7 +176,8 @@ fn asked(
         return refused("no sub-protocol that is spoken here");
     };
     let deflate = words(headers, "sec-websocket-extensions").any(|offer| extension(offer) == DEFLATE);
-    Ok(Opening { length, protocol, deflate, key: key.to_owned() })
+    let login = CookieLogin::of(headers);
+    Ok(Opening { length, protocol, deflate, key: key.to_owned(), login })
 }
 
 fn answered(
@@ -161,7 +206,7 @@ fn answered(
         Some(DEFLATE) => true,
         Some(other) => return Err(Fault::new(format!("extension \"{other}\""), DEFLATE).into()),
     };
-    Ok(Opening { length, protocol, deflate, key: String::new() })
+    Ok(Opening { length, protocol, deflate, key: String::new(), login: None })
 }
 
 /// A client's head.

@@ -128,6 +128,8 @@ impl Working {
                 }
                 Event::Connected(agreed) => {
                     server.room = Room::new(Side::Client, agreed, &self.plan.dictionary, self.plan.json);
+                    // LSEG's tools in Java take nothing else.
+                    server.room.number_services(true);
                     server.consumer.connected(now, &mut server.room.on(&mut sender));
                 }
                 Event::Closed(reason) => {
