@@ -252,7 +252,10 @@ impl Program {
                     }
                 }
                 Event::Closed(reason) => {
-                    self.watching.lost(&self.endpoints[self.endpoint].server, &reason.to_string());
+                    // That is what it was to go on until.
+                    let is_awaited = self.until_closed && self.watching.was_ready;
+                    let server = &self.endpoints[self.endpoint].server;
+                    self.watching.lost(server, &reason.to_string(), is_awaited);
                     self.connection = None;
                     self.leave();
                     self.consumer.disconnected(now, &mut self.watching);
@@ -289,7 +292,7 @@ impl Program {
         match begun {
             Ok(id) => self.connection = Some(id),
             Err(cause) => {
-                self.watching.lost(&self.endpoints[self.endpoint].server, &format!("{cause:#}"));
+                self.watching.lost(&self.endpoints[self.endpoint].server, &format!("{cause:#}"), false);
                 self.consumer.disconnected(now, &mut self.watching);
             }
         }

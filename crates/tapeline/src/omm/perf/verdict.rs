@@ -3,10 +3,10 @@
 use tapeline_measure::{Evidence, Lateness, Rank, Trend, Verdict, figures, judge};
 
 use super::bursts::Served;
-use super::collect::{Run, Tool};
+use super::collect::{Rates, Run, Tool};
 use super::stamp::Unit;
 use super::sums::{Figures, Sums};
-use super::tally::{Terms, Times, Trends};
+use super::tally::{Counts, Terms, Times, Trends};
 
 /// Why a run is no result.
 #[derive(Debug)]
@@ -150,8 +150,12 @@ pub(super) fn of(
     if let Some((wrong, of)) = impossible(&[all], seconds) {
         return (Verdict::NoResult, misfit(run, wrong, of));
     }
-    let (verdict, mut why) = judge(&evidence);
-    if verdict == Verdict::Pass {
+    let (mut verdict, mut why) = judge(&evidence);
+    if matches!(verdict, Verdict::Pass | Verdict::Noisy)
+        && let Some(omission) = omission(run.tool, &run.rates, &all.counts)
+    {
+        (verdict, why) = (Verdict::GeneratorLimited, omission);
+    } else if verdict == Verdict::Pass {
         why = passes(times, &evidence, p99);
     }
     let late = all.trends.late;
@@ -187,6 +191,42 @@ pub(super) fn of(
         why.push_str(if run.tool == Tool::Transport { NOTHING_DUE } else { ONLY_SERVICE });
     }
     (verdict, why)
+}
+
+/// What this end was asked to do and did not do at all, or did to a part of what asked for it: no rate shows that, as there is none
+/// of what never began.
+fn omission(tool: Tool, rates: &Rates, counts: &Counts) -> Option<String> {
+    let mut omitted = Vec::new();
+    if tool == Tool::Provider {
+        let answered = counts.images + counts.suspect_images + counts.statuses;
+        if answered < counts.requests {
+            let (answered, requests) = (figures::thousands(answered), figures::thousands(counts.requests));
+            omitted.push(format!("{answered} of {requests} requests were answered"));
+        }
+        if rates.updates > 0 && counts.updates == 0 {
+            omitted.push(none_of("updates", rates.updates, "no consumer had an item open to be updated"));
+        }
+    }
+    if tool == Tool::Consumer && rates.posts > 0 && counts.posts == 0 {
+        omitted.push(none_of(
+            "posts",
+            rates.posts,
+            "the provider takes none (SupportOMMPost), or no item of the list does",
+        ));
+    }
+    if matches!(tool, Tool::Consumer | Tool::Provider) && rates.generics > 0 && counts.generics_sent == 0 {
+        omitted.push(none_of(
+            "generic messages",
+            rates.generics,
+            "no item of the list takes them, or none was open",
+        ));
+    }
+    (!omitted.is_empty()).then(|| omitted.join("; "))
+}
+
+/// Nothing was sent of what was asked for at a rate.
+fn none_of(what: &str, rate: u64, why: &str) -> String {
+    format!("none of the {} {what}/s that were asked for was sent: {why}", figures::thousands(rate))
 }
 
 /// Why a run passes: without a word on loss, of which one end alone cannot tell.
@@ -252,6 +292,24 @@ mod tests {
         assert_eq!(of(&[-900, -1_000], 10.0), None);
         assert_eq!(of(&[900_000_000], 0.1), None);
         assert_eq!(of(&[11_000_000_000], 20.0), None);
+    }
+
+    #[test]
+    fn what_never_began_is_an_omission() {
+        let updates = Rates { updates: 2_000, ..Rates::default() };
+        let part = Counts { requests: 500, images: 140, ..Counts::default() };
+        assert_eq!(
+            omission(Tool::Provider, &updates, &part).unwrap(),
+            "140 of 500 requests were answered; none of the 2,000 updates/s that were asked for was sent: no consumer had an item \
+             open to be updated"
+        );
+        let whole = Counts { images: 498, statuses: 2, updates: 1, ..part };
+        assert_eq!(omission(Tool::Provider, &updates, &whole), None);
+        assert_eq!(omission(Tool::Provider, &Rates::default(), &Counts { updates: 0, ..whole }), None);
+        let posts = Rates { posts: 100, generics: 100, ..Rates::default() };
+        let why = omission(Tool::Consumer, &posts, &Counts { generics_sent: 1, ..whole }).unwrap();
+        assert!(why.starts_with("none of the 100 posts/s that were asked for was sent"), "{why}");
+        assert_eq!(omission(Tool::Consumer, &posts, &Counts { posts: 1, generics_sent: 1, ..whole }), None);
     }
 
     #[test]

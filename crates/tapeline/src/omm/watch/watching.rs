@@ -182,8 +182,11 @@ impl Watching {
         self.lines.connected(server, agreed);
     }
 
-    pub(super) fn lost(&mut self, server: &str, reason: &str) {
-        anstream::eprintln!("note: no connection to {server}: {reason}");
+    /// There is no connection. `is_awaited`: its end is a good end, and no news on standard error.
+    pub(super) fn lost(&mut self, server: &str, reason: &str, is_awaited: bool) {
+        if !is_awaited {
+            anstream::eprintln!("note: no connection to {server}: {reason}");
+        }
         self.lines.event("disconnected", &[("server", server.into()), ("reason", reason.into())]);
     }
 

@@ -151,6 +151,19 @@ fn steady_lines(text: &str) -> String {
 }
 
 #[test]
+fn a_run_that_never_posted_though_it_was_asked_to_does_not_pass() {
+    let place = Place::new(1);
+    let run = Run { rates: Rates { posts: 100, ..Rates::default() }, ..place.run(Tool::Consumer, limit(1)) };
+    let (verdict, shown) = measure(&run, |_, mut link| {
+        start_up(&mut link);
+        steady(&mut link);
+        link.end(Ok(()));
+    });
+    assert_eq!(verdict.unwrap(), Verdict::GeneratorLimited, "{shown}");
+    assert!(shown.contains("none of the 100 posts/s that were asked for was sent"), "{shown}");
+}
+
+#[test]
 fn a_consumer_s_run_leaves_the_guide_s_files_and_a_run_folder() {
     let place = Place::new(1);
     let (verdict, shown) = measure(&place.run(Tool::Consumer, limit(1)), |_, mut link| {
