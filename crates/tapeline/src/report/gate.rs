@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::groups::{Compared, Groups};
+use super::groups::{Alike, Compared, Groups};
 use super::loaded::Figure;
 
 /// A figure, and by how much it may be worse than that of the first group.
@@ -58,24 +58,26 @@ impl FromStr for Gate {
     }
 }
 
-/// Each gate for each group but the first. A figure that is missing is not good.
+/// Each gate for each group but the first of its kind. A figure that is missing is not good.
 pub(super) fn judge(gates: &[Gate], groups: &Groups) -> Vec<Verdict> {
-    let Some((first, others)) = groups.all.split_first() else { return Vec::new() };
+    let Some(first) = groups.all.first() else { return Vec::new() };
     let mut all = Vec::new();
-    for gate in gates {
-        let name = &gate.name;
-        if others.is_empty() {
+    if groups.alike().next().is_none() {
+        all.extend(gates.iter().map(|Gate { name, .. }| {
             let said =
                 format!("FAIL {name}: there is nothing to compare {} with; name another run", first.name);
-            all.push(Verdict { is_good: false, said });
-        }
+            Verdict { is_good: false, said }
+        }));
+    }
+    for (gate, alike) in gates.iter().flat_map(|gate| groups.alike().map(move |alike| (gate, alike))) {
+        let (name, Alike { first, others, compared }) = (&gate.name, alike);
         let is_latency = matches!(gate.figure, Figure::Latency(_) | Figure::Mean);
-        if is_latency && groups.compared == Compared::Nothing {
+        if is_latency && *compared == Compared::Nothing {
             let said = format!("FAIL {name}: the runs measured different things, and have no hop in common");
             all.push(Verdict { is_good: false, said });
             continue;
         }
-        let of = match &groups.compared {
+        let of = match compared {
             Compared::Whole(hop) if is_latency => format!(" ({hop})"),
             Compared::ServiceTime if is_latency => " (service time)".to_owned(),
             _ => String::new(),

@@ -9,12 +9,23 @@ pub(super) struct Group {
     pub(super) runs: Vec<Loaded>,
 }
 
-/// All groups, in the order in which they were named; the first is what others are compared to.
+/// All groups, in the order in which they were named.
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) all: Vec<Group>,
+    /// What of the latency of receivers is compared, and what of that of senders.
+    compared: [Compared; 2],
+}
+
+/// Groups that are compared: consumers with consumers, providers with providers. A consumer and its provider are two ends of one
+/// run, and neither is a better or worse try of the other.
+#[derive(Debug)]
+pub(super) struct Alike<'g> {
+    /// What the others are compared to.
+    pub(super) first: &'g Group,
+    pub(super) others: Vec<&'g Group>,
     /// What of their latency is compared: of all runs the same.
-    pub(super) compared: Compared,
+    pub(super) compared: &'g Compared,
 }
 
 /// What of runs' latency is beside each other.
@@ -57,14 +68,28 @@ impl Groups {
     pub(super) fn of(runs: Vec<Loaded>) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut runs = runs;
-        let compared = compared(&mut runs);
+        let compared = [false, true].map(|sends| {
+            let mut ends: Vec<&mut Loaded> = runs.iter_mut().filter(|run| run.is_sender() == sends).collect();
+            compared(&mut ends)
+        });
         for run in runs {
-            match groups.iter_mut().find(|group| group.name == run.group) {
+            let is_its =
+                |group: &&mut Group| group.name == run.group && group.is_of_senders() == run.is_sender();
+            match groups.iter_mut().find(is_its) {
                 Some(group) => group.runs.push(run),
                 None => groups.push(Group { name: run.group.clone(), runs: vec![run] }),
             }
         }
         Self { all: groups, compared }
+    }
+
+    /// What is beside each other, where there is more than one of a kind.
+    pub(super) fn alike(&self) -> impl Iterator<Item = Alike<'_>> {
+        [false, true].into_iter().zip(&self.compared).filter_map(|(sends, compared)| {
+            let mut of_one_end = self.all.iter().filter(|group| group.is_of_senders() == sends);
+            let (first, others) = (of_one_end.next()?, of_one_end.collect::<Vec<_>>());
+            (!others.is_empty()).then_some(Alike { first, others, compared })
+        })
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Loaded> {
@@ -73,8 +98,8 @@ impl Groups {
 }
 
 /// What all of them have; it stands for each of them then.
-fn compared(runs: &mut [Loaded]) -> Compared {
-    let timed = || runs.iter().filter_map(Loaded::whole).map(|whole| measures(&whole.name));
+fn compared(runs: &mut [&mut Loaded]) -> Compared {
+    let timed = || runs.iter().filter_map(|run| run.whole()).map(|whole| measures(&whole.name));
     let Some(first) = timed().next() else { return Compared::Nothing };
     if timed().all(|name| name == first) {
         return Compared::Whole(first.to_owned());
@@ -89,7 +114,19 @@ fn compared(runs: &mut [Loaded]) -> Compared {
     Compared::ServiceTime
 }
 
+impl Alike<'_> {
+    /// Whether a group is one of them.
+    pub(super) fn has(&self, group: &Group) -> bool {
+        std::iter::once(&self.first).chain(&self.others).any(|other| std::ptr::eq(*other, group))
+    }
+}
+
 impl Group {
+    /// Whether its runs are those of a sender: see [`Loaded::is_sender`].
+    fn is_of_senders(&self) -> bool {
+        self.runs.first().is_some_and(Loaded::is_sender)
+    }
+
     /// Over the runs that have it.
     pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
         let mut all: Vec<f64> = self.runs.iter().filter_map(|run| run.figure(figure)).collect();

@@ -82,6 +82,10 @@ pub(super) fn file(path: &Path) -> anyhow::Result<Option<Loaded>> {
             .notes
             .push(format!("The last line of {file} has no end, as its writer was cut off: it is left out."));
     }
+    // ProvStats1, NIProvStats1, IProvLatency.
+    if tool_of(&name).ends_with("Prov") {
+        loaded.kind = format!("provider's {}", loaded.kind);
+    }
     Ok(Some(Loaded { group: group_of(&name), name, ..loaded }))
 }
 

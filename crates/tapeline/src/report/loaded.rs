@@ -102,6 +102,11 @@ impl Figure {
 }
 
 impl Loaded {
+    /// Whether it is a provider's end of a run, of which a consumer has the other.
+    pub(super) fn is_sender(&self) -> bool {
+        self.kind.contains("provider")
+    }
+
     /// The hop that stands for the run.
     pub(super) fn whole(&self) -> Option<&Latency> {
         self.latency.last()

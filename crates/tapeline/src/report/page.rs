@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tapeline_measure::{Rank, figures};
 
 use super::gate::Verdict;
-use super::groups::{Compared, Group, Groups, Spread};
+use super::groups::{Alike, Compared, Group, Groups, Spread};
 use super::loaded::{Figure, Loaded};
 use super::plots::Plot;
 use crate::output;
@@ -19,7 +19,7 @@ table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .7rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}\
 td.n,th.n{text-align:right;white-space:nowrap}\
 .PASS{color:#00734f}.NOISY{color:#8a5a00}.OVERLOAD,.LOSSY,.GENERATOR-LIMITED,.NO-RESULT,.FAIL{color:#b3261e}\
-.verdict{font-weight:600}.scroll{overflow-x:auto}small{color:#666}\
+.verdict{font-weight:600}.scroll{width:max-content;min-width:100%}small{color:#666}\
 svg{max-width:100%;height:auto;border-radius:4px}summary{cursor:pointer}\
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}th,td{border-color:#333}small{color:#999}\
 svg{filter:invert(.91) hue-rotate(180deg)}\
@@ -91,9 +91,10 @@ fn overview(page: &mut String, groups: &Groups) -> std::fmt::Result {
             |text: Option<String>| format!("<td class=\"n\">{}</td>", text.unwrap_or_else(|| "–".to_owned()));
         writeln!(
             page,
-            "<tr><td>{}<br><small>{}</small></td><td class=\"verdict {}\">{}</td>",
-            escaped(&run.name),
+            "<tr><td>{}<br><small>{}, {}</small></td><td class=\"verdict {}\">{}</td>",
+            escaped(&run.group),
             escaped(&run.kind),
+            escaped(&run.name),
             class(&word),
             escaped(&word)
         )?;
@@ -124,12 +125,15 @@ fn overview(page: &mut String, groups: &Groups) -> std::fmt::Result {
     )
 }
 
-/// Groups beside each other, with ratios to the first.
+/// Groups of one end beside each other, with ratios to the first.
 fn compared(page: &mut String, groups: &Groups) -> std::fmt::Result {
-    let Some((first, others)) = groups.all.split_first().filter(|(_, others)| !others.is_empty()) else {
-        return Ok(());
-    };
-    let what = match &groups.compared {
+    groups.alike().try_for_each(|alike| side_by_side(page, &alike))
+}
+
+fn side_by_side(page: &mut String, alike: &Alike<'_>) -> std::fmt::Result {
+    let Alike { first, others, compared } = alike;
+    let all = || std::iter::once(*first).chain(others.iter().copied());
+    let what = match compared {
         Compared::Whole(hop) => format!("Latency is that of {}.", escaped(hop)),
         Compared::ServiceTime => "Latency is service time, from the start of encoding: not all of these runs know when messages were \
              due. Latency files of other makers' tools have start-up in them."
@@ -137,7 +141,7 @@ fn compared(page: &mut String, groups: &Groups) -> std::fmt::Result {
         Compared::Nothing => "Latencies are of different things: these runs have no hop in common.".to_owned(),
     };
     writeln!(page, "<h2>Side by side</h2>\n<p>{what}</p>\n<div class=\"scroll\"><table>\n<tr><th></th>")?;
-    for group in &groups.all {
+    for group in all() {
         let runs = group.runs.len();
         let count = if runs == 1 {
             String::new()
@@ -155,7 +159,7 @@ fn compared(page: &mut String, groups: &Groups) -> std::fmt::Result {
         ("memory".to_owned(), Figure::Memory),
     ];
     for (name, figure) in latency.into_iter().chain(rest) {
-        if groups.all.iter().all(|group| group.spread(figure).is_none()) {
+        if all().all(|group| group.spread(figure).is_none()) {
             continue;
         }
         let base = first.spread(figure);

@@ -304,7 +304,9 @@ fn comparison(groups: &Groups) -> Option<Chart> {
             dashed: false,
         }
     };
-    let mut series: Vec<Series> = groups.all.iter().enumerate().map(series).collect();
+    let alike = groups.alike().next()?;
+    let of_one_end = groups.all.iter().enumerate().filter(|(_, group)| alike.has(group));
+    let mut series: Vec<Series> = of_one_end.map(series).collect();
     series.retain(|series| series.points.iter().any(Option::is_some));
     (series.len() > 1).then(|| Chart {
         title: "Side by side: median of the runs, and their spread".to_owned(),

@@ -100,6 +100,32 @@ fn a_page_has_all_of_its_runs_and_needs_nothing_else() {
 }
 
 #[test]
+fn a_provider_and_its_consumer_are_two_ends_of_one_run() {
+    let base = tempfile::tempdir().unwrap();
+    for (name, kind) in [("a", "omm-consumer"), ("b", "omm-consumer"), ("c", "omm-provider")] {
+        let path = run_folder(base.path(), name, 50, 100_000.0).join("run.json");
+        let text = fs::read_to_string(&path).unwrap().replace("omm-consumer", kind);
+        fs::write(path, text).unwrap();
+    }
+    let page = |runs: &[&str]| {
+        let (status, _, said) = report(base.path(), runs);
+        assert_eq!(status, 0, "{said}");
+        fs::read_to_string(base.path().join("report.html")).unwrap()
+    };
+    let pair = page(&["before=a", "before=c"]);
+    assert!(!pair.contains("Side by side") && !pair.contains(" ×</b>"), "nothing is to be compared");
+    let three = page(&["consumer=a", "provider=c", "another=b"]);
+    let table = three.split("Side by side").nth(1).unwrap().split("</table>").next().unwrap();
+    assert!(
+        table.contains("consumer") && table.contains("another") && !table.contains("provider"),
+        "{table}"
+    );
+    assert!(three.contains("<td>another<br><small>omm-consumer, b</small>"), "as the reader calls it");
+    let (status, said, _) = report(base.path(), &["a", "c", "--gate", "p99=+10%"]);
+    assert!(status == 1 && said.contains("nothing to compare"), "{said}");
+}
+
+#[test]
 fn gates_decide_the_status() {
     let base = tempfile::tempdir().unwrap();
     run_folder(base.path(), "a", 50, 100_000.0);
