@@ -21,7 +21,7 @@ fn statuses(client: &Client, stream: i32) -> Vec<DataState> {
 }
 
 fn stale(exchange: &mut Exchange) {
-    exchange.status(0, DataState::SUSPECT, tick::Flags::STATE.and(tick::Flags::SUSPECT));
+    exchange.status(0, DataState::SUSPECT, tick::Flags::STATE | tick::Flags::SUSPECT);
 }
 
 fn live(exchange: &mut Exchange) {
