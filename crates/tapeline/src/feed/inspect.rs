@@ -154,6 +154,9 @@ impl Inspect {
                 anstream::eprintln!("error: {}: {error}", file.name);
             }
         }
+        if let Some(not_itch) = report.not_itch() {
+            return Err(not_itch.into());
+        }
         let damaged = findings.files.iter().any(|file| file.error.is_some());
         Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -215,6 +218,9 @@ impl<'r> Source<'r> {
             }
             self.ended = true;
             self.report.counted(&self.capture.counts());
+            if self.report.packets == Some(0) && self.report.error.is_none() {
+                self.report.error = Some("no packet is in this capture".to_owned());
+            }
             return;
         }
     }

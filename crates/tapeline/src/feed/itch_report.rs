@@ -152,6 +152,17 @@ impl ItchReport {
         }
     }
 
+    /// Messages that ITCH 5.0 does not have: of an unknown type, or of another length than their type's.
+    pub(super) fn foreign(&self) -> u64 {
+        let lengths = self.wrong_length.values().chain(self.longer_than_known.values());
+        lengths.chain(self.unknown_types.values()).sum::<u64>() + self.empty_messages
+    }
+
+    /// Whether this is ITCH 5.0: most messages have a type and a length of its.
+    pub(super) fn is_itch(&self) -> bool {
+        self.foreign() * 2 <= self.messages
+    }
+
     /// The names of all stocks that the feed listed or spoke of.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.directory.values().chain(self.messages_by_symbol.keys()).map(String::as_str).collect()
@@ -194,6 +205,11 @@ impl ItchReport {
         parts.push(format!("{heading}{busiest}"));
         parts.extend(self.books_price_shares_orders.iter().map(|(name, book)| book.table(name)));
         parts
+    }
+
+    /// Messages.
+    pub(super) const fn messages(&self) -> u64 {
+        self.messages
     }
 
     fn types(&self) -> String {

@@ -12,6 +12,7 @@ use tapeline_measure::figures::{self, thousands};
 use super::iex_report::IexReport;
 use super::inspect::{Findings, Protocols};
 use super::itch_report::ItchReport;
+use crate::failure::Hinted;
 use crate::near::note_unknown;
 use crate::output::{self, table};
 
@@ -149,22 +150,34 @@ impl<'f> Report<'f> {
     /// Puts together what was found; books of `symbols` with so many `levels` a side.
     pub(super) fn of(findings: &'f Findings, symbols: &[String], levels: usize) -> Self {
         let Protocols { mold, iex, itch_files, .. } = findings.protocols;
+        let itch = (itch_files > 0 || mold > 0).then(|| ItchReport::of(&findings.tally, symbols, levels));
+        let is_itch = itch.as_ref().is_none_or(ItchReport::is_itch);
         let protocol = match (itch_files, mold, iex) {
-            (1.., ..) => "ITCH 5.0".to_owned(),
-            (_, 1.., _) => "ITCH 5.0 in MoldUDP64".to_owned(),
+            (1.., ..) if is_itch => "ITCH 5.0".to_owned(),
+            (1.., ..) => "messages with lengths in front, not ITCH 5.0".to_owned(),
+            (_, 1.., _) if is_itch => "ITCH 5.0 in MoldUDP64".to_owned(),
+            (_, 1.., _) => "MoldUDP64, not ITCH 5.0".to_owned(),
             (_, _, 1..) => IexReport::protocol(&findings.iex),
             _ => "unknown".to_owned(),
         };
-        let itch = itch_files > 0 || mold > 0;
         Self {
             protocol,
             files: &findings.files,
             bytes_consumed: findings.files.iter().map(|file| file.bytes_consumed).sum(),
             trailing_bytes: findings.files.iter().map(|file| file.trailing_bytes).sum(),
             feed: (mold > 0).then(|| FeedReport::of(findings)),
-            itch: itch.then(|| ItchReport::of(&findings.tally, symbols, levels)),
-            iex: (!itch && iex > 0).then(|| IexReport::of(&findings.iex, symbols, levels)),
+            iex: (itch.is_none() && iex > 0).then(|| IexReport::of(&findings.iex, symbols, levels)),
+            itch,
         }
+    }
+
+    /// What the messages are instead, where most of them are none of ITCH 5.0.
+    pub(super) fn not_itch(&self) -> Option<Hinted> {
+        let itch = self.itch.as_ref().filter(|itch| !itch.is_itch())?;
+        let (foreign, all) = (thousands(itch.foreign()), thousands(itch.messages()));
+        let what = format!("{}: {foreign} of {all} messages have another type or length", self.protocol);
+        let hint = "other exchanges' ITCH is not decoded: sequences and what is missing are right, the rest is not to be used";
+        Some(Hinted::new(what, hint))
     }
 
     pub(super) fn print_json(&self) -> anyhow::Result<()> {
@@ -178,6 +191,8 @@ impl<'f> Report<'f> {
             parts.push(feed.tables());
         }
         match (&self.itch, &self.iex) {
+            // Types, stocks and books would be made up.
+            (Some(itch), _) if !itch.is_itch() => {}
             (Some(itch), _) => parts.extend(itch.tables(&findings.tally, top)),
             (_, Some(iex)) => parts.extend(iex.tables(&findings.iex, top)),
             (None, None) => parts.push(self.no_messages(findings)),
@@ -310,6 +325,13 @@ impl FeedReport {
         }
         let mut text = lines.to_string();
         for (letter, line) in &self.lines {
+            let stray = [
+                ("of another session", line.stale_session_packets),
+                ("sequences that cannot be (0, or far ahead)", line.absurd_packets),
+            ];
+            for (reason, count) in stray.into_iter().filter(|(_, count)| *count > 0) {
+                text.push_str(&format!("\n{letter}: {} packets left out: {reason}", thousands(count)));
+            }
             for (reason, count) in line.malformed.iter().filter(|(_, count)| **count > 0) {
                 text.push_str(&format!("\n{letter}: {} datagrams malformed: {reason}", thousands(*count)));
             }

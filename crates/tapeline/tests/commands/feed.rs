@@ -11,8 +11,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shared_data::{expected, shared};
-use tapeline_feed::capture::{self, Recording};
-use tapeline_feed::moldudp64::{Packet, parse};
+use tapeline_feed::capture::{self, PcapWriter, Recording};
+use tapeline_feed::moldudp64::{Packet, PacketBuilder, Session, parse};
+use tapeline_measure::Nanos;
 use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 fn tapeline(arguments: &[&str]) -> Command {
@@ -491,4 +492,46 @@ fn the_help_says_what_the_commands_do() {
         let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(says) && words.contains("--format <FORMAT>"), "{help}");
     }
+}
+
+/// MoldUDP64 carries other exchanges' messages too: what they would be in ITCH 5.0 is nothing to go by.
+#[test]
+fn moldudp64_with_other_messages_is_not_called_itch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (foreign, empty) = (folder.path().join("foreign.pcap"), folder.path().join("empty.pcap"));
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+    let mut pcap = PcapWriter::new(Vec::new()).unwrap();
+    // The types and lengths of Borsa Istanbul's, as the real sample has them.
+    for (sequence, types) in [(0, &b"T"[..]), (1, b"TSRL"), (5, b"RLRL")] {
+        let mut datagram = [0; 400];
+        let mut packet = PacketBuilder::new(&mut datagram, Session::new("BIST"), sequence).unwrap();
+        for kind in types {
+            let length = match kind {
+                b'T' => 5,
+                b'S' => 6,
+                b'R' => 113,
+                _ => 25,
+            };
+            let mut message = vec![0; length];
+            message[0] = *kind;
+            packet.push(&message).unwrap();
+        }
+        let length = packet.finish();
+        pcap.write(Nanos(1 + sequence), address, address, &datagram[..length]).unwrap();
+    }
+    std::fs::write(&foreign, pcap.finish().unwrap()).unwrap();
+    std::fs::write(&empty, PcapWriter::new(Vec::new()).unwrap().finish().unwrap()).unwrap();
+    let output = run(&["inspect", text(&foreign)]);
+    let (tables, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("error: MoldUDP64, not ITCH 5.0: 8 of 8 messages have another type or length"),
+        "{said}"
+    );
+    assert!(tables.contains("A: 1 packets left out: sequences that cannot be"), "{tables}");
+    assert!(tables.contains("no message is missing") && !tables.contains("stock"), "{tables}");
+    let output = run(&["inspect", text(&empty)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: empty.pcap: no packet is in this capture"), "{said}");
 }
