@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tapeline_hub::{Coming, Hub, SessionCounters, Unknown};
 use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
+use tapeline_plant::Seq;
 use tapeline_plant::demand::Demand;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Seat, Start, Subscriber, Wait};
@@ -85,8 +86,8 @@ const MOST_CLIENTS: usize = 100;
 
 /// Where a hub begins in its ring, and what ends it.
 pub(super) enum Joining {
-    /// Before the first tick: it begins with what comes, and ends with the ring.
-    First,
+    /// Before the plant's first tick, which comes behind this one: it begins with what comes, and ends with the ring.
+    First(Seq),
     /// Elsewhere than in the plant's process: it begins with the oldest tick that is still there, and ends also when it is told to.
     Later(Stop),
     /// As [`First`](Self::First), and lets nobody in until this channel is closed and it has taken what was published by then.
@@ -183,10 +184,10 @@ impl RunningHub {
                     tapeline_measure::pin(cpu)?;
                 }
                 let Ok((ring, from)) = which.recv() else { return Ok(HubReport::default()) };
-                let (start, stop, past) = match from {
-                    Joining::First => (Start::Newest, None, None),
-                    Joining::Later(stop) => (Start::Oldest, Some(stop), None),
-                    Joining::Past(past) => (Start::Newest, None, Some(past)),
+                let (start, after, stop, past) = match from {
+                    Joining::First(after) => (Start::Newest, Some(after), None, None),
+                    Joining::Later(stop) => (Start::Oldest, None, Some(stop), None),
+                    Joining::Past(past) => (Start::Newest, None, None, Some(past)),
                 };
                 let subscriber = Subscriber::join_as(&ring, start, "hub");
                 let subscriber = subscriber.map_err(|error| {
@@ -204,6 +205,10 @@ impl RunningHub {
                 }
                 let (entrances, telling) = ((sources, entrance), Telling::new(teller));
                 let mut program = Program::new(config, reactor, place, entrances, telling, stop)?;
+                if let Some(after) = after {
+                    // A place that is lost before the first tick was read is one behind a gap.
+                    program.hub.pass(after);
+                }
                 let ended = program.catch_up(late).and_then(|()| program.take_past(past.as_ref()));
                 let ended = ended.and_then(|()| program.run());
                 if let Err(error) = &ended {

@@ -110,10 +110,11 @@ pub(super) struct RunningKdb {
 impl RunningKdb {
     /// Opens the ports and the log and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
     /// The plant's thread is this one: it is woken for rows, and publishes them; its ring takes ticks of so many bytes at most. Of the
-    /// plant's journal: what keeps ticks back until they are on disk, and where they are then.
+    /// plant's journal: what keeps ticks back until they are on disk, where they are then, and
+    /// the last one of the plants before.
     pub(super) fn start(
         config: KdbConfig,
-        (gate, journal): (Option<Gate>, Option<Kept>),
+        (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
         most_tick: usize,
     ) -> anyhow::Result<(Self, Publishing)> {
         let KdbConfig { serve, fillers, max_items, saying, suffix, channel } = config;
@@ -128,8 +129,14 @@ impl RunningKdb {
         let listening = server.listening();
         let sentry = Sentry::begin("kdb-sentry", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
-        let rows =
-            Rows { server, filling, channel, is_open: false, report: KdbReport::default(), next: Seq(0) };
+        let rows = Rows {
+            server,
+            filling,
+            channel,
+            is_open: false,
+            report: KdbReport::default(),
+            next: Seq(after.0 + 1),
+        };
         let reader = Reader::start("kdb", move |ring, subscriber, signs| {
             let place = RingCursor::new("kdb", ring, subscriber, gate);
             Outlet { rows, place, journal, behind: None, sentry, spins, clock: Clock::calibrate(), signs }
@@ -180,7 +187,7 @@ struct Rows {
     channel: u16,
     is_open: bool,
     report: KdbReport,
-    /// The sequence of the tick that comes next; 0 before the first.
+    /// The sequence of the tick that comes next.
     next: Seq,
 }
 

@@ -112,6 +112,7 @@ impl RunArgs {
         }
         let is_read_again = config.hub.as_ref().is_some_and(|hub| hub.access.again.is_some());
         let journal = config.journal.as_ref().map(RunningJournal::start).transpose()?;
+        let after = journal.as_ref().map(|journal| journal.after).unwrap_or_default();
         // Each reader that gives ticks to others is held back by itself, and waited for while it is.
         let mut excuses = Vec::new();
         let mut gate = || {
@@ -138,7 +139,7 @@ impl RunArgs {
         let most_tick = ring_options(&config).longest_frame();
         let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
         let kept = folder.zip(journal.as_ref().map(RunningJournal::progress));
-        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept), most_tick)).transpose()?;
+        let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick)).transpose()?;
         let (kdb, rows) = kdb.unzip();
         let hub =
             config.hub.take().map(|hub| RunningHub::start(hub, demanding, hub_teller, gate())).transpose()?;
@@ -159,7 +160,6 @@ impl RunArgs {
         if matches!(config.receive, Receive::Inline) {
             pin()?;
         }
-        let after = journal.as_ref().map(|journal| journal.after);
         let mut plant = Running::open(&config, (sources, rows, after), &stop, teller)?;
         if !is_read_again {
             plant.again = Some(Again::on_signal()?);
@@ -176,7 +176,8 @@ impl RunArgs {
             plant.sequencer.publisher().ring().excuse_while(excuse);
         }
         // Before the first tick, so that images and logs are whole.
-        let hub = hub.map(|hub| hub.join(&config.ring, Joining::First)).transpose()?.map(|(hub, _)| hub);
+        let hub =
+            hub.map(|hub| hub.join(&config.ring, Joining::First(after))).transpose()?.map(|(hub, _)| hub);
         let zeromq = zeromq.map(|zeromq| zeromq.join(&config.ring)).transpose()?;
         let kdb = kdb.map(|kdb| kdb.join(&config.ring)).transpose()?;
         let keeper = match keeper {
@@ -273,7 +274,7 @@ fn ring_options(config: &Config) -> tapeline_ring::Options {
 impl Running {
     fn open(
         config: &Config,
-        (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Option<Seq>),
+        (sources, rows, after): (Option<RunningSources>, Option<Publishing>, Seq),
         stop: &Stop,
         teller: Teller<PlantFigures>,
     ) -> anyhow::Result<Self> {
@@ -311,7 +312,7 @@ impl Running {
             rows,
             housekept: clock.now(),
             clock,
-            sequencer: Sequencer::new(config.service_id, items, publish).after(after.unwrap_or_default()),
+            sequencer: Sequencer::new(config.service_id, items, publish).after(after),
             journal: None,
             stop: stop.clone(),
             is_name_removed: false,

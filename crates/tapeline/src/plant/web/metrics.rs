@@ -53,6 +53,7 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_journal_sequence", "gauge", "The last tick that is in the journal"),
     ("tapeline_journal_missing_total", "counter", "Ticks that are not in the journal"),
     ("tapeline_kdb_up", "gauge", "1 while kdb+ clients are served, 0 once that has ended"),
+    ("tapeline_kdb_missing_ticks_total", "counter", "Ticks that the tables of kdb+ clients lack"),
     ("tapeline_service_up", "gauge", "1 while the service is up"),
     ("tapeline_hub_ticks_total", "counter", "Ticks that the hub took from the ring"),
     ("tapeline_hub_missing_ticks_total", "counter", "Ticks that it missed"),
@@ -148,7 +149,8 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         "tapeline_thread_silent_seconds" => {
             let threads = [("counters", plant.written_ns), ("plant", plant.heard_ns)];
             let hub = plant.hub.iter().map(|hub| ("hub", hub.heard_ns));
-            for (thread, heard_ns) in threads.into_iter().chain(hub) {
+            let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
+            for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb) {
                 // One that was never heard of is late from the beginning.
                 let heard_ns = if heard_ns == 0 { now.0.saturating_sub(LATE_NS) } else { heard_ns };
                 page.put(&[("thread", thread)], seconds(now.0.saturating_sub(heard_ns)));
@@ -176,6 +178,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
             plant.journal.iter().for_each(|journal| write_journal(page, journal));
         }
         "tapeline_kdb_up" => plant.kdb.iter().for_each(|kdb| page.put(&[], u8::from(!kdb.ended))),
+        "tapeline_kdb_missing_ticks_total" => plant.kdb.iter().for_each(|kdb| page.put(&[], kdb.missing)),
         _ => write_feeds(page, plant),
     }
 }

@@ -67,16 +67,6 @@ fn who_never_reads_misses_updates_and_is_gone_in_the_end() {
     assert!(count(&report, "dropped") > 0 && count(&report, "stuck") == 1, "{report}");
 }
 
-/// The plant waits for its hub even where it waits for nobody else, and nobody's images get a hole by it.
-#[test]
-fn the_hub_keeps_its_place_on_a_ring_that_waits_for_nobody() {
-    let place = Place { keys: "stall_limit = \"1us\"\nring_size = \"64KiB\"", ..Place::new(1) };
-    let market = Market::open_at(place, "", &[]);
-    let (report, talk) = day(market, |_| {});
-    assert!(!talk.iter().any(|line| line.contains("hub has")), "{talk:#?}");
-    assert_eq!(report["hub"]["ticks"], report["ticks"]);
-}
-
 /// A hub in a process of its own is a reader like any other: stopped, it holds the plant for the stall limit and no longer, the
 /// plant's own hub misses nothing, and when it goes on its clients are still there and hear that something is missing.
 #[test]
