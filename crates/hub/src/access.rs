@@ -16,6 +16,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+pub use back_off::BackOff;
 pub use check::{Check, CheckNumber, Checks, Proof, Secret, TokenHash, Verdict};
 pub(crate) use gate::{Admission, Gate, Outcome, name_of};
 pub use pattern::Pattern;

@@ -46,9 +46,10 @@ impl Record {
     }
 }
 
-/// Who is to wait.
+/// Who is to wait before the next login, by user and by address: after three failures for a second, then twice as long each time, up to a
+/// minute. Remembers 10,000 users and addresses at most.
 #[derive(Debug, Default)]
-pub(crate) struct BackOff {
+pub struct BackOff {
     records: HashMap<Who, Record, RandomState>,
 }
 
@@ -62,7 +63,8 @@ fn network(address: Option<IpAddr>) -> Option<IpAddr> {
 
 impl BackOff {
     /// Whether who wants to log in as this user from there has to wait.
-    pub(crate) fn holds(&self, now: Nanos, user: &str, address: Option<IpAddr>) -> bool {
+    #[must_use]
+    pub fn holds(&self, now: Nanos, user: &str, address: Option<IpAddr>) -> bool {
         let address = network(address);
         let waits = |record: &Record| now.0 < record.until();
         self.records.get(&Who::Address(address)).is_some_and(waits)
@@ -73,7 +75,7 @@ impl BackOff {
     }
 
     /// A login failed. `user` is nobody's name where a token was wrong.
-    pub(crate) fn failed(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
+    pub fn failed(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
         let address = network(address);
         let user = (!user.is_empty()).then(|| Who::User(user.into()));
         for who in [Some(Who::Address(address)), user].into_iter().flatten() {
@@ -84,7 +86,7 @@ impl BackOff {
     }
 
     /// A user was let in. The address is forgiven nothing: who has one account could guess at others for ever.
-    pub(crate) fn succeeded(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
+    pub fn succeeded(&mut self, now: Nanos, user: &str, address: Option<IpAddr>) {
         let record = self.record(now, Who::User(user.into()));
         *record = Record { failures: 0, last: now, good: network(address) };
     }

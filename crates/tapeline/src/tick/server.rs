@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapeline_hub::access::{CheckNumber, Checks, Proof, Secret};
+use tapeline_hub::access::{BackOff, CheckNumber, Checks, Proof, Secret};
 use tapeline_hub::{Check, Verdict};
 use tapeline_kdb::{Capability, Frames, Message, MessageKind, Order, Update, View};
 use tapeline_measure::{Clock, Nanos};
@@ -144,6 +144,7 @@ pub(crate) struct Server {
     /// Passwords to be looked at, one for each connection at most: addresses take turns, so that who sends many wrong ones keeps the
     /// others waiting for one alone.
     checks: Checks,
+    back_off: BackOff,
     /// The number of the last one.
     last_check: u64,
     /// Clients whose password was not looked at yet.
@@ -250,6 +251,7 @@ impl Server {
             zone,
             passwords,
             checks: Checks::default(),
+            back_off: BackOff::default(),
             last_check: 0,
             waiting: 0,
             said: 0,
@@ -589,12 +591,18 @@ impl Server {
             return true;
         };
         let user = String::from_utf8_lossy(hello.user).into_owned();
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        if self.back_off.holds(self.clock.now(), &user, address) {
+            let why =
+                format!("\"{}\" or its address has failed too often, and has to wait", user.escape_debug());
+            self.turn_away(id, &why);
+            return false;
+        }
         // Who is no user with a password is held against somebody else's, so that it takes as long.
         let (hash, is_user) = access.users.password_hash(&user);
         let proof = Proof::Password { password: Secret::new(hello.password), hash };
         self.last_check += 1;
         let number = CheckNumber(self.last_check);
-        let address = self.streams.peer_address(id).map(|address| address.ip());
         self.checks.push(address, Check { number, proof });
         self.waiting += 1;
         client.stage = Stage::Checking { number, user, is_user, capability };
@@ -643,6 +651,13 @@ impl Server {
         };
         let capability = *capability;
         let is_right = *is_user && verdict == Verdict::Right(0);
+        let address = self.streams.peer_address(id).map(|address| address.ip());
+        let now = self.clock.now();
+        if is_right {
+            self.back_off.succeeded(now, user, address);
+        } else {
+            self.back_off.failed(now, user, address);
+        }
         let tables = self.config.tables.len();
         let rights =
             self.config.access.as_ref().filter(|_| is_right).and_then(|access| access.rights(user, tables));

@@ -1,6 +1,6 @@
 //! `tapeline tick serve`, as kdb+ clients meet it: over TCP and a Unix-domain socket, with a log, users and a day's end.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -245,12 +245,12 @@ fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
     let (running, said) = start(&folder, &config);
     let connect =
         |hello: &[u8]| Client::hello(TcpStream::connect(said["address"].as_str().unwrap()).unwrap(), hello);
-    for hello in [&b"feed:two\x03\0"[..], b"feed\x03\0", b"\x03\0", b"nobody:one\x03\0", b"idle:three\x03\0"]
+    let mut feed = connect(b"feed:one\x03\0").unwrap();
+    let mut rdb = connect(b"rdb:two\x03\0").unwrap();
+    for hello in [&b"idle:three\x03\0"[..], b"feed:two\x03\0", b"feed\x03\0", b"\x03\0", b"nobody:one\x03\0"]
     {
         assert!(connect(hello).is_none(), "{}", hello.escape_ascii());
     }
-    let mut feed = connect(b"feed:one\x03\0").unwrap();
-    let mut rdb = connect(b"rdb:two\x03\0").unwrap();
     assert!(matches!(feed.ask(".u.sub[`trade;`]"), Value::Error(_)));
     rdb.ask(".u.sub[`trade;`]");
     // Not his to publish: he hears nothing of it, and nobody gets it.
@@ -260,6 +260,33 @@ fn unknown_users_are_turned_away_and_known_ones_have_their_tables() {
     assert_eq!(price(&rdb.next()), 2.0);
     let report = end(running);
     assert_eq!((&report["turned_away"], &report["updates"]), (&Json::from(5), &Json::from(1)));
+}
+
+/// Who guesses has to wait, each time for longer, and no guess is looked at meanwhile: the right one neither.
+#[test]
+fn who_guesses_passwords_has_to_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    passwd(&folder.path().join("users.txt"), "feed", "one");
+    let file = folder.path().join("tick.toml");
+    std::fs::write(&file, format!("{TRADE}[access]\nusers = \"users.txt\"\n")).unwrap();
+    let serve = ["tick", "serve", "--config", file.to_str().unwrap(), "--format", "json"];
+    let (mut running, talk) = Running::start_talking(&serve);
+    let address = running.says()["address"].as_str().unwrap().to_owned();
+    let guess = |hello: &[u8]| Client::hello(TcpStream::connect(&address).unwrap(), hello).is_some();
+    let mut lines = BufReader::new(talk).lines().map(Result::unwrap);
+    let mut is_to_wait = || lines.any(|line| line.contains("has failed too often, and has to wait"));
+    let mut guesses = 0;
+    loop {
+        assert!(!guess(b"feed:two\x03\0"));
+        guesses += 1;
+        if !guess(b"feed:one\x03\0") {
+            break;
+        }
+    }
+    assert!(guesses > 3, "fingers slip: {guesses}");
+    assert!(is_to_wait());
+    running.ask_to_end();
+    assert!(running.child.wait().unwrap().success());
 }
 
 /// Unchanged clients: qpython3 and pykx. `make interop` brings them and says where they are, in `INTEROP`; without that, nothing is tried.
