@@ -99,31 +99,47 @@ impl Flood {
         let over = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             let message = peer.flood();
-            let (mut open, mut sent) = (None::<ConnectionId>, 0);
+            // The connection that is talked to, and the same when it is ready for the flood.
+            let (mut talk, mut open, mut sent) = (None::<ConnectionId>, None::<ConnectionId>, 0);
             while !over.load(Ordering::Relaxed) {
+                // A server ends the connection of a client that reads too slowly, which a busy machine makes of any.
+                let mut cut = None;
                 if reads || open.is_none() {
                     reactor.wait(Duration::from_millis(1)).unwrap();
                     while let Some((id, event, mut sender)) = reactor.next(clock.now()) {
                         match event {
-                            Event::Connected(_) if port.is_some() => {
-                                assert_eq!(sender.send(&peer.login()), Sent::Queued);
+                            Event::Connected(_) => {
+                                (talk, open) = (Some(id), None);
+                                if port.is_some() {
+                                    assert_eq!(sender.send(&peer.login()), Sent::Queued);
+                                }
                             }
-                            Event::Message(bytes) if open.is_none() => {
+                            Event::Message(bytes) if open.is_none() && talk == Some(id) => {
                                 let answer = met(peer, bytes);
-                                answer
-                                    .iter()
-                                    .for_each(|answer| assert_eq!(sender.send(answer), Sent::Queued));
-                                open = (!answer.is_empty()).then_some(id);
+                                let all_sent =
+                                    answer.iter().all(|answer| sender.send(answer) == Sent::Queued);
+                                open = (all_sent && !answer.is_empty()).then_some(id);
                             }
+                            Event::Closed(_) => cut = cut.or(Some(id)),
                             _ => {}
                         }
                     }
                 }
-                if let Some(mut sender) = open.and_then(|id| reactor.sender(id)) {
+                if let Some(id) = open
+                    && let Some(mut sender) = reactor.sender(id)
+                {
                     // In batches: a program that reads as fast as this sends never lets it fill up.
                     let batch = (0..BATCH).take_while(|_| sender.send(&message) == Sent::Queued);
                     sent += batch.count() as u64;
                     sender.flush();
+                    // Only a flush tells of the end to one who does not read.
+                    cut = cut.or((!sender.is_open()).then_some(id));
+                }
+                if cut.is_some() && cut == talk {
+                    (talk, open) = (None, None);
+                    if port.is_some() {
+                        reactor.connect(local, &settings, clock.now()).unwrap();
+                    }
                 }
                 if sent >= peer.many() {
                     let _ = say.send(());
