@@ -105,6 +105,12 @@ impl Row {
         self.is_blank = false;
     }
 
+    /// It is another entry at the same place: nothing of the old one is left but its key.
+    fn renew(&mut self) {
+        self.bytes.truncate(self.key.into());
+        (self.permission, self.has_permission) = (0, false);
+    }
+
     fn clear(&mut self, permission: Option<&[u8]>) {
         self.set_permission(permission);
         self.bytes.truncate(self.data_at());
@@ -230,7 +236,13 @@ impl Rows {
                     let hash = self.hasher.hash_one(entry.key);
                     let place = self.place_of(hash, entry.key);
                     match (entry.action, place) {
-                        (MapAction::ADD | MapAction::UPDATE, Some(place)) => {
+                        (action @ (MapAction::ADD | MapAction::UPDATE), Some(place)) => {
+                            if action == MapAction::ADD
+                                && let Some(row) = self.rows.get_mut(place)
+                            {
+                                // Its end was missed: the order of a session that is over, say, whose number is another's now.
+                                row.renew();
+                            }
                             self.fold_row(place, entry.permission_data, (entry.data, &sets), folding)?;
                         }
                         (MapAction::ADD, None) => {
@@ -427,9 +439,7 @@ impl Rows {
                 let place = match place {
                     Some(place) => {
                         if let Some(row) = self.rows.get_mut(place) {
-                            // Nothing of the old one is left, its permission data neither.
-                            row.bytes.clear();
-                            (row.permission, row.has_permission) = (0, false);
+                            row.renew();
                         }
                         place
                     }

@@ -313,3 +313,26 @@ fn text_is_folded_where_it_stands() {
     let fields: Vec<_> = fields_of(entry.data).into_iter().collect();
     assert_eq!(fields, [(1, b"c".to_vec()), (2, b"b".to_vec()), (6, b"ABCDxyz".to_vec())]);
 }
+
+/// An order whose end was missed, and another of the same number: nothing of the first is left.
+#[test]
+fn an_entry_that_is_added_again_is_another_one() {
+    let mut cache = cache();
+    let map = |fields: &[(i16, &str)], permission_data| {
+        let mut out = vec![0; 256];
+        let mut head = MapHead::new(DataType::UINT, DataType::FIELD_LIST);
+        head.permission_data = true;
+        let mut map = MapEncoder::new(&mut out, &head).unwrap();
+        let data = &list(fields);
+        map.entry(&MapEntry { action: MapAction::ADD, permission_data, key: &[1], data }).unwrap();
+        let len = map.finish();
+        out.truncate(len);
+        out
+    };
+    apply(&mut cache, 1, &refresh(CLEAR | COMPLETE, DataType::MAP, &map(&[(1, "a"), (2, "b")], Some(b"pe"))));
+    apply(&mut cache, 2, &update(Flags::NONE, DataType::MAP, &map(&[(1, "c")], None)));
+    let image = payload(&cache);
+    let entries: Vec<_> = Map::parse(&image).unwrap().iter().map(|entry| entry.unwrap()).collect();
+    assert_eq!((entries.len(), entries[0].permission_data), (1, None));
+    assert_eq!(fields_of(entries[0].data).into_iter().collect::<Vec<_>>(), [(1, b"c".to_vec())]);
+}

@@ -99,11 +99,6 @@ pub(crate) fn laid(old: &Node, new: &Node) -> Node {
             for entry in entries {
                 match entry.action {
                     CLEAR => rows.retain(|row| row.key != entry.key),
-                    // Adding what is there changes it.
-                    SET if rows.iter().any(|row| row.key == entry.key) => {
-                        let update = Entry { action: UPDATE, ..entry.clone() };
-                        lay_entry(&mut rows, &update, |row| row.key == entry.key, false);
-                    }
                     _ => lay_entry(&mut rows, entry, |row| row.key == entry.key, entry.action == SET),
                 }
             }
