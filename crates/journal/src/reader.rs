@@ -19,7 +19,8 @@ const GLANCE: usize = 4 << 10;
 /// Where to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum From {
-    /// With the first record that is there.
+    /// With the first record that is there. What the journal was given before it and could not write is said as [`Next::Missing`];
+    /// what it has let go of is not.
     #[default]
     Oldest,
     /// With this sequence. If it is no longer there, that is said as [`Next::Missing`].
@@ -242,6 +243,9 @@ impl<F: Folder> Reader<F> {
             match self.folder.open(&name, false) {
                 Ok(file) => {
                     (self.file, self.passed) = (Some(file), segment.header.after);
+                    if self.known.is_none() && self.earliest == Nanos(0) && segment.fault.is_none() {
+                        self.known = Some(segment.header.after);
+                    }
                     break;
                 }
                 // It was let go of meanwhile: the oldest that is there is next.

@@ -84,6 +84,28 @@ fn a_clock_that_was_set_back_does_not_keep_the_journal_from_being_tried_again() 
     assert_eq!(contents(&folder).unwrap().0, [5]);
 }
 
+/// The disk is ill from the first record on: who reads from the oldest is told what is not there.
+#[test]
+fn what_is_missing_before_the_first_record_is_said() {
+    let folder = Memory::new();
+    let settings = settings(Durability::Written, OnFailure::Continue);
+    let (mut writer, _) = Writer::open(folder.clone(), settings).unwrap();
+    let mut follower = Reader::open(folder.clone()).unwrap();
+    folder.fail(Fails::Full(0));
+    for seq in 1..=3 {
+        assert_eq!(append(&mut writer, seq, Nanos(SECOND)), Outcome::Missing);
+    }
+    assert_eq!(follower.next().unwrap(), Next::End);
+    folder.fail(Fails::Nothing);
+    assert!(append(&mut writer, 4, Nanos(3 * SECOND)).is_kept());
+    assert!(writer.finish().is_kept());
+    assert_eq!(contents(&folder).unwrap(), (vec![4], vec![(1, 3)]));
+    assert_eq!(follower.next().unwrap(), Next::Missing { from: 1, to: 3 });
+    let mut late = Reader::open(folder).unwrap();
+    late.seek(tapeline_journal::From::Time(Nanos(SECOND))).unwrap();
+    assert!(matches!(late.next().unwrap(), Next::Record(record) if record.seq == 4));
+}
+
 #[test]
 fn a_segment_that_somebody_removed_is_no_fault_at_the_end() {
     let folder = Memory::new();
