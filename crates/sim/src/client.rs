@@ -95,6 +95,8 @@ pub(crate) struct Client {
     consumer: Consumer,
     ear: Ear,
     pub(crate) end: Option<End>,
+    /// The connection that it gave up last while the hub slept, as nobody answered.
+    pub(crate) given_up: Option<LinkId>,
     /// Which plant it is, or was last, connected to.
     pub(crate) life: usize,
     /// Items that it closed last: when, and whether they had a view.
@@ -131,6 +133,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) has_novelties: bool,
     /// Images may come in the place of updates.
     pub(crate) jumps: bool,
+    /// The hub does nothing.
+    pub(crate) hub_sleeps: bool,
 }
 
 fn consumer(number: usize, chance: &mut Chance) -> Consumer {
@@ -160,6 +164,7 @@ impl Client {
             consumer: consumer(number, &mut chance),
             ear: Ear::default(),
             end: None,
+            given_up: None,
             life: 0,
             closed: Vec::new(),
             watches: BTreeMap::new(),
@@ -271,6 +276,9 @@ impl Client {
         let Some(end) = self.end.take() else { return Ok(()) };
         sight.trace.say(sight.now, Who::Client(self.number), "loses", 0, || why.to_owned());
         sight.network.close(end.link, Side::Client);
+        if sight.hub_sleeps {
+            self.given_up = Some(end.link);
+        }
         self.forget_images(sight.record);
         self.consumer.disconnected(Nanos(sight.now), &mut self.ear);
         self.hear(sight, &mut Wants::default())

@@ -8,7 +8,7 @@ use tapeline_hub::{
 };
 use tapeline_measure::Nanos;
 use tapeline_omm::role::{Outbox, provider};
-use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView};
+use tapeline_omm::rwf::{Domain, Key, MessageClass, MessageView, flags};
 use tapeline_plant::tick::Tick;
 
 use crate::client::MOST_OPEN;
@@ -51,6 +51,8 @@ struct Sent {
     updates: u64,
     /// Streams that have had an image.
     begun: BTreeSet<i32>,
+    /// Those that are private, of which the hub counts messages as answers.
+    private: BTreeSet<i32>,
     /// One that was sent an update before.
     early: Option<i32>,
     /// What each is of.
@@ -97,6 +99,7 @@ struct Doors(Vec<Option<Door>>);
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) guest: Guest,
+    pub(crate) link: LinkId,
     pub(crate) end: Ending,
 }
 
@@ -150,6 +153,29 @@ impl Counted<'_> {
             self.sent.leak = Some(format!("client {client} was sent something of {name}"));
         }
     }
+
+    /// An image or an update.
+    fn count(&mut self, stream: i32, is_image: bool, len: usize) {
+        if is_image {
+            let is_private = MessageView::parse(self.out.claimed(len))
+                .is_ok_and(|message| message.flags().has(flags::refresh::PRIVATE_STREAM));
+            if is_private {
+                self.sent.private.insert(stream)
+            } else {
+                self.sent.private.remove(&stream)
+            };
+            self.sent.begun.insert(stream);
+        }
+        let is_counted = u64::from(!self.sent.private.contains(&stream));
+        if is_image {
+            self.sent.refreshes += is_counted;
+            return;
+        }
+        self.sent.updates += is_counted;
+        if !self.sent.begun.contains(&stream) {
+            self.sent.early = Some(stream);
+        }
+    }
 }
 
 impl Outbox for Counted<'_> {
@@ -167,21 +193,10 @@ impl Outbox for Counted<'_> {
             && [Domain::MARKET_PRICE, Domain::MARKET_BY_ORDER].contains(&Domain(domain))
         {
             let stream = i32::from_be_bytes([a, b, c, d]);
-            if matches!(MessageClass(class & 0x1F), MessageClass::REFRESH | MessageClass::UPDATE) {
+            let class = MessageClass(class & 0x1F);
+            if matches!(class, MessageClass::REFRESH | MessageClass::UPDATE) {
                 self.look(stream, len);
-            }
-            match MessageClass(class & 0x1F) {
-                MessageClass::REFRESH => {
-                    self.sent.refreshes += 1;
-                    self.sent.begun.insert(stream);
-                }
-                MessageClass::UPDATE => {
-                    self.sent.updates += 1;
-                    if !self.sent.begun.contains(&stream) {
-                        self.sent.early = Some(stream);
-                    }
-                }
-                _ => {}
+                self.count(stream, class == MessageClass::REFRESH, len);
             }
         }
         self.out.commit(len);
@@ -455,7 +470,7 @@ impl HubSide {
         let Some(end) = reason else {
             return Err((Invariant::Ends, format!("session {number} ends without a reason")));
         };
-        gone.push(Gone { guest: door.guest, end });
+        gone.push(Gone { guest: door.guest, link: door.end.link, end });
         Ok(())
     }
 

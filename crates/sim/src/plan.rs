@@ -40,6 +40,9 @@ pub(crate) const fn provided_id(service: usize) -> u16 {
 /// What the orders of a feed's instruments stand under where their prices have their names.
 const ORDERS: &str = "ORDERS";
 
+/// Feeds of a plant at most.
+pub(crate) const FEEDS: usize = 2;
+
 /// What an item is called where services and domains are told apart: prices of the feeds by their names alone.
 pub(crate) fn called(service: u16, domain: Domain, name: &str) -> String {
     if domain == Domain::MARKET_BY_ORDER { orders(name) } else { label(service, name) }
@@ -220,7 +223,7 @@ impl Plan {
     pub(crate) fn of(seed: u64) -> Self {
         let mut chance = Chance::of(seed, 1);
         let chance = &mut chance;
-        let feeds = if chance.one_in(4) { 2 } else { 1 };
+        let feeds = if chance.one_in(4) { FEEDS } else { 1 };
         let lines = (0..feeds).map(|_| [line(chance), line(chance)]).collect();
         let server_line = line(chance);
         let (bytes, messages) = (chance.within(8, 128) as usize * 1024, chance.within(100, 2_000) as usize);

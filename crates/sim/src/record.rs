@@ -10,7 +10,7 @@ use tapeline_plant::ItemId;
 use tapeline_plant::tick::{Flags, Kind, Tick};
 
 use crate::image::{Image, clears};
-use crate::plan::{SERVICE, called, label};
+use crate::plan::{FEEDS, SERVICE, called, label};
 
 /// The views that clients ask for; 0 is all fields.
 pub(crate) const VIEWS: [&[Fid]; 4] = {
@@ -58,9 +58,9 @@ pub(crate) struct Record {
     numbers: BTreeMap<u32, String>,
     ended: u64,
     /// By channel: from which tick on its data is suspect, or is not.
-    suspect: Vec<Vec<(u64, bool)>>,
+    suspect: [Vec<(u64, bool)>; FEEDS],
     /// By channel: ticks were lost since its session began.
-    short: Vec<bool>,
+    short: [bool; FEEDS],
     /// How many were, in all.
     lost: usize,
     /// The first tick behind those that were lost last, if any were.
@@ -131,7 +131,7 @@ impl Record {
         self.missed = Some(next);
         // What had a number may have ended meanwhile.
         self.numbers.clear();
-        self.short = vec![true; self.suspect.len()];
+        self.short = [true; FEEDS];
         self.suspect.iter_mut().for_each(|said| said.push((next, true)));
     }
 
@@ -144,10 +144,6 @@ impl Record {
         if header.state.is_none_or(|state| state.data == DataState::NO_CHANGE) {
             return Ok(());
         }
-        if self.suspect.len() <= channel {
-            self.suspect.resize_with(channel + 1, Vec::new);
-        }
-        self.short.resize(self.suspect.len(), false);
         // A session that begins leaves nothing of the last one.
         self.short[channel] &= !tick.header.flags.contains(Flags::RESET);
         let is_suspect = self.short[channel] || tick.header.flags.contains(Flags::SUSPECT);

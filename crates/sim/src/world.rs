@@ -536,7 +536,8 @@ impl World {
         let is_harmed = self.clients[number].manner != Manner::Prompt;
         let is_slow = matches!(gone.end, Ending::Slow(_) | Ending::Stuck(_) | Ending::Role(Over::Unread));
         let is_silent = matches!(gone.end, Ending::Connection(_) | Ending::Role(Over::NoLogin(_)));
-        if is_harmed && (is_slow || is_silent) {
+        let has_left = self.clients[number].given_up == Some(gone.link);
+        if is_harmed && (is_slow || is_silent) || has_left && is_silent {
             return Ok(());
         }
         let what = format!("client {number}, who did nothing wrong, was made to go: {}", gone.end);
@@ -592,6 +593,7 @@ impl World {
             trace: &mut self.trace,
             names: &self.names,
             has_novelties: self.plan.sources[UNASKED] > 0,
+            hub_sleeps: self.now < self.hub_asleep_until,
             jumps: matches!(self.plan.slow, SlowPolicy::Conflate | SlowPolicy::DropWithGap { .. }),
         };
         (client, sight)
