@@ -82,12 +82,14 @@ impl Backlog {
         self.waiting.front().map(|first| first.since)
     }
 
-    /// What is committed next, by `send`, is an update of this stream.
+    /// What `send` commits last is an update of this stream. What it commits before that its role owed: receipts, which no policy leaves
+    /// out.
     pub(crate) fn update(&mut self, stream: StreamHandle, send: impl FnOnce(&mut Self) -> Sent) -> Sent {
-        let before = self.waiting.len();
         let sent = send(self);
-        for waiting in self.waiting.iter_mut().skip(before) {
-            waiting.stream = Some(stream);
+        if sent.is_queued()
+            && let Some(last) = self.waiting.back_mut()
+        {
+            last.stream = Some(stream);
         }
         sent
     }

@@ -5,11 +5,11 @@
 //! [`crate::unfolded`].
 
 use tapeline_measure::Nanos;
-use tapeline_omm::Qos;
-use tapeline_omm::domain::ServicePart;
+use tapeline_omm::domain::{OwnedState, ServicePart};
 use tapeline_omm::role::provider::Provider;
 use tapeline_omm::role::{Outbox, Sent};
-use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StatusHeader, StreamState, flags};
+use tapeline_omm::rwf::{DataState, DataType, Domain, Header, MessageView, StatusHeader, StreamState, flags};
+use tapeline_omm::{Qos, State};
 use tapeline_plant::tick::{self, Kind, Tick};
 use tapeline_plant::{ItemId, Seq};
 
@@ -261,8 +261,14 @@ impl Hub {
         let Some(item) = market.interest.get_mut(place) else { return };
         let group = feeds::group(item.channel);
         let mut header = header;
+        let doubt = Some(market.feeds.state(item.channel)).filter(|state| state.data == DataState::SUSPECT);
+        let doubt = doubt.map(OwnedState::from);
         if item.is_of_feeds() {
             (header.group_id, header.qos) = (&group, Some(Qos::REALTIME_TICK));
+            // As whoever asks for it is told.
+            if let Some(doubt) = &doubt {
+                header.state = State { stream: header.state.stream, ..doubt.view() };
+            }
         }
         // An image that is the last word is an image, and then the last word.
         let last_word = Some(header.state).filter(is_final);

@@ -83,7 +83,9 @@ fn what_must_hold_holds_whatever_goes_wrong() {
 /// on a hub that slept.
 #[test]
 fn what_was_mended_stays_so() {
-    for seed in [100_532, 100_804, 101_203, 101_716, 102_332, 103_557, 105_148, 112_813] {
+    for seed in
+        [100_532, 100_804, 101_203, 101_716, 102_332, 103_557, 105_148, 112_813, 115_926, 117_064, 117_762]
+    {
         assert_eq!(tapeline_sim::run(seed).broken, None, "seed {seed}");
     }
 }
