@@ -7,8 +7,10 @@ ARGS ?=
 FUZZ_SECONDS ?= 600
 # One fuzz target alone; all of them, one after the other, without it.
 TARGET ?=
-# For how long `make soak` goes on.
-SOAK_SECONDS ?= 28800
+# For how long `make soak` goes on, behind the day's messages.
+SOAK_SECONDS ?= 7200
+# For how long `make hunt` goes on.
+HUNT_SECONDS ?= 28800
 # How many days `make faults` tries.
 SEEDS ?= 50
 # For how long `make torture` goes on. TORTURE_SEED=N repeats a run.
@@ -52,8 +54,14 @@ torture: ## the ring's processes killed at random for TORTURE_SECONDS, from TORT
 	@scripts/setup test
 	TORTURE_SECONDS=$(TORTURE_SECONDS) $(tests) --test torture -- --nocapture
 
-soak: ## torture, seeds, faults, kills and fuzzing in turns for SOAK_SECONDS (8 hours), from where the last soak ended; a verdict
+hunt: ## torture, seeds, faults, kills and fuzzing in turns for HUNT_SECONDS (8 hours), from where the last hunt ended; a verdict
 	@scripts/setup test
+	scripts/hunt $(HUNT_SECONDS)
+.PHONY: hunt
+
+soak: ## a plant for SOAK_SECONDS (2 hours) with clients that come and go, and a day as fast as it goes: what it uses, drawn, and a verdict
+	@scripts/setup build
+	$(CARGO) build --release $(locked) --workspace --bin tapeline
 	scripts/soak $(SOAK_SECONDS)
 .PHONY: soak
 

@@ -1,6 +1,6 @@
 //! What a process costs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub struct Usage {
     pub peak_resident_bytes: u64,
     /// Threads.
     pub threads: u64,
+    /// Open descriptors: files, sockets, pipes; 0 where they may not be counted, as of another user's process.
+    pub descriptors: u64,
 }
 
 /// What a process used between two readings.
@@ -49,7 +51,7 @@ impl Usage {
         Self::read("self")
     }
 
-    /// Of another process, a child for instance. Reads two files under `/proc`.
+    /// Of another process, a child for instance. Reads two files and a folder under `/proc`.
     ///
     /// # Errors
     /// [`Error::Read`] when there is no such process (any more), [`Error::Unexpected`] when `/proc` reads strangely.
@@ -74,6 +76,7 @@ impl Usage {
             resident_bytes: kibibytes(&status, "VmRSS:").unwrap_or(0),
             peak_resident_bytes: kibibytes(&status, "VmHWM:").unwrap_or(0),
             threads: ticks.threads,
+            descriptors: descriptors(&path("fd"), process == "self"),
         })
     }
 
@@ -87,6 +90,12 @@ impl Usage {
         let cores = if elapsed_ns == 0 { 0.0 } else { busy / Duration::from_nanos(elapsed_ns).as_secs_f64() };
         Spent { elapsed_ns, user_ns, system_ns, cores, peak_resident_bytes: self.peak_resident_bytes }
     }
+}
+
+/// Looking takes one itself, which is not counted where a process looks at itself.
+fn descriptors(folder: &Path, is_own: bool) -> u64 {
+    let count = std::fs::read_dir(folder).map_or(0, |entries| entries.count() as u64);
+    count.saturating_sub(u64::from(is_own))
 }
 
 struct CpuTicks {
@@ -145,6 +154,12 @@ mod tests {
         assert!(spent.cores > 0.0 && spent.elapsed_ns > 0 && spent.user_ns > 0, "{spent:?}");
         assert!(after.resident_bytes > 0 && after.peak_resident_bytes >= after.resident_bytes / 2);
         assert!(after.threads >= 1);
+        assert!(after.descriptors >= 3, "{after:?}");
+        let more: Vec<_> = (0..5).map(|_| std::fs::File::open("/proc/self/stat").unwrap()).collect();
+        // Other tests open and close files meanwhile.
+        assert!(
+            (0..1_000).any(|_| Usage::now().unwrap().descriptors >= after.descriptors + more.len() as u64)
+        );
     }
 
     #[test]

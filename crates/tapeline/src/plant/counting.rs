@@ -303,6 +303,7 @@ impl Counter {
                 resident_bytes: usage.resident_bytes,
                 peak_resident_bytes: usage.peak_resident_bytes,
                 threads: usage.threads,
+                descriptors: usage.descriptors,
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);

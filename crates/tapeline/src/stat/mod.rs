@@ -1,5 +1,6 @@
 //! `tapeline stat`: running plants, seen from outside.
 
+mod drift;
 pub(crate) mod file;
 pub(crate) mod snapshot;
 mod text;
@@ -17,6 +18,7 @@ use self::snapshot::Snapshot;
 use crate::arguments;
 use crate::failure::Hinted;
 use crate::output::{self, Format};
+use crate::paths::FilePath;
 use crate::stop::Stop;
 
 /// Rings that are named where another one was meant, at most.
@@ -31,7 +33,9 @@ removed.
 Examples:
   tapeline stat                                 every plant of this user
   tapeline stat tapeline --every 1s             again and again, until Ctrl-C or until the plant ends
-  tapeline stat --format json | jq .hub.sessions")]
+  tapeline stat --format json | jq .hub.sessions
+  tapeline stat tapeline --every 10s --format json > day.jsonl
+  tapeline stat --drift day.jsonl --svg day.svg     whether the plant used more and more; 1: it did, 3: it lost something")]
 pub(crate) struct Stat {
     /// The plant's ring, as its configuration and `tapeline ring ls` have it; every plant if left out
     #[arg(value_name = "NAME", value_parser = name)]
@@ -39,6 +43,13 @@ pub(crate) struct Stat {
     /// Show it again and again
     #[arg(long, value_name = "TIME", value_parser = arguments::some_duration)]
     every: Option<Duration>,
+    /// Judge what `--every` wrote with `--format json`: whether memory, descriptors, threads or latency of that plant grew from the
+    /// second quarter of the time to the last, and whether anything was lost
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "every"])]
+    drift: Option<FilePath>,
+    /// Draw it
+    #[arg(long, value_name = "FILE", requires = "drift")]
+    svg: Option<FilePath>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -50,6 +61,9 @@ fn name(text: &str) -> Result<Name, String> {
 
 impl Stat {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(file) = &self.drift {
+            return drift::judge(file, self.svg.as_deref(), self.format);
+        }
         let stop = Stop::on_signals().context("cannot listen for signals")?;
         let mut was_there = false;
         loop {

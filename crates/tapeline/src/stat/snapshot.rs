@@ -71,6 +71,8 @@ pub(crate) struct Process {
     pub(crate) resident_bytes: u64,
     pub(crate) peak_resident_bytes: u64,
     pub(crate) threads: u64,
+    /// Files, sockets, pipes that are open.
+    pub(crate) descriptors: u64,
 }
 
 /// A feed.

@@ -14,7 +14,7 @@ const MOST_SESSIONS: usize = 40;
 pub(super) fn of(plant: &Snapshot) -> String {
     let mut text = format!(
         "plant        {} on ring {}, process {}, version {}, up {}\n\
-         process      {:.2} cores, {}, at most {}, {} threads\n\
+         process      {:.2} cores, {}, at most {}, {} threads, {} descriptors\n\
          ticks        {}, {}; {} items\n\
          ring         {}; {} stalls of {} in all, {} readers evicted",
         shown(&plant.plant),
@@ -26,6 +26,7 @@ pub(super) fn of(plant: &Snapshot) -> String {
         bytes(plant.process.resident_bytes),
         bytes(plant.process.peak_resident_bytes),
         plant.process.threads,
+        plant.process.descriptors,
         thousands(plant.ticks),
         output::rate(plant.ticks_per_second, "ticks"),
         thousands(plant.items as u64),

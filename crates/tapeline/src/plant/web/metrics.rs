@@ -21,6 +21,7 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ),
     ("process_cpu_seconds_total", "counter", "CPU time of the process"),
     ("process_resident_memory_bytes", "gauge", "Resident memory of the process"),
+    ("process_open_fds", "gauge", "Open descriptors of the process"),
     ("tapeline_ticks_total", "counter", "Ticks published"),
     ("tapeline_items", "gauge", "Items named"),
     ("tapeline_feed_state", "gauge", "1 for the state that the feed is in, 0 for the others"),
@@ -158,6 +159,7 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         }
         "process_cpu_seconds_total" => page.put(&[], seconds(plant.process.cpu_ns)),
         "process_resident_memory_bytes" => page.put(&[], plant.process.resident_bytes),
+        "process_open_fds" => page.put(&[], plant.process.descriptors),
         "tapeline_ticks_total" => page.put(&[], plant.ticks),
         "tapeline_items" => page.put(&[], plant.items),
         "tapeline_ring_bytes" => page.put(&[], ring.ring_bytes),
