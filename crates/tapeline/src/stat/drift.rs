@@ -73,8 +73,11 @@ const FIGURES: [Figure; 5] = [
     },
 ];
 
+/// What it is, and how much of it.
+type Counted = (&'static str, fn(&Snapshot) -> u64);
+
 /// What may not be lost: nothing of it.
-const LOSSES: [(&str, fn(&Snapshot) -> u64); 6] = [
+const LOSSES: [Counted; 6] = [
     ("messages of the feeds", |plant| plant.feeds.iter().map(|feed| feed.missing).sum()),
     ("messages that could not be decoded", |plant| plant.feeds.iter().map(|feed| feed.malformed).sum()),
     ("ticks that the hub missed", |plant| plant.hub.as_ref().map_or(0, |hub| hub.missing)),
