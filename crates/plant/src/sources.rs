@@ -11,6 +11,7 @@
 //! | what | the items | the service |
 //! |---|---|---|
 //! | the source goes, another is there | suspect, then images of the other's | goes on, as the other has it |
+//! | a publisher of a [merged](Sharing::Merge) service goes | images of the next that has each; suspect where nobody has | goes on while anybody is up |
 //! | the source goes, there is no other | suspect | down |
 //! | a source comes (back) | images | up |
 //! | an item's message is longer than the ring takes | that one is suspect until its next image | – |
@@ -31,6 +32,7 @@ mod published;
 mod requested;
 mod seen;
 mod services;
+mod serving;
 mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,10 +42,11 @@ use tapeline_omm::domain::Directory;
 use tapeline_omm::role::acceptor::Acceptor;
 use tapeline_omm::role::consumer::{Application, Consumer, Event, Handle};
 use tapeline_omm::role::{Outbox, Over};
+use tapeline_omm::rwf::Domain;
 
 use crate::demand::{Answer, Demand, ItemName};
 use crate::publish::Refused;
-use crate::{Items, Publish, Sequencer, Time};
+use crate::{ItemId, Items, Publish, Sequencer, Time};
 use numbers::Numbers;
 use posted::PostedFields;
 use posts::Awaited;
@@ -51,11 +54,12 @@ use private::Private;
 use published::Publishing;
 use requested::Requests;
 use services::Service;
+use serving::Serving;
 
 pub use note::{Counters, Note, Wish};
 pub use outlets::{LinkId, Nowhere, Outlets};
 pub use seen::{Part, SeenSource, Standing};
-pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
+pub use settings::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing};
 
 /// Notes that wait to be taken at most; later ones are left out.
 const MOST_NOTES: usize = 1_000;
@@ -77,6 +81,9 @@ struct Desk {
     services: Vec<Service>,
     requests: Requests,
     numbers: Numbers,
+    serving: Serving,
+    /// Items that a message of the publisher that served them has ended, and others take over: service, domain, number.
+    handed_over: Vec<(usize, Domain, ItemId)>,
     private: Private,
     awaited: Awaited,
     posted: PostedFields,
@@ -156,6 +163,8 @@ impl Sources {
         let desk = Desk {
             requests: Requests::new(settings.max_items),
             numbers: Numbers::default(),
+            serving: Serving::default(),
+            handed_over: Vec::new(),
             private: Private::default(),
             awaited: Awaited::default(),
             posted: PostedFields::default(),
@@ -374,6 +383,12 @@ impl Sources {
         services.map(|service| (service.name(), service.is_up()))
     }
 
+    /// Services that are published, each with how many of its items nobody serves any more: those who published them are gone.
+    pub fn unserved(&self) -> impl Iterator<Item = (&str, usize)> {
+        let services = self.desk.services.iter().enumerate().filter(|(_, service)| service.is_published());
+        services.map(|(place, service)| (service.name(), self.desk.serving.unserved(place)))
+    }
+
     /// What a source says of its services: nothing as long as it is not there.
     #[must_use]
     pub fn directory(&self, link: LinkId) -> Option<&Directory> {
@@ -427,11 +442,15 @@ impl Sources {
         if let Some(again) = state.again {
             *due = Some(due.map_or(again, |due| due.min(again)));
         }
+        let has_news = state.has_news;
+        for (service, domain, item) in std::mem::take(&mut self.desk.handed_over) {
+            self.hand_over(service, (domain, item), to, time)?;
+        }
         if let Some(why) = over {
             self.desk.wishes.push_back(Wish::Disconnect { link: id });
             return self.publisher_gone(id, &why, to, time);
         }
-        if state.has_news {
+        if has_news {
             self.review(id, to, time)?;
         }
         self.log_in_again(id, now)

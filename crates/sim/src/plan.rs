@@ -5,7 +5,7 @@ use std::time::Duration;
 use tapeline_hub::SlowPolicy;
 use tapeline_journal::{Durability, OnFailure};
 use tapeline_omm::rwf::Domain;
-use tapeline_plant::sources::{Policy, Posts};
+use tapeline_plant::sources::{Policy, Posts, Sharing};
 
 use crate::chance::Chance;
 use crate::venue::Line;
@@ -195,6 +195,8 @@ pub(crate) struct Plan {
     pub(crate) sources: [usize; PROVIDED.len()],
     /// What several interactive ones are for.
     pub(crate) policy: Policy,
+    /// What several of those that publish are for.
+    pub(crate) sharing: Sharing,
     /// Items that the plant has numbers for, beside those of the feeds: more than publishers have and clients can want at once,
     /// and fewer than there are names.
     pub(crate) numbers: usize,
@@ -258,6 +260,7 @@ impl Plan {
             clients,
             sources: [chance.below(3) as usize, chance.below(3) as usize],
             policy: [Policy::First, Policy::Balance, Policy::Warm][chance.index(3)],
+            sharing: Sharing::First,
             numbers: PROVIDED.len() * ITEMS + chance.within(20, 28) as usize,
             posts: [Posts::Refuse, Posts::Forward, Posts::Reflect][chance.index(3)],
             rules: chance.one_in(3).then(|| chance.below(trouble_ns)),
@@ -276,6 +279,7 @@ impl Plan {
         plan.orders = chance.one_in(6).then(|| chance.within(20, 300) as u32);
         plan.json = plan.clients.iter().map(|_| chance.one_in(4)).collect();
         plan.set_keeping(&mut Chance::of(seed, 4));
+        plan.sharing = if Chance::of(seed, 7).one_in(3) { Sharing::First } else { Sharing::Merge };
         plan
     }
 

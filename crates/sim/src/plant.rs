@@ -279,7 +279,7 @@ fn settings(plan: &Plan) -> sources::Settings {
         sources: if service == ASKED {
             Sourcing::Providers { of: (0..plan.sources[ASKED]).collect(), policy: plan.policy }
         } else {
-            Sourcing::Publishers { users: None }
+            Sourcing::Publishers { users: None, sharing: plan.sharing }
         },
         posts: plan.posts,
     };

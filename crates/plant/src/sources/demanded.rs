@@ -101,10 +101,13 @@ impl Sources {
         })
     }
 
-    /// Whom to ask for something of a service: who has the item, or whoever is up.
-    fn source_of(&self, service: usize, item: Option<&ItemName>) -> Option<LinkId> {
+    /// Whom to ask for something of a service: who has the item, or whoever is up. `number`: of an item of which there are ticks.
+    fn source_of(&self, service: usize, item: Option<&ItemName>, number: Option<ItemId>) -> Option<LinkId> {
         let known = self.desk.services.get(service)?;
-        let of_item = item.and_then(|item| self.desk.requests.find(item)).map(|wanted| wanted.from);
+        let of_item = item.and_then(|item| match self.desk.requests.find(item) {
+            Some(wanted) => Some(wanted.from),
+            None => self.desk.serving.server(item.domain, number?),
+        });
         of_item.filter(|link| known.is_source_up(*link)).or(known.active)
     }
 
@@ -139,7 +142,7 @@ impl Sources {
             return Err(closed(StreamState::CLOSED, StateCode::NOT_FOUND, text));
         }
         let down = closed(StreamState::CLOSED_RECOVER, StateCode::NONE, "The service is down");
-        let link = self.source_of(place, None).ok_or(down)?;
+        let link = self.source_of(place, None, None).ok_or(down)?;
         let Some(Link { role: Role::Provider(consumer), due, .. }) = self.links.get_mut(&link) else {
             return Err(down);
         };
@@ -228,7 +231,7 @@ impl Sources {
         let Ok(view) = MessageView::parse(message) else { return };
         let Ok(Header::Generic(header)) = view.header() else { return };
         let Some(place) = self.desk.service(item.service) else { return };
-        let Some(link) = self.source_of(place, Some(item)) else { return };
+        let Some(link) = self.source_of(place, Some(item), number) else { return };
         let handle = self.desk.requests.find(item).and_then(|wanted| wanted.handle(link));
         let Some(link_entry) = self.links.get_mut(&link) else { return };
         let payload = view.payload();
@@ -299,7 +302,7 @@ impl Sources {
         if ticket.is_some() && self.desk.awaited.len() >= self.desk.settings.max_posts {
             return Err((NakCode::NO_RESOURCES, "Too many posts wait for their receipt"));
         }
-        let id = self.source_of(place, item).ok_or(down)?;
+        let id = self.source_of(place, item, number).ok_or(down)?;
         let wanted = item.and_then(|item| self.desk.requests.find(item));
         let handle = wanted.and_then(|wanted| wanted.handle(id));
         let theirs = self.desk.services.get(place).and_then(|service| {

@@ -59,6 +59,17 @@ pub enum Note {
         /// Who.
         source: Option<String>,
     },
+    /// A publisher that had its part in a service is gone, or has the service no longer.
+    Left {
+        /// The service.
+        service: String,
+        /// Who.
+        source: String,
+        /// Items that it served and another serves now.
+        taken_over: usize,
+        /// Items that it served and nobody serves now.
+        unserved: usize,
+    },
     /// A provider offers a service that it may not, or that the plant does not have.
     NotTaken {
         /// Who.
@@ -103,6 +114,10 @@ impl fmt::Display for Note {
             Self::Serves { service, source: None } => {
                 write!(f, "service {service} is down: no source has it")
             }
+            Self::Left { service, source, taken_over, unserved } => write!(
+                f,
+                "of the items of service {service} that {source} served, others serve {taken_over} now, and nobody {unserved}"
+            ),
             Self::NotTaken { source, service } => {
                 write!(f, "{source} offers the service {service}, which is not taken from it")
             }
@@ -141,6 +156,6 @@ pub struct Counters {
     pub posts_refused: u64,
     /// Answers that were dropped because too many waited.
     pub answers_dropped: u64,
-    /// Times that a service went over to another source.
+    /// Times that a service, or what one source of it had served, went over to another source.
     pub taken_over: u64,
 }

@@ -130,6 +130,7 @@ impl Desk {
     /// The item that has been nobody's for longest, if there is one, gives its number back.
     fn end_oldest<P: Publish>(&mut self, to: &mut Sequencer<P>, time: &impl Time) -> Result<(), Refused> {
         let Some((item, domain)) = self.numbers.take() else { return Ok(()) };
+        self.serving.forget(item);
         let items = to.items();
         let Some((service, name)) = items.service(item).zip(items.name(item).map(str::to_owned)) else {
             return Ok(());

@@ -10,8 +10,8 @@ use crate::publish::Refused;
 use crate::tick::{Flags, Kind};
 use crate::{ItemId, Origin, Publish, Sequencer, Stamps, State as Standing, Time};
 
-/// What a header may become longer by: the plant's number of a service takes two bytes where the source's took one, and
-/// user information of a post nine.
+/// What a header may become longer by: the plant's number of a service takes two bytes where the source's took one, user
+/// information of a post nine, and a publisher's number in front of an item group four.
 const GROWTH: usize = 32;
 /// Bytes of a directory's entry at most.
 const MOST_DIRECTORY: usize = 66_000;
@@ -59,6 +59,16 @@ impl<'a> Passed<'a> {
             Header::Generic(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
             Header::Ack(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
             Header::Post(header) => (header.stream_id, header.key) = (0, own(header.key, service)),
+            _ => {}
+        }
+        self
+    }
+
+    /// With its item in this group, where it says a group.
+    pub(super) fn in_group(mut self, group: &'a [u8]) -> Self {
+        match &mut self.header {
+            Header::Refresh(header) => header.group_id = group,
+            Header::Status(header) => header.group_id = header.group_id.and(Some(group)),
             _ => {}
         }
         self

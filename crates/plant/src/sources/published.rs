@@ -3,24 +3,26 @@
 use std::collections::HashMap;
 
 use tapeline_omm::State;
-use tapeline_omm::domain::directory::ServiceState;
+use tapeline_omm::domain::directory::{Group, ServiceState};
 use tapeline_omm::domain::login::{LoginFeatures, ROLE_PROVIDER};
-use tapeline_omm::domain::{LoginRequest, ServiceEntry};
+use tapeline_omm::domain::{LoginRequest, ServiceEntry, ServicePart};
 use tapeline_omm::role::Outbox;
 use tapeline_omm::role::acceptor::{Acceptor, Application, Event, Item};
-use tapeline_omm::rwf::{Domain, Header, MessageView, StateCode, StreamState};
+use tapeline_omm::rwf::{DataType, Domain, Header, MessageView, StateCode, StreamState};
 
-use super::numbers::Numbers;
-use super::passing::{About, Passed, closed, is_final, is_suspect};
-use super::services::{Member, states};
+use super::passing::{About, Passed, closed, is_final, is_suspect, suspect};
+use super::services::{Member, Service, states};
+use super::serving::Left;
 use super::{Desk, LinkId, Note, Role, Sources, Taking};
-use crate::cache::{Answer as Give, Applied, Cache, ItemKey, Limits};
+use crate::cache::{Answer as Give, Cache, ItemKey, Limits};
 use crate::demand::{Answer, ItemName};
 use crate::publish::Refused;
 use crate::{ItemId, Items, Publish, Seq, Sequencer, Time};
 
 /// Names of services that one provider is told of once each that they are not taken.
 const MOST_REFUSALS: usize = 16;
+/// Item groups that one provider has at most in merged services, beside one for all the rest.
+const MOST_GROUPS: usize = 256;
 /// The longest part of an image that is given out of what was kept; the cache makes more parts where it can.
 const FIRST_ROOM: usize = 64 << 10;
 const MOST_ROOM: usize = 16 << 20;
@@ -32,17 +34,21 @@ pub(super) struct Publishing {
     /// Its services: their numbers there, and their places here.
     services: Vec<(u16, usize)>,
     refusals: Vec<String>,
-    /// Items by stream that are passed on, or were.
+    /// Merged services in which it has its part.
+    shares: Vec<usize>,
+    /// Items by stream that are passed on, or were; of merged services, those too for which it stands by.
     items: HashMap<i32, Known>,
-    /// Their streams: for what goes the other way.
+    /// The streams of those that it serves or stands by for: for what goes the other way.
     streams: HashMap<(Domain, ItemId), i32>,
+    /// Item groups of merged services, as clients have them.
+    groups: Vec<Box<[u8]>>,
     /// Images of what is not passed on.
     standby: Option<Box<Cache>>,
     /// Where a message for those is written.
     room: Vec<u8>,
 }
 
-/// An item that is passed on.
+/// An item of a publisher's.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     service: usize,
@@ -63,19 +69,37 @@ impl Publishing {
         self.services.iter().find(|(_, place)| *place == service).map(|(id, _)| *id)
     }
 
-    /// An item is on a stream from now on.
-    fn enter(&mut self, stream: i32, known: Known, numbers: &mut Numbers) {
-        self.forget(stream, numbers);
-        numbers.hold(known.item);
-        self.items.insert(stream, known);
-        self.streams.insert((known.domain, known.item), stream);
+    /// Items of which an image is kept.
+    pub(super) fn kept(&self) -> usize {
+        self.standby.as_ref().map_or(0, |cache| cache.memory().items)
     }
 
-    fn forget(&mut self, stream: i32, numbers: &mut Numbers) {
-        if let Some(known) = self.items.remove(&stream) {
-            numbers.release(known.item);
-            self.streams.remove(&(known.domain, known.item));
+    /// An item is on a stream from now on. What that was used for before is no longer published.
+    fn enter(&mut self, id: LinkId, stream: i32, known: Known, desk: &mut Desk) {
+        self.forget(id, stream, desk);
+        desk.numbers.hold(known.item);
+        self.items.insert(stream, known);
+        self.rejoin(id, stream, known, desk);
+    }
+
+    /// A publisher has an item, on a stream, among those that serve it or stand by for it.
+    fn rejoin(&mut self, id: LinkId, stream: i32, known: Known, desk: &mut Desk) {
+        if known.item != ItemId(0) {
+            self.streams.insert((known.domain, known.item), stream);
+            desk.serving.join(known.service, (known.domain, known.item), id);
         }
+    }
+
+    /// What was on a stream is published no longer; an item that is on another one as well is.
+    fn forget(&mut self, id: LinkId, stream: i32, desk: &mut Desk) -> Left {
+        let Some(known) = self.items.remove(&stream) else { return Left::Unchanged };
+        desk.numbers.release(known.item);
+        let item = (known.domain, known.item);
+        if self.streams.get(&item) != Some(&stream) {
+            return Left::Unchanged;
+        }
+        self.streams.remove(&item);
+        desk.serving.leave(known.service, item, id)
     }
 
     /// Keeps what a source that stands by says of an item.
@@ -87,9 +111,11 @@ impl Publishing {
         let len = message.write(&mut self.room);
         let message = self.room.get(..len).unwrap_or_default();
         let cache = self.standby.get_or_insert_with(|| Box::new(Cache::new(limits)));
-        // What does not fit, or cannot be read, leaves the image incomplete, and it is suspect when it is given out.
-        if let Ok(Applied::Status { is_open: false }) = cache.apply(key, Seq(0), message) {
+        if is_final(&passed.header) {
             cache.remove(key);
+        } else {
+            // What does not fit, or cannot be read, leaves the image incomplete, and it is suspect when it is given out.
+            let _ = cache.apply(key, Seq(0), message);
         }
         if self.room.len() > FIRST_ROOM {
             self.room = Vec::new();
@@ -104,38 +130,75 @@ impl Publishing {
         }
     }
 
-    /// The kept images of a service, which are no longer kept here.
-    pub(super) fn take_images(&mut self, service: u16) -> Vec<Kept> {
-        let Some(cache) = &mut self.standby else { return Vec::new() };
-        let mut all = Vec::new();
-        let mut room = vec![0; FIRST_ROOM];
-        for (key, image) in cache.images().filter(|(key, _)| key.service == service) {
-            let mut parts = image.parts(Give { is_solicited: false, ..Give::to(0) });
-            let mut messages = Vec::new();
-            loop {
-                match parts.write(&mut room) {
-                    Ok(Some(len)) => messages.push(room[..len].into()),
-                    Err(tapeline_omm::Refused::Full) if room.len() < MOST_ROOM => {
-                        room.resize(room.len() * 4, 0);
-                    }
-                    Ok(None) | Err(_) => break,
+    /// The items of a service of which an image is kept.
+    pub(super) fn kept_of(&self, service: u16) -> Vec<(Domain, Box<[u8]>)> {
+        let keys = self.standby.iter().flat_map(|cache| cache.images()).map(|(key, _)| key);
+        keys.filter(|key| key.service == service).map(|key| (key.domain, key.name.into())).collect()
+    }
+
+    /// What an item's group is called where its publisher shares the service: others have groups of the same name. Beyond a
+    /// limit of groups one has all the rest. `is_used`: items are in it from now on.
+    fn shared_group(&mut self, id: LinkId, own: &[u8], is_used: bool) -> SharedGroup {
+        // A message without a group is of the group that is written as two zero bytes.
+        let group = SharedGroup::new(id, if own.is_empty() { &[0, 0] } else { own });
+        if self.groups.iter().any(|known| **known == *group.bytes()) {
+            return group;
+        }
+        if self.groups.len() >= MOST_GROUPS {
+            return SharedGroup::new(id, &[]);
+        }
+        if is_used {
+            self.groups.push(group.bytes().into());
+        }
+        group
+    }
+
+    /// Whether the image of an item is kept, or what has come of it: one that was over a limit is not.
+    fn has_image(&self, key: &ItemKey<'_>) -> bool {
+        let image = self.standby.as_ref().and_then(|cache| cache.image(key));
+        image.is_some_and(|image| image.is_complete() || image.container() != DataType::NO_DATA)
+    }
+
+    /// The kept image of an item, in parts, which is no longer kept here.
+    pub(super) fn take_image(&mut self, key: &ItemKey<'_>) -> Option<Vec<Box<[u8]>>> {
+        let cache = self.standby.as_mut()?;
+        let mut parts = cache.image(key)?.parts(Give { is_solicited: false, ..Give::to(0) });
+        self.room.resize(self.room.len().max(FIRST_ROOM), 0);
+        let mut messages = Vec::new();
+        loop {
+            match parts.write(&mut self.room) {
+                Ok(Some(len)) => messages.push(self.room[..len].into()),
+                Err(tapeline_omm::Refused::Full) if self.room.len() < MOST_ROOM => {
+                    self.room.resize(self.room.len() * 4, 0);
                 }
+                Ok(None) | Err(_) => break,
             }
-            all.push(Kept { domain: key.domain, name: key.name.into(), messages });
         }
-        for kept in &all {
-            cache.remove(&ItemKey { service, domain: kept.domain, name: &kept.name });
+        cache.remove(key);
+        if self.room.len() > FIRST_ROOM {
+            self.room = Vec::new();
         }
-        all
+        Some(messages)
     }
 }
 
-/// An image that was kept, in parts.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) domain: Domain,
-    pub(super) name: Box<[u8]>,
-    pub(super) messages: Vec<Box<[u8]>>,
+/// The name of an item group, with its publisher's number in front.
+struct SharedGroup {
+    room: [u8; 255],
+    len: usize,
+}
+
+impl SharedGroup {
+    fn new(id: LinkId, own: &[u8]) -> Self {
+        let mut room = [0; 255];
+        let bytes = id.0.to_be_bytes().into_iter().chain(own.iter().copied());
+        let len = room.iter_mut().zip(bytes).map(|(room, byte)| *room = byte).count();
+        Self { room, len }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.room.get(..self.len).unwrap_or_default()
+    }
 }
 
 impl Desk {
@@ -171,6 +234,9 @@ impl<P: Publish, T: Time> Application for Taking<'_, P, T> {
             Event::Generic { header, message } => {
                 let known = self.link.publishing.items.get(&header.stream_id);
                 let Some(known) = known.copied() else { return };
+                if self.desk.serving.server(known.domain, known.item) != Some(self.link.id) {
+                    return;
+                }
                 let Some(name) = self.to.items().name(known.item) else { return };
                 let name = name.into();
                 self.desk.pass_generic(
@@ -238,16 +304,48 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
         let known = self.link.publishing.services.iter().find(|(id, _)| *id == entry.id);
         let Some(place) = known.map(|(_, place)| *place) else { return };
         let Some(service) = self.desk.services.get(place) else { return };
-        if service.active != Some(self.link.id) {
+        if !service.hears(self.link.id) {
             return;
         }
-        if let Some(entry) = states(entry, service.id()) {
+        let is_merged = service.is_merged();
+        let Some(mut entry) = states(entry, service.id()) else { return };
+        if is_merged {
+            self.share_states(&mut entry);
+        }
+        if !entry.parts.is_empty() {
             self.refused = self.desk.tick_service(place, &entry, false, self.to, self.time);
         }
     }
 
+    /// What a publisher that shares a service says of all items, or of a group of them, is said of its own groups.
+    fn share_states(&mut self, entry: &mut ServiceEntry) {
+        let (id, publishing) = (self.link.id, &mut self.link.publishing);
+        for (action, part) in std::mem::take(&mut entry.parts) {
+            match part {
+                ServicePart::Group(Group { group: Some(group), merged_to_group, status }) => {
+                    let mut shared =
+                        |own: &[u8], is_used| publishing.shared_group(id, own, is_used).bytes().into();
+                    let group = Some(shared(&group, false));
+                    let merged_to_group = merged_to_group.map(|own| shared(&own, true));
+                    let group = Group { group, merged_to_group, status };
+                    entry.parts.push((action, ServicePart::Group(group)));
+                }
+                ServicePart::State(ServiceState { status: Some(status), .. }) => {
+                    let rest = SharedGroup::new(id, &[]);
+                    let groups = publishing.groups.iter().map(|group| &**group);
+                    let groups = groups.chain((publishing.groups.len() >= MOST_GROUPS).then(|| rest.bytes()));
+                    entry.parts.extend(groups.map(|group| {
+                        let (group, status) = (Some(group.into()), Some(status.clone()));
+                        (action, ServicePart::Group(Group { group, status, ..Group::default() }))
+                    }));
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn published(&mut self, item: &Item<'_>, header: Header<'_>, message: &MessageView<'_>) {
-        let passed = Passed::new(header, message);
+        let mut passed = Passed::new(header, message);
         let services = &self.link.publishing.services;
         let place = services.iter().find(|(id, _)| Some(*id) == item.service_id).map(|(_, place)| *place);
         let service = place.and_then(|place| Some((place, self.desk.services.get(place)?)));
@@ -255,10 +353,20 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             self.desk.counters.passed_over += 1;
             return;
         };
-        if service.active != Some(self.link.id) {
-            let key = ItemKey { service: service.id(), domain: item.domain, name: item.name };
+        let (id, is_merged, is_final) = (self.link.id, service.is_merged(), is_final(&header));
+        let key = ItemKey { service: service.id(), domain: item.domain, name: item.name };
+        let own_group = header.group_id().filter(|_| is_merged);
+        let group = own_group.map(|own| self.link.publishing.shared_group(id, own, true));
+        if let Some(group) = &group {
+            passed = passed.in_group(group.bytes());
+        }
+        if !service.hears(id) {
             let limits = self.desk.standby_limits();
-            return self.link.publishing.keep(&key, &passed, limits);
+            self.link.publishing.keep(&key, &passed, limits);
+            if is_final {
+                self.link.publishing.forget(id, item.stream_id, self.desk);
+            }
+            return;
         }
         let known = self.link.publishing.items.get(&item.stream_id).copied();
         let is_image = matches!(header, Header::Refresh(_));
@@ -268,7 +376,7 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             _ if is_image => {
                 let number = self.number(place, (item.domain, item.name));
                 let known = Known { service: place, domain: item.domain, item: number, is_suspect: false };
-                self.link.publishing.enter(item.stream_id, known, &mut self.desk.numbers);
+                self.link.publishing.enter(id, item.stream_id, known, self.desk);
                 known
             }
             _ => {
@@ -276,10 +384,19 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
                 return;
             }
         };
+        let at = (known.domain, known.item);
+        if is_image && self.link.publishing.stream(at.0, at.1).is_none() {
+            self.link.publishing.rejoin(id, item.stream_id, known, self.desk);
+        }
         // A name that is not text has no number.
         let name = std::str::from_utf8(item.name).unwrap_or_default();
         if known.item == ItemId(0) {
             self.desk.counters.no_place += 1;
+        } else if is_merged && self.desk.serving.server(at.0, at.1) != Some(id) {
+            let limits = self.desk.standby_limits();
+            self.link.publishing.keep(&key, &passed, limits);
+        } else if is_final && self.desk.serving.has_standby(at.0, at.1) {
+            // It is over here, and goes on with another.
         } else {
             let is_suspect = is_suspect(&header, known.is_suspect);
             let about = About { service: place, item: known.item, name, is_suspect };
@@ -289,9 +406,18 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
                 self.link.publishing.items.insert(item.stream_id, Known { is_suspect, ..known });
             }
         }
-        if is_final(&header) {
-            self.link.publishing.forget(item.stream_id, &mut self.desk.numbers);
+        if is_final {
+            self.end(place, item.stream_id, at);
         }
+    }
+
+    /// What was on a stream is published no longer: whoever stands by for it takes it over when the message has been dealt with.
+    fn end(&mut self, service: usize, stream: i32, (domain, item): (Domain, ItemId)) -> Left {
+        let left = self.link.publishing.forget(self.link.id, stream, self.desk);
+        if matches!(left, Left::HandedOver(_)) {
+            self.desk.handed_over.push((service, domain, item));
+        }
+        left
     }
 
     /// The number of an item that has an image; 0 where it has no place.
@@ -311,10 +437,9 @@ impl<P: Publish, T: Time> Taking<'_, P, T> {
             cache.remove(&ItemKey { service: service.id(), domain: item.domain, name: item.name });
         }
         let Some(known) = self.link.publishing.items.get(&item.stream_id).copied() else { return };
-        self.link.publishing.forget(item.stream_id, &mut self.desk.numbers);
-        let is_active = self.desk.services.get(known.service).is_some_and(|s| s.active == Some(self.link.id));
-        let name = std::str::from_utf8(item.name).unwrap_or_default();
-        if is_active && known.item != ItemId(0) {
+        let left = self.end(known.service, item.stream_id, (known.domain, known.item));
+        if left == Left::ToNobody {
+            let name = std::str::from_utf8(item.name).unwrap_or_default();
             let about = About { service: known.service, item: known.item, name, is_suspect: true };
             let state = closed(StreamState::CLOSED, StateCode::NONE, "The item is no longer published");
             self.pass(&about, &Passed::status(known.domain, state));
@@ -388,6 +513,7 @@ impl Sources {
         }
         // Its items are looked at once more: it goes afterwards. Those of a service may make place for what takes over.
         let done = concerned.iter().try_for_each(|service| {
+            self.leave_merged(*service, id, to, time)?;
             self.release_numbers(id, |known| known.service == *service);
             self.elect(*service, to, time)
         });
@@ -406,7 +532,57 @@ impl Sources {
         numbers.into_iter().for_each(|number| self.desk.numbers.release(number));
     }
 
-    /// All items of a service that an NI provider has published become suspect.
+    /// A publisher that shares a merged service is up: it serves what nobody else does, and stands by for the rest.
+    pub(super) fn join_merged<P: Publish>(
+        &mut self,
+        place: usize,
+        id: LinkId,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let known = self.desk.services.get(place);
+        let Some(service) = known.filter(|known| known.is_merged() && known.is_source_up(id)) else {
+            return Ok(());
+        };
+        let service = service.name().to_owned();
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        if link.state.publishing.shares.contains(&place) {
+            return Ok(());
+        }
+        link.state.publishing.shares.push(place);
+        self.desk.note(Note::Serves { service, source: Some(link.state.name.clone()) });
+        self.take_up_published(place, id, to, time)
+    }
+
+    /// A publisher that shared a merged service is gone, or not up any more: others take over what they have of its items.
+    pub(super) fn leave_merged<P: Publish>(
+        &mut self,
+        place: usize,
+        id: LinkId,
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let known = self.desk.services.get(place);
+        let Some(service) = known.filter(|known| known.is_merged() && !known.is_source_up(id)) else {
+            return Ok(());
+        };
+        let service = service.name().to_owned();
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let shares = &mut link.state.publishing.shares;
+        let Some(at) = shares.iter().position(|shared| *shared == place) else { return Ok(()) };
+        shares.swap_remove(at);
+        let source = link.state.name.clone();
+        let (taken_over, unserved) =
+            self.doubt_published(place, id, suspect("The source is down"), to, time)?;
+        self.desk.counters.taken_over += u64::from(taken_over > 0);
+        if taken_over + unserved > 0 {
+            self.desk.note(Note::Left { service, source, taken_over, unserved });
+        }
+        Ok(())
+    }
+
+    /// A publisher has none of its items of a service any more. Those that others have published are handed over, the rest become
+    /// suspect: how many there were of either.
     pub(super) fn doubt_published<P: Publish>(
         &mut self,
         service: usize,
@@ -414,71 +590,139 @@ impl Sources {
         state: State<'_>,
         to: &mut Sequencer<P>,
         time: &impl Time,
-    ) -> Result<(), Refused> {
-        let Some(link) = self.links.get_mut(&source) else { return Ok(()) };
-        let is_concerned =
-            |known: &&mut Known| known.service == service && known.item != ItemId(0) && !known.is_suspect;
-        let mut concerned: Vec<_> = link.state.publishing.items.values_mut().filter(is_concerned).collect();
+    ) -> Result<(usize, usize), Refused> {
+        let Some(link) = self.links.get(&source) else { return Ok((0, 0)) };
+        let items = link.state.publishing.items.iter();
+        let mut concerned: Vec<(ItemId, u8, i32)> = items
+            .filter(|(_, known)| known.service == service && known.item != ItemId(0))
+            .map(|(stream, known)| (known.item, known.domain.0, *stream))
+            .collect();
         // Whatever the table's order is: the same plant says the same.
-        concerned.sort_unstable_by_key(|known| (known.item, known.domain.0));
-        for known in concerned {
-            known.is_suspect = true;
-            let Some(name) = to.items().name(known.item).map(str::to_owned) else { continue };
-            let about = About { service, item: known.item, name: &name, is_suspect: true };
-            self.desk.pass(&about, &Passed::status(known.domain, state), to, time)?;
+        concerned.sort_unstable();
+        let (mut handed_over, mut lost) = (0, 0);
+        for (item, domain, stream) in concerned {
+            let domain = Domain(domain);
+            let Some(link) = self.links.get_mut(&source) else { continue };
+            let publishing = &mut link.state.publishing;
+            publishing.streams.remove(&(domain, item));
+            let Some(known) = publishing.items.get_mut(&stream) else { continue };
+            let was_suspect = std::mem::replace(&mut known.is_suspect, true);
+            match self.desk.serving.leave(service, (domain, item), source) {
+                Left::Unchanged => {}
+                Left::HandedOver(_) => {
+                    handed_over += 1;
+                    self.hand_over(service, (domain, item), to, time)?;
+                }
+                Left::ToNobody => {
+                    lost += 1;
+                    self.desk.serving.lose(service, (domain, item));
+                    let Some(name) = to.items().name(item).map(str::to_owned) else { continue };
+                    if !was_suspect {
+                        let about = About { service, item, name: &name, is_suspect: true };
+                        self.desk.pass(&about, &Passed::status(domain, state), to, time)?;
+                    }
+                }
+            }
+        }
+        Ok((handed_over, lost))
+    }
+
+    /// Who stood by for an item serves it now: its image becomes that of the item, which is suspect until there is one.
+    pub(super) fn hand_over<P: Publish>(
+        &mut self,
+        place: usize,
+        (domain, item): (Domain, ItemId),
+        to: &mut Sequencer<P>,
+        time: &impl Time,
+    ) -> Result<(), Refused> {
+        let Some(service) = self.desk.services.get(place).map(Service::id) else { return Ok(()) };
+        let Some(name) = to.items().name(item).map(str::to_owned) else { return Ok(()) };
+        let next = self.desk.serving.server(domain, item).and_then(|next| self.links.get_mut(&next));
+        let Some(publishing) = next.map(|link| &mut link.state.publishing) else { return Ok(()) };
+        let Some(stream) = publishing.stream(domain, item) else { return Ok(()) };
+        let key = ItemKey { service, domain, name: name.as_bytes() };
+        let has_image = publishing.has_image(&key);
+        let image = publishing.take_image(&key).filter(|_| has_image);
+        let is_suspect = match image {
+            Some(parts) => self.desk.pass_kept(place, (item, &name), &parts, to, time)?,
+            None => {
+                let about = About { service: place, item, name: &name, is_suspect: true };
+                let status = Passed::status(domain, suspect("Another source takes over"));
+                self.desk.pass(&about, &status, to, time)?;
+                true
+            }
+        };
+        if let Some(known) = publishing.items.get_mut(&stream) {
+            known.is_suspect = is_suspect;
         }
         Ok(())
     }
 
-    /// An NI provider that stood by takes over, or the first comes: its images become those of the items.
-    pub(super) fn take_over_published<P: Publish>(
+    /// A publisher that stood by, or was not up, has its part in a service: what it has of images becomes that of the items
+    /// that it serves.
+    pub(super) fn take_up_published<P: Publish>(
         &mut self,
         place: usize,
         next: LinkId,
         to: &mut Sequencer<P>,
         time: &impl Time,
     ) -> Result<(), Refused> {
-        let Some(service) = self.desk.services.get(place).map(super::services::Service::id) else {
-            return Ok(());
-        };
+        let Some(service) = self.desk.services.get(place).map(Service::id) else { return Ok(()) };
         let Some(link) = self.links.get_mut(&next) else { return Ok(()) };
         let Role::Publisher(acceptor) = &link.role else { return Ok(()) };
-        let images = link.state.publishing.take_images(service);
+        let publishing = &mut link.state.publishing;
+        let mut before: Vec<(i32, Known)> = (publishing.items.iter())
+            .filter(|(_, known)| known.service == place)
+            .map(|(stream, known)| (*stream, *known))
+            .collect();
+        // Whatever the table's order is: the same plant has the same publishers in the same order.
+        before.sort_unstable_by_key(|(stream, known)| (known.item, *stream));
+        for (stream, known) in before {
+            publishing.rejoin(next, stream, known, &mut self.desk);
+        }
+        let images = publishing.kept_of(service);
         if images.is_empty() {
             return Ok(());
         }
-        let their_id = link.state.publishing.their_id(place);
+        let their_id = publishing.their_id(place);
         let streams: HashMap<(Domain, Box<[u8]>), i32> = acceptor
             .items()
             .filter(|item| item.service_id == their_id)
             .map(|item| ((item.domain, item.name.into()), item.stream_id))
             .collect();
-        for kept in images {
-            let number = self.desk.number(place, (kept.domain, &kept.name), to, time)?;
-            let Some(stream) = streams.get(&(kept.domain, kept.name.clone())) else { continue };
-            let mut known = Known { service: place, domain: kept.domain, item: number, is_suspect: false };
-            if number != ItemId(0) {
-                known.is_suspect = self.desk.pass_kept(place, number, &kept, to, time)?;
+        for (domain, name) in images {
+            let key = ItemKey { service, domain, name: &name };
+            let number = self.desk.number(place, (domain, &name), to, time)?;
+            let stream = streams.get(&(domain, name.clone()));
+            let Some(stream) = stream.filter(|_| number != ItemId(0)) else {
+                publishing.take_image(&key);
+                continue;
+            };
+            let known = Known { service: place, domain, item: number, is_suspect: true };
+            publishing.enter(next, *stream, known, &mut self.desk);
+            if self.desk.serving.server(domain, number) == Some(next) {
+                let parts = publishing.take_image(&key).unwrap_or_default();
+                let name = std::str::from_utf8(&name).unwrap_or_default();
+                let is_suspect = self.desk.pass_kept(place, (number, name), &parts, to, time)?;
+                publishing.items.insert(*stream, Known { is_suspect, ..known });
             }
-            link.state.publishing.enter(*stream, known, &mut self.desk.numbers);
         }
         Ok(())
     }
 }
 
 impl Desk {
-    /// Publishes an image that was kept; whether it is suspect.
+    /// Publishes an image that was kept, in parts; whether it is suspect.
     pub(super) fn pass_kept<P: Publish>(
         &mut self,
         service: usize,
-        item: ItemId,
-        kept: &Kept,
+        (item, name): (ItemId, &str),
+        parts: &[Box<[u8]>],
         to: &mut Sequencer<P>,
         time: &impl Time,
     ) -> Result<bool, Refused> {
-        let name = std::str::from_utf8(&kept.name).unwrap_or_default();
         let mut suspect = true;
-        for message in &kept.messages {
+        for message in parts {
             let Ok(view) = MessageView::parse(message) else { continue };
             let Ok(header) = view.header() else { continue };
             suspect = is_suspect(&header, false);
@@ -496,7 +740,7 @@ impl Desk {
         name: Box<str>,
         passed: &Passed<'_>,
     ) {
-        let Some(service) = self.services.get(service).map(super::services::Service::id) else { return };
+        let Some(service) = self.services.get(service).map(Service::id) else { return };
         if !self.has_room_to_answer() {
             self.counters.answers_dropped += 1;
             return;

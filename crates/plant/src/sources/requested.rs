@@ -154,7 +154,7 @@ impl Requests {
     }
 
     /// How many of a service are with this source.
-    fn with(&self, service: usize, source: LinkId) -> usize {
+    pub(super) fn with(&self, service: usize, source: LinkId) -> usize {
         self.loads.get(&(service, source)).copied().unwrap_or(0)
     }
 }
@@ -605,16 +605,16 @@ impl Sources {
             self.desk.requests.change_source(number, next);
             self.open_at(next, number);
         }
-        let images = match self.links.get_mut(&next) {
-            Some(link) => link.state.publishing.take_images(id),
-            None => Vec::new(),
-        };
-        for kept in images {
-            let Ok(name) = std::str::from_utf8(&kept.name) else { continue };
-            let name = ItemName { service: id, domain: kept.domain, name: name.into() };
+        let images = self.links.get(&next).map(|link| link.state.publishing.kept_of(id)).unwrap_or_default();
+        for (domain, name) in images {
+            let Some(link) = self.links.get_mut(&next) else { continue };
+            let key = ItemKey { service: id, domain, name: &name };
+            let Some(parts) = link.state.publishing.take_image(&key) else { continue };
+            let Ok(text) = std::str::from_utf8(&name) else { continue };
+            let name = ItemName { service: id, domain, name: text.into() };
             let Some(number) = self.desk.requests.number(&name) else { continue };
             let item = match self.desk.requests.of(number).map(|wanted| wanted.item) {
-                Some(ItemId(0)) => self.desk.number(service, (kept.domain, &kept.name), to, time)?,
+                Some(ItemId(0)) => self.desk.number(service, (domain, text.as_bytes()), to, time)?,
                 Some(item) => item,
                 None => continue,
             };
@@ -622,7 +622,7 @@ impl Sources {
                 continue;
             }
             self.desk.has_number(number, item);
-            let is_suspect = self.desk.pass_kept(service, item, &kept, to, time)?;
+            let is_suspect = self.desk.pass_kept(service, (item, text), &parts, to, time)?;
             if let Some(wanted) = self.desk.requests.of(number) {
                 wanted.is_suspect = is_suspect;
             }

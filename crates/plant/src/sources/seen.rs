@@ -70,14 +70,40 @@ impl<'s> SeenSource<'s> {
         }
     }
 
+    /// Items of those that it serves: what it says of them is passed on.
+    #[must_use]
+    pub fn serves(&self) -> usize {
+        let desk = &self.sources.desk;
+        (0..desk.services.len())
+            .map(|service| match &self.link.role {
+                Role::Provider(_) => desk.requests.with(service, self.id),
+                Role::Publisher(_) => desk.serving.served(service, self.id),
+            })
+            .sum()
+    }
+
+    /// Items for which it stands by: what it says of them is kept, to be passed on when the one that serves them goes.
+    #[must_use]
+    pub fn stands_by(&self) -> usize {
+        // One that is down keeps what is to be passed on when it is up.
+        let is_up = self.services().any(|(_, part)| part != Part::Down);
+        if is_up { self.link.state.publishing.kept() } else { 0 }
+    }
+
     /// The services that it is a source of, each with what it is to it.
     pub fn services(&self) -> impl Iterator<Item = (&'s str, Part)> + use<'s> {
         let id = self.id;
-        self.sources.desk.services.iter().filter_map(move |service| {
+        let (kept, serving) = (self.link.state.publishing.kept(), &self.sources.desk.serving);
+        let services = self.sources.desk.services.iter().enumerate();
+        services.filter_map(move |(place, service)| {
             let member = service.members.iter().find(|member| member.link == id)?;
             let is_spread = service.policy() == Some(Policy::Balance);
             let part = match service.active {
                 _ if !member.is_up => Part::Down,
+                _ if service.is_merged() => {
+                    let serves = serving.served(place, id) > 0;
+                    if serves || kept == 0 { Part::Serves } else { Part::StandsBy }
+                }
                 Some(active) if active == id || is_spread => Part::Serves,
                 _ => Part::StandsBy,
             };

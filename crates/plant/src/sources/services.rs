@@ -7,7 +7,9 @@ use tapeline_omm::domain::{Directory, OwnedState, ServiceEntry, ServicePart};
 use tapeline_omm::rwf::{Domain, FilterAction, MapAction, StateCode};
 
 use super::passing::suspect;
-use super::{Desk, Link, LinkId, Note, Policy, Posts, Role, ServiceSettings, Settings, Sources, Sourcing};
+use super::{
+    Desk, Link, LinkId, Note, Policy, Posts, Role, ServiceSettings, Settings, Sharing, Sources, Sourcing,
+};
 use crate::publish::Refused;
 use crate::{Publish, Sequencer, Time};
 
@@ -17,7 +19,7 @@ pub(super) struct Service {
     pub(super) settings: ServiceSettings,
     /// Its sources: interactive providers for good, NI providers in the order in which they came with it.
     pub(super) members: Vec<Member>,
-    /// Whose word counts for the service, and whose items are passed on; where items are spread, whose word counts.
+    /// Whose word counts for the service, and whose items are passed on; where items are spread or merged, whose word counts.
     pub(super) active: Option<LinkId>,
     /// What was said of it.
     told: Vec<ServicePart>,
@@ -84,6 +86,16 @@ impl Service {
         matches!(self.settings.sources, Sourcing::Publishers { .. })
     }
 
+    /// Whether it has the items of all its publishers.
+    pub(super) const fn is_merged(&self) -> bool {
+        matches!(self.settings.sources, Sourcing::Publishers { sharing: Sharing::Merge, .. })
+    }
+
+    /// Whether what this publisher says of its items is heard: it serves the service, or has its part in it.
+    pub(super) fn hears(&self, link: LinkId) -> bool {
+        if self.is_merged() { self.is_source_up(link) } else { self.active == Some(link) }
+    }
+
     /// What several providers are for; `None` of NI providers.
     pub(super) const fn policy(&self) -> Option<Policy> {
         match self.settings.sources {
@@ -99,8 +111,9 @@ impl Service {
     /// Whether this user may publish it.
     pub(super) fn takes_from(&self, user: &str) -> bool {
         match &self.settings.sources {
-            Sourcing::Publishers { users: Some(users) } => users.iter().any(|known| known == user),
-            Sourcing::Publishers { users: None } => true,
+            Sourcing::Publishers { users, .. } => {
+                users.as_ref().is_none_or(|users| users.iter().any(|known| known == user))
+            }
             Sourcing::Providers { .. } | Sourcing::Feeds => false,
         }
     }
@@ -232,7 +245,11 @@ impl Sources {
                 }
             }
         }
-        concerned.into_iter().try_for_each(|service| self.elect(service, to, time))
+        concerned.into_iter().try_for_each(|service| {
+            self.leave_merged(service, id, to, time)?;
+            self.elect(service, to, time)?;
+            self.join_merged(service, id, to, time)
+        })
     }
 
     /// Sees to it that a service has the source that it should have, and says what is new of it.
@@ -246,18 +263,23 @@ impl Sources {
         let before = service.active;
         let first_up = || service.members.iter().find(|member| member.is_up).map(|member| member.link);
         let next = before.filter(|link| service.is_source_up(*link)).or_else(first_up);
-        let policy = service.policy();
+        let (policy, is_merged) = (service.policy(), service.is_merged());
         if next != before {
             let text = if next.is_some() { "Another source takes over" } else { "The source is down" };
-            if let Some(before) = before {
+            if let Some(before) = before.filter(|_| !is_merged) {
                 self.doubt(place, before, text, to, time)?;
             }
             if let Some(service) = self.desk.services.get_mut(place) {
                 service.active = next;
                 let source = next.and_then(|next| self.links.get(&next)).map(|link| link.state.name.clone());
                 let service = service.name().to_owned();
-                self.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
-                self.desk.note(Note::Serves { service, source });
+                if !is_merged {
+                    self.desk.counters.taken_over += u64::from(before.is_some() && next.is_some());
+                }
+                // Where items are merged each publisher is named as it comes.
+                if !is_merged || source.is_none() {
+                    self.desk.note(Note::Serves { service, source });
+                }
             }
         }
         let theirs = next.and_then(|next| {
@@ -267,7 +289,9 @@ impl Sources {
         });
         self.desk.tell_service(place, theirs.as_ref(), to, time)?;
         match (policy, next) {
-            (None, Some(next)) if Some(next) != before => self.take_over_published(place, next, to, time)?,
+            (None, Some(next)) if Some(next) != before && !is_merged => {
+                self.take_up_published(place, next, to, time)?;
+            }
             (Some(Policy::First), Some(next)) if Some(next) != before => self.move_items(place, next),
             (Some(Policy::Warm), Some(next)) if Some(next) != before => {
                 self.switch_items(place, next, to, time)?;
@@ -294,7 +318,7 @@ impl Sources {
     ) -> Result<(), Refused> {
         let is_published = self.desk.services.get(service).is_some_and(Service::is_published);
         if is_published {
-            self.doubt_published(service, source, suspect(text), to, time)
+            self.doubt_published(service, source, suspect(text), to, time).map(|_| ())
         } else {
             self.desk.doubt_requested(service, source, suspect(text), to, time)
         }

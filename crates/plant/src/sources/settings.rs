@@ -79,11 +79,12 @@ pub struct ServiceSettings {
 /// Who has the items of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sourcing {
-    /// Non-interactive providers, which connect to the plant: the first that publishes it serves, the others stand by with
-    /// their images and take over in the order in which they came.
+    /// Non-interactive providers, which connect to the plant.
     Publishers {
         /// Who of those who may publish at all may publish it; `None` for all.
         users: Option<Vec<String>>,
+        /// What several of them are for.
+        sharing: Sharing,
     },
     /// The plant's own feeds, of which nothing comes here but posts that are [reflected](Posts::Reflect): updates of items
     /// that the feeds have. Nothing is said of the service here.
@@ -95,6 +96,17 @@ pub enum Sourcing {
         /// What several of them are for.
         policy: Policy,
     },
+}
+
+/// What several non-interactive providers of one service are for. Those that stand by do so with their images.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// The service has the items of all that are up. Each item is served by the first that has published it; the others that have
+    /// published it stand by for it, and take over in the order in which they came with it.
+    #[default]
+    Merge,
+    /// The first that is up serves the whole service; the others stand by for it, and take over in the order in which they came.
+    First,
 }
 
 /// What several interactive providers of one service are for.

@@ -12,7 +12,8 @@ use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{ItemId, Items};
 
 use super::world::{
-    NAME, SERVICE, World, bytes, copy, fields, item, open, post, provided, published, refresh, service,
+    NAME, SERVICE, World, bytes, copy, fields, item, merged, open, post, provided, published, refresh,
+    service,
 };
 
 /// A message that a publisher may send, with some of its bytes changed.
@@ -74,11 +75,16 @@ proptest! {
     fn whatever_is_said_limits_hold(
         script in vec((0_u8..12, any::<prop::sample::Index>(), any::<u8>(), 0_u8..20, any::<u8>()), 0..60),
         is_published in any::<bool>(),
+        is_merged in any::<bool>(),
         policy in prop::sample::select(vec![Policy::First, Policy::Balance, Policy::Warm]),
         posts in prop::sample::select(vec![Posts::Forward, Posts::Reflect]),
         places in 1_usize..5,
     ) {
-        let settings = if is_published { published(posts) } else { provided(2, policy, posts) };
+        let settings = match (is_published, is_merged) {
+            (true, true) => merged(posts),
+            (true, false) => published(posts),
+            (false, _) => provided(2, policy, posts),
+        };
         let settings = Settings { max_items: 3, max_posts: 2, max_private: 1, ..settings };
         let mut world = World::of(settings, Items::new(places));
         let known = messages();
@@ -110,6 +116,12 @@ proptest! {
             }
             prop_assert!(world.sources.open_items() <= 3);
             prop_assert!(world.sequencer.items().len() <= places);
+            for source in world.sources.seen().filter(tapeline_plant::sources::SeenSource::is_publisher) {
+                prop_assert!(source.serves() + source.stands_by() <= source.items());
+            }
+            let unserved: usize = world.sources.unserved().map(|(_, items)| items).sum();
+            let served: usize = world.sources.seen().map(|source| source.serves()).sum();
+            prop_assert!(!is_published || served + unserved <= 256 * places);
         }
         // As a reader of the ring knows items: by their numbers, each an item's until its last tick.
         let mut names: BTreeMap<u32, String> = BTreeMap::new();

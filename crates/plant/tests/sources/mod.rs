@@ -2,6 +2,7 @@
 
 mod failing;
 mod hostile;
+mod merged;
 mod posting;
 mod published;
 mod requested;

@@ -7,7 +7,7 @@ use tapeline_omm::role::ni_provider::Publish as Say;
 use tapeline_omm::rwf::{DataState, Domain, Key, StatusHeader, StreamState};
 use tapeline_plant::Items;
 use tapeline_plant::demand::Demand;
-use tapeline_plant::sources::{Note, Posts, Settings, Sourcing};
+use tapeline_plant::sources::{Note, Posts, Settings, Sharing, Sourcing};
 
 use super::world::{
     NAME, SERVICE, World, bytes, copy, fields, item, open, published, refresh, service, update,
@@ -127,7 +127,8 @@ fn what_may_not_be_published_is_refused() {
     let users = Some(vec!["alice".to_owned(), "bob".to_owned()]);
     let mut settings = published(Posts::Refuse);
     settings.users = users;
-    settings.services[0].sources = Sourcing::Publishers { users: Some(vec!["alice".to_owned()]) };
+    settings.services[0].sources =
+        Sourcing::Publishers { users: Some(vec!["alice".to_owned()]), sharing: Sharing::First };
     let mut world = World::new(settings);
     let notes =
         |world: &mut World| -> Vec<Note> { std::iter::from_fn(|| world.sources.next_note()).collect() };

@@ -16,8 +16,8 @@ use tapeline_omm::rwf::{
 use tapeline_omm::{FieldList, FieldListEncoder, Real, State, fid};
 use tapeline_plant::demand::{Answer, Demand, ItemName};
 use tapeline_plant::sources::{
-    LinkId, Nowhere, Outlets, Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sources, Sourcing,
-    Wish,
+    LinkId, Nowhere, Outlets, Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sources,
+    Sourcing, Wish,
 };
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_plant::{Items, Publish, Refused, Sequencer, Time};
@@ -116,8 +116,14 @@ pub(crate) struct World {
     pub(crate) takes_answers: bool,
 }
 
+/// A service of publishers of which one serves at a time.
 pub(crate) fn published(posts: Posts) -> Settings {
-    settings(Sourcing::Publishers { users: None }, 0, posts)
+    settings(Sourcing::Publishers { users: None, sharing: Sharing::First }, 0, posts)
+}
+
+/// One whose publishers share it.
+pub(crate) fn merged(posts: Posts) -> Settings {
+    settings(Sourcing::Publishers { users: None, sharing: Sharing::Merge }, 0, posts)
 }
 
 pub(crate) fn provided(providers: usize, policy: Policy, posts: Posts) -> Settings {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tapeline_hub::access::LoginPolicy;
 use tapeline_journal::{Durability, OnFailure, Settings};
 use tapeline_measure::figures;
-use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sourcing};
+use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Sharing, Sourcing};
 use tapeline_tickerplant::Schema;
 use tapeline_wire::rssl::ConnectionType;
 
@@ -337,8 +337,14 @@ fn of_service(
 ) -> Part {
     let of = match &service.sources {
         Sourcing::Feeds => "the feeds'".to_owned(),
-        Sourcing::Publishers { users: None } => "published by who connects".to_owned(),
-        Sourcing::Publishers { users: Some(users) } => format!("published by {}", users.join(", ")),
+        Sourcing::Publishers { users, sharing } => {
+            let who = users.as_ref().map_or("who connects".to_owned(), |users| users.join(", "));
+            let what = match sharing {
+                Sharing::Merge => "items of all",
+                Sharing::First => "the first serves",
+            };
+            format!("published by {who}, {what}")
+        }
         Sourcing::Providers { of, policy } => {
             let names = of.iter().filter_map(|number| providers.get(*number));
             let names: Vec<&str> = names.map(|provider| provider.name.as_str()).collect();

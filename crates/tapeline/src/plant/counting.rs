@@ -19,7 +19,9 @@ use super::config::Config;
 use super::hub::counting::{HubFigures, Merged};
 use super::reader::Pulse;
 use crate::stat::file::CountersFile;
-use crate::stat::snapshot::{Backpressure, Feed, Journal, LAYOUT, Part, Process, Reader, Snapshot, Source};
+use crate::stat::snapshot::{
+    Backpressure, Feed, Journal, LAYOUT, Part, Process, Reader, Snapshot, Source, Unserved,
+};
 
 /// How often it is looked whether there is something new; the others tell once a second.
 const LOOK: Duration = Duration::from_millis(200);
@@ -98,6 +100,8 @@ pub(super) struct PlantFigures {
     /// In the order of the configuration.
     pub(super) feeds: Vec<FeedFigures>,
     pub(super) sources: Vec<SourceFigures>,
+    /// Services that are published, each with how many of its items nobody serves any more.
+    pub(super) unserved: Vec<(String, usize)>,
 }
 
 /// Of a source that speaks OMM.
@@ -107,6 +111,9 @@ pub(super) struct SourceFigures {
     pub(super) is_publisher: bool,
     pub(super) standing: Standing,
     pub(super) items: usize,
+    /// Of them, those that are passed on, and those that are kept until the one that serves them goes.
+    pub(super) serves: usize,
+    pub(super) stands_by: usize,
     /// Services, and what it is to each.
     pub(super) services: Vec<(String, source::Part)>,
 }
@@ -372,6 +379,8 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
     }
     snapshot.sources =
         told.sources.iter().map(|told_of| merge_source(&snapshot.sources, told_of, told.at)).collect();
+    let unserved = |(service, items): &(String, usize)| Unserved { service: service.clone(), items: *items };
+    snapshot.unserved = told.unserved.iter().map(unserved).collect();
     snapshot.heard_ns = told.at.0;
     snapshot.ticks = told.ticks;
     snapshot.items = told.items;
@@ -408,6 +417,8 @@ fn merge_source(before: &[Source], told: &SourceFigures, now: Nanos) -> Source {
         state: state.to_owned(),
         since_ns: since(before.filter(|before| before.state == state).map(|before| before.since_ns)),
         items: told.items,
+        serves: told.serves,
+        stands_by: told.stands_by,
         services: told.services.iter().map(service).collect(),
     }
 }

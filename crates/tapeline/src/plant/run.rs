@@ -494,7 +494,7 @@ impl Running {
             kernel_drops: inlet.source.kernel_drops(),
         }));
         if let Some(sources) = &self.sources {
-            sources.tell(&mut figures.sources);
+            sources.tell(&mut figures.sources, &mut figures.unserved);
         }
         self.teller.tell();
     }

@@ -213,14 +213,18 @@ impl RunningSources {
         }
     }
 
-    /// Fills in how the sources are.
-    pub(super) fn tell(&self, figures: &mut Vec<SourceFigures>) {
+    /// Fills in how the sources are, and which services have items that nobody serves any more.
+    pub(super) fn tell(&self, figures: &mut Vec<SourceFigures>, unserved: &mut Vec<(String, usize)>) {
+        unserved.clear();
+        unserved.extend(self.sources.unserved().map(|(service, items)| (service.to_owned(), items)));
         figures.clear();
         figures.extend(self.sources.seen().map(|source| SourceFigures {
             name: source.name().to_owned(),
             is_publisher: source.is_publisher(),
             standing: source.standing(),
             items: source.items(),
+            serves: source.serves(),
+            stands_by: source.stands_by(),
             services: source.services().map(|(name, part)| (name.to_owned(), part)).collect(),
         }));
     }

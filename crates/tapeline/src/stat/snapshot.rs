@@ -45,6 +45,9 @@ pub(crate) struct Snapshot {
     /// Sources that speak OMM: providers of the configuration, then those that connected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sources: Vec<Source>,
+    /// Services that non-interactive providers publish, and what of them nobody serves any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unserved: Vec<Unserved>,
     /// How the ring stands.
     pub(crate) backpressure: Backpressure,
     /// Those who read the ring, the hub among them.
@@ -112,7 +115,20 @@ pub(crate) struct Source {
     pub(crate) since_ns: u64,
     /// Items that are open at it, or that it publishes.
     pub(crate) items: usize,
+    /// Of them, those that are passed on: it is the first that has them.
+    pub(crate) serves: usize,
+    /// And those of which it keeps images, until the one that serves them goes.
+    pub(crate) stands_by: usize,
     pub(crate) services: Vec<Part>,
+}
+
+/// What nobody serves any more.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Unserved {
+    pub(crate) service: String,
+    /// Items that were published, and whose publishers are gone: they are suspect.
+    pub(crate) items: usize,
 }
 
 /// What a source is to a service.

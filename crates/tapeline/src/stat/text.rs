@@ -80,7 +80,7 @@ fn feeds(plant: &Snapshot) -> Option<String> {
 }
 
 fn sources(plant: &Snapshot) -> Option<String> {
-    let mut sources = table(["source", "kind", "state", "for", "items", "services"]);
+    let mut sources = table(["source", "kind", "state", "for", "serves", "stands by", "services"]);
     let ago = |since_ns: u64| figures::duration(plant.written_ns.saturating_sub(since_ns) / SECOND * SECOND);
     for source in &plant.sources {
         let services = source.services.iter().map(|part| {
@@ -96,11 +96,20 @@ fn sources(plant: &Snapshot) -> Option<String> {
                 shown(&source.state.to_uppercase())
             },
             ago(source.since_ns),
-            thousands(source.items as u64),
+            thousands(source.serves as u64),
+            thousands(source.stands_by as u64),
             services.collect::<Vec<_>>().join(", "),
         ]);
     }
-    (!plant.sources.is_empty()).then(|| sources.to_string())
+    let mut text = if plant.sources.is_empty() { String::new() } else { sources.to_string() };
+    for unserved in plant.unserved.iter().filter(|unserved| unserved.items > 0) {
+        let (items, service) = (thousands(unserved.items as u64), shown(&unserved.service));
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!(
+            "{gap}NOBODY serves {items} of service {service}'s items: who published them is gone"
+        ));
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn readers(plant: &Snapshot) -> Option<String> {

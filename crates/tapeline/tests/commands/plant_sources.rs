@@ -249,3 +249,34 @@ fn a_post_is_acknowledged_by_its_provider() {
     let ack = wait_for(&mut consumer, |said| said["event"] == "ack");
     assert!(ack["nak"].is_null(), "{ack}");
 }
+
+/// Two publishers that divide the items of one service among themselves, and one item that both have.
+#[test]
+fn publishers_of_one_service_are_merged() {
+    let plant = Plant::open(&format!("[hub]\nport = 0\n{PUBLISHED}"));
+    let mut first = Some(plant.publisher(&["A", "BOTH"], &[]));
+    let _second = plant.publisher(&["B", "BOTH"], &[]);
+    let mut consumer = plant.consumer(&["A", "B", "BOTH"], &[]);
+    let mut left = vec!["A", "B", "BOTH"];
+    while !left.is_empty() {
+        let said = wait_for(&mut consumer, |said| said["event"] == "refresh");
+        left.retain(|item| said["item"] != *item);
+    }
+    let items = |source: &Value| (source["serves"].as_u64().unwrap(), source["stands_by"].as_u64().unwrap());
+    let seen = stat(&plant.place.ring, |seen| {
+        let sources = seen["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
+        sources.len() == 2 && sources.iter().map(items).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)) == (3, 1)
+    });
+    assert_eq!(seen["unserved"], json!([{ "service": "FEED", "items": 0 }]));
+    // What one alone had is suspect, and what both had goes on.
+    drop(first.take());
+    wait_for(&mut consumer, |said| is_of(said, "A", "status") && said.to_string().contains("SUSPECT"));
+    stat(&plant.place.ring, |seen| seen["unserved"][0]["items"] == 1);
+    let table = stage::tapeline(&["stat", &plant.place.ring]).output().unwrap().stdout;
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.contains("NOBODY serves 1 of service FEED's items"), "{table}");
+    wait_for(&mut consumer, |said| is_of(said, "BOTH", "update"));
+    let _third = plant.publisher(&["A"], &[]);
+    wait_for(&mut consumer, |said| is_of(said, "A", "refresh"));
+    stat(&plant.place.ring, |seen| seen["unserved"][0]["items"] == 0);
+}

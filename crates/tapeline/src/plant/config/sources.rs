@@ -10,7 +10,9 @@ use anyhow::Context;
 use serde::Deserialize;
 use tapeline_omm::Dictionary;
 use tapeline_omm::role::{acceptor, consumer};
-use tapeline_plant::sources::{Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sourcing};
+use tapeline_plant::sources::{
+    Policy, Posts, ProviderSettings, ServiceSettings, Settings, Sharing, Sourcing,
+};
 use tapeline_plant::tick;
 use tapeline_wire::rssl::{self, ConnectionType, SubProtocol, Tls, TlsVersions};
 use toml::Spanned;
@@ -271,27 +273,29 @@ impl Source<'_> {
             "\"forward\" passes posts to the source, \"reflect\" publishes what is in them",
         );
         let posts = self.or(posts, Posts::Refuse);
-        let policy = self.one_of(
-            "sources",
-            raw.sources.as_ref(),
-            &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
-            "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" has them open with all",
-        );
-        let policy = self.or(policy, Policy::First);
         let sources = match (&raw.providers, &raw.publishers) {
             (Some(_), Some(publishers)) => {
                 let what = "publishers is given, and the service is of interactive providers";
                 return Err(self.wrong(publishers.span(), what, "a service has the one or the other"));
             }
             (None, publishers) => {
-                if let Some(sources) = &raw.sources {
-                    let what = "sources is given, and no providers";
-                    let hint = "of those that publish, the first serves and the others stand by";
-                    return Err(self.wrong(sources.span(), what, hint));
-                }
-                Sourcing::Publishers { users: publishers.as_ref().map(|users| users.get_ref().clone()) }
+                let sharing = self.one_of(
+                    "sources",
+                    raw.sources.as_ref(),
+                    &[("merge", Sharing::Merge), ("first", Sharing::First)],
+                    "of those that publish, \"merge\" has the items of all, \"first\" those of one while the others stand by",
+                );
+                let users = publishers.as_ref().map(|users| users.get_ref().clone());
+                Sourcing::Publishers { users, sharing: self.or(sharing, Sharing::Merge) }
             }
             (Some(names), None) => {
+                let policy = self.one_of(
+                    "sources",
+                    raw.sources.as_ref(),
+                    &[("first", Policy::First), ("balance", Policy::Balance), ("warm", Policy::Warm)],
+                    "\"first\" is fail-over, \"balance\" spreads the items, \"warm\" has them open with all",
+                );
+                let policy = self.or(policy, Policy::First);
                 let mut of: Vec<usize> = Vec::new();
                 for name in names.get_ref() {
                     let known = |provider: &RawProvider| provider.name.get_ref() == name.get_ref();
@@ -506,7 +510,10 @@ mod tests {
             [(true, false, Unknown::Closed), (false, true, Unknown::Wait)]
         );
         let [x, y] = &sources.settings.services[..] else { panic!("two services") };
-        assert_eq!((x.id, &x.sources, x.posts), (3, &Sourcing::Publishers { users: None }, Posts::Refuse));
+        assert_eq!(
+            (x.id, &x.sources, x.posts),
+            (3, &Sourcing::Publishers { users: None, sharing: Sharing::Merge }, Posts::Refuse)
+        );
         let policy = Policy::Warm;
         assert_eq!(
             (y.id, &y.sources, y.posts),
@@ -563,7 +570,7 @@ mod tests {
             ),
             (format!("{published}[[service]]\nname = \"Y\"\nid = 3\n"), "is another service's"),
             (format!("{published}providers = [\"b\"]\n"), "there is no provider \"b\""),
-            (format!("{published}sources = \"warm\"\n"), "sources is given, and no providers"),
+            (format!("{published}sources = \"warm\"\n"), "\"merge\" or \"first\" is expected"),
             (format!("{published}posts = \"take\"\n"), "\"refuse\", \"forward\" or \"reflect\" is expected"),
             (format!("{published}{PROVIDER}"), "provider \"a\" is of no service"),
             (PROVIDER.to_owned(), "provider a is of no service"),

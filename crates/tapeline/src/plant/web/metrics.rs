@@ -40,6 +40,12 @@ pub(in super::super) const METRICS: &[Metric] = &[
         "1 while the provider is connected; those that connect are there only then",
     ),
     ("tapeline_source_items", "gauge", "Items that are open at the provider, or that it publishes"),
+    ("tapeline_source_served_items", "gauge", "Of them, those that are passed on: nobody had them before"),
+    (
+        "tapeline_service_unserved_items",
+        "gauge",
+        "Items of a published service that nobody serves any more: those who published them are gone",
+    ),
     (
         "tapeline_source_service_state",
         "gauge",
@@ -173,8 +179,12 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
                 page.put(&[("reader", &reader.name), ("pid", &pid), ("number", &number)], reader.lag_bytes);
             }
         }
-        "tapeline_source_up" | "tapeline_source_items" | "tapeline_source_service_state" => {
-            write_sources(page, plant);
+        "tapeline_source_up"
+        | "tapeline_source_items"
+        | "tapeline_source_served_items"
+        | "tapeline_source_service_state" => write_sources(page, plant),
+        "tapeline_service_unserved_items" => {
+            plant.unserved.iter().for_each(|of| page.put(&[("service", &of.service)], of.items));
         }
         "tapeline_journal_state" | "tapeline_journal_sequence" | "tapeline_journal_missing_total" => {
             plant.journal.iter().for_each(|journal| write_journal(page, journal));
@@ -193,6 +203,7 @@ fn write_sources(page: &mut Page, plant: &Snapshot) {
         match page.name {
             "tapeline_source_up" => page.put(&labels, u8::from(source.state == "connected")),
             "tapeline_source_items" => page.put(&labels, source.items),
+            "tapeline_source_served_items" => page.put(&labels, source.serves),
             _ => {
                 for part in &source.services {
                     for state in ["serves", "standby", "suspect"] {
@@ -310,7 +321,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Feed, Hop, Kdb, Part, Reader, Service, Session, Source};
+    use crate::stat::snapshot::{Feed, Hop, Kdb, Part, Reader, Service, Session, Source, Unserved};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -342,6 +353,7 @@ mod tests {
                 }],
                 ..Source::default()
             }],
+            unserved: vec![Unserved { service: "A".to_owned(), items: 3 }],
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
             kdb: Some(Kdb { ended: true, ..Kdb::default() }),
             readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
