@@ -106,4 +106,10 @@ pub trait Sink {
 
     /// A session begins, the first one included: what the messages have built up so far no longer holds.
     fn reset(&mut self, session: Session);
+
+    /// The session that has just begun is taken from this message on, as [`Start::First`] has it: those before it came before anybody
+    /// listened, and are no gap.
+    fn begins_late(&mut self, first: u64) {
+        let _ = first;
+    }
 }

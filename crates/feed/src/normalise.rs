@@ -120,6 +120,15 @@ impl Normaliser {
         }
     }
 
+    /// Messages about orders that are not on the books: they came before, or were lost; 0 for a protocol without orders.
+    #[must_use]
+    pub fn unknown_orders(&self) -> u64 {
+        match self {
+            Self::Itch(itch) => itch.books().counters().unknown_reference.total(),
+            Self::Iex(_) | Self::Dbn(_) => 0,
+        }
+    }
+
     /// Keeps the orders themselves from now on, at most `max_orders` at once. Whether the protocol has orders; without, nothing
     /// changes.
     pub fn keep_orders(&mut self, max_orders: usize) -> bool {

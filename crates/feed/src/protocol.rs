@@ -71,6 +71,16 @@ impl Protocol {
         }
     }
 
+    /// Whether a book is right only for who has had all messages of the session: one of orders, and one of price levels of which each
+    /// change tells one level. A quote that is told whole stands for itself; DBN's records say themselves where a book begins.
+    #[must_use]
+    pub const fn builds_on_history(self) -> bool {
+        match self {
+            Self::ItchMoldUdp64 | Self::IexDeep => true,
+            Self::IexTops | Self::Dbn => false,
+        }
+    }
+
     /// What it means when a line goes back within a session.
     #[must_use]
     pub const fn restart(self) -> Restart {

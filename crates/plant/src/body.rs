@@ -119,6 +119,16 @@ pub(crate) fn gap(out: &mut [u8], first: u64, last: u64) -> Option<usize> {
     status(out, DataState::SUSPECT, StateCode::GAP_DETECTED, &text)
 }
 
+/// Data is suspect: the session is heard of from its middle on.
+pub(crate) fn begins_late(out: &mut [u8], first: u64) -> Option<usize> {
+    let mut text = Line::default();
+    let _ = write!(
+        text,
+        "heard from message {first} on: books without those before it may be wrong until the next session"
+    );
+    status(out, DataState::SUSPECT, StateCode::GAP_DETECTED, &text)
+}
+
 /// The feed has said that nothing more comes.
 pub(crate) fn end_of_session(out: &mut [u8], last: u64) -> Option<usize> {
     let mut text = Line::default();

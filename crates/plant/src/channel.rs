@@ -120,6 +120,7 @@ impl Channel {
                 ended_at: Nanos(0),
                 state: State::Initial,
                 damaged_from: None,
+                begun_late_at: None,
                 waking: None,
                 midnight_before: settings.midnight_before,
             },
@@ -412,6 +413,13 @@ impl Channel {
     #[must_use]
     pub fn is_suspect(&self, _instrument: Instrument) -> bool {
         self.stage.state == State::Initial || self.stage.is_suspect()
+    }
+
+    /// The first message of the session that came, where others of it came before the channel listened and its books need them: they are
+    /// suspect, as if message 1 had been [lost](Self::damaged_from), and nothing counts as missing.
+    #[must_use]
+    pub fn begun_late_at(&self) -> Option<u64> {
+        self.stage.begun_late_at
     }
 
     /// The first message that was lost since the session began.

@@ -2,8 +2,9 @@
 
 use crate::bench;
 
-use bench::{Bench, SESSION, add, directory, packet, packet_of, real};
+use bench::{Bench, SESSION, add, delete, directory, packet, packet_of, real};
 use proptest::prelude::*;
+use tapeline_feed::Protocol;
 use tapeline_feed::line::{self, Line};
 use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_feed::normalise::Instrument;
@@ -357,4 +358,51 @@ fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
     assert!(!bench.channel.is_over(Nanos(bench.clock.0.get())));
     bench.after(SECOND);
     assert!(bench.channel.is_over(Nanos(bench.clock.0.get())));
+}
+
+/// Books of orders that lack their beginning are not good, whatever has come since: only another session makes them so.
+#[test]
+fn what_was_before_a_session_was_heard_of_leaves_its_books_in_doubt() {
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    // The order that is deleted came before: what stood behind it on the book is not known either.
+    let heard = bench.gets(Line::A, &packet(500, &[directory(), add(4, b'B', 1, 1), delete(999)]));
+    let late = "heard from message 500 on: books without those before it may be wrong until the next session";
+    assert_eq!(
+        heard,
+        [
+            status(State::Live, DataState::OK, "the feed's session TESTDAY001 begins"),
+            status(State::Live, DataState::SUSPECT, late),
+            image(State::Live, DataState::SUSPECT),
+            update(State::Live),
+        ]
+    );
+    let all_suspect = |frames: &[Vec<u8>]| {
+        frames.iter().all(|frame| Tick::parse(frame).unwrap().header.flags.contains(Flags::SUSPECT))
+    };
+    assert!(all_suspect(&bench.frames()[2..]) && bench.channel.is_suspect(AAPL));
+    let counters = *bench.channel.counters();
+    assert_eq!((counters.missing, counters.gaps), (0, 0), "nobody lost them");
+    assert_eq!((bench.channel.begun_late_at(), bench.channel.normaliser().unknown_orders()), (Some(500), 1));
+    let before = bench.frames().len();
+    bench.gets(Line::A, &packet(503, &[add(8, b'S', 1, 2)]));
+    assert!(all_suspect(&bench.frames()[before..]), "an hour later it is no better");
+    // The next session is heard of from its beginning.
+    bench.gets(Line::A, &end_of_session(Session::new(SESSION), 504));
+    let next = packet_of("TESTDAY002", 1, &[directory(), add(4, b'B', 1, 1)]);
+    let told = bench.gets(Line::A, &next);
+    assert_eq!(told.last(), Some(&update(State::Live)));
+    assert!(!bench.channel.is_suspect(AAPL) && bench.channel.begun_late_at().is_none());
+}
+
+/// A heartbeat tells that the session is under way; and who is told each quote whole needs nothing of what was before.
+#[test]
+fn whether_a_beginning_is_missed_depends_on_what_is_built() {
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    bench.gets(Line::A, &heartbeat(Session::new(SESSION), 77));
+    assert_eq!(bench.channel.begun_late_at(), Some(77));
+    let mut bench = Bench::new(PublishPolicy::Changes);
+    bench.gets(Line::A, &heartbeat(Session::new(SESSION), 1));
+    assert_eq!(bench.channel.begun_late_at(), None);
+    let needs = |protocol: Protocol| protocol.builds_on_history();
+    assert_eq!(Protocol::ALL.map(needs), [true, false, true, false]);
 }

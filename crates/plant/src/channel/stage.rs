@@ -39,6 +39,8 @@ pub(super) struct Stage {
     pub(super) state: State,
     /// The first message that was lost since the session began: what was built without it may be wrong.
     pub(super) damaged_from: Option<u64>,
+    /// The first message of the session that came, where it was not the first of the session and what is built needs those before.
+    pub(super) begun_late_at: Option<u64>,
     /// The feed was silent: what it is seen to be as soon as it says something, and the first message that is missing then.
     pub(super) waking: Option<(Seen, u64)>,
     pub(super) midnight_before: Option<MidnightBefore>,
@@ -88,6 +90,12 @@ impl<T: Time, P: Publish> Sink for Output<'_, T, P> {
     fn reset(&mut self, session: Session) {
         if self.refused.is_ok() {
             self.refused = self.stage.reset(session, self.time, self.to);
+        }
+    }
+
+    fn begins_late(&mut self, first: u64) {
+        if self.refused.is_ok() {
+            self.refused = self.stage.begins_late(first, self.time, self.to);
         }
     }
 }
@@ -309,7 +317,7 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.counters.ended = false;
         self.counters.sessions += 1;
-        (self.damaged_from, self.waking) = (None, None);
+        (self.damaged_from, self.begun_late_at, self.waking) = (None, None, None);
         let told = if self.state.see(Seen::Whole).is_some() { Flags::STATE } else { Flags(0) };
         self.status(Flags::RESET | told, 0, time, to, |out| body::reset(out, session))?;
         self.blank_all(time, to)?;
@@ -326,6 +334,22 @@ impl Stage {
             self.normaliser.begin_day(midnight);
         }
         to.set_standing(self.number, Standing::New, time)
+    }
+
+    /// What came before this message is not known: books that are built on it are suspect until the next session.
+    fn begins_late<P: Publish>(
+        &mut self,
+        first: u64,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        if !self.protocol.builds_on_history() {
+            return Ok(());
+        }
+        self.begun_late_at = Some(first);
+        self.damaged_from = Some(1);
+        self.status(Flags(0), first.saturating_sub(1), time, to, |out| body::begins_late(out, first))?;
+        to.set_standing(self.number, Standing::Doubtful, time)
     }
 
     /// An image without values for each item that has one.

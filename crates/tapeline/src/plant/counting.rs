@@ -123,6 +123,9 @@ pub(super) struct SourceFigures {
 pub(super) struct FeedFigures {
     pub(super) state: tapeline_plant::State,
     pub(super) counters: tapeline_plant::ChannelCounters,
+    /// What it publishes may be wrong: messages were lost, or came before the plant.
+    pub(super) is_suspect: bool,
+    pub(super) unknown_orders: u64,
     pub(super) kernel_drops: u64,
 }
 
@@ -373,6 +376,8 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         feed.messages = counters.messages;
         feed.missing = counters.missing;
         feed.gaps = counters.gaps;
+        feed.suspect = told.is_suspect;
+        feed.unknown_orders = told.unknown_orders;
         feed.malformed = counters.malformed_messages;
         feed.ticks = counters.ticks;
         feed.kernel_drops = told.kernel_drops;

@@ -137,6 +137,12 @@ pub(crate) struct FeedReport {
     pub(crate) state: String,
     /// The first message that was lost in the present session: since then what is published may be wrong.
     pub(crate) damaged_from: Option<u64>,
+    /// The first message that came of the present session, where its books lack those before it: they are suspect.
+    #[serde(default)]
+    pub(crate) begun_late_at: Option<u64>,
+    /// Messages about orders that were not on the books.
+    #[serde(default)]
+    pub(crate) unknown_orders: u64,
     pub(crate) next_sequence: Option<u64>,
     /// Messages, each counted once however many lines carried it.
     pub(crate) messages: u64,
@@ -303,6 +309,8 @@ impl PlantReport {
                         false_ends: channel.arbiter().statistics().false_ends,
                         state: channel.state().to_string(),
                         damaged_from: channel.damaged_from(),
+                        begun_late_at: channel.begun_late_at(),
+                        unknown_orders: channel.normaliser().unknown_orders(),
                         next_sequence: channel.arbiter().next_sequence(),
                         messages: counters.messages,
                         message_bytes: counters.message_bytes,
@@ -416,7 +424,19 @@ impl PlantReport {
                     thousands(after_end)
                 ));
             }
-            if let Some(lost) = feed.damaged_from {
+            if feed.unknown_orders > 0 {
+                text.push_str(&format!(
+                    "\n  {} messages about orders that were not on the books",
+                    thousands(feed.unknown_orders)
+                ));
+            }
+            if let Some(first) = feed.begun_late_at {
+                text.push_str(&format!(
+                    "\n  suspect: heard from message {} of its session on, and books lack what was before; start = \"from-one\" with \
+                     [feed.recovery] asks for it",
+                    thousands(first)
+                ));
+            } else if let Some(lost) = feed.damaged_from {
                 text.push_str(&format!(
                     "\n  suspect since message {}, which was lost, until the next session",
                     thousands(lost)

@@ -68,13 +68,33 @@ const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 
 /// One feed with its sockets, or the file that takes their place.
 struct Inlet {
+    name: String,
     channel: Channel,
     source: Source,
     file: Option<Recorded>,
     recovery: Option<Recovery>,
+    /// Where it began late, as the operator was told.
+    told_late: Option<u64>,
 }
 
 impl Inlet {
+    /// Tells the operator once that a session is heard of from its middle on, what that means, and what helps.
+    fn tell_late(&mut self) {
+        let late = self.channel.begun_late_at();
+        if late != self.told_late
+            && let Some(first) = late
+        {
+            let with =
+                if self.recovery.is_some() { "asks [feed.recovery]" } else { "with [feed.recovery] asks" };
+            anstream::eprintln!(
+                "warning: feed {}: heard from message {first} of its session on: items are suspect until the next session, as books lack \
+                 what came before\nhint: start = \"from-one\" {with} for it",
+                self.name
+            );
+        }
+        self.told_late = late;
+    }
+
     /// Whether nothing more is to be expected.
     fn is_over(&self, now: Nanos) -> bool {
         self.file.as_ref().map_or_else(|| self.channel.is_over(now), Recorded::is_over)
@@ -487,10 +507,13 @@ impl Running {
         figures.is_name_removed = self.is_name_removed;
         figures.items = self.sequencer.items().len();
         (figures.stalls, figures.stalled_ns) = (stalls, stalled_ns);
+        self.inlets.iter_mut().for_each(Inlet::tell_late);
         figures.feeds.clear();
         figures.feeds.extend(self.inlets.iter_mut().map(|inlet| FeedFigures {
             state: inlet.channel.state(),
             counters: *inlet.channel.counters(),
+            is_suspect: inlet.channel.damaged_from().is_some(),
+            unknown_orders: inlet.channel.normaliser().unknown_orders(),
             kernel_drops: inlet.source.kernel_drops(),
         }));
         if let Some(sources) = &self.sources {
@@ -603,7 +626,7 @@ impl Inlet {
             }
             _ => Source::inline(receivers),
         };
-        Ok(Self { channel, source, file, recovery })
+        Ok(Self { name: feed.name.clone(), channel, source, file, recovery, told_late: None })
     }
 }
 

@@ -97,6 +97,10 @@ pub(crate) struct Feed {
     pub(crate) gaps: u64,
     /// Messages that could not be decoded.
     pub(crate) malformed: u64,
+    /// What it publishes may be wrong until the next session: messages of this one were lost, or came before the plant.
+    pub(crate) suspect: bool,
+    /// Messages about orders that were not on the books.
+    pub(crate) unknown_orders: u64,
     pub(crate) ticks: u64,
     /// Datagrams that the kernel dropped for want of buffer.
     pub(crate) kernel_drops: u64,

@@ -68,7 +68,12 @@ fn feeds(plant: &Snapshot) -> Option<String> {
         feeds.add_row([
             shown(&feed.name),
             shown(&feed.protocol),
-            if feed.ended { format!("{}, session over", shown(&feed.state)) } else { shown(&feed.state) },
+            format!(
+                "{}{}{}",
+                shown(&feed.state),
+                if feed.suspect { ", SUSPECT" } else { "" },
+                if feed.ended { ", session over" } else { "" }
+            ),
             thousands(feed.messages),
             output::rate(feed.messages_per_second, "msgs"),
             thousands(feed.missing),

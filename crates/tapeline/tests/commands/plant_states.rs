@@ -170,3 +170,36 @@ fn without_a_date_each_session_begins_the_day_on_which_it_comes() {
     }
     assert_eq!(plant.says()["feeds"][0]["messages"], json!(2));
 }
+
+/// The plant comes in the middle of a session: nothing is missing, and nothing is called good; who runs it is told why and what helps.
+#[test]
+fn a_plant_that_comes_late_says_what_it_lacks() {
+    let (place, session, exchange) = (Place::new(1), Session::new("DAY1"), Exchange::new());
+    let config = place.config("");
+    let text = std::fs::read_to_string(&config).unwrap().replace("start = \"from-one\"\n", "");
+    std::fs::write(&config, text).unwrap();
+    let (mut plant, mut talk) = Running::start_talking(&["plant", "--config", &config, "--format", "json"]);
+    assert_eq!(plant.says()["ready"], json!(place.ring));
+    let watch = Watch::of(&place);
+    let late = "heard from message 500 on: books without those before it may be wrong until the next session";
+    let told = watch.text(late, || exchange.says(place.lines[0], &packet(session, 500)));
+    assert_eq!(told["suspect"], json!(true), "{told}");
+    let mut looking = Running::start(&["stat", &place.ring, "--every", "50ms", "--format", "json"]);
+    loop {
+        let feed = looking.says()["feeds"][0].clone();
+        if feed["suspect"] == json!(true) {
+            assert_eq!(feed["missing"], json!(0));
+            break;
+        }
+    }
+    plant.ask_to_end();
+    let report = plant.says();
+    assert_eq!(report["feeds"][0]["begun_late_at"], json!(500), "{report}");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut talk, &mut said).unwrap();
+    let warning = "warning: feed test: heard from message 500 of its session on: items are suspect until the next session";
+    assert!(
+        said.contains(warning) && said.contains("hint: start = \"from-one\" with [feed.recovery]"),
+        "{said}"
+    );
+}

@@ -101,6 +101,9 @@ impl Arbiter {
         }
         self.statistics.sessions += 1;
         sink.reset(session);
+        if start > 1 {
+            sink.begins_late(start);
+        }
     }
 
     /// Takes the packets that were doubted and turn out to belong to the present session, in the order in which they came.

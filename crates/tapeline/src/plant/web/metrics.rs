@@ -32,6 +32,12 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ),
     ("tapeline_feed_missing_total", "counter", "Messages that never came, on any line"),
     ("tapeline_feed_gaps_total", "counter", "Holes that they make"),
+    (
+        "tapeline_feed_suspect",
+        "gauge",
+        "1 while what the feed publishes may be wrong: messages of the session were lost, or came before the plant",
+    ),
+    ("tapeline_feed_unknown_orders_total", "counter", "Messages about orders that were not on the books"),
     ("tapeline_feed_malformed_total", "counter", "Messages that could not be decoded"),
     ("tapeline_feed_kernel_drops_total", "counter", "Datagrams that the kernel dropped for want of buffer"),
     (
@@ -243,6 +249,8 @@ fn write_feeds(page: &mut Page, plant: &Snapshot) {
             "tapeline_feed_missing_total" => feed.missing,
             "tapeline_feed_gaps_total" => feed.gaps,
             "tapeline_feed_malformed_total" => feed.malformed,
+            "tapeline_feed_suspect" => u64::from(feed.suspect),
+            "tapeline_feed_unknown_orders_total" => feed.unknown_orders,
             "tapeline_feed_kernel_drops_total" => feed.kernel_drops,
             _ => return,
         };
