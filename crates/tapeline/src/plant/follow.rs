@@ -108,7 +108,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// The exit status of a reader that ended so, with so many ticks lost: 3 where there is or may be loss, and a word
+    /// The exit status of a reader that ended so, with so many ticks, or messages of a feed, lost: 3 where there is or may be loss, and a word
     /// on standard error about a plant that died.
     pub(crate) fn exit_code(self, lost: u64) -> ExitCode {
         if self == Self::PlantDied {

@@ -255,8 +255,10 @@ impl RunArgs {
         }
         failed.first()?;
         match outcome {
-            Ok(()) if report.files_are_whole() => Ok(ExitCode::SUCCESS),
-            Ok(()) => Ok(ExitCode::FAILURE),
+            Ok(()) if !report.files_are_whole() => Ok(ExitCode::FAILURE),
+            // Readers were told where.
+            Ok(()) if report.missing_messages() > 0 => Ok(ExitCode::from(3)),
+            Ok(()) => Ok(ExitCode::SUCCESS),
             // The user asked to stop while a subscriber held the ring: what had arrived was not all published.
             Err(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
             Err(refused) => Err(refused).context("the plant cannot go on"),

@@ -198,7 +198,7 @@ impl TallyArgs {
             Format::Table => report.print(&tally, self.top)?,
         }
         note_unknown(&self.symbols, &report.itch.names());
-        Ok(end.exit_code(report.lost_ticks))
+        Ok(end.exit_code(report.lost_ticks.saturating_add(report.missing_messages)))
     }
 }
 
