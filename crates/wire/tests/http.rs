@@ -90,3 +90,17 @@ fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
         assert!(!rest.starts_with(b"HTTP/1.1 200"));
     }
 }
+
+/// Hundreds of connections that say nothing, each given an hour: who asks is answered all the same.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let hour = Duration::from_secs(3_600);
+    let server = server(Settings { head_time: hour, connection_time: hour, ..Settings::default() });
+    let address = server.address();
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for _ in 0..3 {
+        assert!(ask(address, "GET /there HTTP/1.0\r\n\r\n").starts_with("HTTP/1.0 200"));
+    }
+    // The oldest has been hung up on.
+    assert_eq!((&idle[0]).read(&mut [0; 1]).unwrap_or(0), 0);
+}

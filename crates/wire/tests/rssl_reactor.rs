@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+use tapeline_measure::Nanos;
 use tapeline_wire::rssl::{
     Compression, ConnectionType, Door, Event, Reactor, Sent, Settings, SubProtocol, Version,
 };
@@ -267,6 +268,35 @@ fn clients_above_the_limit_are_told() {
         "{:?}",
         other.closed
     );
+}
+
+/// All places are taken by connections that say nothing: after a second they make place, the oldest first, and those that are open stay.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let mut world = World::new();
+    world.reactor = Reactor::new(3).unwrap();
+    let address = world.reactor.listen("127.0.0.1:0".parse().unwrap(), &settings(|_| ())).unwrap();
+    let mut other = World::new();
+    let mut turn = |other: &mut World, now: Nanos, is_done: &dyn Fn(&World, &Reactor) -> bool| {
+        other.until(|other| {
+            world.reactor.wait(Duration::ZERO).unwrap();
+            while world.reactor.next(now).is_some() {}
+            is_done(other, &world.reactor)
+        });
+    };
+    other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    turn(&mut other, NOW, &|other, _| other.connected.len() == 1);
+    let idle = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+    turn(&mut other, NOW, &|_, reactor| reactor.len() == 3);
+    // One that comes at once is told that there is no room.
+    other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    turn(&mut other, NOW, &|other, _| other.closed.len() == 1);
+    let later = Nanos(NOW.0 + 1_000_000_000);
+    other.reactor.connect(address, &settings(|_| ()), NOW).unwrap();
+    turn(&mut other, later, &|other, _| other.connected.len() == 2);
+    assert_eq!(other.closed.len(), 1, "{:?}", other.closed);
+    let mut first = &idle[0];
+    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Connections over TCP and Unix-domain sockets, in one loop.
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -121,6 +122,36 @@ fn one_too_many_is_closed_at_once() {
     echo.until(|echo| echo.streams.refused() == 1);
     assert_eq!(second.read(&mut [0; 8]).unwrap_or(0), 0, "it is closed, or reset");
     assert_eq!(echo.streams.len(), 1);
+}
+
+/// A connection that has said nothing for a second makes place for another; one that has said something stays.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let (mut echo, address) = server(1 << 20, 2);
+    let mut first = TcpStream::connect(address).unwrap();
+    first.write_all(b"first").unwrap();
+    echo.until(|echo| echo.has_said(b"first"));
+    let mut idle = TcpStream::connect(address).unwrap();
+    echo.until(|echo| echo.streams.len() == 2);
+    // At once there is no room; the place is to be had as soon as the silence has lasted.
+    let (last, refused) = (RefCell::new(None), Cell::new(u64::MAX));
+    echo.until(|echo| {
+        // One after the other.
+        if refused.replace(echo.streams.refused()) != echo.streams.refused() {
+            let mut next = TcpStream::connect(address).unwrap();
+            next.write_all(b"next").unwrap();
+            last.replace(Some(next));
+        }
+        echo.has_said(b"next")
+    });
+    assert!(
+        echo.over.iter().any(|why| why == "it has said nothing, and another wants its place"),
+        "{:?}",
+        echo.over
+    );
+    assert_eq!(idle.read(&mut [0; 8]).unwrap_or(0), 0);
+    first.write_all(b"still").unwrap();
+    echo.until(|echo| echo.has_said(b"firststill"));
 }
 
 #[test]
