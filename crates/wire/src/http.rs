@@ -2,11 +2,14 @@
 //!
 //! Whoever it talks to is a stranger. Connections are few at a time, each is over in seconds, heads are short, bodies are not
 //! read, and a browser that was led here under somebody else's name gets nothing (see `origin.rs`). Nothing here runs on another thread,
-//! so the worst that its clients can do is to keep each other waiting.
+//! so the worst that its clients can do is to keep each other waiting, and who asks for nothing keeps nobody: where there is no room for one
+//! more, the one that has been idle for longest goes.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,7 +21,8 @@ use hyper::service::service_fn;
 use hyper::{Method, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::io::Errno;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::Error;
 use crate::error::{self, Operation};
@@ -27,7 +31,7 @@ use crate::origin;
 /// What can be set of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections at a time; more wait in the kernel. 32.
+    /// Connections at a time; one more takes the place of the one that has asked for nothing for longest. 32.
     pub max_connections: usize,
     /// A head must be there by then. 2 s.
     pub head_time: Duration,
@@ -131,19 +135,35 @@ impl Drop for Server {
     }
 }
 
+/// A connection.
+struct Open {
+    task: AbortHandle,
+    has_asked: Arc<AtomicBool>,
+}
+
 async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<Settings>, answer: Arc<F>)
 where
     F: Fn(&Request<'_>) -> Response + Send + Sync + 'static,
 {
-    let places = Arc::new(Semaphore::new(settings.max_connections.max(1)));
-    // Nobody closes it.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    // In the order in which they came.
+    let mut open: VecDeque<Open> = VecDeque::new();
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        open.retain(|open| !open.task.is_finished());
+        if open.len() >= settings.max_connections.max(1) {
+            // Who asks is answered at once; who has said nothing for longest is not waited for.
+            let idle = open.iter().position(|open| !open.has_asked.load(Ordering::Relaxed));
+            if let Some(oldest) = open.remove(idle.unwrap_or(0)) {
+                oldest.task.abort();
+            }
+        }
         let (settings, answer) = (Arc::clone(&settings), Arc::clone(&answer));
-        tokio::spawn(async move {
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let asks = Arc::clone(&has_asked);
+        let task = tokio::spawn(async move {
             let time = settings.connection_time;
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
@@ -151,14 +171,15 @@ where
                 .max_buf_size(LONGEST_HEAD)
                 .keep_alive(false);
             let service = service_fn(|request| {
+                asks.store(true, Ordering::Relaxed);
                 let response = respond(&request, &settings, &*answer);
                 async move { Ok::<_, Infallible>(response) }
             });
             let connection = http.serve_connection(TokioIo::new(stream), service);
             // However it ends: there is nobody to tell.
             let _ = tokio::time::timeout(time, connection).await;
-            drop(place);
         });
+        open.push_back(Open { task: task.abort_handle(), has_asked });
     }
 }
 

@@ -667,7 +667,8 @@ fn who_loses_his_place_on_the_ring_of_a_plant_that_ends_has_all_of_its_journal()
     [&replay, &watch].into_iter().for_each(stop);
     let to = place.lines[0].to_string();
     let exchange = ["feed", "simulate", "--to", &to, "--symbols", "3", "--messages", "5000", "--rate", "20k"];
-    assert!(tapeline(&exchange).output().unwrap().status.success());
+    // A busy machine may keep it from its schedule, which is not what is asked here.
+    assert!(matches!(tapeline(&exchange).output().unwrap().status.code(), Some(0 | 4)));
     let report = plant.says();
     assert!(plant.child.wait().unwrap().success(), "{report}");
     let last = report["ticks"].as_u64().unwrap();

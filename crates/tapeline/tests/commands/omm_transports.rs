@@ -77,7 +77,8 @@ fn of<'v>(events: &'v [Value], name: &str) -> Vec<&'v Value> {
 fn consumer_and_provider() {
     let folder = tempfile::tempdir().unwrap();
     for way in ways(folder.path()) {
-        let (_provider, server) = start(&way, "serve", &["--update-rate", "2000"]);
+        // So few that a busy machine conflates none of them, the posted one least of all.
+        let (_provider, server) = start(&way, "serve", &["--update-rate", "50"]);
         let asked = ["A", "B", "NAK", "--batch", "--post", "BID=7.5", "--generic", "hello", "--updates", "3"];
         let (events, output) = run(&way, "watch", &server, &asked);
         let talk = String::from_utf8_lossy(&output.stderr).into_owned();

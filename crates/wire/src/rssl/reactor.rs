@@ -62,6 +62,8 @@ pub struct Reactor {
     refused: usize,
     /// Connections that were refused so far.
     refusals: u64,
+    /// Clients that came and may not have done their handshake, in the order in which they came, and when.
+    entering: VecDeque<(Nanos, ConnectionId)>,
     next_turn: Nanos,
     /// Why nobody is let in for now.
     accept_error: Option<Error>,
@@ -117,13 +119,16 @@ const EVENTS: usize = 1024;
 const TURN_NS: u64 = 100_000_000;
 /// Nobody is let in for so long after accepting failed.
 const ACCEPT_PAUSE_NS: u64 = 1_000_000_000;
+/// A client has so long for its handshake where others wait for its place.
+const HANDSHAKE_NS: u64 = 1_000_000_000;
 /// Connections accepted at a time, before those that are there have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Connections above the limit that are told so; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 64;
 
 impl Reactor {
-    /// For at most so many connections at a time. A client above them gets a nak that says so.
+    /// For at most so many connections at a time. A client above them takes the place of the one that has been silent for longest, if one has
+    /// not done its handshake within a second; otherwise it gets a nak that says so.
     ///
     /// # Errors
     /// The machine refuses.
@@ -143,6 +148,7 @@ impl Reactor {
             most_held: usize::MAX,
             refused: 0,
             refusals: 0,
+            entering: VecDeque::new(),
             next_turn: Nanos(0),
             accept_error: None,
             accept_again: None,
@@ -549,7 +555,7 @@ impl Reactor {
 
     /// A client. Where the machine refuses it something, it finds itself alone again: `None`.
     fn accepted(&mut self, socket: Socket, settings: &Arc<Settings>, now: Nanos) -> Option<u32> {
-        let is_refused = self.len() - self.refused >= self.limit;
+        let is_refused = self.len() - self.refused >= self.limit && !self.make_room(now);
         self.refusals += u64::from(is_refused);
         let session = if !is_refused {
             Session::server(settings.clone(), now)
@@ -567,6 +573,9 @@ impl Reactor {
             Ok(slot) => {
                 self.slots[slot as usize].is_refused = is_refused;
                 self.refused += usize::from(is_refused);
+                if !is_refused {
+                    self.enters(slot, now);
+                }
                 self.wake(slot);
                 Some(slot)
             }
@@ -575,6 +584,37 @@ impl Reactor {
                 None
             }
         }
+    }
+
+    /// A client has yet to do its handshake.
+    fn enters(&mut self, slot: u32, now: Nanos) {
+        if self.entering.len() > self.limit {
+            let mut entering = std::mem::take(&mut self.entering);
+            entering.retain(|(_, id)| self.is_entering(*id));
+            self.entering = entering;
+        }
+        self.entering.push_back((now, self.id(slot)));
+    }
+
+    fn is_entering(&mut self, id: ConnectionId) -> bool {
+        self.connection(id).is_some_and(|connection| connection.negotiated().is_none())
+    }
+
+    /// Ends the client that has had time for its handshake for longest and has not done it, if there is one: who says nothing keeps
+    /// nobody out.
+    fn make_room(&mut self, now: Nanos) -> bool {
+        while let Some((since, id)) = self.entering.front().copied() {
+            let is_idle = self.is_entering(id);
+            if is_idle && now.0.saturating_sub(since.0) < HANDSHAKE_NS {
+                return false;
+            }
+            self.entering.pop_front();
+            if is_idle {
+                self.close(id);
+                return true;
+            }
+        }
+        false
     }
 
     fn add(&mut self, connection: Connection) -> Result<u32, Error> {

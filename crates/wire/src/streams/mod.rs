@@ -13,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -27,7 +27,8 @@ use crate::{Error, local};
 /// What can be set of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Connections at most; more are closed at once.
+    /// Connections at most; one more takes the place of the one that has been silent since it came for longest, a second at least, or is
+    /// closed at once.
     pub max_connections: usize,
     /// Bytes that may wait for one of them.
     pub queue_bytes: usize,
@@ -58,6 +59,8 @@ pub enum Over {
         /// So many bytes.
         waiting: usize,
     },
+    /// It has said nothing since it came, and another wants its place.
+    Silent,
     /// It is broken.
     Broken(Error),
 }
@@ -67,6 +70,7 @@ impl fmt::Display for Over {
         match self {
             Self::Closed => f.write_str("it has closed the connection"),
             Self::TooSlow { waiting } => write!(f, "it is too slow: {waiting} bytes wait for it"),
+            Self::Silent => f.write_str("it has said nothing, and another wants its place"),
             Self::Broken(cause) => cause.fmt(f),
         }
     }
@@ -109,6 +113,8 @@ struct Peer {
     is_new: bool,
     is_ready: bool,
     is_touched: bool,
+    /// When it came, until it says something.
+    silent_since: Option<Instant>,
     over: Option<Over>,
 }
 
@@ -116,6 +122,8 @@ struct Peer {
 const EVENTS: usize = 256;
 /// Tokens from here on are listeners'.
 const LISTENERS: usize = usize::MAX / 2;
+/// One that says nothing for so long since it came may lose its place.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Connections accepted at a time, of one listener.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Of what has been sent, so much memory is kept for what is next.
@@ -255,6 +263,7 @@ impl Streams {
         let Some(peer) = self.peer(id) else { return 0 };
         match peer.socket.receive(room) {
             Ok(Received::Bytes(count)) => {
+                peer.silent_since = None;
                 // Less than there is room for is all that has come (`epoll(7)`, on edges), but for the end.
                 if count == room.len() || peer.is_ending {
                     self.again.push(id.0);
@@ -421,8 +430,21 @@ impl Streams {
         }
     }
 
+    /// The connection that has been silent since it came for longest is over, if there is one: it has its place until it is closed, which
+    /// is next.
+    fn make_room(&mut self) -> bool {
+        let silent = |(number, peer): (usize, &Option<Peer>)| {
+            let peer = peer.as_ref().filter(|peer| peer.over.is_none())?;
+            Some((peer.silent_since?, number))
+        };
+        let oldest = self.peers.iter().enumerate().filter_map(silent).min();
+        let Some((_, number)) = oldest.filter(|(since, _)| since.elapsed() >= SILENCE) else { return false };
+        self.end(StreamId(number as u32), Over::Silent);
+        true
+    }
+
     fn let_in(&mut self, socket: Socket) {
-        if self.len() >= self.settings.max_connections {
+        if self.len() >= self.settings.max_connections && !self.make_room() {
             self.refused += 1;
             return;
         }
@@ -445,6 +467,7 @@ impl Streams {
             is_new: true,
             is_ready: true,
             is_touched: false,
+            silent_since: Some(Instant::now()),
             over: None,
         });
         self.ready.push_back(number);
