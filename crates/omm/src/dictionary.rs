@@ -66,7 +66,7 @@ impl Dictionary {
     /// # Errors
     ///
     /// The first line that is not as it should be: which one, what it has and what was expected. A field id or a
-    /// name that comes twice is refused.
+    /// name that comes twice is refused, and so is field id 0.
     pub fn parse(text: &str) -> Result<Self, DictionaryError> {
         let mut dictionary = Self::empty();
         fields::parse(text, &mut dictionary)?;

@@ -69,7 +69,7 @@ impl Download {
     ///
     /// # Errors
     ///
-    /// The first fault of the part. A field id or a name that comes twice is one.
+    /// The first fault of the part. A field id or a name that comes twice is one, and so is field id 0.
     pub fn fields(&mut self, payload: &[u8]) -> Result<(), DownloadError> {
         let series = Series::parse(payload)?;
         self.summary(&series, false)?;
@@ -297,6 +297,9 @@ mod tests {
             |rows: &[&[(&str, Value<'_>)]]| Download::new().fields(&part(rows)).unwrap_err().to_string();
         assert_eq!(fault(&[BID, &BID[..2]]), "entry 1 of the part: RWFTYPE is missing");
         assert_eq!(fault(&[&BID[1..]]), "entry 0 of the part: NAME is missing");
+        let nobody = [BID[0], ("FID", Value::Int(0)), BID[2]];
+        let said = fault(&[&nobody]);
+        assert!(said.starts_with("entry 0 of the part: field id 0 stands for no field"), "{said}");
         assert_eq!(fault(&[BID, BID]), "entry 1 of the part: field id 22 was given to BID before");
         assert_eq!(
             Download::new().fields(&[0]).unwrap_err().to_string(),
@@ -310,11 +313,11 @@ mod tests {
         let mut download = Download::new();
         let mut taken = 0;
         let refused = loop {
-            let name = format!("N{taken}");
+            let (name, fid) = (format!("N{taken}"), taken + 1);
             let row = [
                 ("NAME", Value::Ascii(name.as_bytes())),
                 ("LONGNAME", Value::Ascii(&long)),
-                ("FID", Value::Int(taken)),
+                ("FID", Value::Int(fid)),
                 ("RWFTYPE", Value::UInt(8)),
             ];
             match download.fields(&part(&[&row])) {

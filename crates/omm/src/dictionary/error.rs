@@ -48,6 +48,9 @@ pub enum Problem {
     /// More than the columns that are known.
     #[error("{0:?} follows the last column")]
     Surplus(String),
+    /// Field id 0: it stands for no field, as in what a field ripples to.
+    #[error("field id 0 stands for no field; ids from 1 on are the standard's, below 0 a site's own")]
+    NoFid,
     /// A field id comes twice.
     #[error("field id {fid} was given to {name} before")]
     DuplicateFid {

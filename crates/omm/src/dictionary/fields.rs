@@ -205,6 +205,9 @@ fn field(mut columns: Columns<'_>) -> Result<FieldDefinition, Problem> {
 }
 
 pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result<(), Problem> {
+    if field.fid == Fid(0) {
+        return Err(Problem::NoFid);
+    }
     if let Some(other) = dictionary.field(field.fid) {
         return Err(Problem::DuplicateFid { fid: field.fid, name: other.name.to_string() });
     }
@@ -212,7 +215,7 @@ pub(super) fn add(field: FieldDefinition, dictionary: &mut Dictionary) -> Result
         return Err(Problem::DuplicateName { name: field.name.into(), fid: *other });
     }
     let place = dictionary.fields.len();
-    // All 65,536 ids but one can be in use.
+    // All 65,536 ids but 0 can be in use.
     let most = usize::from(super::NONE);
     match u16::try_from(place) {
         Ok(place) if place != super::NONE => {
@@ -258,6 +261,10 @@ mod tests {
             ("BID \"BID", "line 2: the quoted long name does not end"),
             ("X \"X\" 99999", "line 2: field id \"99999\" is no number from -32768 to 32767"),
             ("X \"X\" 1 NULL PRICE 17", "line 2: RWF type is missing"),
+            (
+                "X \"X\" 0 NULL PRICE 17 REAL64 7",
+                "line 2: field id 0 stands for no field; ids from 1 on are the standard's, below 0 a site's own",
+            ),
             ("X \"X\" 1 NULL PRICE 17 REAL64 7 8", "line 2: \"8\" follows the last column"),
             ("ASK \"ASK\" 22 NULL PRICE 17 REAL64 7", "line 2: field id 22 was given to BID before"),
             ("BID \"BID\" 23 NULL PRICE 17 REAL64 7", "line 2: the name BID was given to field id 22 before"),

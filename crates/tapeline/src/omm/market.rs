@@ -27,6 +27,36 @@ const BIG_ORDERS: u64 = 20_000;
 const USD: u16 = 840;
 const TWO_DECIMALS: u16 = 2;
 
+/// The fields of quoted items, where no message file says which.
+pub(crate) const PRICE_FIELDS: &[Fid] = &[
+    fid::TRDPRC_1,
+    fid::CURRENCY,
+    fid::BID,
+    fid::ASK,
+    fid::BIDSIZE,
+    fid::ASKSIZE,
+    fid::ACVOL_1,
+    fid::TRD_UNITS,
+    fid::NUM_MOVES,
+    fid::TRDVOL_1,
+    fid::BID_SRC,
+    fid::ASK_SRC,
+    fid::BOOK_STATE,
+    fid::TRD_STATUS,
+    fid::QUOTIM_NS,
+    fid::SALTIM_NS,
+];
+/// The fields of books of orders that quoted items do not have.
+pub(crate) const BOOK_FIELDS: &[Fid] = &[
+    fid::ORDER_ID,
+    fid::ORDER_PRC,
+    fid::ORDER_SIDE,
+    fid::ORDER_SIZE,
+    fid::MMID,
+    fid::PR_TIM_NS,
+    fid::OR_TIM_NS,
+];
+
 /// Ids of the fields that are wanted; all if there is none. Streams that want the same share them.
 pub(crate) type View = Option<Rc<[i16]>>;
 
@@ -246,6 +276,26 @@ mod tests {
         assert!(!MOMENT.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);
         let quote = Moment { turn: 1, ..MOMENT };
         assert!(quote.price_change(Some(&[fid::BID.0]), &mut room).unwrap().1);
+    }
+
+    #[test]
+    fn the_fields_are_those_of_prices_and_books() {
+        let (mut room, mut said) = (vec![0; 1 << 16], vec![fid::ORDER_ID]);
+        let mut take = |list: &[u8]| {
+            said.extend(FieldList::parse(list).unwrap().iter().map(|field| field.unwrap().fid));
+        };
+        let len = MOMENT.prices(None, &mut room).unwrap();
+        take(&room[..len]);
+        let len = MOMENT.book(&mut room).unwrap();
+        let map = Map::parse(&room[..len]).unwrap();
+        assert_eq!(map.head().key_fid, Some(fid::ORDER_ID));
+        take(map.head().summary.unwrap());
+        map.iter().for_each(|entry| take(entry.unwrap().data));
+        said.sort_unstable();
+        said.dedup();
+        let mut known = [PRICE_FIELDS, BOOK_FIELDS].concat();
+        known.sort_unstable();
+        assert_eq!(said, known);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::MOST_MALFORMED;
 use super::config::{Chosen, Group};
 use super::dictionaries::DictionaryArgs;
 use super::lines::{LineFormat, Lines};
-use super::market::View;
+use super::market::{self, View};
 use super::out::{JsonSettings, Room, Side};
 use super::perf::messages::Messages;
 use super::serving::{Clients, Serve};
@@ -235,6 +235,7 @@ struct Program {
 impl Program {
     fn new(args: &ServeArgs, chosen: Chosen, now: Nanos) -> anyhow::Result<Self> {
         let dictionary = args.dictionary.load()?;
+        note_lacking(&dictionary, args.message_file.is_some());
         let messages =
             args.message_file.as_deref().map(|path| Messages::load(Some(path), &dictionary)).transpose()?;
         let mut services = Directory::new();
@@ -343,6 +344,30 @@ impl Program {
             self.market.board.forget(change.item());
         }
         Ok(())
+    }
+}
+
+/// Says which fields the dictionary that consumers are given does not explain: with a message file, those of books of orders alone
+/// are our own.
+fn note_lacking(dictionary: &Dictionary, has_messages: bool) {
+    let prices = if has_messages { &[] } else { market::PRICE_FIELDS };
+    let lacks: Vec<String> = (prices.iter().chain(market::BOOK_FIELDS))
+        .filter_map(|fid| Dictionary::builtin().field(*fid))
+        .filter(|ours| dictionary.data_type(ours.fid) != Some(ours.data_type))
+        .map(|ours| match dictionary.field(ours.fid) {
+            None => format!("{} ({})", ours.name, ours.fid),
+            Some(theirs) => {
+                format!("{} ({}, there {} as {})", ours.name, ours.fid, theirs.name, theirs.data_type)
+            }
+        })
+        .collect();
+    if !lacks.is_empty() {
+        anstream::eprintln!(
+            "warning: the dictionary lacks {} of the fields that are served: {}\nhint: consumers cannot read these; without --dictionary \
+             they are given one that has them all",
+            lacks.len(),
+            lacks.join(", ")
+        );
     }
 }
 

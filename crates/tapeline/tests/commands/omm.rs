@@ -1,6 +1,7 @@
 //! `tapeline omm`: Tapeline's consumer and provider against each other, through the real binary.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -145,6 +146,36 @@ fn books_of_orders_of_any_size() {
     // More than a megabyte, in fragments.
     let seen = provider.consume(&[&book[..], &["BIG", "--snapshot"]].concat());
     assert_eq!(seen.one("refresh")["entries"].as_array().unwrap().len(), 20_000);
+}
+
+/// A file that lacks fields is served as it is, and they are named.
+#[test]
+fn a_provider_says_which_of_its_fields_a_dictionary_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fields");
+    let builtin = tapeline_omm::Dictionary::BUILTIN_FIELDS;
+    let kept = builtin.lines().filter(|line| !line.starts_with("MMID ") && !line.starts_with("QUOTIM_NS "));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, kept).unwrap();
+    for (options, expected) in [
+        (&[][..], None),
+        (
+            &["--dictionary", file.to_str().unwrap()],
+            Some("2 of the fields that are served: QUOTIM_NS (14265), MMID (3435)\n"),
+        ),
+    ] {
+        let arguments = [&["omm", "serve", "--port", "0"], options].concat();
+        let (mut running, mut talk) = Running::start_talking(&arguments);
+        assert_eq!(running.says()["event"], "listening");
+        running.ask_to_end();
+        running.says();
+        let mut said = String::new();
+        talk.read_to_string(&mut said).unwrap();
+        match expected {
+            Some(expected) => assert!(said.contains(expected), "{said}"),
+            None => assert!(!said.contains("lacks"), "{said}"),
+        }
+    }
 }
 
 #[test]
