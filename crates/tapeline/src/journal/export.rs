@@ -142,7 +142,7 @@ impl Export {
                 thousands(done.missing),
             ))?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if done.missing > 0 { ExitCode::from(3) } else { ExitCode::SUCCESS })
     }
 
     fn not_written(&self, error: tapeline_export::Error) -> anyhow::Error {

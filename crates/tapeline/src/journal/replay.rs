@@ -193,7 +193,11 @@ impl Replay {
             ))?;
             hub.map_or(Ok(()), |hub| output::print(&hub.to_string()))?;
         }
-        outcome.map(|()| if done.is_interrupted { ExitCode::from(130) } else { ExitCode::SUCCESS })
+        outcome.map(|()| match (done.is_interrupted, done.missing) {
+            (true, _) => ExitCode::from(130),
+            (false, 0) => ExitCode::SUCCESS,
+            (false, _) => ExitCode::from(3),
+        })
     }
 
     /// Publishes all that there is to be published.

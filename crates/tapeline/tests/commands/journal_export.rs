@@ -131,7 +131,7 @@ fn days_are_directories_also_where_the_clock_went_back() {
     keep(&journal, &[(1, 0, 10), (2, 1, 20), (3, 2, 30), (4, 0, 40), (6, 3, 50)]);
     let into = folder.path().join("a/new/folder");
     let output = export(&journal, &into, &["--to", "parquet", "--format", "json"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let report = report(&output);
     let days = json!({ "2025-11-21": 2, "2025-11-22": 3 });
     assert_eq!(report["rows"], json!({ "ticks": days, "trades": days }));
@@ -154,7 +154,7 @@ fn days_are_directories_also_where_the_clock_went_back() {
     let into = folder.path().join("tplogs");
     let options = ["--to", "kdb-log", "--tables", "trades", "--from-sequence", "3", "--format", "json"];
     let output = export(&journal, &into, &options);
-    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     let expected = ["tables.q", "tapeline2025.11.21", "tapeline2025.11.22", "tapeline2025.11.22.1"];
     assert_eq!(files(&into), expected.map(PathBuf::from));
     assert_eq!(self::report(&output)["rows"], json!({ "trades": { "2025-11-21": 1, "2025-11-22": 2 } }));

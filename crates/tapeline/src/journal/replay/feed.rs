@@ -68,6 +68,8 @@ struct Feed {
     /// What was sent, and what was not there to be sent.
     sent: u64,
     missing: u64,
+    /// Ticks that the journal lacks: of this feed or another.
+    missing_ticks: u64,
 }
 
 impl ToFeed {
@@ -98,6 +100,7 @@ impl ToFeed {
             packet: Vec::new(),
             sent: 0,
             missing: 0,
+            missing_ticks: 0,
         };
         let played = feed.play(reader);
         if played.is_err() {
@@ -129,7 +132,11 @@ impl ToFeed {
             ))?;
         }
         played?;
-        Ok(if finished { ExitCode::SUCCESS } else { ExitCode::from(130) })
+        Ok(match (finished, feed.missing + feed.missing_ticks) {
+            (false, _) => ExitCode::from(130),
+            (true, 0) => ExitCode::SUCCESS,
+            (true, _) => ExitCode::from(3),
+        })
     }
 }
 
@@ -149,6 +156,7 @@ impl Feed {
                 // Messages that were in them are missing in the feed's own numbers.
                 Next::Missing { from, to } => {
                     anstream::eprintln!("warning: ticks {from} to {to} are missing in the journal");
+                    self.missing_ticks += to - from + 1;
                 }
                 Next::End => {
                     if let Some(tail) = reader.ending().map_err(broken)? {
