@@ -54,6 +54,7 @@ pub mod framing;
 pub mod history;
 pub mod iex;
 pub mod itch;
+pub mod levels;
 pub mod line;
 mod memory;
 pub mod moldudp64;

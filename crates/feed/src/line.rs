@@ -38,7 +38,7 @@ mod statistics;
 
 pub use arbiter::Arbiter;
 pub use settings::{Jump, Restart, Settings, Start};
-pub use statistics::{LineStatistics, Skew, Statistics};
+pub use statistics::{LARGEST_GAP, LineStatistics, Skew, Statistics};
 
 pub use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 

@@ -16,6 +16,7 @@ use tapeline_measure::Nanos;
 
 use crate::depth::{self, Depth};
 use crate::draft::Draft;
+use crate::levels::Levels;
 
 /// An instrument's number within its feed: dense, and stable within a session. 0 means none. ITCH: the locate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,6 +149,16 @@ impl Normaliser {
         match self {
             Self::Itch(itch) => itch.depth(),
             Self::Iex(_) | Self::Dbn(_) => None,
+        }
+    }
+
+    /// The price levels of each instrument, where the source keeps them, and what the last message that was applied did to them.
+    #[inline]
+    #[must_use]
+    pub fn levels(&self) -> Option<&Levels> {
+        match self {
+            Self::Dbn(dbn) => Some(dbn.levels()),
+            Self::Itch(_) | Self::Iex(_) => None,
         }
     }
 

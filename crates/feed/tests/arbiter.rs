@@ -440,6 +440,16 @@ fn an_absurd_jump_has_to_be_confirmed() {
         assert_eq!(rig.at(1, Line::A, &packet(far, far + 1)), wanted[0], "{on_jump:?}");
         assert_eq!(rig.at(2, Line::A, &packet(far + 3, far + 4)), wanted[1], "{on_jump:?}");
     }
+    // Two that agree are believed, and are no reason to count what nobody sends.
+    for far in [1 << 62, u64::MAX - 8] {
+        let mut rig = Rig::new(settings(8, 100, 20 * MS));
+        rig.at(0, Line::A, &packet(1, 2));
+        rig.at(1, Line::A, &packet(3, 4));
+        rig.at(2, Line::A, &packet(far, far + 1));
+        rig.at(3, Line::A, &packet(far + 2, far + 3));
+        let (all, line) = (rig.arbiter.statistics(), rig.arbiter.line(Line::A));
+        assert_eq!((all.gaps, all.missing, all.absurd_gaps, line.missing()), (2, 1, 1, 1), "{far}");
+    }
     // A stray packet alone does no harm.
     let mut rig = Rig::new(Settings::default());
     rig.at(0, Line::A, &packet(1, 2));

@@ -56,8 +56,12 @@ fids! {
     ORDER_SIDE = 3428;
     /// Shares that are left of the order. REAL.
     ORDER_SIZE = 3429;
+    /// How many orders there are at a price level. UINT.
+    NO_ORD = 3430;
     /// Whose order it is. RMTES string.
     MMID = 3435;
+    /// Size of all orders of a price level. REAL.
+    ACC_SIZE = 4356;
     /// Which venue the best bid is from. RMTES string.
     BID_SRC = 4451;
     /// Which venue the best ask is from. RMTES string.
@@ -72,6 +76,8 @@ fids! {
     QUOTIM_NS = 14265;
     /// Time of day of the last trade, to the nanosecond. TIME.
     SALTIM_NS = 14266;
+    /// Time of day of the price level's last change, to the nanosecond. TIME.
+    LV_TIM_NS = 14268;
     /// Time of day from which the order's priority counts, to the nanosecond. TIME.
     PR_TIM_NS = 14275;
     /// Time of day of the order's last change, to the nanosecond. TIME.

@@ -1,5 +1,6 @@
 //! The RWF message inside a tick. Stream id 0 throughout: whoever sends it to a client patches that.
 
+pub(crate) mod levels;
 pub(crate) mod orders;
 
 use std::io::Write;

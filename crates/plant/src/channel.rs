@@ -8,6 +8,7 @@ use tapeline_feed::symbols::{Filter, Symbols};
 use tapeline_feed::{Protocol, book, dbn};
 use tapeline_measure::Nanos;
 
+mod levels;
 mod orders;
 mod stage;
 
@@ -64,10 +65,12 @@ pub struct ChannelCounters {
     pub ticks: u64,
     /// Messages that could not be decoded; by reason in the normaliser's counters.
     pub malformed_messages: u64,
-    /// Messages that were missing on every line.
+    /// Messages that were missing on every line, but for those of [`absurd_gaps`](Self::absurd_gaps).
     pub missing: u64,
-    /// Holes that they make.
+    /// Holes that messages make that are missing.
     pub gaps: u64,
+    /// Holes of more messages than any feed sends ([`line::LARGEST_GAP`]).
+    pub absurd_gaps: u64,
     /// Ticks that went out under item 0 because the service is full.
     pub items_refused: u64,
     /// Drafts that did not fit a tick; a defect if it is not 0.

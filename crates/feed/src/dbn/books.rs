@@ -162,7 +162,7 @@ impl Book {
         self.orders.iter().flat_map(move |orders| orders.ladder(side).iter())
     }
 
-    /// The ten best levels, where the publisher keeps them.
+    /// The ten best levels, where the publisher keeps them; in the middle of an event as they were told in it.
     #[must_use]
     pub fn depth(&self) -> Option<&[Level; 10]> {
         self.depth.as_deref()
@@ -251,6 +251,8 @@ pub struct Change {
     pub status: bool,
     /// There was a trade.
     pub trade: bool,
+    /// An event is over, and the publisher keeps ten levels: any of them may be another.
+    pub depth: bool,
 }
 
 impl Change {
@@ -497,6 +499,7 @@ impl Book {
     #[inline]
     fn settle(&mut self, ts_event: u64, change: &mut Change) {
         let Some(told) = self.unsettled.take() else { return };
+        change.depth = self.depth.is_some();
         let (old, new) = (self.top, if self.orders.is_some() { self.built() } else { told });
         let price = |best: Option<Best>| best.map(|best| best.price);
         let size = |best: Option<Best>| best.map(|best| best.size);

@@ -4,6 +4,7 @@ use ::dbn::VersionUpgradePolicy;
 use ::dbn::decode::dbn::MetadataDecoder;
 
 use super::damage::Damage;
+use super::record::Kind;
 use crate::capture::Error;
 use crate::capture::window::Window;
 
@@ -27,6 +28,14 @@ pub struct Metadata {
     pub length: u32,
     /// What they say. The structure is the `dbn` crate's.
     pub about: ::dbn::Metadata,
+}
+
+impl Metadata {
+    /// The kind of all records; `None` where they are mixed.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        self.about.schema.map(|schema| Kind(::dbn::RType::from(schema) as u8))
+    }
 }
 
 /// Reads prelude and metadata, and leaves the window at the first record.

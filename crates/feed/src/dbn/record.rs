@@ -90,6 +90,47 @@ impl Kind {
         })
     }
 
+    /// Whether such a record tells of a quote, an order, a trade or a trading state, which is what a plant publishes. Definitions and
+    /// symbol mappings give names alone; nothing is published of bars, statistics and imbalances.
+    #[must_use]
+    pub const fn is_published(self) -> bool {
+        matches!(
+            self.0,
+            rtype::MBP_0
+                | rtype::MBP_1
+                | rtype::MBP_10
+                | rtype::STATUS
+                | rtype::MBO
+                | rtype::CMBP_1
+                | rtype::CBBO_1S
+                | rtype::CBBO_1M
+                | rtype::TCBBO
+                | rtype::BBO_1S
+                | rtype::BBO_1M
+        )
+    }
+
+    /// Whether such a record tells of an instrument what is neither published nor its name: a bar, a statistic, an imbalance.
+    #[must_use]
+    pub const fn is_unused(self) -> bool {
+        matches!(
+            self.0,
+            rtype::OHLCV_DEPRECATED
+                | rtype::OHLCV_1S
+                | rtype::OHLCV_1M
+                | rtype::OHLCV_1H
+                | rtype::OHLCV_1D
+                | rtype::OHLCV_EOD
+                | rtype::IMBALANCE
+                | rtype::STATISTICS
+        )
+    }
+
+    /// The names of all kinds of which something [is published](Self::is_published).
+    pub fn published() -> impl Iterator<Item = &'static str> {
+        (0..=u8::MAX).map(Self).filter(|kind| kind.is_published()).filter_map(Self::name)
+    }
+
     /// The lengths of such a record in versions 1, 2 and 3, without the gateway's time; `None` for a kind that is not
     /// known.
     #[must_use]

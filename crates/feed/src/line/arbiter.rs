@@ -14,7 +14,7 @@ use recovery::GivenUp;
 use super::held::{Held, Insert, MAX_WINDOW};
 use super::lane::Lane;
 use super::seen::Seen;
-use super::{Jump, LANES, Line, LineStatistics, Restart, Settings, Sink, Statistics};
+use super::{Jump, LANES, LARGEST_GAP, Line, LineStatistics, Restart, Settings, Sink, Statistics};
 use crate::framing::{Kind, Malformed, Messages, Packet, Session};
 
 /// Makes one stream of messages of a channel's lines. See [the module](super) for what it does when.
@@ -451,7 +451,12 @@ impl Arbiter {
     fn declare(&mut self, until: u64, sink: &mut impl Sink) {
         if until > self.next {
             self.statistics.gaps += 1;
-            self.statistics.missing = self.statistics.missing.saturating_add(until - self.next);
+            match until - self.next {
+                missing @ ..=LARGEST_GAP => {
+                    self.statistics.missing = self.statistics.missing.saturating_add(missing);
+                }
+                _ => self.statistics.absurd_gaps += 1,
+            }
             sink.gap(self.next, until - 1);
             self.next = until;
             self.delivered.advance(until);

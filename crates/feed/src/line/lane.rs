@@ -2,10 +2,10 @@
 
 use tapeline_measure::Nanos;
 
-use super::LineStatistics;
 use super::aside::Aside;
 use super::doubt::Doubt;
 use super::seen::Seen;
+use super::{LARGEST_GAP, LineStatistics};
 
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -81,6 +81,7 @@ impl Lane {
         self.statistics.jumps += u64::from(jumps);
         let named = self.seen.advance(to);
         let came = self.seen.mark(from, to);
+        let named = if named > LARGEST_GAP { to - from } else { named };
         self.statistics.lost = self.statistics.lost.saturating_add(named).saturating_sub(came);
     }
 }

@@ -6,6 +6,10 @@ use tapeline_measure::Nanos;
 
 use crate::framing::Malformed;
 
+/// The most messages that a gap is believed to have: several times what any exchange sends in a day. What is beyond comes of wrong
+/// or forged sequences, and is counted apart: it would bury every real loss in the same count.
+pub const LARGEST_GAP: u64 = 1 << 40;
+
 /// What one line did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineStatistics {
@@ -55,7 +59,8 @@ pub struct LineStatistics {
 
 impl LineStatistics {
     /// Messages that never came on this line, up to the latest sequence that it has named: its own loss, whether
-    /// another line made up for it or not. Exact while packets are overtaken by less than 65,536 messages.
+    /// another line made up for it or not; gaps of more than [`LARGEST_GAP`] left out. Exact while packets are overtaken by less than
+    /// 65,536 messages.
     #[must_use]
     pub const fn missing(&self) -> u64 {
         self.lost
@@ -151,8 +156,10 @@ pub struct Statistics {
     pub max_held: u64,
     /// Gaps declared.
     pub gaps: u64,
-    /// Messages in them.
+    /// Messages in them, but for those of [`absurd_gaps`](Self::absurd_gaps).
     pub missing: u64,
+    /// Gaps of more than [`LARGEST_GAP`] messages.
+    pub absurd_gaps: u64,
     /// Messages that came after they had been declared missing.
     pub late: u64,
     /// Gaps declared because the window was full, in messages or in bytes.

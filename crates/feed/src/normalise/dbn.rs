@@ -2,13 +2,15 @@
 //!
 //! An update is drafted when a published field changes: price or size of the best bid or ask at the end of an event, a trade,
 //! the trading state. Bars, imbalances and statistics are not drafted; a record that names an instrument anew gives its image.
+//! The ten levels of the schema mbp-10 are [kept](Dbn::levels) as they are at the end of each event.
 
 use tapeline_measure::Nanos;
 
 use super::{Applied, Instrument};
 use crate::dbn::{self, Best, Book, Books, Change, Header, Letter, Malformed, Place, Settings, Symbols};
 use crate::draft::{self, Changed, Draft, Price, Reason, Trade, TradingStatus};
-use crate::itch::ByType;
+use crate::itch::{ByType, Side};
+use crate::levels::{Level, Levels};
 
 /// Nanoseconds of a day.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -17,6 +19,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 #[derive(Debug)]
 pub struct Dbn {
     books: Books,
+    levels: Levels,
     records: ByType,
     malformed: u64,
 }
@@ -25,7 +28,12 @@ impl Dbn {
     /// A normaliser that has seen nothing.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { books: Books::new(settings, Symbols::default()), records: ByType::default(), malformed: 0 }
+        Self {
+            books: Books::new(settings, Symbols::default()),
+            levels: Levels::default(),
+            records: ByType::default(),
+            malformed: 0,
+        }
     }
 
     /// Numbers stand for these symbols from now on: those of a file's metadata.
@@ -46,6 +54,10 @@ impl Dbn {
         };
         self.records.count(header.kind.0);
         let change = self.books.apply(&header, &record);
+        self.levels.begin();
+        if change.depth || change.named {
+            self.show_levels(&change, header.ts_event);
+        }
         let draft = if change.is_any() { self.draft(&change) } else { None };
         Ok(Applied {
             instrument: change.place.map_or(Instrument(0), Into::into),
@@ -54,6 +66,24 @@ impl Dbn {
             change: draft,
             image: change.named,
         })
+    }
+
+    /// Shows the levels of an instrument whose event is over, or which is another one now.
+    fn show_levels(&mut self, change: &Change, ts_event: u64) {
+        let Some((place, book)) = change.place.and_then(|place| Some((place, self.books.book(place)?)))
+        else {
+            return;
+        };
+        if change.named {
+            self.levels.forget(place.into());
+        }
+        let Some(depth) = book.depth().filter(|_| !book.in_event()) else { return };
+        let level = |side, price: dbn::Price, size: u32, orders| {
+            Some(Level { side, price: self::price(price.defined()?), size: u64::from(size), orders })
+        };
+        let bids = depth.iter().filter_map(|it| level(Side::Bid, it.bid_px, it.bid_sz, it.bid_ct));
+        let asks = depth.iter().filter_map(|it| level(Side::Ask, it.ask_px, it.ask_sz, it.ask_ct));
+        self.levels.show(place.into(), ts_event % DAY_NS, bids.chain(asks));
     }
 
     #[cold]
@@ -100,6 +130,14 @@ impl Dbn {
         &self.books
     }
 
+    /// The levels of each instrument whose publisher keeps ten of them, as at the end of the last event, and what the last record
+    /// that was applied did to them.
+    #[inline]
+    #[must_use]
+    pub const fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
     /// Records by kind, malformed ones not among them.
     #[must_use]
     pub const fn records(&self) -> &ByType {
@@ -115,6 +153,7 @@ impl Dbn {
     /// Forgets the books: a session begins. The counters stay.
     pub fn reset(&mut self) {
         self.books.clear();
+        self.levels.clear();
     }
 }
 

@@ -59,7 +59,7 @@ impl Log {
 
 /// What message `sequence` holds: of different lengths, none of it zero.
 pub(crate) fn content(sequence: u64) -> Vec<u8> {
-    vec![(sequence % 251) as u8 + 1; (sequence * 7 % 13) as usize]
+    vec![(sequence % 251) as u8 + 1; (sequence.wrapping_mul(7) % 13) as usize]
 }
 
 pub(crate) fn packet_of(session: Session, from: u64, to: u64) -> Vec<u8> {

@@ -2,7 +2,9 @@
 
 use tapeline_feed::Framing;
 use tapeline_feed::iex::tp::{self, Protocol, SegmentBuilder};
-use tapeline_feed::line::{self, Arbiter, Jump, Line, MAX_LINES, Restart, Settings, Sink, Start};
+use tapeline_feed::line::{
+    self, Arbiter, Jump, LARGEST_GAP, Line, MAX_LINES, Restart, Settings, Sink, Start,
+};
 use tapeline_feed::moldudp64::{PacketBuilder, Session, end_of_session, heartbeat};
 use tapeline_measure::Nanos;
 
@@ -15,6 +17,7 @@ struct Order {
     next: Option<u64>,
     delivered: u64,
     missing: u64,
+    absurd_gaps: u64,
     said: u64,
 }
 
@@ -29,7 +32,10 @@ impl Sink for Order {
     fn gap(&mut self, first: u64, last: u64) {
         assert!(first <= last && self.next.is_none_or(|next| next == first));
         self.next = Some(last + 1);
-        self.missing = self.missing.saturating_add(last - first + 1);
+        match last - first + 1 {
+            missing @ ..=LARGEST_GAP => self.missing = self.missing.saturating_add(missing),
+            _ => self.absurd_gaps += 1,
+        }
         self.said += 1;
     }
 
@@ -85,6 +91,7 @@ pub(crate) fn datagrams(bytes: &[u8]) {
     assert!(arbiter.next_expiry().is_none() && arbiter.held() == 0);
     let statistics = arbiter.statistics();
     assert_eq!((statistics.delivered, statistics.missing), (order.delivered, order.missing));
+    assert_eq!(statistics.absurd_gaps, order.absurd_gaps);
     let lines = (0..MAX_LINES).filter_map(Line::new).chain([Line::RECOVERY]);
     let first: u64 = lines.map(|line| arbiter.line(line).first).sum();
     assert_eq!(first, order.delivered, "each delivered message came first on one line");

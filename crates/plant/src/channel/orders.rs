@@ -21,13 +21,13 @@ impl Images {
         self.published.get(instrument.0 as usize).is_some_and(|published| *published)
     }
 
-    fn set_published(&mut self, instrument: Instrument) {
+    pub(super) fn set_published(&mut self, instrument: Instrument, published: bool) {
         let at = instrument.0 as usize;
         if self.published.len() <= at {
             // As large as the list of items, which the normaliser's numbers bound.
             self.published.resize(at + 1, false);
         }
-        self.published[at] = true;
+        self.published[at] = published;
     }
 
     pub(super) fn clear(&mut self) {
@@ -58,7 +58,7 @@ impl Stage {
             return Ok(());
         }
         if applied.image || !self.images.is_published(instrument) {
-            self.images.set_published(instrument);
+            self.images.set_published(instrument, true);
             return self.orders_image(instrument, item, (sequence, applied.letter), stamps, time, to);
         }
         let (Some(depth), Some(symbol)) = (self.normaliser.depth(), self.normaliser.name(instrument)) else {

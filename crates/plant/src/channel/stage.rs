@@ -1,8 +1,8 @@
 //! Behind the arbiter: messages in, ticks out.
 
 use tapeline_feed::Protocol;
-use tapeline_feed::line::{Line, Messages, Session, Sink};
-use tapeline_feed::normalise::{Instrument, Normaliser};
+use tapeline_feed::line::{LARGEST_GAP, Line, Messages, Session, Sink};
+use tapeline_feed::normalise::{Applied, Instrument, Normaliser};
 use tapeline_feed::symbols::Filter;
 use tapeline_measure::Nanos;
 
@@ -30,7 +30,7 @@ pub(super) struct Stage {
     pub(super) protocol: Protocol,
     /// Which messages are wanted at all; all of them without it.
     pub(super) filter: Option<Filter>,
-    /// Which images of orders went out.
+    /// Which images of orders or price levels went out.
     pub(super) images: orders::Images,
     pub(super) counters: ChannelCounters,
     /// When subscribers were last told that the session is over.
@@ -140,7 +140,7 @@ impl Stage {
             self.forget_item(applied.instrument);
         }
         if draft.is_none() && !every {
-            return self.orders(&applied, sequence, stamps, time, to);
+            return self.depth(&applied, sequence, stamps, time, to);
         }
         let item = self.item(applied.instrument, to);
         let mut room = Room::default();
@@ -184,7 +184,20 @@ impl Stage {
             let symbol = self.symbols.get(applied.instrument.0 as usize).copied().unwrap_or_default();
             to.show(&origin, symbol, draft, time)?;
         }
-        self.orders(&applied, sequence, stamps, time, to)
+        self.depth(&applied, sequence, stamps, time, to)
+    }
+
+    /// What a message did to orders or price levels, where those are published.
+    fn depth<P: Publish>(
+        &mut self,
+        applied: &Applied,
+        sequence: u64,
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        self.orders(applied, sequence, stamps, time, to)?;
+        self.levels(applied, sequence, stamps, time, to)
     }
 
     /// A message that could not be decoded still has its place in the order, and its bytes.
@@ -274,8 +287,12 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.wake(time, to)?;
         self.counters.gaps += 1;
-        self.counters.missing =
-            self.counters.missing.saturating_add((last - first.min(last)).saturating_add(1));
+        match (last - first.min(last)).saturating_add(1) {
+            missing @ ..=LARGEST_GAP => {
+                self.counters.missing = self.counters.missing.saturating_add(missing);
+            }
+            _ => self.counters.absurd_gaps += 1,
+        }
         self.damaged_from.get_or_insert(first);
         self.status(Flags::GAP, last, time, to, |out| body::gap(out, first, last))?;
         to.set_standing(self.number, Standing::Doubtful, time)
@@ -367,8 +384,14 @@ impl Stage {
             to.tick(Kind::Refresh, Flags::RESET, &origin, stamps, time, |out| body::blank(out).unwrap_or(0))?;
             self.counters.ticks += 1;
             if self.images.is_published(Instrument(at)) {
+                let has_levels = self.normaliser.levels().is_some();
                 to.tick(Kind::Refresh, Flags::RESET, &origin, stamps, time, |out| {
-                    body::orders::blank(out).unwrap_or(0)
+                    let blank = if has_levels {
+                        body::levels::refresh(out, false, std::iter::empty())
+                    } else {
+                        body::orders::blank(out)
+                    };
+                    blank.unwrap_or(0)
                 })?;
                 self.counters.ticks += 1;
             }

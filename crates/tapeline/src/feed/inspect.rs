@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Recording};
+use tapeline_feed::capture::{self, Capture, Counts, Framing, ItchFile, Place, Recording, Skip};
 use tapeline_feed::iex::tp;
 use tapeline_feed::line::{self, Arbiter, Line, MAX_LINES};
 use tapeline_measure::Nanos;
@@ -150,6 +150,9 @@ impl Inspect {
             report::note_no_datagrams(only, &findings.files);
         }
         for file in &findings.files {
+            if let Some(fragments) = file.skipped.get(Skip::Fragment.name()) {
+                report::warn_of_fragments(&file.name, *fragments);
+            }
             if let Some(error) = &file.error {
                 anstream::eprintln!("error: {}: {error}", file.name);
             }

@@ -225,6 +225,14 @@ pub(super) fn note_no_datagrams(only: SocketAddr, files: &[FileReport]) {
     }
 }
 
+/// Says on standard error that a capture has fragments of IP packets: a reason for messages that are missing.
+pub(crate) fn warn_of_fragments(name: &str, fragments: u64) {
+    anstream::eprintln!(
+        "warning: {name}: {} packets are IP fragments and not put together: what was in them is missing",
+        thousands(fragments)
+    );
+}
+
 fn files_table(findings: &Findings) -> String {
     let mut files =
         table(["file", "format", "bytes", "packets", "datagrams", "left over", "from", "to (UTC)"]);

@@ -8,10 +8,12 @@ use std::time::Duration;
 use anyhow::Context;
 use tapeline_feed::capture::{self, Capture, Error, ItchFile};
 use tapeline_feed::line::{Line, MAX_LINES};
+use tapeline_feed::normalise::Normaliser;
 use tapeline_feed::symbols::Symbols;
 use tapeline_feed::{Protocol, dbn, itch};
+use tapeline_measure::figures::thousands;
 use tapeline_measure::{Clock, Nanos};
-use tapeline_plant::{Channel, Refused, RingPublish, Sequencer};
+use tapeline_plant::{Channel, PublishPolicy, Refused, RingPublish, Sequencer};
 
 use super::config::Recording;
 use crate::failure::Hinted;
@@ -63,10 +65,11 @@ impl Recorded {
     /// of its symbols matches, where it names them.
     ///
     /// # Errors
-    /// It cannot be read, or holds nothing of the feed's protocol.
+    /// It cannot be read, or holds nothing of the feed's protocol, or nothing that is published as `publish` says.
     pub(super) fn open(
         recording: &Recording,
         protocol: Protocol,
+        publish: PublishPolicy,
         wanted: Option<&Symbols>,
         channel: &mut Channel,
     ) -> anyhow::Result<Self> {
@@ -81,6 +84,16 @@ impl Recorded {
         let stream = match (opened, protocol) {
             (capture::Recording::Records(file), Protocol::Dbn) => {
                 if let Some(metadata) = file.metadata() {
+                    if publish == PublishPolicy::Changes
+                        && let Some(kind) = metadata.kind().filter(|kind| !kind.is_published())
+                    {
+                        let name = kind.name().unwrap_or("unknown");
+                        let what = format!(
+                            "{} holds {name} records, of which a plant publishes nothing",
+                            path.display()
+                        );
+                        return Err(Hinted::new(what, used()).into());
+                    }
                     let symbols = dbn::Symbols::of(metadata);
                     warn_of_unknown(&path, wanted, &symbols);
                     channel.name_by(&symbols);
@@ -144,7 +157,10 @@ impl Recorded {
                         }
                         self.played = deliver(channel, unit.line, unit.bytes, self.played, now, clock, to)?;
                     }
-                    Ok(None) => self.end(channel, clock, to)?,
+                    Ok(None) => {
+                        self.judge(channel);
+                        self.end(channel, clock, to)?;
+                    }
                     Err(error) => {
                         let said = format!("{:#}", anyhow::Error::new(error));
                         anstream::eprintln!("error: {}: {said}", self.path.display());
@@ -162,6 +178,38 @@ impl Recorded {
             to.publisher().ring().flush();
         }
         Ok(played)
+    }
+
+    /// Says which packets or records were of no use: files of several kinds of records, or without metadata, tell no sooner.
+    fn judge(&mut self, channel: &Channel) {
+        if let Stream::Datagrams(capture, _) = &self.stream {
+            for (skip, count) in capture.counts().skipped() {
+                let count = thousands(count);
+                anstream::eprintln!(
+                    "note: {}: {count} packets left out: {}",
+                    self.path.display(),
+                    skip.name()
+                );
+            }
+        }
+        let (Stream::Records(_), Normaliser::Dbn(dbn)) = (&self.stream, channel.normaliser()) else { return };
+        let (mut unused, mut is_any_used) = (Vec::new(), false);
+        for (kind, count) in (0..=u8::MAX).map(|letter| (dbn::Kind(letter), dbn.records().of(letter))) {
+            is_any_used |= kind.is_published() && count > 0;
+            if let Some(name) = kind.name().filter(|_| kind.is_unused() && count > 0) {
+                unused.push(format!("{} {name}", thousands(count)));
+            }
+        }
+        let path = self.path.display();
+        if is_any_used || self.played == 0 || channel.passed_over() > 0 {
+            if !unused.is_empty() {
+                anstream::eprintln!("note: {path}: nothing is published of {} records", unused.join(", "));
+            }
+            return;
+        }
+        let said = format!("nothing is published of any of its {} records", thousands(self.played));
+        anstream::eprintln!("error: {path}: {said}\n  hint: {}", used());
+        self.damage = Some(said);
     }
 
     fn end(
@@ -198,6 +246,11 @@ impl Recorded {
             None => Duration::ZERO,
         }
     }
+}
+
+/// The kinds of DBN's records of which something is published, as a hint.
+fn used() -> String {
+    format!("a plant uses {}", dbn::Kind::published().collect::<Vec<_>>().join(", "))
 }
 
 /// Says which patterns are matched by none of a file's symbols: a definition among its records could still bring one.

@@ -520,6 +520,24 @@ fn moldudp64_with_other_messages_is_not_called_itch() {
         pcap.write(Nanos(1 + sequence), address, address, &datagram[..length]).unwrap();
     }
     std::fs::write(&foreign, pcap.finish().unwrap()).unwrap();
+    // The second of three is the beginning of a larger packet.
+    let fragmented = folder.path().join("fragmented.pcap");
+    let mut pcap = PcapWriter::new(Vec::new()).unwrap();
+    let mut datagram = [0; 60];
+    for sequence in 1..4 {
+        let mut packet = PacketBuilder::new(&mut datagram, Session::new("ITCH"), sequence).unwrap();
+        packet.push(b"S12345678901").unwrap();
+        let length = packet.finish();
+        pcap.write(Nanos(sequence), address, address, &datagram[..length]).unwrap();
+    }
+    let mut bytes = pcap.finish().unwrap();
+    let ip = bytes.windows(2).enumerate().filter(|(_, window)| *window == [0x45, 0]).nth(1).unwrap().0;
+    bytes[ip + 6] = 0x20;
+    std::fs::write(&fragmented, bytes).unwrap();
+    let output = run(&["inspect", text(&fragmented)]);
+    let (tables, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(tables.contains("1 messages are missing in 1 gaps: 2"), "{tables}");
+    assert!(said.contains("fragmented.pcap: 1 packets are IP fragments and not put together"), "{said}");
     std::fs::write(&empty, PcapWriter::new(Vec::new()).unwrap().finish().unwrap()).unwrap();
     let output = run(&["inspect", text(&foreign)]);
     let (tables, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

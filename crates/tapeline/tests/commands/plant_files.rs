@@ -3,7 +3,7 @@
 use crate::remains;
 use crate::shared_data;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -156,6 +156,80 @@ fn orders_of_dbn_records_become_tops_at_the_end_of_their_events() {
     assert_eq!(fields["ASK"].as_f64(), Some(price(&asks[0][0])));
     assert_eq!((&fields["BIDSIZE"], &fields["ASKSIZE"]), (&bids[0][1], &asks[0][1]));
     assert_eq!(played.report["live_orders"], *live);
+}
+
+#[test]
+fn ten_levels_of_dbn_records_become_a_market_by_price() {
+    let file = "test_data.mbp-10.dbn";
+    let Some(path) = shared(&format!("dbn-databento/{file}")) else { return };
+    let expected = &expected("dbn-databento/expected.json").unwrap()["files"][file]["last_levels"]["5482"];
+    let played = play("dbn-mbp-10", "dbn", &path, "");
+    check_order(&played, 2);
+    let mut levels = Map::new();
+    let of_levels = played.ticks.iter().filter(|tick| tick["domain"] == "MarketByPrice");
+    let kinds: Vec<&Value> = of_levels.clone().map(|tick| &tick["kind"]).collect();
+    assert_eq!(kinds, ["refresh", "update"]);
+    for entry in of_levels.flat_map(|tick| tick["levels"].as_array().unwrap()) {
+        let key = entry["level"].as_str().unwrap();
+        match entry["action"].as_str().unwrap() {
+            "delete" => assert!(levels.remove(key).is_some()),
+            _ => {
+                let level = levels.entry(key).or_insert_with(|| json!({}));
+                level.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
+            }
+        }
+    }
+    assert_eq!(levels.len(), 20);
+    for level in expected.as_array().unwrap() {
+        for (side, letter, at) in [("BID", "B", 0), ("ASK", "A", 1)] {
+            let shown = &levels[&format!("{}{letter}", price(&level[at]))];
+            assert_eq!((&shown["ACC_SIZE"], &shown["NO_ORD"]), (&level[2 + at], &level[4 + at]), "{level}");
+            assert_eq!(shown["ORDER_PRC"].as_f64(), Some(price(&level[at])));
+            assert_eq!(shown["ORDER_SIDE"], side);
+        }
+    }
+}
+
+#[test]
+fn dbn_records_of_which_nothing_is_published_are_no_feed() {
+    let Some(bars) = shared("dbn-databento/test_data.ohlcv-1m.dbn") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("plant.toml");
+    for (number, kind) in ["ohlcv-1m", "statistics", "imbalance", "definition"].into_iter().enumerate() {
+        let file = shared(&format!("dbn-databento/test_data.{kind}.dbn")).unwrap();
+        let ring = format!("test-plant-files-unused-{number}-{}", std::process::id());
+        let feed = format!("name = \"file\"\nprotocol = \"dbn\"\nfile = \"{}\"", file.display());
+        std::fs::write(&config, format!("[plant]\nring = \"{ring}\"\n[[feed]]\n{feed}\n")).unwrap();
+        let mut command = tapeline(&["plant", "--config", config.to_str().unwrap(), "--format", "json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut plant = Plant { child, output };
+        let (mut ready, mut said) = (String::new(), String::new());
+        plant.output.read_line(&mut ready).unwrap();
+        assert_eq!(ready, "", "{kind}: a plant began");
+        errors.read_to_string(&mut said).unwrap();
+        assert_eq!(plant.child.wait().unwrap().code(), Some(1), "{kind}");
+        for part in [&format!("holds {kind} records, of which a plant publishes nothing"), "mbp-10", "bbo-1s"]
+        {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    // What has no metadata says so at its end.
+    let fragment = folder.path().join("bars.dbn.frag");
+    let whole = std::fs::read(&bars).unwrap();
+    let metadata = 8 + u32::from_le_bytes(whole[4..8].try_into().unwrap()) as usize;
+    std::fs::write(&fragment, &whole[metadata..]).unwrap();
+    let played = play("dbn-bars", "dbn", &fragment, "");
+    assert_eq!(played.status.code(), Some(1));
+    assert_eq!(played.report["damage"], "nothing is published of any of its 2 records");
+    // Beside others they are named.
+    let trades = std::fs::read(shared("dbn-databento/test_data.trades.dbn").unwrap()).unwrap();
+    let of_trades = 8 + u32::from_le_bytes(trades[4..8].try_into().unwrap()) as usize;
+    std::fs::write(&fragment, [&whole[metadata..], &trades[of_trades..]].concat()).unwrap();
+    let played = play("dbn-mixed", "dbn", &fragment, "");
+    assert!(played.status.success());
+    assert!(played.said.contains("nothing is published of 2 ohlcv-1m records"), "{}", played.said);
 }
 
 #[test]

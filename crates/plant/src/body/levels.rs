@@ -1,0 +1,32 @@
+//! Market by price messages: maps of price levels.
+
+use tapeline_feed::levels::{self, LevelChange};
+use tapeline_omm::rwf::{self, DataType, Domain, MapEncoder, MapHead, RefreshHeader, UpdateType, flags};
+
+/// The most bytes of a message: 20 levels that go and 20 that come.
+pub(crate) const MAX_BYTES: usize = 4_096;
+
+/// The levels that a message changed. `None` where they do not fit `out`.
+pub(crate) fn update(out: &mut [u8], changes: &[LevelChange]) -> Option<usize> {
+    let header =
+        rwf::update_header(out, Domain::MARKET_BY_PRICE, 0, UpdateType::UNSPECIFIED, DataType::MAP).ok()?;
+    let mut map = MapEncoder::new(&mut out[header..], &levels::head()).ok()?;
+    changes.iter().try_for_each(|change| change.encode(&mut map)).ok()?;
+    Some(header + map.finish())
+}
+
+/// The image: whatever is cached of other levels goes. `None` where it does not fit `out`.
+pub(crate) fn refresh(
+    out: &mut [u8],
+    suspect: bool,
+    mut levels: impl ExactSizeIterator<Item = LevelChange>,
+) -> Option<usize> {
+    let state = super::image_state(suspect);
+    let mut header = RefreshHeader::new(Domain::MARKET_BY_PRICE, 0, state, DataType::MAP);
+    header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;
+    let header = header.encode(out).ok()?;
+    let head = MapHead { count_hint: u32::try_from(levels.len()).ok(), ..levels::head() };
+    let mut map = MapEncoder::new(&mut out[header..], &head).ok()?;
+    levels.try_for_each(|level| level.encode(&mut map)).ok()?;
+    Some(header + map.finish())
+}

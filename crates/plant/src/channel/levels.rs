@@ -1,0 +1,69 @@
+//! A channel's price levels as ticks of the domain market by price.
+
+use tapeline_feed::normalise::Applied;
+
+use super::stage::{Room, Stage};
+use crate::ItemId;
+use crate::body::levels as body;
+use crate::publish::{Publish, Refused};
+use crate::sequencer::{Origin, Sequencer, Stamps, Time};
+use crate::tick::Kind;
+
+impl Stage {
+    /// Publishes what the message that was just applied did to the price levels: an image before anything else of an instrument,
+    /// and again where the instrument is a new one; after that, changes.
+    pub(super) fn levels<P: Publish>(
+        &mut self,
+        applied: &Applied,
+        sequence: u64,
+        stamps: Stamps,
+        time: &impl Time,
+        to: &mut Sequencer<P>,
+    ) -> Result<(), Refused> {
+        let Some(levels) = self.normaliser.levels() else { return Ok(()) };
+        let instrument = applied.instrument;
+        if applied.image {
+            self.images.set_published(instrument, false);
+        }
+        let has_changed = levels.instrument() == Some(instrument) && !levels.changes().is_empty();
+        let is_image = !self.images.is_published(instrument);
+        if levels.of(instrument).is_none() || !is_image && !has_changed {
+            return Ok(());
+        }
+        let item = self.item(instrument, to);
+        let (Some(levels), Some(symbol)) = (self.normaliser.levels(), self.normaliser.name(instrument))
+        else {
+            return Ok(());
+        };
+        if item == ItemId(0) {
+            return Ok(());
+        }
+        let mut room = Room::default();
+        let origin = Origin {
+            service: None,
+            channel: self.number,
+            state: self.state,
+            item,
+            name: room.join(symbol, &self.suffix),
+            feed_seq: sequence,
+            source_type: applied.letter,
+            source: &[],
+        };
+        let (kind, suspect) = (if is_image { Kind::Refresh } else { Kind::Update }, self.is_suspect());
+        let mut cut = false;
+        to.tick_up_to(body::MAX_BYTES, (kind, self.suspect()), &origin, stamps, time, |out| {
+            let written = match levels.of(instrument).filter(|_| is_image) {
+                Some(levels) => body::refresh(out, suspect, levels),
+                None => body::update(out, levels.changes()),
+            };
+            written.unwrap_or_else(|| {
+                cut = true;
+                0
+            })
+        })?;
+        self.images.set_published(instrument, true);
+        self.counters.drafts_cut += u64::from(cut);
+        self.counters.ticks += 1;
+        Ok(())
+    }
+}
