@@ -148,6 +148,10 @@ impl Desk<'_> {
         let Ok(place) = found.map_or_else(|| market.interest.take(&named), Ok) else {
             return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, "There are too many items"));
         };
+        if market.interest.is_open_on(market.settings.max_streams_of_item, place, self.id) {
+            let text = "You have this item open on as many streams as may be";
+            return Err(Refusal::closed(StateCode::TOO_MANY_ITEMS, text));
+        }
         market.note_source(place);
         let view = self.view_of(request);
         let market = &mut *self.market;

@@ -404,6 +404,19 @@ impl Interest {
         self.spots[session].put(Spot { stream, place, index });
     }
 
+    /// Whether a session has an item open on `most` streams, or more. Costs a look at each of the item's streams where both have as many.
+    pub(crate) fn is_open_on(&self, most: usize, place: Place, session: SessionId) -> bool {
+        let Some(item) = self.get(place) else { return false };
+        self.open_streams(session) >= most
+            && item.streams.len() >= most
+            && item
+                .streams
+                .iter()
+                .filter(|open| open.session == session)
+                .nth(most.saturating_sub(1))
+                .is_some()
+    }
+
     /// The item of a stream, and how the stream stands.
     pub(crate) fn of_stream(&self, session: SessionId, stream: StreamHandle) -> Option<(&Item, &Open)> {
         let Spot { place, index, .. } = self.spot(session, stream)?;

@@ -154,6 +154,9 @@ pub struct Settings {
     /// Open streams of all sessions at most; requests beyond are refused. One that is closed counts as long as its session has
     /// open ones that are younger.
     pub max_streams: usize,
+    /// Streams on which one session may have the same item open; requests beyond are refused. Each tick of an item costs a look at every
+    /// stream that has it open, which a session that reads nothing would have for nothing.
+    pub max_streams_of_item: usize,
     /// Bytes of all images together at most; an item whose image does not fit is suspect.
     pub cache_bytes: usize,
     /// Bytes of one image at most; one that is longer is suspect.
@@ -210,6 +213,7 @@ impl Default for Settings {
             posts: Posts::Refuse,
             max_items: 100_000,
             max_streams: 1_000_000,
+            max_streams_of_item: 100,
             cache_bytes: 1 << 30,
             image_bytes: 8 << 20,
             waiting_bytes: 64 << 20,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use exchange::{Client, Exchange, bid, item, message, quote, request};
+use exchange::{Client, Exchange, bid, close, item, message, quote, request};
 use tapeline_hub::access::{Action, Code, Coded, LoginPolicy, Pattern, Proof, Rule, TokenHash, User, Users};
 use tapeline_hub::{Access, Check, Note, Peer, Service, SessionId, Settings, Verdict};
 use tapeline_omm::State;
@@ -465,6 +465,26 @@ fn a_user_has_so_many_connections_and_items() {
     exchange.say(&two, &item(7, "AAPL"));
     assert_eq!(state(&mut exchange, &mut two, 7), IN);
     assert_eq!(enter(&mut exchange, "alice").1, IN);
+}
+
+/// Each tick costs a look at every stream: nobody has an item open a thousand times.
+#[test]
+fn a_client_has_an_item_open_on_so_many_streams_and_no_more() {
+    let mut exchange = Exchange::new(Settings { max_streams_of_item: 3, ..settings(Access::default()) });
+    exchange.refresh("AAPL", &quote(1, 2));
+    exchange.refresh("MSFT", &quote(1, 2));
+    let (mut one, mut two) = (exchange.client(1 << 20), exchange.client(1 << 20));
+    (5..9).for_each(|stream| exchange.say(&one, &item(stream, "AAPL")));
+    exchange.say(&one, &item(9, "MSFT"));
+    (5..8).for_each(|stream| exchange.say(&two, &item(stream, "AAPL")));
+    let too_many = Some((StreamState::CLOSED, StateCode::TOO_MANY_ITEMS));
+    for (stream, expected) in [(5, IN), (7, IN), (8, too_many), (9, IN)] {
+        assert_eq!(state(&mut exchange, &mut one, stream), expected, "{stream}");
+    }
+    assert_eq!(state(&mut exchange, &mut two, 7), IN);
+    exchange.say(&one, &close(6));
+    exchange.say(&one, &item(10, "AAPL"));
+    assert_eq!(state(&mut exchange, &mut one, 10), IN);
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Connection {
         if self.reason.is_some() {
             return true;
         }
+        self.session.output().set_stuck(false);
         let is_out = flush(self.session.output(), &mut self.transport, &mut self.broken);
         // A peer that was never spoken with has sent nothing; and TLS that is broken brings nothing more.
         if !matches!(self.broken, Some(Reason::Socket(_))) || !self.transport.is_established() {
@@ -287,9 +288,7 @@ impl Sender<'_> {
     #[inline]
     pub fn seal(&mut self) {
         self.output.seal();
-        if self.output.is_high() {
-            self.flush();
-        }
+        self.flush_if_high();
     }
 
     /// Room for a message where it will be sent from, where there can be such; see [`Output::claim`].
@@ -302,9 +301,7 @@ impl Sender<'_> {
     #[inline]
     pub fn commit(&mut self, len: usize) {
         self.output.commit(len);
-        if self.output.is_high() {
-            self.flush();
-        }
+        self.flush_if_high();
     }
 
     /// Sends as much as the socket has room for; whether all is out. What it cannot take goes out as soon as it can.
@@ -332,15 +329,20 @@ impl Sender<'_> {
 
     #[inline]
     fn sent(&mut self, sent: Sent, again: impl FnOnce(&mut Output) -> Sent) -> Sent {
-        if sent == Sent::Full {
+        if sent == Sent::Full && !self.output.is_stuck() {
             // The socket may have room where the buffers have none.
             self.flush();
             return again(self.output);
         }
-        if self.output.is_high() {
+        self.flush_if_high();
+        sent
+    }
+
+    #[inline]
+    fn flush_if_high(&mut self) {
+        if self.output.is_high() && !self.output.is_stuck() {
             self.flush();
         }
-        sent
     }
 }
 
@@ -354,7 +356,10 @@ fn flush(output: &mut Output, transport: &mut Transport, broken: &mut Option<Rea
         while output.waiting() > 0 {
             let pieces = if transport.is_encrypted() { output.record() } else { output.pieces() };
             match transport.send(&pieces) {
-                Ok(0) => return false,
+                Ok(0) => {
+                    output.set_stuck(true);
+                    return false;
+                }
                 Ok(count) => output.consume(count),
                 Err(cause) => {
                     output.close();

@@ -58,6 +58,8 @@ pub struct Output {
     claimed: usize,
     /// A message found no room, and nobody has been told since that there is some again.
     was_full: bool,
+    /// The socket had no room when it was tried last, in this turn of the reactor.
+    is_stuck: bool,
     frames: u64,
 }
 
@@ -110,6 +112,7 @@ impl Output {
             high_water: settings.high_water_mark as usize,
             claimed: 0,
             was_full: false,
+            is_stuck: false,
             frames: 0,
         }
     }
@@ -347,6 +350,17 @@ impl Output {
         let max = self.framing.map_or(0, |framing| framing.max);
         let payload = if self.deflater.is_some() { compression::most(max) } else { max };
         payload + 2 * (LONGEST_HEADER + HEADER + LONGEST_EXTENSION)
+    }
+
+    /// Whether the socket had no room when it was tried last: before the reactor's next turn there is none either, as a rule, and trying
+    /// costs a call of the system.
+    #[inline]
+    pub(super) const fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    pub(super) const fn set_stuck(&mut self, is_stuck: bool) {
+        self.is_stuck = is_stuck;
     }
 
     /// Says that this side is alive. Where there is no room, what waits says so as well; and so does the rest of a message

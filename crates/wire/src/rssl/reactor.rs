@@ -122,7 +122,7 @@ const ACCEPT_PAUSE_NS: u64 = 1_000_000_000;
 /// A client has so long for its handshake where others wait for its place.
 const HANDSHAKE_NS: u64 = 1_000_000_000;
 /// Connections accepted at a time, before those that are there have their turn.
-const ACCEPTED_AT_ONCE: usize = 64;
+const ACCEPTED_AT_ONCE: usize = 8;
 /// Connections above the limit that are told so; more are closed without a word.
 const REFUSED_AT_ONCE: usize = 64;
 

@@ -89,6 +89,7 @@ pub(super) struct RawHub {
     service_id: Option<u16>,
     max_connections: Option<Spanned<usize>>,
     max_streams: Option<u32>,
+    max_streams_of_item: Option<usize>,
     streams_in_all: Option<usize>,
     incoming_size: Option<Spanned<String>>,
     waiting_size: Option<Spanned<String>>,
@@ -162,6 +163,7 @@ impl Source<'_> {
             posts: self.posts_to_feeds(raw.posts.as_ref()),
             max_items,
             max_streams: raw.streams_in_all.unwrap_or(1_000_000),
+            max_streams_of_item: raw.max_streams_of_item.unwrap_or(Settings::default().max_streams_of_item),
             access: access.access.clone(),
             cache_bytes: self.or(self.size(raw.cache_size.as_ref(), CACHE_BYTES), CACHE_BYTES),
             waiting_bytes: self
@@ -396,13 +398,27 @@ mod tests {
             ("[hub.web]\nbind = \"here\"", "bind is \"here\""),
             ("prot = 1", "did you mean `port`?"),
             ("[hub.zeromq]\nbody = \"xml\"", "\"rwf\" or \"json\" is expected"),
-            ("[hub.zeromq]\nimages_every = \"0s\"", "no time at all"),
+            ("[hub.zeromq]\nimages_every = \"often\"", "\"0s\" has no images"),
             ("[hub.zeromq]\nqueue = \"1KiB\"", "queue is 1024 bytes"),
             ("[hub.zeromq]\n[hub.access]", "ZeroMQ would bring everybody what [hub.access] denies"),
             ("[hub.zeromq]\nbnd = \"::\"", "did you mean `bind`?"),
         ] {
             let said = checked(keys).unwrap_err();
             assert!(said.contains(says), "{keys}: {said}");
+        }
+    }
+
+    #[test]
+    fn who_comes_late_to_zeromq_has_images_unless_nobody_is_to() {
+        for (keys, seconds) in
+            [("", Some(10)), ("images_every = \"2s\"", Some(2)), ("images_every = \"0s\"", None)]
+        {
+            let hub = checked(&format!("[hub.zeromq]\n{keys}")).unwrap().hub.unwrap();
+            assert_eq!(
+                hub.zeromq.unwrap().images_every,
+                seconds.map(std::time::Duration::from_secs),
+                "{keys}"
+            );
         }
     }
 }
