@@ -96,6 +96,11 @@ hub-faults: ## what can go wrong with a hub's clients, each beside one that noti
 	@scripts/setup test
 	$(tests) --test commands hub_faults:: -- --nocapture --test-threads 1
 
+hostile: ## a plant attacked at every port for HOSTILE_SECONDS (60), beside a client who may notice nothing: what it lost, and its latency beside that of peace
+	@scripts/setup test
+	HOSTILE_SECONDS=$(or $(HOSTILE_SECONDS),60) $(tests) --release --test commands hostile::who_means -- --nocapture
+.PHONY: hostile
+
 readme: ## what the README and docs say to type, as it stands, in a fresh clone: the README's two commands first
 	@scripts/setup test
 	scripts/readme

@@ -20,7 +20,7 @@ use super::hub::counting::{HubFigures, Merged};
 use super::reader::Pulse;
 use crate::stat::file::CountersFile;
 use crate::stat::snapshot::{
-    Backpressure, Feed, Journal, LAYOUT, Part, Process, Reader, Snapshot, Source, Unserved,
+    Backpressure, Feed, Journal, LAYOUT, Outlet, Part, Process, Reader, Snapshot, Source, Unserved,
 };
 
 /// How often it is looked whether there is something new; the others tell once a second.
@@ -161,11 +161,30 @@ pub(super) struct OfHub {
     pub(super) begin: crate::stat::snapshot::Hub,
 }
 
-/// Whether kdb+ clients are served, and what is known of that from the beginning.
-#[derive(Debug)]
-pub(super) struct OfKdb {
+/// Who serves clients on a thread of its own, other than the hub.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    pub(super) kdb: Option<Serving>,
+    pub(super) zeromq: Option<Serving>,
+}
+
+/// Whether such clients are served, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Serving {
     pub(super) pulse: Pulse,
-    pub(super) begin: crate::stat::snapshot::Kdb,
+    pub(super) address: String,
+}
+
+impl Serving {
+    /// As it is now; it was so before.
+    fn look(&self, before: &mut Option<Outlet>) {
+        let outlet =
+            before.get_or_insert_with(|| Outlet { address: self.address.clone(), ..Outlet::default() });
+        match self.pulse.look() {
+            Some((turned, missing)) => (outlet.heard_ns, outlet.missing) = (turned.0, missing),
+            None => outlet.ended = true,
+        }
+    }
 }
 
 impl Counting {
@@ -175,7 +194,7 @@ impl Counting {
         config: &Config,
         plant: Hearer<PlantFigures>,
         hub: Option<OfHub>,
-        (journal, kdb): (Option<Arc<Progress>>, Option<OfKdb>),
+        (journal, served): (Option<Arc<Progress>>, Served),
         board: &Arc<Board>,
     ) -> anyhow::Result<Self> {
         let (control, told) = channel();
@@ -197,7 +216,6 @@ impl Counting {
                 })
                 .collect(),
             hub: hub.as_ref().map(|hub| hub.begin.clone()),
-            kdb: kdb.as_ref().map(|kdb| kdb.begin.clone()),
             ..Snapshot::default()
         };
         let hub = hub.map(|hub| (hub.hearer, Merged::default()));
@@ -221,7 +239,7 @@ impl Counting {
                 plant,
                 hub,
                 journal,
-                kdb: kdb.map(|kdb| kdb.pulse),
+                served,
                 board,
             };
             counter.write();
@@ -265,7 +283,7 @@ struct Counter {
     plant: Hearer<PlantFigures>,
     hub: Option<(Hearer<HubFigures>, Merged)>,
     journal: Option<Arc<Progress>>,
-    kdb: Option<Pulse>,
+    served: Served,
     board: Arc<Board>,
 }
 
@@ -317,11 +335,9 @@ impl Counter {
             };
         }
         self.snapshot.journal = self.journal.as_deref().map(of_journal);
-        if let (Some(kdb), Some(pulse)) = (&mut self.snapshot.kdb, &self.kdb) {
-            match pulse.look() {
-                Some((turned, missing)) => (kdb.heard_ns, kdb.missing) = (turned.0, missing),
-                None => kdb.ended = true,
-            }
+        let Served { kdb, zeromq } = &self.served;
+        for (serving, outlet) in [(kdb, &mut self.snapshot.kdb), (zeromq, &mut self.snapshot.zeromq)] {
+            serving.iter().for_each(|serving| serving.look(outlet));
         }
         // By a name that was removed there may be another's ring.
         if !self.snapshot.ring_removed
@@ -376,6 +392,7 @@ fn merge_plant(snapshot: &mut Snapshot, told: &PlantFigures) {
         feed.messages = counters.messages;
         feed.missing = counters.missing;
         feed.gaps = counters.gaps;
+        feed.absurd_gaps = counters.absurd_gaps;
         feed.suspect = told.is_suspect;
         feed.unknown_orders = told.unknown_orders;
         feed.malformed = counters.malformed_messages;

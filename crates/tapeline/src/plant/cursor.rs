@@ -1,6 +1,7 @@
 //! A reader's place on the plant's ring: read tick by tick, and taken again where it was lost.
 
 use anyhow::Context;
+use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::Tick;
 use tapeline_ring::{Name, Start, Subscriber};
@@ -16,7 +17,7 @@ pub(super) struct RingCursor {
     /// Which plant's ring it is: see [`Subscriber::epoch`].
     epoch: u32,
     /// The reader's name, in the ring's registry and in warnings.
-    reader: &'static str,
+    pub(super) reader: &'static str,
     /// What keeps ticks back until they are on disk.
     pub(super) gate: Option<Gate>,
     /// Whether the next tick was kept back, when it was looked for.
@@ -110,6 +111,15 @@ impl RingCursor {
         self.rejoined += 1;
         Ok(())
     }
+}
+
+/// What reports say of a reader that lost its place so often, and so many ticks by that; nothing where it never did.
+pub(super) fn losses(rejoined: u64, missing: u64) -> String {
+    if rejoined == 0 {
+        return String::new();
+    }
+    let (times, missing) = (thousands(rejoined), thousands(missing));
+    format!("; lost its place on the ring {times} times, and {missing} ticks by that")
 }
 
 pub(super) fn another_plant() -> anyhow::Error {

@@ -29,7 +29,7 @@ use self::doors::{Doors, PARTING_NS};
 use self::entrance::Entrance;
 use super::config::hub::HubConfig;
 use super::counting::Teller;
-use super::cursor::{Read, RingCursor};
+use super::cursor::{self, Read, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
 use super::sentry::Sentry;
 use super::sources::Demanding;
@@ -149,11 +149,7 @@ impl fmt::Display for HubReport {
             thousands(self.refused),
             thousands(self.cut),
         )?;
-        if self.rejoined > 0 {
-            let (times, missing) = (thousands(self.rejoined), thousands(self.missing));
-            write!(f, "; lost its place on the ring {times} times, and {missing} ticks by that")?;
-        }
-        Ok(())
+        f.write_str(&cursor::losses(self.rejoined, self.missing))
     }
 }
 

@@ -127,7 +127,7 @@ impl Images {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use tapeline_measure::Nanos;
     use tapeline_omm::State;
     use tapeline_omm::rwf::{
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn header(item: u32, seq: u64) -> tick::Header {
+    pub(in super::super) fn header(item: u32, seq: u64) -> tick::Header {
         let never = Nanos(0);
         tick::Header {
             seq: Seq(seq),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// A refresh with so many entries, of some forty bytes each.
-    fn refresh(domain: Domain, entries: u16) -> Vec<u8> {
+    pub(in super::super) fn refresh(domain: Domain, entries: u16) -> Vec<u8> {
         let mut out = vec![0; 64 << 10];
         let mut header = RefreshHeader::new(domain, 0, State::OPEN_OK, DataType::MAP);
         header.flags = flags::refresh::REFRESH_COMPLETE | flags::refresh::CLEAR_CACHE;

@@ -6,13 +6,11 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `behind.rs` | what the ring no longer had, from the journal |
 //! | `filling.rs` | which ticks are rows of which tables |
 //! | `cells.rs` | a field's value as a cell |
 //! | `publishing.rs` | rows of publishers, on their way to the plant's thread |
 //! | `fields.rs` | a cell, or another q value, as a field's value |
 
-mod behind;
 pub(crate) mod cells;
 pub(crate) mod fields;
 pub(crate) mod filling;
@@ -25,20 +23,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tapeline_measure::Clock;
-use tapeline_measure::figures::thousands;
 use tapeline_plant::Seq;
 use tapeline_plant::tick::{Flags, Tick};
 use tapeline_ring::Name;
 
-use self::behind::{Behind, Kept, Missed};
 use self::filling::{Filler, Filling};
 use self::publishing::{PublishedReport, Publishing, Saying};
-use super::counting::OfKdb;
-use super::cursor::{Read, RingCursor};
+use super::counting::Serving;
+use super::cursor::{self, RingCursor};
 use super::journal::{Gate, WHILE_HELD};
 use super::reader::{Reader, Signs};
 use super::sentry::Sentry;
-use crate::stat::snapshot::Kdb;
+use super::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::tick::config::Config;
 use crate::tick::server::{Listening, Report, Server};
 
@@ -91,11 +87,7 @@ impl fmt::Display for KdbReport {
              their item; {}",
             self.ticks, self.unusable, self.served
         )?;
-        if self.rejoined > 0 {
-            let (times, missing) = (thousands(self.rejoined), thousands(self.missing));
-            write!(f, "; lost its place on the ring {times} times, and {missing} ticks by that")?;
-        }
-        Ok(())
+        f.write_str(&cursor::losses(self.rejoined, self.missing))
     }
 }
 
@@ -129,28 +121,18 @@ impl RunningKdb {
         let listening = server.listening();
         let sentry = Sentry::begin("kdb-sentry", server.lookout()?)?;
         let filling = Filling::new(fillers, max_items);
-        let rows = Rows {
-            server,
-            filling,
-            channel,
-            is_open: false,
-            report: KdbReport::default(),
-            next: Seq(after.0 + 1),
-        };
+        let rows = Rows { server, filling, channel, is_open: false, report: KdbReport::default() };
         let reader = Reader::start("kdb", move |ring, subscriber, signs| {
-            let place = RingCursor::new("kdb", ring, subscriber, gate);
-            Outlet { rows, place, journal, behind: None, sentry, spins, clock: Clock::calibrate(), signs }
-                .run()
+            let ring = RingCursor::new("kdb", ring, subscriber, gate);
+            let place = SequenceCursor::new(ring, journal, after, "in kdb+'s tables and log");
+            Outlet { rows, place, sentry, spins, clock: Clock::calibrate(), signs }.run()
         })?;
         Ok((Self { listening, reader }, publishing))
     }
 
     /// For who tells the outside whether it serves.
-    pub(super) fn standing(&self) -> OfKdb {
-        OfKdb {
-            pulse: self.reader.pulse(),
-            begin: Kdb { address: self.listening.places(), ..Kdb::default() },
-        }
+    pub(super) fn standing(&self) -> Serving {
+        Serving { pulse: self.reader.pulse(), address: self.listening.places() }
     }
 
     /// The ring is there: returns when it is read.
@@ -168,11 +150,7 @@ impl RunningKdb {
 /// All of it.
 struct Outlet {
     rows: Rows,
-    place: RingCursor,
-    /// The plant's journal.
-    journal: Option<Kept>,
-    /// What it has still to take of the journal, or to go without, before it goes on with the ring.
-    behind: Option<Behind>,
+    place: SequenceCursor,
     sentry: Sentry,
     spins: bool,
     clock: Clock,
@@ -187,8 +165,6 @@ struct Rows {
     channel: u16,
     is_open: bool,
     report: KdbReport,
-    /// The sequence of the tick that comes next.
-    next: Seq,
 }
 
 impl Outlet {
@@ -202,59 +178,40 @@ impl Outlet {
             if is_over {
                 break;
             }
+            if has_come && !self.spins {
+                // What clients cost is this thread's alone: plant and hub go before it where there are fewer cores than threads.
+                std::thread::yield_now();
+            }
             if taken > 0 || has_come || self.spins {
                 continue;
             }
             // What waits for the disk comes before the ring's end.
-            anyhow::ensure!(is_alive || self.place.is_held || self.behind.is_some(), "the plant has died");
-            if self.place.is_held || self.behind.is_some() {
+            anyhow::ensure!(is_alive || self.place.is_held(), "the plant has died");
+            if self.place.is_held() {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else {
-                self.place.subscriber.wait_or(self.sentry.bell(), self.rows.server.nap().min(NAP));
+                self.place.ring.subscriber.wait_or(self.sentry.bell(), self.rows.server.nap().min(NAP));
             }
             self.sentry.answer();
             // Who ends the ring lets go of it too: one more look tells that from death.
-            is_alive = self.place.subscriber.publisher_alive()?;
+            is_alive = self.place.ring.subscriber.publisher_alive()?;
         }
-        let report = KdbReport { rejoined: self.place.rejoined, ..self.rows.report };
+        let report = KdbReport { rejoined: self.place.ring.rejoined, ..self.rows.report };
         drop(self.place);
         Ok(KdbReport { served: self.rows.server.end()?, ..report })
     }
 
     /// Takes ticks, as many as are there, and publishes their rows: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
-        let (mut taken, mut is_over) = (0, false);
-        while taken < BATCH && !is_over {
-            if let Some(behind) = &mut self.behind {
-                match behind.next(self.place.gate.as_ref())? {
-                    Missed::Tick(tick) => {
-                        self.rows.take(&tick);
-                        taken += 1;
-                    }
-                    Missed::Gone(count) => {
-                        self.rows.report.missing += count;
-                        self.signs.missing.fetch_add(count, Ordering::Relaxed);
-                    }
-                    Missed::Nothing => break,
-                    Missed::Over => self.behind = None,
-                }
-                continue;
+        let Self { rows, place, signs, .. } = self;
+        let (taken, is_over) = place.take(BATCH, |taken| match taken {
+            Taken::Tick(tick) => rows.take(tick),
+            Taken::Gone(count) => {
+                rows.report.missing += count;
+                signs.missing.fetch_add(count, Ordering::Relaxed);
             }
-            match self.place.next(self.rows.next)? {
-                Read::Tick(tick) => {
-                    taken += 1;
-                    self.rows.take(&tick);
-                }
-                Read::Again => {}
-                Read::Behind(tick) => {
-                    self.behind = Some(Behind::of(self.rows.next, &tick, self.journal.as_ref())?);
-                }
-                Read::Nothing => break,
-                Read::End => is_over = true,
-                Read::Lost(lost) => self.place.rejoin(&lost)?,
-            }
-        }
+        })?;
         // The rest of an update may not be on the ring yet, or on disk, or in this turn.
         if !self.rows.is_open {
             self.rows.server.publish_added();
@@ -267,7 +224,6 @@ impl Rows {
     /// Takes a tick's rows.
     fn take(&mut self, tick: &Tick<'_>) {
         let header = &tick.header;
-        self.next = Seq(header.seq.0 + 1);
         self.report.ticks += 1;
         let is_published = header.channel == self.channel && header.flags.contains(Flags::SOURCE);
         let done = if is_published {

@@ -23,6 +23,7 @@ pub(crate) mod report;
 mod resumed;
 mod run;
 mod sentry;
+mod sequence_cursor;
 mod serve;
 mod sources;
 mod tally;

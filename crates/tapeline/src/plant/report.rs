@@ -11,6 +11,7 @@ use tapeline_wire::pool::Counters;
 use tapeline_wire::udp::Receiver;
 
 use super::config::Config;
+use super::cursor;
 use super::hub::{HubReport, RunningHub};
 use super::journal::JournalReport;
 use super::kdb::KdbReport;
@@ -151,6 +152,9 @@ pub(crate) struct FeedReport {
     /// Messages missing on every line, and the holes that they make.
     pub(crate) missing_messages: u64,
     pub(crate) gaps: u64,
+    /// Holes of more messages than any feed sends, which `missing_messages` leaves out.
+    #[serde(default)]
+    pub(crate) absurd_gaps: u64,
     pub(crate) malformed_messages: u64,
     pub(crate) items_refused: u64,
     pub(crate) live_orders: usize,
@@ -317,6 +321,7 @@ impl PlantReport {
                         ticks: counters.ticks,
                         missing_messages: counters.missing,
                         gaps: counters.gaps,
+                        absurd_gaps: counters.absurd_gaps,
                         malformed_messages: counters.malformed_messages,
                         items_refused: counters.items_refused,
                         live_orders: channel.normaliser().live_orders(),
@@ -424,6 +429,12 @@ impl PlantReport {
                     thousands(after_end)
                 ));
             }
+            if feed.absurd_gaps > 0 {
+                text.push_str(&format!(
+                    "\n  {} of the gaps are larger than any feed: sequences were wrong or forged, and nothing of them is counted as missing",
+                    thousands(feed.absurd_gaps)
+                ));
+            }
             if feed.unknown_orders > 0 {
                 text.push_str(&format!(
                     "\n  {} messages about orders that were not on the books",
@@ -510,6 +521,7 @@ impl PlantReport {
                 thousands(zeromq.sent),
                 thousands(zeromq.dropped),
             ));
+            text.push_str(&cursor::losses(zeromq.rejoined, zeromq.missing));
         }
         if let Some(kdb) = &self.kdb {
             text.push_str(&format!("\nkdb+: {kdb}"));
@@ -565,6 +577,11 @@ impl PlantReport {
     /// Messages that came on no line, of all feeds.
     pub(crate) fn missing_messages(&self) -> u64 {
         self.feeds.iter().map(|feed| feed.missing_messages).sum()
+    }
+
+    /// Whether messages came on no line of a feed, or sequences made it seem so.
+    pub(crate) fn is_anything_missing(&self) -> bool {
+        self.feeds.iter().any(|feed| feed.missing_messages > 0 || feed.absurd_gaps > 0)
     }
 }
 

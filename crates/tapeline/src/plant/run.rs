@@ -15,7 +15,7 @@ use tapeline_wire::http::Server;
 use tapeline_wire::udp::{ReceiveOptions, Receiver, wait_any, wait_any_or};
 
 use super::config::{self, Config, Feed, Receive};
-use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Teller, telling};
+use super::counting::{Board, Counting, FeedFigures, OfHub, PlantFigures, Served, Teller, telling};
 use super::hub::{Joining, RunningHub};
 use super::intake::{Complaints, LONGEST_SLEEP, Source};
 use super::journal::{Gate, RunningJournal};
@@ -154,11 +154,12 @@ impl RunArgs {
         };
         let page = web.as_ref().map(Server::address);
         let zeromq = config.hub.as_mut().and_then(|hub| hub.zeromq.take());
-        let zeromq = zeromq.map(|zeromq| RunningZeromq::start(zeromq, gate())).transpose()?;
         let kdb = config.kdb.take();
         let most_tick = ring_options(&config).longest_frame();
         let folder = config.journal.as_ref().map(|journal| journal.folder.clone());
         let kept = folder.zip(journal.as_ref().map(RunningJournal::progress));
+        let zeromq =
+            zeromq.map(|zeromq| RunningZeromq::start(zeromq, (gate(), kept.clone(), after))).transpose()?;
         let kdb = kdb.map(|kdb| RunningKdb::start(kdb, (gate(), kept, after), most_tick)).transpose()?;
         let (kdb, rows) = kdb.unzip();
         let hub =
@@ -173,8 +174,11 @@ impl RunArgs {
         });
         // Gone, and the file with it, before the plant has reported its end.
         let progress = journal.as_ref().map(RunningJournal::progress);
-        let of_kdb = kdb.as_ref().map(RunningKdb::standing);
-        let counting = Counting::start(&config, of_plant, of_hub, (progress, of_kdb), &board)?;
+        let served = Served {
+            kdb: kdb.as_ref().map(RunningKdb::standing),
+            zeromq: zeromq.as_ref().map(RunningZeromq::standing),
+        };
+        let counting = Counting::start(&config, of_plant, of_hub, (progress, served), &board)?;
         let pin = || config.cpu.map_or(Ok(()), tapeline_measure::pin);
         // A thread inherits where its maker is bound, and a receiving thread is to have a core of its own.
         if matches!(config.receive, Receive::Inline) {
@@ -257,7 +261,7 @@ impl RunArgs {
         match outcome {
             Ok(()) if !report.files_are_whole() => Ok(ExitCode::FAILURE),
             // Readers were told where.
-            Ok(()) if report.missing_messages() > 0 => Ok(ExitCode::from(3)),
+            Ok(()) if report.is_anything_missing() => Ok(ExitCode::from(3)),
             Ok(()) => Ok(ExitCode::SUCCESS),
             // The user asked to stop while a subscriber held the ring: what had arrived was not all published.
             Err(Refused::Stopping) if stop.requested() => Ok(ExitCode::from(3)),
@@ -617,9 +621,13 @@ impl Inlet {
             channel.publish_orders(book::Settings::default().max_orders);
         }
         let file = match &feed.file {
-            Some(recording) => {
-                Some(Recorded::open(recording, feed.protocol, feed.symbols.as_ref(), &mut channel)?)
-            }
+            Some(recording) => Some(Recorded::open(
+                recording,
+                feed.protocol,
+                config.publish,
+                feed.symbols.as_ref(),
+                &mut channel,
+            )?),
             None => None,
         };
         let source = match &config.receive {

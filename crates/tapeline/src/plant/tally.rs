@@ -150,8 +150,8 @@ impl TallyArgs {
                         return Ok(());
                     }
                     if !tick.header.flags.contains(Flags::SOURCE) {
-                        if MessageView::parse(tick.body)?.domain() == Domain::MARKET_BY_ORDER {
-                            // What a message did to the orders; the message itself came in the tick before.
+                        if MessageView::parse(tick.body)?.domain() != Domain::MARKET_PRICE {
+                            // What a message did to orders or price levels; the message itself came in the tick before.
                             return Ok(());
                         }
                         return Err(Hinted::new(

@@ -240,21 +240,25 @@ fn add_service(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyho
     Ok(())
 }
 
-/// The summary and the entries of a map: orders, each with its action and its number.
+/// The summary and the entries of a map: orders with their numbers, or price levels with their keys; each with its action.
 fn add_map(line: &mut Map<String, Json>, message: &MessageView<'_>) -> anyhow::Result<()> {
     let map = rwf::Map::parse(message.payload()).context("a tick's map cannot be read")?;
     if let Some(summary) = map.head().summary {
         line.insert("summary".into(), fields_json(summary)?.into());
     }
+    let (all, one) = match message.domain() {
+        Domain::MARKET_BY_PRICE => ("levels", "level"),
+        _ => ("orders", "order"),
+    };
     let entries = map.iter().map(|entry| {
         let entry = entry.context("a tick's map cannot be read")?;
         let mut order = Map::new();
         order.insert("action".into(), entry.action.to_string().to_lowercase().into());
-        order.insert("order".into(), String::from_utf8_lossy(entry.key).into());
+        order.insert(one.into(), String::from_utf8_lossy(entry.key).into());
         order.extend(fields_json(entry.data)?);
         Ok(Json::from(order))
     });
-    line.insert("orders".into(), entries.collect::<anyhow::Result<Vec<_>>>()?.into());
+    line.insert(all.into(), entries.collect::<anyhow::Result<Vec<_>>>()?.into());
     Ok(())
 }
 

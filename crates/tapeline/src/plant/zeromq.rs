@@ -2,12 +2,13 @@
 //!
 //! Each message has three parts: the topic, `SERVICE/ITEM`; a [header](header) with numbers, flags and times; the tick's RWF
 //! message, or the same as JSON. What becomes of feeds as a whole is published under `SERVICE#CHANNEL`. There are no
-//! requests: who comes late waits for the next refresh, or has `images_every`.
+//! requests: who comes late waits for an image, which is published again now and then, or for the next refresh.
 
 pub(crate) mod header;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,17 +16,19 @@ use tapeline_measure::{Clock, Nanos};
 use tapeline_omm::Dictionary;
 use tapeline_omm::json::Converter;
 use tapeline_omm::rwf::MessageView;
-use tapeline_plant::ItemId;
 use tapeline_plant::cache::Limits;
 use tapeline_plant::tick::{Flags, Tick};
-use tapeline_ring::{Subscriber, Wait};
+use tapeline_plant::{ItemId, Seq};
+use tapeline_ring::Wait;
 use tapeline_wire::zmtp::{Counters, Publisher, Route, Settings};
 
 use self::header::{Body, Header};
+use super::counting::Serving;
+use super::cursor::RingCursor;
 use super::images::{Images, Place};
 use super::journal::{Gate, WHILE_HELD};
-use super::reader::Reader;
-use super::ticks::{self, Next};
+use super::reader::{Reader, Signs};
+use super::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::failure;
 
 /// What ZeroMQ's outlet is to be.
@@ -64,6 +67,12 @@ pub(crate) struct ZeromqReport {
     pub(crate) address: String,
     /// Ticks taken from the ring.
     pub(crate) ticks: u64,
+    /// Times that it lost its place on the ring.
+    #[serde(default)]
+    pub(crate) rejoined: u64,
+    /// Ticks that it missed by that, and that no journal has.
+    #[serde(default)]
+    pub(crate) missing: u64,
     /// Of them, those that nobody had subscribed to.
     pub(crate) unwanted: u64,
     /// Messages that were sent, once for each subscriber.
@@ -79,21 +88,30 @@ pub(crate) struct ZeromqReport {
 }
 
 impl RunningZeromq {
-    /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned.
-    pub(super) fn start(config: ZeromqConfig, gate: Option<Gate>) -> anyhow::Result<Self> {
+    /// Opens the port and makes the thread, which waits for the ring. As a hub's, before this thread is pinned. Of the plant's journal:
+    /// what keeps ticks back until they are on disk, where they are then, and the last one of the plants before.
+    pub(super) fn start(
+        config: ZeromqConfig,
+        (gate, journal, after): (Option<Gate>, Option<Kept>, Seq),
+    ) -> anyhow::Result<Self> {
         let publisher = Publisher::bind(config.address, config.settings.clone()).map_err(|error| {
             let what = format!("ZeroMQ cannot listen at {}", config.address);
             failure::of_port(what, "[hub.zeromq]", error)
         })?;
         let address = publisher.local_address();
-        let outlet = move |subscriber: Subscriber| {
-            if let Some(gate) = &gate {
-                gate.holds_back(subscriber.seat());
-            }
-            Outlet { gate, ..Outlet::new(config, publisher, subscriber) }
-        };
-        let reader = Reader::start("zeromq", move |_, subscriber, _| outlet(subscriber).run())?;
+        let reader = Reader::start("zeromq", move |ring, subscriber, signs| {
+            let ring = RingCursor::new("zeromq", ring, subscriber, gate);
+            let place = SequenceCursor::new(ring, journal, after, "for ZeroMQ's subscribers");
+            let clock = Clock::calibrate();
+            let topics = Topics::new(config, publisher, clock.now());
+            Outlet { place, clock, topics, signs }.run()
+        })?;
         Ok(Self { address, reader })
+    }
+
+    /// For who tells the outside whether it serves.
+    pub(super) fn standing(&self) -> Serving {
+        Serving { pulse: self.reader.pulse(), address: self.address.to_string() }
     }
 
     /// The ring is there: returns when it is read.
@@ -130,27 +148,14 @@ struct Topic {
 
 /// All of it.
 struct Outlet {
-    publisher: Publisher,
-    subscriber: Subscriber,
+    place: SequenceCursor,
     clock: Clock,
-    config: ZeromqConfig,
-    begun: Nanos,
-    /// By the item's number.
-    items: Vec<Topic>,
-    /// By the channel's.
-    channels: Vec<Topic>,
-    images: Option<(Images, Round)>,
-    text: Vec<u8>,
-    report: ZeromqReport,
-    /// What keeps ticks back until they are on disk, and whether it does.
-    gate: Option<Gate>,
-    is_held: bool,
+    topics: Topics,
+    signs: Arc<Signs>,
 }
 
-impl Outlet {
-    fn new(config: ZeromqConfig, publisher: Publisher, subscriber: Subscriber) -> Self {
-        let clock = Clock::calibrate();
-        let begun = clock.now();
+impl Topics {
+    fn new(config: ZeromqConfig, publisher: Publisher, begun: Nanos) -> Self {
         let images = config.images_every.map(|every| {
             let limits = Limits { items: config.max_items, bytes: config.cache_bytes, ..Limits::default() };
             let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
@@ -160,93 +165,88 @@ impl Outlet {
             }
             (images, Round { every_ns, next: 0, begun })
         });
-        let address = publisher.local_address().to_string();
-        Self {
-            publisher,
-            subscriber,
-            clock,
-            config,
-            begun,
-            items: Vec::new(),
-            channels: Vec::new(),
-            images,
-            text: Vec::new(),
-            report: ZeromqReport { address, ..ZeromqReport::default() },
-            gate: None,
-            is_held: false,
-        }
+        let report =
+            ZeromqReport { address: publisher.local_address().to_string(), ..ZeromqReport::default() };
+        let (items, channels, text) = (Vec::new(), Vec::new(), Vec::new());
+        Self { publisher, config, begun, items, channels, images, text, report }
     }
+}
 
+impl Outlet {
     /// Publishes until the ring ends, and then what is queued.
     fn run(mut self) -> anyhow::Result<ZeromqReport> {
-        let (mut housekept, mut is_alive) = (self.begun, true);
+        let (mut housekept, mut is_alive) = (self.topics.begun, true);
         loop {
             let now = self.clock.now();
+            self.signs.turned.store(now.0, Ordering::Relaxed);
             let (taken, is_over) = self.take_ticks()?;
-            self.send_images(now);
-            self.publisher.turn(now, Duration::ZERO)?;
-            self.say();
+            self.topics.send_images(now);
+            self.topics.publisher.turn(now, Duration::ZERO)?;
+            self.topics.say();
             if is_over {
                 break;
             }
             // Who ends the ring lets go of it too: what is on it, and may wait for the disk, is read first, and then its end.
-            anyhow::ensure!(is_alive || taken > 0 || self.is_held, "the plant has died");
+            anyhow::ensure!(is_alive || taken > 0 || self.place.is_held(), "the plant has died");
             if now.since(housekept) >= HOUSEKEEPING_NS {
                 housekept = now;
                 self.clock.recalibrate();
-                if let Some(cause) = self.publisher.accept_error() {
+                if let Some(cause) = self.topics.publisher.accept_error() {
                     anstream::eprintln!("warning: ZeroMQ can let nobody in: {cause}");
                 }
-                is_alive = self.subscriber.publisher_alive()?;
+                is_alive = self.place.ring.subscriber.publisher_alive()?;
             }
-            if taken == 0 && self.is_held {
+            if taken == 0 && self.place.is_held() {
                 // The ring has something, so that it would not wait.
                 std::thread::sleep(WHILE_HELD);
             } else if taken == 0 {
-                let is_alone = self.publisher.counters().subscribers == 0;
-                self.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
+                let is_alone = self.topics.publisher.counters().subscribers == 0;
+                self.place.ring.subscriber.wait(Wait::Park, if is_alone { LONG_SLEEP } else { SHORT_SLEEP });
             }
         }
         let ended = self.clock.now();
-        drop(self.subscriber);
-        while !self.publisher.is_flushed() {
-            let now = self.clock.now();
+        let Self { place, clock, topics: Topics { mut publisher, report, .. }, .. } = self;
+        let rejoined = place.ring.rejoined;
+        drop(place);
+        while !publisher.is_flushed() {
+            let now = clock.now();
             if now.since(ended) >= LAST_WORDS_NS {
                 break;
             }
-            self.publisher.turn(now, Duration::from_millis(1))?;
+            publisher.turn(now, Duration::from_millis(1))?;
         }
-        let Counters { connected, let_go, queued, dropped, .. } = self.publisher.counters();
-        Ok(ZeromqReport { sent: queued, dropped, subscribers: connected, let_go, ..self.report })
+        let Counters { connected, let_go, queued, dropped, .. } = publisher.counters();
+        Ok(ZeromqReport { rejoined, sent: queued, dropped, subscribers: connected, let_go, ..report })
     }
 
     /// Takes ticks, as many as are there: how many, and whether there will be no more.
     fn take_ticks(&mut self) -> anyhow::Result<(usize, bool)> {
-        for taken in 0..BATCH {
-            let next = match &self.gate {
-                Some(gate) => gate.next(&mut self.subscriber)?,
-                None => Some(ticks::next(&mut self.subscriber)?),
-            };
-            self.is_held = next.is_none();
-            match next {
-                Some(Next::Tick(tick)) => {
-                    let Self {
-                        publisher, config, items, channels, images, text, report, begun, clock, ..
-                    } = self;
-                    let mut outlet = Ticks { publisher, config, items, channels, images, text, report };
-                    outlet.publish(&tick, *begun, clock);
-                    if tick.header.flags.contains(Flags::LAST) {
-                        outlet.forget(tick.header.item);
-                    }
-                }
-                None | Some(Next::Nothing) => return Ok((taken, false)),
-                Some(Next::End) => return Ok((taken, true)),
-                Some(Next::Lost(lost)) => return Err(lost.of("ZeroMQ")),
+        let Self { place, clock, topics, signs } = self;
+        place.take(BATCH, |taken| match taken {
+            Taken::Tick(tick) => topics.publish(tick, clock),
+            Taken::Gone(count) => {
+                topics.skip(count);
+                signs.missing.fetch_add(count, Ordering::Relaxed);
             }
-        }
-        Ok((BATCH, false))
+        })
     }
+}
 
+/// What is published: all but where ticks come from.
+struct Topics {
+    publisher: Publisher,
+    config: ZeromqConfig,
+    begun: Nanos,
+    /// By the item's number.
+    items: Vec<Topic>,
+    /// By the channel's.
+    channels: Vec<Topic>,
+    images: Option<(Images, Round)>,
+    text: Vec<u8>,
+    report: ZeromqReport,
+}
+
+impl Topics {
     /// Publishes the images whose turn it is.
     fn send_images(&mut self, now: Nanos) {
         let Some((images, round)) = &mut self.images else { return };
@@ -317,37 +317,44 @@ impl Round {
     }
 }
 
-/// What publishing one tick needs: all but the ring, which has lent it.
-struct Ticks<'a> {
-    publisher: &'a mut Publisher,
-    config: &'a ZeromqConfig,
-    items: &'a mut Vec<Topic>,
-    channels: &'a mut Vec<Topic>,
-    images: &'a mut Option<(Images, Round)>,
-    text: &'a mut Vec<u8>,
-    report: &'a mut ZeromqReport,
-}
-
-impl Ticks<'_> {
+impl Topics {
     /// An item is over, and its number another's.
     fn forget(&mut self, item: ItemId) {
         let at = item.0 as usize;
         if let Some(topic) = self.items.get_mut(at) {
             *topic = Topic::default();
         }
-        if let Some((images, _)) = self.images {
+        if let Some((images, _)) = &mut self.images {
             images.forget(item);
         }
     }
 
+    /// So many ticks are nowhere, and nobody knows whose they were: the numbers of every topic leap, and no image is whole until its item's
+    /// next refresh.
+    fn skip(&mut self, count: u64) {
+        self.report.missing += count;
+        let known = self.items.iter_mut().chain(&mut self.channels).filter(|topic| !topic.name.is_empty());
+        known.for_each(|topic| topic.number += 1);
+        if let Some((images, _)) = &mut self.images {
+            (0..self.items.len()).for_each(|number| images.forget(ItemId(number as u32)));
+        }
+    }
+
     /// Costs a look at the topic's number where nobody has subscribed to it, and nothing has been subscribed to since.
-    fn publish(&mut self, tick: &Tick<'_>, begun: Nanos, clock: &Clock) {
+    fn publish(&mut self, tick: &Tick<'_>, clock: &Clock) {
+        self.send_tick(tick, clock);
+        if tick.header.flags.contains(Flags::LAST) {
+            self.forget(tick.header.item);
+        }
+    }
+
+    fn send_tick(&mut self, tick: &Tick<'_>, clock: &Clock) {
         self.report.ticks += 1;
         let header = tick.header;
         let is_item = header.item != ItemId(0);
         let (topics, at, most) = match is_item {
-            true => (&mut *self.items, header.item.0 as usize, self.config.max_items),
-            false => (&mut *self.channels, usize::from(header.channel), usize::from(u16::MAX)),
+            true => (&mut self.items, header.item.0 as usize, self.config.max_items),
+            false => (&mut self.channels, usize::from(header.channel), usize::from(u16::MAX)),
         };
         if at > most {
             self.report.unusable += 1;
@@ -375,7 +382,7 @@ impl Ticks<'_> {
             return;
         };
         let domain = message.domain();
-        if let Some((images, _)) = self.images
+        if let Some((images, _)) = &mut self.images
             && is_item
         {
             images.fold(domain, tick);
@@ -384,14 +391,14 @@ impl Ticks<'_> {
             let body = self.config.body;
             let header = Header {
                 number: topic.number,
-                begun,
+                begun: self.begun,
                 sent: clock.now(),
                 domain,
                 body,
                 is_image: false,
                 tick: header,
             };
-            if !send(self.publisher, self.config, self.text, topic, &header, tick.body) {
+            if !send(&mut self.publisher, &self.config, &mut self.text, topic, &header, tick.body) {
                 self.report.unusable += 1;
             }
         }
@@ -428,5 +435,46 @@ impl ZeromqConfig {
     fn service(&self, number: u16) -> String {
         let known = self.services.iter().find(|(known, _)| *known == number);
         known.map_or_else(|| number.to_string(), |(_, name)| name.clone())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+mod tests {
+    use tapeline_omm::rwf::Domain;
+
+    use super::super::images;
+    use super::*;
+
+    #[test]
+    fn of_ticks_that_are_nowhere_every_topic_has_a_leap_and_no_image_is_told() {
+        let config = ZeromqConfig {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            body: Body::Rwf,
+            images_every: Some(Duration::from_secs(1)),
+            settings: Settings::default(),
+            services: vec![(1, "TAPELINE".to_owned())],
+            dictionary: Arc::new(Dictionary::builtin().clone()),
+            max_items: 10,
+            cache_bytes: 1 << 20,
+        };
+        let publisher = Publisher::bind(config.address, config.settings.clone()).unwrap();
+        let mut topics = Topics::new(config, publisher, Nanos(1));
+        let clock = Clock::calibrate();
+        let has_image = |topics: &mut Topics| {
+            let (images, _) = topics.images.as_mut().unwrap();
+            (0..images.len()).any(|place| images.give(place).is_some())
+        };
+        let frame = images::tests::refresh(Domain::MARKET_PRICE, 3);
+        let tick = Tick { header: images::tests::header(7, 1), name: "A", body: &frame, source: &[] };
+        topics.publish(&tick, &clock);
+        assert_eq!(topics.items[7].number, 1);
+        assert!(has_image(&mut topics));
+        topics.skip(5);
+        assert_eq!((topics.items[7].number, topics.items[6].number, topics.report.missing), (2, 0, 5));
+        assert!(!has_image(&mut topics));
+        topics.publish(&tick, &clock);
+        assert_eq!(topics.items[7].number, 3);
+        assert!(has_image(&mut topics));
     }
 }

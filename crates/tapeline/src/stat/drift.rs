@@ -77,11 +77,14 @@ const FIGURES: [Figure; 5] = [
 type Counted = (&'static str, fn(&Snapshot) -> u64);
 
 /// What may not be lost: nothing of it.
-const LOSSES: [Counted; 6] = [
+const LOSSES: [Counted; 7] = [
     ("messages of the feeds", |plant| plant.feeds.iter().map(|feed| feed.missing).sum()),
     ("messages that could not be decoded", |plant| plant.feeds.iter().map(|feed| feed.malformed).sum()),
     ("ticks that the hub missed", |plant| plant.hub.as_ref().map_or(0, |hub| hub.missing)),
     ("ticks that kdb+'s tables lack", |plant| plant.kdb.as_ref().map_or(0, |kdb| kdb.missing)),
+    ("ticks that ZeroMQ's subscribers lack", |plant| {
+        plant.zeromq.as_ref().map_or(0, |zeromq| zeromq.missing)
+    }),
     ("ticks that the journal lacks", |plant| plant.journal.as_ref().map_or(0, |journal| journal.missing)),
     ("readers that lost their place", |plant| plant.backpressure.evicted),
 ];

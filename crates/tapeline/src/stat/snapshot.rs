@@ -57,7 +57,10 @@ pub(crate) struct Snapshot {
     pub(crate) journal: Option<Journal>,
     /// The port of kdb+ clients, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) kdb: Option<Kdb>,
+    pub(crate) kdb: Option<Outlet>,
+    /// That of ZeroMQ's subscribers, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) zeromq: Option<Outlet>,
     /// The hub, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hub: Option<Hub>,
@@ -95,6 +98,9 @@ pub(crate) struct Feed {
     pub(crate) missing: u64,
     /// Holes that they make.
     pub(crate) gaps: u64,
+    /// Holes of more messages than any feed sends, which `missing` leaves out.
+    #[serde(default)]
+    pub(crate) absurd_gaps: u64,
     /// Messages that could not be decoded.
     pub(crate) malformed: u64,
     /// What it publishes may be wrong until the next session: messages of this one were lost, or came before the plant.
@@ -184,17 +190,17 @@ pub(crate) struct Journal {
     pub(crate) missing: u64,
 }
 
-/// The port of kdb+ clients.
+/// A port of clients that a thread of its own serves.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(crate) struct Kdb {
+pub(crate) struct Outlet {
     /// Where they connect, or did.
     pub(crate) address: String,
     /// It has ended before the plant did.
     pub(crate) ended: bool,
     /// When its thread was at its loop last, ns since 1970.
     pub(crate) heard_ns: u64,
-    /// Ticks that its tables lack: it lost its place on the ring, and no journal has them.
+    /// Ticks that its clients did not get: it lost its place on the ring, and no journal has them.
     pub(crate) missing: u64,
 }
 

@@ -45,12 +45,16 @@ pub(super) fn of(plant: &Snapshot) -> String {
             thousands(journal.missing)
         ));
     }
-    if let Some(kdb) = &plant.kdb {
+    for (name, outlet) in [("kdb+", &plant.kdb), ("ZeroMQ", &plant.zeromq)] {
+        let Some(outlet) = outlet else { continue };
         text.push_str(&format!(
-            "\nkdb+         {} {}",
-            if kdb.ended { "ENDED, was at" } else { "serving at" },
-            shown(&kdb.address)
+            "\n{name:<12} {} {}",
+            if outlet.ended { "ENDED, was at" } else { "serving at" },
+            shown(&outlet.address)
         ));
+        if outlet.missing > 0 {
+            text.push_str(&format!(", {} ticks MISSING", thousands(outlet.missing)));
+        }
     }
     for part in [feeds(plant), sources(plant), readers(plant)].into_iter().flatten() {
         text.push_str(&format!("\n\n{part}"));
@@ -76,7 +80,10 @@ fn feeds(plant: &Snapshot) -> Option<String> {
             ),
             thousands(feed.messages),
             output::rate(feed.messages_per_second, "msgs"),
-            thousands(feed.missing),
+            match feed.absurd_gaps {
+                0 => thousands(feed.missing),
+                gaps => format!("{} and {} absurd gaps", thousands(feed.missing), thousands(gaps)),
+            },
             thousands(feed.malformed),
             thousands(feed.kernel_drops),
         ]);
@@ -272,7 +279,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Hop, Journal, Kdb, Part, Source};
+    use crate::stat::snapshot::{Hop, Journal, Outlet, Part, Source};
 
     #[test]
     fn what_a_client_calls_itself_does_not_reach_the_terminal_as_it_is() {
@@ -287,11 +294,15 @@ mod tests {
             ..Source::default()
         };
         let journal = Some(Journal { state: "without".to_owned(), kept: 1_200, missing: 3 });
-        let kdb = Some(Kdb { address: "127.0.0.1:5010".to_owned(), ended: true, ..Kdb::default() });
-        let plant = Snapshot { hub: Some(hub), sources: vec![source], journal, kdb, ..Snapshot::default() };
+        let kdb = Some(Outlet { address: "127.0.0.1:5010".to_owned(), ended: true, ..Outlet::default() });
+        let zeromq =
+            Some(Outlet { address: "127.0.0.1:5556".to_owned(), missing: 1_234, ..Outlet::default() });
+        let plant =
+            Snapshot { hub: Some(hub), sources: vec![source], journal, kdb, zeromq, ..Snapshot::default() };
         let text = of(&Snapshot { written_ns: 2_300_000_000, ..plant });
         assert!(text.contains("WITHOUT, up to tick 1,200, 3 missing"), "{text}");
         assert!(text.contains("kdb+         ENDED, was at 127.0.0.1:5010"), "{text}");
+        assert!(text.contains("ZeroMQ       serving at 127.0.0.1:5556, 1,234 ticks MISSING"), "{text}");
         assert!(text.contains("AWAY") && text.contains("A SUSPECT for 2"), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
         assert!(text.contains("me") && text.contains("1.5 µs"), "{text}");

@@ -15,6 +15,7 @@ mod doctor;
 mod faults;
 mod feed;
 mod feed_iex;
+mod hostile;
 mod hub_faults;
 mod jitter;
 mod journal;

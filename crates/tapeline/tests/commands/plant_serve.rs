@@ -257,7 +257,7 @@ fn a_hub_that_waits_for_images_ends_when_it_is_told_to_and_with_the_plant() {
 /// The threads that serve clients hold the feeds up for the stall limit and no longer: each loses its place, and has what it missed from the
 /// images or from the journal.
 #[test]
-fn a_plants_own_hub_and_tickerplant_lose_their_places_and_nothing_else() {
+fn a_plants_own_servers_lose_their_places_and_nothing_else() {
     let place = Place::new(0);
     let folder = place.folder.path();
     let day = folder.join("day.itch");
@@ -265,7 +265,7 @@ fn a_plants_own_hub_and_tickerplant_lose_their_places_and_nothing_else() {
     let write = ["feed", "simulate", "--symbols", "3", "--messages", "100k", "--write", day];
     assert!(stage::tapeline(&write).output().unwrap().status.success());
     let config = folder.join("plant.toml");
-    let keys = "ring_size = \"64KiB\"\nstall_limit = \"1us\"\nimages = \"64MiB\"\n\n[hub]\nport = 0\n";
+    let keys = "ring_size = \"64KiB\"\nstall_limit = \"1us\"\nimages = \"64MiB\"\n\n[hub]\nport = 0\n[hub.zeromq]\nport = 0\n";
     // Its log is slow, and the plant does not wait for it.
     let kdb = "[kdb]\nport = 0\nlog_folder = \"logs\"\ndurability = \"synced\"\n[[kdb.table]]\nname = \"trade\"\n\
         rows = \"trades\"\n\
@@ -309,16 +309,15 @@ fn a_plants_own_hub_and_tickerplant_lose_their_places_and_nothing_else() {
     assert!(ended.success(), "{report}: {talk:#?}");
     // On a quiet machine both do; on a busy one the plant may have to wait for one of them alone.
     assert!(report["ring_evicted"].as_u64() > Some(0), "{report}");
-    for reader in ["hub", "kdb"] {
+    for reader in ["hub", "kdb", "zeromq"] {
         let is_lost = report[reader]["rejoined"].as_u64() > Some(0);
         let warning = format!("warning: {reader} has read nothing for the plant's stall_limit");
         assert_eq!(talk.iter().any(|line| line.starts_with(&warning)), is_lost, "{reader}: {talk:#?}");
     }
-    assert_eq!(
-        (&report["kdb"]["ticks"], &report["kdb"]["missing"]),
-        (&report["ticks"], &json!(0)),
-        "{report}"
-    );
+    for reader in ["kdb", "zeromq"] {
+        let has = (&report[reader]["ticks"], &report[reader]["missing"]);
+        assert_eq!(has, (&report["ticks"], &json!(0)), "{report}");
+    }
 }
 
 /// Whoever keeps the images has nobody who could go on in its place.

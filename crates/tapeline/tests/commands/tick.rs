@@ -220,7 +220,7 @@ fn a_day_ends_when_somebody_says_so_and_timed_rows_come_together() {
 }
 
 /// Has `tapeline plant passwd` write a line of a file of users.
-fn passwd(users: &Path, user: &str, password: &str) {
+pub(crate) fn passwd(users: &Path, user: &str, password: &str) {
     let mut child = tapeline(&["plant", "passwd", user, "--users", users.to_str().unwrap()])
         .stdin(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())

@@ -1,6 +1,7 @@
 //! `[hub.zeromq]`: what subscribers of ZeroMQ get, and where.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::Deserialize;
 use tapeline_wire::zmtp;
@@ -13,6 +14,8 @@ use crate::plant::zeromq::header::Body;
 
 /// Beside the hub's own; ZeroMQ has no usual one.
 const USUAL_PORT: u16 = 14_020;
+/// How often each item's image is published again, if nothing else is said.
+const IMAGES_EVERY: Duration = Duration::from_secs(10);
 /// The least high-water mark: the longest update fits in it.
 const LEAST_QUEUE: usize = 128 << 10;
 
@@ -54,10 +57,11 @@ impl Source<'_> {
             self.sound::<()>(Err(self.wrong(queue.span(), what, hint)));
         }
         let images_every = raw.images_every.as_ref().and_then(|every| {
-            let hint = "left out, there are no images but the plant's own refreshes";
-            let time = arguments::some_duration(every.get_ref());
+            let hint = "\"10s\" is the default; \"0s\" has no images but the plant's own refreshes";
+            let time = arguments::duration(every.get_ref());
             self.sound(time.map_err(|error| self.wrong(every.span(), error, hint)))
         });
+        let images_every = images_every.unwrap_or(IMAGES_EVERY);
         let body = self.one_of(
             "body",
             raw.body.as_ref(),
@@ -68,7 +72,7 @@ impl Source<'_> {
         Ok(ZeromqConfig {
             address: SocketAddr::new(self.bind(raw.bind.as_ref())?, raw.port.unwrap_or(USUAL_PORT)),
             body,
-            images_every,
+            images_every: (!images_every.is_zero()).then_some(images_every),
             settings: zmtp::Settings {
                 queue_bytes,
                 max_subscribers: raw.max_subscribers.unwrap_or(usual.max_subscribers),

@@ -11,8 +11,8 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     let mut thread = |name: &str, heard_ns: u64, ended: bool| {
         let silent_ns = now.0.saturating_sub(heard_ns);
         let says = match (heard_ns, ended) {
-            (0, _) => "not begun".to_owned(),
             (_, true) => "ended".to_owned(),
+            (0, _) => "not begun".to_owned(),
             _ => format!("heard of {} ms ago", silent_ns / 1_000_000),
         };
         checks.push((name.to_owned(), heard_ns > 0 && !ended && silent_ns < LATE_NS, says));
@@ -22,8 +22,10 @@ pub(super) fn of(snapshot: &Snapshot, now: Nanos) -> (bool, Value) {
     if let Some(hub) = &snapshot.hub {
         thread("hub", hub.heard_ns, hub.ended);
     }
-    if let Some(kdb) = &snapshot.kdb {
-        thread("kdb", kdb.heard_ns, kdb.ended);
+    for (name, outlet) in [("kdb", &snapshot.kdb), ("zeromq", &snapshot.zeromq)] {
+        if let Some(outlet) = outlet {
+            thread(name, outlet.heard_ns, outlet.ended);
+        }
     }
     let holder = holder(snapshot);
     let ring = match holder {
@@ -74,7 +76,7 @@ fn holder(snapshot: &Snapshot) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::snapshot::{Feed, Hub, Journal, Kdb, Reader, Service};
+    use crate::stat::snapshot::{Feed, Hub, Journal, Outlet, Reader, Service};
 
     const NOW: u64 = 100_000_000_000;
 
@@ -84,7 +86,8 @@ mod tests {
             heard_ns: NOW - 1_000_000_000,
             feeds: vec![Feed { name: "itch".to_owned(), state: "live".to_owned(), ..Feed::default() }],
             journal: Some(Journal { state: "keeping".to_owned(), missing: 7, ..Journal::default() }),
-            kdb: Some(Kdb { heard_ns: NOW - 1_000_000_000, ..Kdb::default() }),
+            kdb: Some(Outlet { heard_ns: NOW - 1_000_000_000, ..Outlet::default() }),
+            zeromq: Some(Outlet { heard_ns: NOW - 1_000_000_000, ..Outlet::default() }),
             hub: Some(Hub {
                 heard_ns: NOW - 1_000_000_000,
                 services: vec![Service { name: "TAPELINE".to_owned(), up: true, ..Service::default() }],
@@ -98,7 +101,7 @@ mod tests {
     fn each_thing_that_fails_fails_the_whole() {
         assert!(of(&well(), Nanos(NOW)).0);
         type Spoil = fn(&mut Snapshot);
-        let spoilt: [(&str, Spoil); 12] = [
+        let spoilt: [(&str, Spoil); 14] = [
             ("ring", |plant| plant.ring_removed = true),
             ("feed itch", |plant| plant.feeds[0].state = "stale".to_owned()),
             ("feed itch", |plant| plant.feeds[0].state = "initial".to_owned()),
@@ -110,6 +113,8 @@ mod tests {
             ("journal", |plant| plant.journal.as_mut().unwrap().state = "stopped".to_owned()),
             ("kdb", |plant| plant.kdb.as_mut().unwrap().ended = true),
             ("kdb", |plant| plant.kdb.as_mut().unwrap().heard_ns -= LATE_NS),
+            ("zeromq", |plant| plant.zeromq.as_mut().unwrap().ended = true),
+            ("zeromq", |plant| plant.zeromq.as_mut().unwrap().heard_ns -= LATE_NS),
             ("service TAPELINE", |plant| plant.hub.as_mut().unwrap().services[0].up = false),
         ];
         for (check, spoil) in spoilt {

@@ -33,6 +33,11 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_feed_missing_total", "counter", "Messages that never came, on any line"),
     ("tapeline_feed_gaps_total", "counter", "Holes that they make"),
     (
+        "tapeline_feed_absurd_gaps_total",
+        "counter",
+        "Holes of more messages than any feed sends, by wrong or forged sequences; not among the missing",
+    ),
+    (
         "tapeline_feed_suspect",
         "gauge",
         "1 while what the feed publishes may be wrong: messages of the session were lost, or came before the plant",
@@ -67,6 +72,12 @@ pub(in super::super) const METRICS: &[Metric] = &[
     ("tapeline_journal_missing_total", "counter", "Ticks that are not in the journal"),
     ("tapeline_kdb_up", "gauge", "1 while kdb+ clients are served, 0 once that has ended"),
     ("tapeline_kdb_missing_ticks_total", "counter", "Ticks that the tables of kdb+ clients lack"),
+    ("tapeline_zeromq_up", "gauge", "1 while ZeroMQ's subscribers are served, 0 once that has ended"),
+    (
+        "tapeline_zeromq_missing_ticks_total",
+        "counter",
+        "Ticks that were published to no subscriber of ZeroMQ",
+    ),
     ("tapeline_service_up", "gauge", "1 while the service is up"),
     ("tapeline_hub_ticks_total", "counter", "Ticks that the hub took from the ring"),
     ("tapeline_hub_missing_ticks_total", "counter", "Ticks that it missed"),
@@ -163,7 +174,8 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
             let threads = [("counters", plant.written_ns), ("plant", plant.heard_ns)];
             let hub = plant.hub.iter().map(|hub| ("hub", hub.heard_ns));
             let kdb = plant.kdb.iter().map(|kdb| ("kdb", kdb.heard_ns));
-            for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb) {
+            let zeromq = plant.zeromq.iter().map(|zeromq| ("zeromq", zeromq.heard_ns));
+            for (thread, heard_ns) in threads.into_iter().chain(hub).chain(kdb).chain(zeromq) {
                 // One that was never heard of is late from the beginning.
                 let heard_ns = if heard_ns == 0 { now.0.saturating_sub(LATE_NS) } else { heard_ns };
                 page.put(&[("thread", thread)], seconds(now.0.saturating_sub(heard_ns)));
@@ -197,6 +209,10 @@ fn write_plant(page: &mut Page, plant: &Snapshot, now: Nanos) {
         }
         "tapeline_kdb_up" => plant.kdb.iter().for_each(|kdb| page.put(&[], u8::from(!kdb.ended))),
         "tapeline_kdb_missing_ticks_total" => plant.kdb.iter().for_each(|kdb| page.put(&[], kdb.missing)),
+        "tapeline_zeromq_up" => plant.zeromq.iter().for_each(|zeromq| page.put(&[], u8::from(!zeromq.ended))),
+        "tapeline_zeromq_missing_ticks_total" => {
+            plant.zeromq.iter().for_each(|zeromq| page.put(&[], zeromq.missing));
+        }
         _ => write_feeds(page, plant),
     }
 }
@@ -248,6 +264,7 @@ fn write_feeds(page: &mut Page, plant: &Snapshot) {
             "tapeline_feed_messages_total" => feed.messages,
             "tapeline_feed_missing_total" => feed.missing,
             "tapeline_feed_gaps_total" => feed.gaps,
+            "tapeline_feed_absurd_gaps_total" => feed.absurd_gaps,
             "tapeline_feed_malformed_total" => feed.malformed,
             "tapeline_feed_suspect" => u64::from(feed.suspect),
             "tapeline_feed_unknown_orders_total" => feed.unknown_orders,
@@ -329,7 +346,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::stat::snapshot::{Feed, Hop, Kdb, Part, Reader, Service, Session, Source, Unserved};
+    use crate::stat::snapshot::{Feed, Hop, Outlet, Part, Reader, Service, Session, Source, Unserved};
 
     fn full() -> Snapshot {
         let hub = Hub {
@@ -363,7 +380,8 @@ mod tests {
             }],
             unserved: vec![Unserved { service: "A".to_owned(), items: 3 }],
             journal: Some(Journal { state: "without".to_owned(), kept: 9, missing: 2 }),
-            kdb: Some(Kdb { ended: true, ..Kdb::default() }),
+            kdb: Some(Outlet { ended: true, ..Outlet::default() }),
+            zeromq: Some(Outlet { missing: 3, ..Outlet::default() }),
             readers: vec![Reader { name: "hub".to_owned(), ..Reader::default() }, Reader::default()],
             hub: Some(hub),
             ..Snapshot::default()
@@ -433,6 +451,8 @@ mod tests {
         assert_eq!(series["tapeline_journal_state{state=\"without\"}"], 1.0);
         assert_eq!(series["tapeline_journal_missing_total"], 2.0);
         assert_eq!(series["tapeline_kdb_up"], 0.0);
+        assert_eq!(series["tapeline_zeromq_up"], 1.0);
+        assert_eq!(series["tapeline_zeromq_missing_ticks_total"], 3.0);
         assert_eq!(series["tapeline_service_up{service=\"S \\\"1\\\"\\\\\\n\"}"], 1.0);
         assert_eq!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.5\"}"], 2.5e-6);
         assert!(series["tapeline_latency_seconds{hop=\"wire_to_sent\",quantile=\"0.99\"}"].is_nan());

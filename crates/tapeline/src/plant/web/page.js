@@ -132,6 +132,7 @@ function show() {
   const late = Math.max(0, now.written_ns - Math.min(now.heard_ns || now.started_ns, hub.heard_ns || now.started_ns)) / 1e9;
   if (journal && journal.state !== "keeping") say("counters", "bad", "journal: cannot be written; " + (journal.state === "without" ? "ticks are published WITHOUT it" : "the plant stops"));
   else if (now.kdb && now.kdb.ended) say("counters", "bad", "kdb+: its clients are no longer served");
+  else if (now.zeromq && now.zeromq.ended) say("counters", "bad", "ZeroMQ: its subscribers are no longer served");
   else if (late > 5) say("counters", "bad", "counters: a thread has said nothing for " + late.toFixed(0) + " s");
   else say("counters", "good", "counters: " + now.process.cores.toFixed(2) + " cores, " + quantity(now.process.resident_bytes, "B"));
 
