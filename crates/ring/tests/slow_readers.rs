@@ -309,10 +309,17 @@ fn a_slow_heir_of_a_place_is_not_evicted() {
     let _second = Subscriber::join(&name.0, Start::Oldest).unwrap();
     publish_for(LIMIT * 20 / 100);
     drop(asked);
+    let mut looked = Instant::now();
     let mut heir = Subscriber::join(&name.0, Start::Oldest).unwrap();
     for _ in 0..48 {
         publish_for(LIMIT / 4);
-        assert!(!matches!(heir.next(), Poll::Evicted { .. }), "slow is not stalled");
+        let now = Instant::now();
+        if matches!(heir.next(), Poll::Evicted { .. }) {
+            // A busy machine may keep this thread from looking for the whole limit.
+            assert!(looked.elapsed() >= LIMIT, "slow is not stalled");
+            break;
+        }
+        looked = now;
     }
 }
 
