@@ -104,14 +104,14 @@ impl Rows {
             let mut row = begin(to.batch(Table::Trades)?, tick);
             row.time(tick.header.event).time(tick.header.wire);
             row.real(Some(trade.price))?.real(trade.size)?.real(trade.volume)?.real(trade.trades)?;
-            row.whole(trade.time_ns).flag(is_suspect(tick));
+            row.whole(trade.time_ns).text(Some(tick.header.quality().name()));
         }
         if news.quote && to.wants(Table::Quotes) {
             let mut row = begin(to.batch(Table::Quotes)?, tick);
             row.time(tick.header.event).time(tick.header.wire);
             row.real(best.bid)?.real(best.bid_size)?.real(best.ask)?.real(best.ask_size)?;
             row.text(best.bid_source.as_deref()).text(best.ask_source.as_deref());
-            row.whole(best.time_ns).flag(is_suspect(tick));
+            row.whole(best.time_ns).text(Some(tick.header.quality().name()));
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Rows {
             row.time(tick.header.event).time(tick.header.wire);
             row.text(Some(entry.action)).text(entry.key).text(order.side.as_deref());
             row.real(order.price)?.real(order.size)?.text(order.participant.as_deref());
-            row.whole(order.priority_ns).whole(order.change_ns).flag(is_suspect(tick));
+            row.whole(order.priority_ns).whole(order.change_ns).text(Some(tick.header.quality().name()));
         }
         Ok(())
     }
@@ -222,10 +222,6 @@ fn begin<'b>(batch: &'b mut Batch, tick: &Tick<'_>) -> Row<'b> {
     row
 }
 
-fn is_suspect(tick: &Tick<'_>) -> bool {
-    tick.header.flags.contains(Flags::SUSPECT)
-}
-
 fn tick_row(batch: &mut Batch, tick: &Tick<'_>, message: &MessageView<'_>, header: &Header<'_>) {
     let fixed = &tick.header;
     let kind = match fixed.kind {
@@ -240,7 +236,7 @@ fn tick_row(batch: &mut Batch, tick: &Tick<'_>, message: &MessageView<'_>, heade
     row.whole(i64::from(fixed.channel)).whole(i64::from(fixed.item.0)).text(Some(kind));
     row.text(Some(message.domain().to_string())).count(fixed.feed_seq);
     row.time(fixed.event).time(fixed.wire).time(fixed.decoded).text(Some(fixed.state.name()));
-    row.flag(has(Flags::SUSPECT)).flag(has(Flags::GAP)).flag(has(Flags::RESET));
+    row.text(Some(fixed.quality().name())).flag(has(Flags::GAP)).flag(has(Flags::RESET));
     row.flag(has(Flags::END_OF_SESSION)).flag(has(Flags::LAST));
     row.text(text.as_deref().filter(|text| !text.is_empty())).count(tick.body.len() as u64);
     row.text((!tick.source.is_empty()).then_some(tick.source));

@@ -112,21 +112,21 @@ impl Table {
             Self::Ticks => columns![
                 "channel" Whole, "item" Whole, "kind" Symbol, "domain" Symbol, "feed_sequence" Whole,
                 "event_time" Time, "received_time" Time, "decoded_time" Time,
-                "state" Symbol, "suspect" Flag, "gap" Flag, "reset" Flag, "end_of_session" Flag, "is_last" Flag,
+                "state" Symbol, "quality" Symbol, "gap" Flag, "reset" Flag, "end_of_session" Flag, "is_last" Flag,
                 "text" Text, "bytes" Whole, "source" Bytes,
             ],
             Self::Trades => columns![
                 "event_time" Time, "received_time" Time, "price" Price, "size" Size, "volume" Size, "trades" Size,
-                "trade_time_ns" Whole, "suspect" Flag,
+                "trade_time_ns" Whole, "quality" Symbol,
             ],
             Self::Quotes => columns![
                 "event_time" Time, "received_time" Time, "bid" Price, "bid_size" Size, "ask" Price, "ask_size" Size,
-                "bid_source" Symbol, "ask_source" Symbol, "quote_time_ns" Whole, "suspect" Flag,
+                "bid_source" Symbol, "ask_source" Symbol, "quote_time_ns" Whole, "quality" Symbol,
             ],
             Self::Orders => columns![
                 "event_time" Time, "received_time" Time, "action" Symbol, "order_id" Text, "side" Symbol,
                 "price" Price, "size" Size, "participant" Symbol, "priority_time_ns" Whole, "change_time_ns" Whole,
-                "suspect" Flag,
+                "quality" Symbol,
             ],
             Self::Fields => columns![
                 "action" Symbol, "entry" Text, "fid" Whole, "field" Symbol, "data_type" Symbol, "text" Text,

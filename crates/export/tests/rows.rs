@@ -144,7 +144,7 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
         "5000000000",
         "17",
         "43200000000001",
-        "true",
+        "unknown",
     ];
     assert_eq!(trades, [expected.map(str::to_owned).to_vec()]);
     let quotes = all.cells(Table::Quotes, &["sequence", "bid", "bid_size", "ask", "ask_size"]);
@@ -157,10 +157,10 @@ fn a_tick_is_a_trade_a_quote_and_fields() {
         fields,
         [["1", "6", "TRDPRC_1", "REAL", "84", "84.0"], ["2", "6614", "TRD_STATUS", "ENUM", "H", "2.0"]]
     );
-    let ticks = all.cells(Table::Ticks, &["sequence", "item", "kind", "feed_sequence", "state", "suspect"]);
+    let ticks = all.cells(Table::Ticks, &["sequence", "item", "kind", "feed_sequence", "state", "quality"]);
     assert_eq!(
         ticks,
-        [["1", "3", "refresh", "71", "live", "false"], ["2", "3", "update", "72", "live", "true"]]
+        [["1", "3", "refresh", "71", "live", "good"], ["2", "3", "update", "72", "live", "unknown"]]
     );
 }
 
@@ -407,11 +407,11 @@ fn a_kdb_log_has_them_as_q_does() {
             "5000000000",
             "17",
             "43200000000001",
-            "1b"
+            "`unknown"
         ]
     );
     let found: String = updates[1].rows.columns().map(|column| column.kind().letter()).collect();
-    assert_eq!(found, "psjjppfjjjjb");
+    assert_eq!(found, "psjjppfjjjjs");
     // What is said of types holds of every table.
     for update in &updates {
         let table = Table::ALL.into_iter().find(|table| table.kdb_name().as_bytes() == update.table).unwrap();
@@ -422,6 +422,6 @@ fn a_kdb_log_has_them_as_q_does() {
         schema(&[Table::Trades], Numbers::WholeSizes),
         "trade:([]time:`timestamp$();sym:`symbol$();sequence:`long$();service:`long$();eventtime:`timestamp$();\
          receivedtime:`timestamp$();price:`float$();size:`long$();volume:`long$();trades:`long$();\
-         tradetimens:`long$();suspect:`boolean$())\n"
+         tradetimens:`long$();quality:`symbol$())\n"
     );
 }

@@ -66,8 +66,8 @@ impl Flags {
 
     /// The state of the channel is another one now: the header's.
     pub const STATE: Self = Self(0x10);
-    /// What the tick says may be wrong or old: the channel is recovering or stale, or messages were lost since the session
-    /// began.
+    /// What the tick says may be wrong, as messages of the session were lost; on a status, also that data is old, as the channel is
+    /// recovering or stale. See [`Header::quality`].
     pub const SUSPECT: Self = Self(0x20);
     /// The item is over, and its number free: the next tick that has it is of another item. Whoever knows items by number
     /// forgets it here; and whoever misses a tick, those of all items that are not of the feeds.
@@ -89,6 +89,30 @@ impl BitOr for Flags {
     #[inline]
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+}
+
+/// How far what a tick says can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quality {
+    /// Every message before it has come, in time.
+    Good,
+    /// Every message before it has come, some of them by recovery: the values are right, and came late.
+    Late,
+    /// Messages before it are missing: the values may be wrong.
+    Unknown,
+}
+
+impl Quality {
+    /// The word in tables and lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Late => "late",
+            Self::Unknown => "unknown",
+        }
     }
 }
 
@@ -124,6 +148,20 @@ pub struct Header {
 }
 
 impl Header {
+    /// How far the tick's values can be trusted. What comes behind a gap waits until the gap is filled or given up, so a tick that is
+    /// published while its channel is recovering, or stale, lacks nothing unless it is [suspect](Flags::SUSPECT).
+    #[inline]
+    #[must_use]
+    pub fn quality(&self) -> Quality {
+        if self.flags.contains(Flags::SUSPECT) {
+            Quality::Unknown
+        } else if matches!(self.state, State::Recovering | State::Stale) {
+            Quality::Late
+        } else {
+            Quality::Good
+        }
+    }
+
     /// Writes the header and the lengths of the parts that follow it.
     pub(crate) fn write(&self, out: &mut [u8; HEADER_BYTES], name_len: u8, source_len: u16) {
         out[0..8].copy_from_slice(&self.seq.0.to_le_bytes());

@@ -5,14 +5,16 @@ use crate::bench;
 use bench::{Bench, SESSION, add, delete, directory, packet, packet_of, real};
 use proptest::prelude::*;
 use tapeline_feed::Protocol;
+use tapeline_feed::iex::encode::{QuoteUpdate, TradeReport};
+use tapeline_feed::iex::{self, tp};
 use tapeline_feed::line::{self, Line};
 use tapeline_feed::moldudp64::{Session, end_of_session, heartbeat};
 use tapeline_feed::normalise::Instrument;
 use tapeline_measure::Nanos;
 use tapeline_omm::fid;
 use tapeline_omm::rwf::{DataState, Header, MessageView};
-use tapeline_plant::tick::{Flags, Kind, Tick};
-use tapeline_plant::{PublishPolicy, State};
+use tapeline_plant::tick::{Flags, Kind, Quality, Tick};
+use tapeline_plant::{ChannelSettings, PublishPolicy, State};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -31,13 +33,14 @@ fn recovering_and_stale_after(stale_after_ns: u64) -> Bench {
         expire_on_packet: false,
         ..settings.arbitration
     };
-    Bench::with(tapeline_plant::ChannelSettings { arbitration, stale_after_ns, ..settings })
+    Bench::with(ChannelSettings { arbitration, stale_after_ns, ..settings })
 }
 
 trait Story {
     fn after(&mut self, ns: u64) -> Vec<(Kind, State, Option<DataState>, String)>;
     fn gets(&mut self, line: Line, datagram: &[u8]) -> Vec<(Kind, State, Option<DataState>, String)>;
     fn told(&mut self, from: usize) -> Vec<(Kind, State, Option<DataState>, String)>;
+    fn qualities(&mut self) -> String;
 }
 
 impl Story for Bench {
@@ -71,11 +74,22 @@ impl Story for Bench {
             };
             if data.is_some_and(|data| data != DataState::NO_CHANGE) {
                 let suspect = data == Some(DataState::SUSPECT);
-                assert_eq!(tick.header.flags.contains(Flags::SUSPECT), suspect, "{text}");
+                // An image that recovery brings is old, and right.
+                let late = tick.header.kind != Kind::Status && tick.header.quality() == Quality::Late;
+                assert_eq!(tick.header.flags.contains(Flags::SUSPECT), suspect && !late, "{text}");
             }
             (tick.header.kind, tick.header.state, data, text)
         };
         self.frames()[from..].iter().map(of).collect()
+    }
+
+    /// How far each tick can be trusted, but for statuses: good, late or unknown, a letter each.
+    fn qualities(&mut self) -> String {
+        let of = |frame: &Vec<u8>| {
+            let header = Tick::parse(frame).unwrap().header;
+            (header.kind != Kind::Status).then(|| header.quality().name()[..1].to_uppercase())
+        };
+        self.frames().iter().filter_map(of).collect()
     }
 }
 
@@ -184,6 +198,43 @@ fn what_is_missing_makes_suspect_until_it_has_come() {
     );
     assert!(!bench.channel.is_suspect(AAPL));
     assert_eq!(bench.after(5 * MS), []);
+    // What was recovered is late, and what stood behind it too; none of it is in doubt.
+    bench.gets(Line::A, &packet(7, &[add(24, b'B', 1, 6)]));
+    assert_eq!(bench.qualities(), "GGLLLLG");
+}
+
+/// A segment of TOPS with one message, and that one in `write`'s bytes.
+fn tops(sequence: u64, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Vec<u8> {
+    let session = tp::Session { protocol: tp::Protocol::TOPS_1_6, channel: 1, number: 77 };
+    let (mut message, mut segment) = ([0; iex::encode::LONGEST], vec![0; 100]);
+    let length = write(&mut message).unwrap();
+    let mut builder = tp::SegmentBuilder::new(&mut segment, session, sequence, 0).unwrap();
+    builder.push(&message[..length]).unwrap();
+    let length = builder.finish(1);
+    segment.truncate(length);
+    segment
+}
+
+/// Behind a loss a quote that is told whole stands for itself; a trade, with the volume of the day, does not.
+#[test]
+fn after_a_loss_only_what_stands_for_itself_is_good() {
+    let symbol = iex::encode::text("AAPL");
+    let quote = |sequence, bid| {
+        let quote = QuoteUpdate { flags: 0, symbol, bid_size: 100, bid, ask: 2_000_000, ask_size: 100 };
+        tops(sequence, |out| quote.encode(sequence, out))
+    };
+    let trade = |sequence| {
+        let trade = TradeReport { flags: 0, symbol, size: 5, price: 1_500_000, trade: sequence };
+        tops(sequence, |out| trade.encode(sequence, out))
+    };
+    let settings = Bench::settings(PublishPolicy::Changes);
+    let mut bench = Bench::with(ChannelSettings { protocol: Protocol::IexTops, ..settings });
+    // Its first is an image.
+    for datagram in [quote(1, 1_000_000), trade(2), quote(4, 1_010_000), trade(5), quote(6, 1_020_000)] {
+        bench.datagram(Line::A, &datagram).unwrap();
+        bench.after(MS);
+    }
+    assert_eq!((bench.channel.counters().missing, bench.qualities().as_str()), (1, "GGGUG"));
 }
 
 #[test]
@@ -333,7 +384,7 @@ proptest! {
 
 #[test]
 fn an_end_that_is_none_is_taken_back_and_subscribers_are_told() {
-    let mut bench = Bench::with(tapeline_plant::ChannelSettings {
+    let mut bench = Bench::with(ChannelSettings {
         stale_after_ns: 3 * SECOND,
         ..Bench::settings(PublishPolicy::Changes)
     });

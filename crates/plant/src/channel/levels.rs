@@ -51,7 +51,7 @@ impl Stage {
         };
         let (kind, suspect) = (if is_image { Kind::Refresh } else { Kind::Update }, self.is_suspect());
         let mut cut = false;
-        to.tick_up_to(body::MAX_BYTES, (kind, self.suspect()), &origin, stamps, time, |out| {
+        to.tick_up_to(body::MAX_BYTES, (kind, self.doubt(None)), &origin, stamps, time, |out| {
             let written = match levels.of(instrument).filter(|_| is_image) {
                 Some(levels) => body::refresh(out, suspect, levels),
                 None => body::update(out, levels.changes()),

@@ -78,7 +78,7 @@ impl Stage {
         };
         let mut cut = false;
         let summary = if is_status { self.normaliser.order_summary(instrument) } else { None };
-        to.tick(Kind::Update, self.suspect(), &origin, stamps, time, |out| {
+        to.tick(Kind::Update, self.doubt(None), &origin, stamps, time, |out| {
             body::update(out, depth.changes(), summary.as_ref()).unwrap_or_else(|| {
                 cut = true;
                 0
@@ -115,7 +115,7 @@ impl Stage {
             source_type: letter,
             source: &[],
         };
-        let (flags, suspect) = (self.suspect(), self.is_suspect());
+        let (flags, suspect) = (self.doubt(None), self.is_suspect());
         let mut orders = depth.orders(instrument);
         let mut next = orders.next();
         let (mut ticks, mut cut, mut is_last) = (0_u64, false, false);

@@ -1,6 +1,7 @@
 //! Behind the arbiter: messages in, ticks out.
 
 use tapeline_feed::Protocol;
+use tapeline_feed::draft::Draft;
 use tapeline_feed::line::{LARGEST_GAP, Line, Messages, Session, Sink};
 use tapeline_feed::normalise::{Applied, Instrument, Normaliser};
 use tapeline_feed::symbols::Filter;
@@ -159,7 +160,7 @@ impl Stage {
         };
         let mut cut = false;
         let kind = if image.is_some() { Kind::Refresh } else { Kind::Update };
-        let flags = self.suspect() | if every { Flags::SOURCE } else { Flags::default() };
+        let flags = self.doubt(draft) | if every { Flags::SOURCE } else { Flags::default() };
         let suspect = self.is_suspect();
         to.tick(kind, flags, &origin, stamps, time, |out| {
             let written = match draft {
@@ -219,7 +220,7 @@ impl Stage {
         };
         let now = time.now();
         let stamps = Stamps { event: now, wire, decoded: now };
-        to.tick(Kind::Update, self.suspect() | Flags::SOURCE, &origin, stamps, time, |out| {
+        to.tick(Kind::Update, self.doubt(None) | Flags::SOURCE, &origin, stamps, time, |out| {
             body::empty_update(out).unwrap_or(0)
         })?;
         self.counters.ticks += 1;
@@ -273,9 +274,23 @@ impl Stage {
         self.damaged_from.is_some() || matches!(self.state, State::Recovering | State::Stale)
     }
 
+    /// The flag of a tick whose values may be wrong, as messages before it were lost. What was recovered is late and right, and a quote
+    /// that the feed tells whole stands for itself; a trade does not, with its volume of the day.
     #[inline]
-    pub(super) const fn suspect(&self) -> Flags {
-        if self.is_suspect() { Flags::SUSPECT } else { Flags(0) }
+    pub(super) const fn doubt(&self, draft: Option<&Draft>) -> Flags {
+        if self.damaged_from.is_none() {
+            return Flags(0);
+        }
+        match draft {
+            Some(Draft { changed, .. })
+                if !self.protocol.builds_on_history()
+                    && changed.is_quote()
+                    && !(changed.trade | changed.correction | changed.status) =>
+            {
+                Flags(0)
+            }
+            _ => Flags::SUSPECT,
+        }
     }
 
     fn gap<P: Publish>(
@@ -449,7 +464,7 @@ impl Stage {
         let now = time.now();
         let stamps = Stamps { event: now, wire: now, decoded: now };
         let origin = Origin { channel: self.number, state: self.state, feed_seq, ..Origin::default() };
-        let flags = flags | self.suspect();
+        let flags = flags | if self.is_suspect() { Flags::SUSPECT } else { Flags(0) };
         to.tick(Kind::Status, flags, &origin, stamps, time, |out| write_body(out).unwrap_or(0))?;
         self.counters.ticks += 1;
         Ok(())

@@ -14,7 +14,7 @@ use tapeline_omm::domain::directory;
 use tapeline_omm::rwf::{self, DataType, Domain, Header, MessageView, NamedValue, Value};
 use tapeline_omm::{Dictionary, FieldList};
 use tapeline_plant::State;
-use tapeline_plant::tick::{Flags, Kind, POSTED, Tick};
+use tapeline_plant::tick::{Flags, Kind, POSTED, Quality, Tick};
 
 use super::follow::{Follow, FollowArgs};
 use crate::near::unknown;
@@ -175,6 +175,8 @@ fn as_json(tick: &Tick<'_>) -> anyhow::Result<Json> {
     }
     if header.flags.contains(Flags::SUSPECT) {
         line.insert("suspect".into(), true.into());
+    } else if header.kind != Kind::Status && header.quality() == Quality::Late {
+        line.insert("late".into(), true.into());
     }
     if let Some(text) = status_text(tick)? {
         line.insert("text".into(), text.into());

@@ -26,7 +26,8 @@ struct Seen {
     messages: Sha256,
     count: u64,
     gaps: u64,
-    suspect: u64,
+    /// By how far they can be trusted: good, late, unknown.
+    of_quality: [u64; 3],
     states: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ fn watch(ring: &str) -> thread::JoinHandle<Seen> {
                         seen.messages.update((tick.source.len() as u16).to_be_bytes());
                         seen.messages.update(tick.source);
                         seen.count += 1;
-                        seen.suspect += u64::from(has(Flags::SUSPECT));
+                        seen.of_quality[tick.header.quality() as usize] += 1;
                     }
                     seen.gaps += u64::from(has(Flags::GAP));
                     if has(Flags::STATE) {
@@ -105,6 +106,9 @@ fn is_whole(outcome: &Outcome) {
     let itch = expected("itch50-aapl-20200130/expected.json").unwrap();
     let Outcome { report, seen, found } = outcome;
     assert_eq!((seen.count, seen.gaps), (5_000, 0), "{report}");
+    // What was recovered is late, and nothing is in doubt.
+    let [good, late, unknown] = seen.of_quality;
+    assert!(good > 0 && late > 0 && unknown == 0, "{:?}", seen.of_quality);
     let sha256 = format!("{:x}", seen.messages.clone().finalize());
     assert_eq!(sha256, derived["clean_messages_rejoined_sha256"].as_str().unwrap());
     for member in ["by_type", "live_orders_end", "unknown_order_references", "books_price_shares_orders"] {
@@ -126,7 +130,7 @@ fn is_without_the_fourteen(outcome: &Outcome) {
         assert_eq!(found[member], both[member], "{member}");
     }
     // From the first gap on nothing is certain any more.
-    assert_eq!(seen.suspect, 5_000 - 984 - 11, "{report}");
+    assert_eq!(seen.of_quality[2], 5_000 - 984 - 11, "{report}");
     let feed = &report["feeds"][0];
     assert_eq!((&feed["missing_messages"], &feed["gaps"]), (&json!(14), &json!(5)));
     assert_eq!((&feed["recovery"]["recovered"], &feed["recovery"]["given_up"]), (&json!(0), &json!(14)));

@@ -61,11 +61,6 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Whether it is a boolean that is true.
-    pub(super) fn is_true(self) -> bool {
-        matches!(self, Self::Atom(Atom::Boolean(true)))
-    }
-
     /// Writes it as a field of this type, as a plant's `[kdb]` does with a cell; why not, if that would not be what it says.
     pub(super) fn write(
         self,

@@ -72,8 +72,8 @@ pub(super) enum Use {
     Event,
     /// When it was received.
     Received,
-    /// Whether it may be wrong or old.
-    Suspect,
+    /// How far it can be trusted: the name of a [`Quality`](tapeline_plant::tick::Quality).
+    Quality,
     /// Nothing.
     None,
 }
@@ -178,7 +178,7 @@ impl Use {
             "name" => Self::Name,
             "event_time" => Self::Event,
             "received_time" => Self::Received,
-            "suspect" => Self::Suspect,
+            "quality" => Self::Quality,
             "price" => real(fid::TRDPRC_1),
             "size" => real(fid::TRDVOL_1),
             "volume" => real(fid::ACVOL_1),

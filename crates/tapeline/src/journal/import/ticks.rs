@@ -8,7 +8,7 @@ use tapeline_kdb::{Column, Update};
 use tapeline_measure::Nanos;
 use tapeline_omm::rwf::{self, DataType, Domain, RefreshHeader, State as RwfState, UpdateType, flags};
 use tapeline_omm::{FieldListEncoder, Full};
-use tapeline_plant::tick::{Flags, Header, Kind, MAX_NAME_BYTES, Tick};
+use tapeline_plant::tick::{Flags, Header, Kind, MAX_NAME_BYTES, Quality, Tick};
 use tapeline_plant::{ItemId, Seq, State};
 
 use super::cell::Cell;
@@ -40,6 +40,7 @@ struct Stamps {
     event: Nanos,
     received: Nanos,
     flags: Flags,
+    state: State,
 }
 
 /// Ticks on their way into a journal.
@@ -132,12 +133,14 @@ impl<'a> Ticks<'a> {
             return Ok(false);
         };
         let moment = |wanted| cell(wanted).map_or(time, |cell| cell.time(self.day).unwrap_or_default());
-        let is_suspect = cell(Use::Suspect).is_some_and(Cell::is_true);
+        let quality = cell(Use::Quality).and_then(Cell::name);
+        let is = |known: Quality| quality == Some(known.name());
         let stamps = Stamps {
             time,
             event: moment(Use::Event),
             received: moment(Use::Received),
-            flags: if is_suspect { Flags::SUSPECT } else { Flags::default() },
+            flags: if is(Quality::Unknown) { Flags::SUSPECT } else { Flags::default() },
+            state: if is(Quality::Late) { State::Recovering } else { State::Live },
         };
         let item = self.item(name, stamps)?;
         let mut body = std::mem::take(&mut self.body);
@@ -207,7 +210,7 @@ impl<'a> Ticks<'a> {
         body: &[u8],
     ) -> anyhow::Result<()> {
         let seq = self.seq + 1;
-        let Stamps { time, event, received, flags } = stamps;
+        let Stamps { time, event, received, flags, state } = stamps;
         let header = Header {
             seq: Seq(seq),
             feed_seq: 0,
@@ -221,7 +224,7 @@ impl<'a> Ticks<'a> {
             kind,
             flags,
             source_type: 0,
-            state: State::Live,
+            state,
         };
         self.frame.clear();
         Tick { header, name, body, source: &[] }.write(&mut self.frame);
