@@ -2,8 +2,8 @@
 //!
 //! Whoever it talks to is a stranger. Connections are few at a time, each is over in seconds, heads are short, bodies are not
 //! read, and a browser that was led here under somebody else's name gets nothing (see `origin.rs`). Nothing here runs on another thread,
-//! so the worst that its clients can do is to keep each other waiting, and who asks for nothing keeps nobody: where there is no room for one
-//! more, the one that has been idle for longest goes.
+//! so the worst that its clients can do is to keep each other waiting, and who asks for nothing keeps nobody for long: where there is no
+//! room for one more, the one that has been idle for longest goes, once it has had its time to ask.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,8 +21,9 @@ use hyper::service::service_fn;
 use hyper::{Method, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::io::Errno;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::Error;
 use crate::error::{self, Operation};
@@ -31,8 +32,10 @@ use crate::origin;
 /// What can be set of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections at a time; one more takes the place of the one that has asked for nothing for longest. 32.
+    /// Connections at a time; one more takes the place of the one that has asked for nothing for longest. 256.
     pub max_connections: usize,
+    /// Nobody takes the place of a connection that is younger. 100 ms: a client on a busy machine connects, and asks a little later.
+    pub ask_time: Duration,
     /// A head must be there by then. 2 s.
     pub head_time: Duration,
     /// A connection is over by then, whatever it is at. 5 s.
@@ -44,7 +47,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            max_connections: 32,
+            max_connections: 256,
+            ask_time: Duration::from_millis(100),
             head_time: Duration::from_secs(2),
             connection_time: Duration::from_secs(5),
             names: Vec::new(),
@@ -139,6 +143,8 @@ impl Drop for Server {
 struct Open {
     task: AbortHandle,
     has_asked: Arc<AtomicBool>,
+    /// Its place is its own until then.
+    until: Instant,
 }
 
 async fn serve<F>(listener: tokio::net::TcpListener, settings: Arc<Settings>, answer: Arc<F>)
@@ -147,20 +153,15 @@ where
 {
     // In the order in which they came.
     let mut open: VecDeque<Open> = VecDeque::new();
+    let ended = Arc::new(Notify::new());
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        open.retain(|open| !open.task.is_finished());
-        if open.len() >= settings.max_connections.max(1) {
-            // Who asks is answered at once; who has said nothing for longest is not waited for.
-            let idle = open.iter().position(|open| !open.has_asked.load(Ordering::Relaxed));
-            if let Some(oldest) = open.remove(idle.unwrap_or(0)) {
-                oldest.task.abort();
-            }
-        }
-        let (settings, answer) = (Arc::clone(&settings), Arc::clone(&answer));
+        make_room(&mut open, settings.max_connections.max(1), &ended).await;
+        let until = Instant::now() + settings.ask_time;
+        let (settings, answer, ended) = (Arc::clone(&settings), Arc::clone(&answer), Arc::clone(&ended));
         let has_asked = Arc::new(AtomicBool::new(false));
         let asks = Arc::clone(&has_asked);
         let task = tokio::spawn(async move {
@@ -178,8 +179,26 @@ where
             let connection = http.serve_connection(TokioIo::new(stream), service);
             // However it ends: there is nobody to tell.
             let _ = tokio::time::timeout(time, connection).await;
+            ended.notify_one();
         });
-        open.push_back(Open { task: task.abort_handle(), has_asked });
+        open.push_back(Open { task: task.abort_handle(), has_asked, until });
+    }
+}
+
+/// Waits until there is room for one more: one has ended, or the one that has said nothing for longest has had its time.
+async fn make_room(open: &mut VecDeque<Open>, most: usize, ended: &Notify) {
+    loop {
+        open.retain(|open| !open.task.is_finished());
+        if open.len() < most {
+            return;
+        }
+        let idle = open.iter().position(|open| !open.has_asked.load(Ordering::Relaxed));
+        let at = idle.unwrap_or(0);
+        if open[at].until > Instant::now() {
+            let _ = tokio::time::timeout_at(open[at].until, ended.notified()).await;
+        } else if let Some(oldest) = open.remove(at) {
+            oldest.task.abort();
+        }
     }
 }
 

@@ -95,7 +95,9 @@ fn who_dawdles_is_hung_up_on_and_keeps_nobody_out_for_long() {
 #[test]
 fn idle_connections_keep_nobody_out() {
     let hour = Duration::from_secs(3_600);
-    let server = server(Settings { head_time: hour, connection_time: hour, ..Settings::default() });
+    let settings =
+        Settings { head_time: hour, connection_time: hour, max_connections: 32, ..Settings::default() };
+    let server = server(settings);
     let address = server.address();
     let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
     for _ in 0..3 {
@@ -103,4 +105,26 @@ fn idle_connections_keep_nobody_out() {
     }
     // The oldest has been hung up on.
     assert_eq!((&idle[0]).read(&mut [0; 1]).unwrap_or(0), 0);
+}
+
+/// Between connecting and asking a client may be kept from its core for a while: nobody takes its place meanwhile.
+#[test]
+fn who_has_just_come_has_its_time_to_ask() {
+    let ask_time = Duration::from_secs(3_600);
+    let server = server(Settings { max_connections: 2, ask_time, ..Settings::default() });
+    let address = server.address();
+    let mut first = TcpStream::connect(address).unwrap();
+    let _second = TcpStream::connect(address).unwrap();
+    let mut third = TcpStream::connect(address).unwrap();
+    third.write_all(b"GET /there HTTP/1.0\r\n\r\n").unwrap();
+    // Were it let in at once, its answer would be here by now, as a rule, and the first one hung up on.
+    third.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert!(third.read(&mut [0]).is_err());
+    third.set_read_timeout(None).unwrap();
+    first.write_all(b"GET /there HTTP/1.0\r\n\r\n").unwrap();
+    for mut client in [first, third] {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    }
 }
