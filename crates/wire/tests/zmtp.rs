@@ -211,6 +211,27 @@ fn a_slow_subscriber_loses_whole_messages_and_nobody_else_any() {
     assert!(world.left[0].dropped > dropped);
 }
 
+/// Who says nothing has its place for a second, if others want it; who has shaken hands keeps it.
+#[test]
+fn who_does_not_shake_hands_keeps_nobody_out() {
+    let mut world = World::new(Settings { max_subscribers: 3, ..Settings::default() });
+    let first = by_hand(world.address(), &[b"\0\x01\x01"]);
+    world.until(|counters, _| counters.subscriptions == 1);
+    let mut silent = Vec::new();
+    for subscribers in 2..4 {
+        silent.push(TcpStream::connect(world.address()).unwrap());
+        world.until(|counters, _| counters.subscribers == subscribers);
+    }
+    let _early = TcpStream::connect(world.address()).unwrap();
+    world.until(|counters, _| counters.refused == 1);
+    world.now = world.now + 1_000_000_000;
+    let second = by_hand(world.address(), &[b"\0\x01\x01"]);
+    world.until(|counters, _| counters.subscriptions == 2);
+    assert_eq!((world.publisher.counters().refused, world.left.len()), (1, 1));
+    assert!(world.left[0].address == silent[0].local_addr().unwrap(), "{:?}", world.left);
+    drop((first, second));
+}
+
 #[test]
 fn there_are_no_more_subscribers_than_may_be() {
     let mut world = World::new(Settings { max_subscribers: 1, ..Settings::default() });

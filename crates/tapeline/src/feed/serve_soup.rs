@@ -40,7 +40,8 @@ pub(super) struct ServeSoup {
     /// The file whose first line is the user's password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<FilePath>,
-    /// Connections at the same time; more are closed at once
+    /// Connections at the same time; one more takes the place of the one that has been without a login for longest, if that is a second,
+    /// and is closed at once otherwise
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     max_connections: usize,
     /// End after this long; without it, when asked to
@@ -63,10 +64,14 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long nobody is accepted after that failed: those that wait would be reported at once, and again and again.
 const REST_NS: u64 = 1_000_000_000;
 
+/// A client has so long for its login where others wait for its place.
+const OPENING_NS: u64 = 1_000_000_000;
+
 /// One client.
 struct Connection {
     stream: Stream,
     server: Server,
+    began: Nanos,
     /// When the client last took something that was to be sent.
     moved: Nanos,
     /// It was told that nothing follows, and is waited for.
@@ -152,13 +157,15 @@ impl ServeSoup {
         loop {
             match listener.accept(INPUT_BYTES)? {
                 None => return Ok(()),
-                Some(_) if connections.len() >= self.max_connections => {
+                Some(_)
+                    if connections.len() >= self.max_connections && !make_room(connections, now, outcome) =>
+                {
                     *outcome.ended.entry("turned-away").or_default() += 1;
                 }
                 Some(stream) => {
                     outcome.connections += 1;
                     let server = Server::new(now);
-                    connections.push(Connection { stream, server, moved: now, finished: false });
+                    connections.push(Connection { stream, server, began: now, moved: now, finished: false });
                 }
             }
         }
@@ -178,6 +185,19 @@ impl ServeSoup {
             text.push_str(&format!("; {end}: {}", figures::thousands(*count)));
         }
         output::print(&text)
+    }
+}
+
+/// Ends the connection that has been without a login for longest, and for [`OPENING_NS`]; whether there was one.
+fn make_room(connections: &mut Vec<Connection>, now: Nanos, outcome: &mut Outcome) -> bool {
+    // In the order in which they came.
+    let silent = connections.iter().position(|there| there.server.state() == ServerState::AwaitingLogin);
+    match silent {
+        Some(at) if now >= connections[at].began + OPENING_NS => {
+            outcome.ended("gave-way", &connections.remove(at));
+            true
+        }
+        _ => false,
     }
 }
 

@@ -285,6 +285,27 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     }
 }
 
+/// A client that connects and says nothing gives way to others.
+#[test]
+fn who_does_not_log_in_keeps_nobody_out_of_a_soup_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = folder.path().join("day.itch");
+    let day = day.to_str().unwrap();
+    let simulate = ["feed", "simulate", "--messages", "2000", "--symbols", "2", "--write", day];
+    assert!(tapeline(&simulate).status().unwrap().success());
+    let serve = ["feed", "serve-soup", day, "--listen", "127.0.0.1:0", "--max-connections", "1"];
+    let mut server = Running::start(&[&serve[..], &["--format", "json"]].concat());
+    let address: SocketAddr = server.says()["ready"].as_str().unwrap().parse().unwrap();
+    let silent = TcpStream::connect(address).unwrap();
+    let copy = folder.path().join("copy.itch");
+    // Turned away at first.
+    while !fetch(address, &["--write", copy.to_str().unwrap()]).status.success() {}
+    assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(day).unwrap());
+    server.ask_to_end();
+    assert_eq!(server.says()["ended"]["gave-way"], 1);
+    drop(silent);
+}
+
 #[test]
 fn a_server_without_room_for_files_says_so_once_a_second() {
     let folder = tempfile::tempdir().unwrap();

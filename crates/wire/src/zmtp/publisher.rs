@@ -116,8 +116,10 @@ const EVENTS: usize = 256;
 const INPUT: usize = 4 << 10;
 /// Between two looks at those who do nothing.
 const TURN_NS: u64 = 100_000_000;
-/// Connections accepted at a time.
-const ACCEPTED_AT_ONCE: usize = 64;
+/// Connections accepted at a time, before those that are there have their turn.
+const ACCEPTED_AT_ONCE: usize = 8;
+/// A subscriber has so long for its handshake where others wait for its place.
+const HANDSHAKE_NS: i64 = 1_000_000_000;
 /// Of what has been sent, so much memory is kept for what is next.
 const KEPT: usize = 64 << 10;
 /// Words of those who left that are kept until they are asked for.
@@ -264,7 +266,7 @@ impl Publisher {
     }
 
     fn let_in(&mut self, mut stream: Stream, now: Nanos) {
-        if self.peers.len() - self.free.len() >= self.settings.max_subscribers {
+        if self.peers.len() - self.free.len() >= self.settings.max_subscribers && !self.make_room(now) {
             self.counters.refused += 1;
             return;
         }
@@ -291,6 +293,21 @@ impl Publisher {
         });
         self.touched.push(number);
         self.readable.push(number);
+    }
+
+    /// Lets go of the subscriber that has been without a handshake for longest, and for a second; whether there was one.
+    fn make_room(&mut self, now: Nanos) -> bool {
+        let peers = self.peers.iter().zip(0_u32..);
+        let silent = peers.filter_map(|(peer, number)| {
+            peer.as_ref().filter(|peer| !peer.protocol.is_open()).map(|peer| (peer.since, number))
+        });
+        match silent.min() {
+            Some((since, number)) if now.since(since) >= HANDSHAKE_NS => {
+                self.remove(number, "another takes its place, as it has not shaken hands".to_owned(), true);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Takes what came, once from each.
