@@ -106,9 +106,8 @@ fn is_whole(outcome: &Outcome) {
     let itch = expected("itch50-aapl-20200130/expected.json").unwrap();
     let Outcome { report, seen, found } = outcome;
     assert_eq!((seen.count, seen.gaps), (5_000, 0), "{report}");
-    // What was recovered is late, and nothing is in doubt.
-    let [good, late, unknown] = seen.of_quality;
-    assert!(good > 0 && late > 0 && unknown == 0, "{:?}", seen.of_quality);
+    // What was recovered is late at worst, and nothing is in doubt.
+    assert_eq!(seen.of_quality[2], 0, "{:?}", seen.of_quality);
     let sha256 = format!("{:x}", seen.messages.clone().finalize());
     assert_eq!(sha256, derived["clean_messages_rejoined_sha256"].as_str().unwrap());
     for member in ["by_type", "live_orders_end", "unknown_order_references", "books_price_shares_orders"] {
