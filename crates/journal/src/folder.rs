@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FallocateFlags;
 
@@ -95,6 +96,9 @@ pub trait File {
 
 /// Of whom the lock file keeps others out.
 const LOCK: &str = "lock";
+/// As long as somebody who looks whether the journal is written may be off its core.
+const LOCK_TRIES: usize = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
 /// A folder of the machine's.
 #[derive(Debug)]
@@ -136,11 +140,42 @@ impl Directory {
         let mut options = fs::File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
         let lock = options.open(path.join(LOCK)).map_err(Error::io("open the lock of", &shown))?;
-        match lock.try_lock() {
+        match Self::lock(&lock) {
             Ok(()) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
             Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", &shown)(error)),
         }
+    }
+
+    /// Whether a process writes the journal in this folder. `false` where there is no lock file.
+    ///
+    /// # Errors
+    /// The lock file cannot be looked at.
+    pub fn is_being_written(&self) -> Result<bool, Error> {
+        let lock = match fs::File::open(self.path.join(LOCK)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::io("open", LOCK)(error)),
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => {
+                lock.unlock().map_err(Error::io("unlock", LOCK))?;
+                Ok(false)
+            }
+            Err(fs::TryLockError::WouldBlock) => Ok(true),
+            Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", LOCK)(error)),
+        }
+    }
+
+    /// Takes the lock. Who only [looks](Self::is_being_written) has it for some microseconds, which is no reason to refuse a writer.
+    fn lock(lock: &fs::File) -> Result<(), fs::TryLockError> {
+        for _ in 0..LOCK_TRIES {
+            match lock.try_lock() {
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+                other => return other,
+            }
+        }
+        lock.try_lock()
     }
 }
 

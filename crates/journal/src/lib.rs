@@ -30,6 +30,7 @@
 
 #![deny(unsafe_code)]
 
+mod bounds;
 mod checksum;
 mod error;
 mod folder;
@@ -48,7 +49,7 @@ pub use folder::{Directory, File, Folder};
 pub use format::MOST_BODY;
 pub use opening::Opened;
 pub use progress::{Progress, State};
-pub use reader::{From, Next, Reader, Record, SegmentView};
+pub use reader::{Ends, From, Lost, Next, Reader, Record, SegmentView};
 pub use settings::{Durability, OnFailure, Retention, Settings};
 pub use tail::Tail;
 pub use writer::{Outcome, Writer};

@@ -4,6 +4,7 @@ use std::io;
 
 use tapeline_measure::Nanos;
 
+use crate::bounds;
 use crate::folder::{File, Folder, read_full};
 use crate::format::{RECORD_BYTES, RecordHeader, SEGMENT_BYTES};
 use crate::index;
@@ -70,6 +71,28 @@ pub struct SegmentView {
     pub latest_before: Nanos,
     /// Bytes of the file; where it is written still, with room for what is to come.
     pub bytes: u64,
+}
+
+/// Records that were in the journal, at one of its ends, and whose file is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The first sequence.
+    pub from: u64,
+    /// The last; `None` where nobody knows, as the journal was not closed.
+    pub to: Option<u64>,
+}
+
+/// What a journal says of its two ends, held against the files that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Whether it says anything: one of an earlier version does not.
+    pub is_known: bool,
+    /// The last sequence, where its writer closed it. A writer that is at work has not, nor one that was killed.
+    pub closed: Option<u64>,
+    /// What is lost before the first segment. What retention has let go of is not.
+    pub lost_before: Option<Lost>,
+    /// What is lost behind the last record.
+    pub lost_behind: Option<Lost>,
 }
 
 /// Reads records in order, as far as they are [written](crate::Progress::written_up_to): who may not give out what is not synced asks
@@ -207,6 +230,36 @@ impl<F: Folder> Reader<F> {
         Ok(self.tail.clone())
     }
 
+    /// At [`Next::End`]: whether the journal was closed, and what is lost at its ends. Where a writer closes it meanwhile, what it wrote last
+    /// seems lost; whoever reads on then finds it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ends(&self) -> Result<Ends, Error> {
+        let read = || bounds::read(&self.folder).map_err(Error::io("read", "the journal's bounds"));
+        // A segment is there before it is named, and is named as let go of before it goes: one look before the names and one behind.
+        let Some(before) = read()? else { return Ok(Ends::default()) };
+        let segments = list(&self.folder)?.segments;
+        let behind = read()?.unwrap_or(before);
+        let mut ends = Ends { is_known: true, ..Ends::default() };
+        if let Some(first) = segments.first().map(|segment| segment.header)
+            && behind.oldest != 0
+            && first.first > behind.oldest
+        {
+            ends.lost_before = Some(Lost { from: behind.oldest, to: Some(first.after.max(behind.oldest)) });
+        }
+        let is_newest_there = segments.last().is_some_and(|last| last.header.first >= before.newest);
+        let last = before.closed.unwrap_or(0);
+        if (before.newest != 0 && !is_newest_there) || last > self.passed {
+            let from = self.passed.saturating_add(1).max(if segments.is_empty() { before.oldest } else { 0 });
+            ends.lost_behind = Some(Lost { from, to: before.closed });
+        } else if self.tail.is_none() && last == self.passed {
+            // More than it says is of a writer since then.
+            ends.closed = before.closed;
+        }
+        Ok(ends)
+    }
+
     /// Where the next record is expected: the segment's file, and bytes from its beginning.
     pub fn place(&self) -> Option<(String, u64)> {
         Some((self.segments.get(self.at)?.name(), self.offset))
@@ -227,6 +280,11 @@ impl<F: Folder> Reader<F> {
             latest_before: segment.header.latest,
             bytes: segment.bytes,
         })
+    }
+
+    /// The folder that it reads.
+    pub fn folder(&self) -> &F {
+        &self.folder
     }
 
     pub(crate) fn into_folder(self) -> F {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use tapeline_measure::Nanos;
 
+use crate::bounds::Writing;
 use crate::folder::{File, Folder, write_full};
 use crate::format::{
     MOST_BODY, SEGMENT_BYTES, SegmentHeader, index_name, put_record, record_size, segment_name,
 };
 use crate::index::{EVERY_BYTES, Index, Mark};
-use crate::opening::{self, Opened};
+use crate::opening::{self, Found, Opened};
 use crate::{Durability, Error, OnFailure, Progress, Retention, Settings, State};
 
 /// Bytes that are written together where there is always more: few enough to stay in a core's own cache until the kernel copies them, and
@@ -79,6 +80,7 @@ pub struct Writer<F: Folder> {
     /// Where the next mark is due, and what is to be in the index.
     next_mark: u64,
     day_end: u64,
+    bounds: Writing<F::File>,
     fault: Option<Error>,
     retry_at: u64,
     is_finished: bool,
@@ -113,7 +115,7 @@ impl<F: Folder> Writer<F> {
     /// Damage in the last segment, which is not touched then; a folder that cannot be read or written; settings that cannot be.
     pub fn open(folder: F, settings: Settings) -> Result<(Self, Opened), Error> {
         settings.check()?;
-        let (folder, segments, opened) = opening::open(folder)?;
+        let Found { folder, segments, kept, bounds, opened } = opening::open(folder)?;
         let latest = segments.iter().skip(1).map(|segment| segment.header.latest).chain([opened.latest]);
         let older: VecDeque<_> = segments
             .iter()
@@ -126,7 +128,7 @@ impl<F: Folder> Writer<F> {
         let writer = Self {
             folder,
             settings,
-            progress: Arc::new(Progress::new(settings.durability, opened.last)),
+            progress: Arc::new(Progress::new(settings.durability, kept)),
             older_bytes: older.iter().map(|older| older.bytes).sum(),
             older,
             current: None,
@@ -134,7 +136,7 @@ impl<F: Folder> Writer<F> {
             grouped: 0,
             is_begun: false,
             last: opened.last,
-            kept: opened.last,
+            kept,
             latest: opened.latest,
             end: 0,
             limit: 0,
@@ -142,6 +144,7 @@ impl<F: Folder> Writer<F> {
             next_write: 0,
             next_mark: 0,
             day_end: 0,
+            bounds,
             fault: None,
             retry_at: 0,
             is_finished: false,
@@ -240,7 +243,8 @@ impl<F: Folder> Writer<F> {
         Outcome::Kept
     }
 
-    /// Writes and syncs what there is, whatever the durability, and gives back the room that was not used.
+    /// Writes and syncs what there is, whatever the durability, gives back the room that was not used, and leaves the mark of a journal that
+    /// was closed.
     pub fn finish(mut self) -> Outcome {
         self.is_finished = true;
         let outcome = self.flush();
@@ -267,6 +271,11 @@ impl<F: Folder> Writer<F> {
             }
         }
         self.progress.set_synced(self.kept);
+        // What it says is on disk by now. Where it cannot be written the journal is whole all the same, and not known to be closed.
+        self.bounds.bounds.closed = Some(self.last);
+        if self.bounds.write(&self.folder, true) {
+            let _ = self.folder.sync();
+        }
         Outcome::Kept
     }
 
@@ -374,6 +383,12 @@ impl<F: Folder> Writer<F> {
             let _ = self.folder.remove(&name);
             return Err(Error::io("make", &name)(error));
         }
+        // Behind the segment, so that it never names one that is not there.
+        if self.older.is_empty() {
+            self.bounds.bounds.oldest = first;
+        }
+        self.bounds.bounds.newest = first;
+        self.bounds.write(&self.folder, false);
         let index = Index::create(&self.folder, first);
         let written = SEGMENT_BYTES as u64;
         self.current = Some(Current { file, first, written, whole: written, index });
@@ -384,7 +399,8 @@ impl<F: Folder> Writer<F> {
     }
 
     /// Removes segments that are too old or too much, but for the last one: the next one may never come to hold anything, and where sequences
-    /// go on would be known to nobody. One that cannot be removed is tried again with the next segment.
+    /// go on would be known to nobody. One that cannot be removed is tried again with the next segment. That it goes is written before, so
+    /// that a first file that is lost is told from one that was let go of.
     fn let_go(&mut self, now: Nanos) {
         let Retention { age, bytes } = self.settings.retention;
         while self.older.len() > 1
@@ -397,14 +413,16 @@ impl<F: Folder> Writer<F> {
             if !is_old && !is_much {
                 return;
             }
-            match self.folder.remove(&segment_name(oldest.first)) {
+            let first = oldest.first;
+            self.bounds.bounds.oldest = self.older[1].first;
+            self.bounds.write(&self.folder, self.settings.durability == Durability::Synced);
+            match self.folder.remove(&segment_name(first)) {
                 // Somebody else has removed it already.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return,
                 _ => {}
             }
-            let _ = self.folder.remove(&index_name(oldest.first));
-            self.older_bytes -= oldest.bytes;
-            self.older.pop_front();
+            let _ = self.folder.remove(&index_name(first));
+            self.older_bytes -= self.older.pop_front().map_or(0, |oldest| oldest.bytes);
         }
     }
 

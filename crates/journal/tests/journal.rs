@@ -1,10 +1,10 @@
 //! What is written comes back: in order, from any place, across segments, and after a crash.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapeline_journal::{
-    Directory, Durability, Error, From, Next, Outcome, Reader, Retention, Settings, State, Writer,
+    Directory, Durability, Ends, Error, From, Lost, Next, Outcome, Reader, Retention, Settings, State, Writer,
 };
 use tapeline_measure::Nanos;
 
@@ -57,7 +57,7 @@ fn rest(reader: &mut Reader<Directory>) -> Result<Contents, Error> {
     }
 }
 
-fn segments(folder: &Path) -> Vec<std::path::PathBuf> {
+fn segments(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<_> = files.filter(|path| path.extension().is_some_and(|is| is == "journal")).collect();
     found.sort();
@@ -225,6 +225,8 @@ fn a_reader_goes_on_behind_what_was_taken_back() {
     let path = &segments(folder.path())[0];
     let kept = fs::metadata(path).unwrap().len();
     fs::remove_file(path).unwrap();
+    // As if it had never been closed.
+    fs::remove_file(folder.path().join("bounds")).unwrap();
     let (mut writer, _) = open(folder.path(), SMALL);
     write(&mut writer, 1..=5);
     let mut follower = reader(folder.path());
@@ -292,6 +294,8 @@ fn a_torn_tail_is_cut_at_every_length() {
     for cut in 0..=whole.len() {
         for zeros in [0, 4_096] {
             fs::write(&path, [&whole[..cut], &vec![0; zeros]].concat()).unwrap();
+            // A crash leaves no mark of a close.
+            let _ = fs::remove_file(folder.path().join("bounds"));
             let (mut writer, opened) = open(folder.path(), SMALL);
             // Zeros behind it may be its padding.
             let padding = |seq: u64| if zeros > 0 { 7 - (23 + body(seq).len()) % 8 } else { 0 };
@@ -419,4 +423,100 @@ fn long_records_have_segments_of_their_own() {
         assert_eq!(record.body.len(), expected);
     }
     assert_eq!(reader.next().unwrap(), Next::End);
+}
+
+/// Writes records and closes the journal; each segment is of a day.
+fn close_days(folder: &Path, retention: Retention, seqs: std::ops::RangeInclusive<u64>) {
+    let settings = Settings { retention, ..Settings::default() };
+    let (mut writer, _) = Writer::open(Directory::create(folder).unwrap(), settings).unwrap();
+    for seq in seqs {
+        assert!(writer.append(seq, Nanos(seq / 10 * 86_400_000_000_000), b"a tick").is_kept());
+    }
+    assert!(writer.finish().is_kept());
+}
+
+fn ends(folder: &Path) -> Ends {
+    let mut reader = Reader::open(Directory::open(folder).unwrap()).unwrap();
+    while reader.next().unwrap() != Next::End {}
+    reader.ends().unwrap()
+}
+
+fn segment(folder: &Path, first: u64) -> PathBuf {
+    folder.join(format!("{first:020}.journal"))
+}
+
+#[test]
+fn a_journal_that_was_closed_says_so_until_it_is_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    close_days(folder.path(), Retention::default(), 1..=25);
+    assert_eq!(ends(folder.path()), Ends { is_known: true, closed: Some(25), ..Ends::default() });
+    let directory = Directory::open(folder.path()).unwrap();
+    assert!(!directory.is_being_written().unwrap());
+    let (mut writer, _) =
+        Writer::open(Directory::create(folder.path()).unwrap(), Settings::default()).unwrap();
+    assert!(directory.is_being_written().unwrap());
+    assert_eq!(ends(folder.path()).closed, None);
+    assert!(writer.append(26, Nanos(0), b"a tick").is_kept() && writer.flush().is_kept());
+    // Killed.
+    drop(writer);
+    assert_eq!(ends(folder.path()), Ends { is_known: true, ..Ends::default() });
+    close_days(folder.path(), Retention::default(), 27..=30);
+    assert_eq!(ends(folder.path()).closed, Some(30));
+    // As an earlier version left it.
+    fs::remove_file(folder.path().join("bounds")).unwrap();
+    assert_eq!(ends(folder.path()), Ends::default());
+}
+
+#[test]
+fn a_last_file_that_is_lost_is_missed_and_its_numbers_are_not_given_again() {
+    let folder = tempfile::tempdir().unwrap();
+    close_days(folder.path(), Retention::default(), 1..=25);
+    fs::remove_file(segment(folder.path(), 20)).unwrap();
+    let lost = Some(Lost { from: 20, to: Some(25) });
+    assert_eq!(ends(folder.path()), Ends { is_known: true, lost_behind: lost, ..Ends::default() });
+    let open = || Writer::open(Directory::create(folder.path()).unwrap(), Settings::default()).unwrap();
+    // Also behind a start that wrote nothing.
+    drop(open());
+    assert_eq!(ends(folder.path()).lost_behind.map(|lost| lost.from), Some(20));
+    let (mut writer, opened) = open();
+    assert_eq!((opened.last, opened.lost.map(|lost| lost.from)), (25, Some(20)));
+    assert!(writer.append(26, Nanos(0), b"a tick").is_kept() && writer.finish().is_kept());
+    assert_eq!(ends(folder.path()), Ends { is_known: true, closed: Some(26), ..Ends::default() });
+    let mut reader = Reader::open(Directory::open(folder.path()).unwrap()).unwrap();
+    reader.seek(From::Seq(20)).unwrap();
+    assert_eq!(reader.next().unwrap(), Next::Missing { from: 20, to: 25 });
+}
+
+#[test]
+fn a_last_file_of_a_killed_writer_is_missed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, _) =
+        Writer::open(Directory::create(folder.path()).unwrap(), Settings::default()).unwrap();
+    for seq in 1..=25 {
+        assert!(writer.append(seq, Nanos(seq / 10 * 86_400_000_000_000), b"a tick").is_kept());
+    }
+    assert!(writer.flush().is_kept());
+    drop(writer);
+    assert_eq!(ends(folder.path()).lost_behind, None);
+    fs::remove_file(segment(folder.path(), 20)).unwrap();
+    assert_eq!(ends(folder.path()).lost_behind, Some(Lost { from: 20, to: None }));
+}
+
+#[test]
+fn a_first_file_that_is_lost_is_told_from_one_that_was_let_go_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let a_day = Some(Duration::from_secs(86_400));
+    close_days(folder.path(), Retention { age: a_day, bytes: None }, 1..=49);
+    assert!(!segment(folder.path(), 1).exists());
+    assert_eq!(ends(folder.path()), Ends { is_known: true, closed: Some(49), ..Ends::default() });
+    let first = (1..50).find(|first| segment(folder.path(), *first).exists()).unwrap();
+    fs::remove_file(segment(folder.path(), first)).unwrap();
+    let lost = Some(Lost { from: first, to: Some(first + 9) });
+    assert_eq!(ends(folder.path()).lost_before, lost);
+    // Another start, which lets go of nothing, is no trace of it.
+    close_days(folder.path(), Retention::default(), 50..=55);
+    assert_eq!(
+        ends(folder.path()),
+        Ends { is_known: true, closed: Some(55), lost_before: lost, ..Ends::default() }
+    );
 }

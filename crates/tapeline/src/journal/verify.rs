@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tapeline_journal::{Error, Folder, Next, Reader, Tail};
+use tapeline_journal::{Directory, Ends, Error, Lost, Next, Reader, Tail};
 use tapeline_measure::Nanos;
 use tapeline_measure::figures::thousands;
 
@@ -21,7 +21,8 @@ const LOOK_EVERY: u64 = 1 << 16;
 /// The options; the help is with the subcommand.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with status 1 where there is damage, and says where; with 130 where it was interrupted before the end. What a crash tore is none: it is cut when the \
+    after_help = "Ends with status 1 where there is damage, and says where; with 3 where the first or last file is lost; with 130 where it was \
+    interrupted before the end. What a crash tore is none: it is cut when the \
     plant starts again. Holes are what the journal itself says to be missing.\n\nExamples:\n  \
     tapeline journal verify /var/lib/tapeline/journal\n  \
     tapeline journal verify journal --from-sequence 1000000 --format json"
@@ -45,6 +46,47 @@ struct Tally {
     holes: Vec<(u64, u64)>,
     /// The user ended it before the journal's end.
     is_interrupted: bool,
+    /// How the journal ends; `None` where that was not looked at.
+    end: Option<End>,
+    /// What is lost before the first file, and behind the last.
+    ends: Ends,
+}
+
+/// How a journal ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Its writer closed it.
+    Closed,
+    /// A process writes it.
+    BeingWritten,
+    /// Its writer was killed, or its machine stopped.
+    NotClosed,
+    /// It does not say so: it was written by an earlier version.
+    Unknown,
+}
+
+impl End {
+    /// As the report has it for programs.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::BeingWritten => "being written",
+            Self::NotClosed => "not closed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// For people.
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Closed => "the journal was closed behind the last tick",
+            Self::BeingWritten => "the journal is being written",
+            Self::NotClosed => "the journal was not closed: its writer was killed, or could not write it",
+            Self::Unknown => {
+                "whether the journal was closed is not known: it has no file `bounds`, as earlier versions wrote none"
+            }
+        }
+    }
 }
 
 impl Verify {
@@ -52,7 +94,7 @@ impl Verify {
         let stop = Stop::on_signals()?;
         let mut reader = self.place.open()?;
         let mut tally = Tally::default();
-        let outcome = tally.read(&mut reader, || stop.requested());
+        let outcome = tally.read_to_the_end(&mut reader, || stop.requested());
         let segments = reader.segments().count();
         match self.format {
             Format::Json => output::print_json(&tally.json(segments, &outcome))?,
@@ -67,7 +109,17 @@ impl Verify {
                 if tally.is_empty() {
                     self.place.say_that_it_is_behind(&reader);
                 }
-                ExitCode::SUCCESS
+                let lost = tally.lost();
+                for (which, lost) in &lost {
+                    anstream::eprintln!("error: the journal's {which} file is lost, with {}", said(*lost));
+                }
+                if lost.is_empty() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                anstream::eprintln!(
+                    "hint: put the file back before the plant writes again; it is called after its first tick"
+                );
+                ExitCode::from(3)
             }
             Err(error) => {
                 anstream::eprintln!("error: {error}");
@@ -86,10 +138,41 @@ impl Tally {
         self.records == 0 && self.missing == 0
     }
 
-    /// Reads on to the end, or until it is to stop: what is behind the last tick.
-    fn read<F: Folder>(
+    /// The ends at which something is lost.
+    fn lost(&self) -> Vec<(&'static str, Lost)> {
+        let ends = [("first", self.ends.lost_before), ("last", self.ends.lost_behind)];
+        ends.into_iter().filter_map(|(which, lost)| Some((which, lost?))).collect()
+    }
+
+    /// Reads on to the end, or until it is to stop, and looks how the journal ends: what is behind the last tick.
+    fn read_to_the_end(
         &mut self,
-        reader: &mut Reader<F>,
+        reader: &mut Reader<Directory>,
+        is_to_stop: impl Fn() -> bool,
+    ) -> Result<Option<Tail>, Error> {
+        let mut tail = self.read(reader, &is_to_stop)?;
+        if self.is_interrupted {
+            return Ok(tail);
+        }
+        self.ends = reader.ends()?;
+        if self.ends.lost_behind.is_some() {
+            // Unless its writer has written, and closed it, since it was read to the end.
+            tail = self.read(reader, &is_to_stop)?;
+            self.ends = reader.ends()?;
+        }
+        self.end = Some(match self.ends {
+            _ if reader.folder().is_being_written()? => End::BeingWritten,
+            Ends { is_known: false, .. } => End::Unknown,
+            Ends { closed: Some(_), .. } => End::Closed,
+            _ => End::NotClosed,
+        });
+        Ok(tail)
+    }
+
+    /// Reads on to the end, or until it is to stop: what is behind the last tick.
+    fn read(
+        &mut self,
+        reader: &mut Reader<Directory>,
         is_to_stop: impl Fn() -> bool,
     ) -> Result<Option<Tail>, Error> {
         let mut progress = Progress::counting("verifying", "ticks", None);
@@ -140,6 +223,10 @@ impl Tally {
             "holes": holes.collect::<Vec<_>>(),
             "torn": torn,
             "damage": damage,
+            "end": self.end.map(End::name),
+            "lost": self.lost().iter().map(|(which, lost)| json!({
+                "file": which, "from": lost.from, "to": lost.to,
+            })).collect::<Vec<_>>(),
             "interrupted": self.is_interrupted,
         })
     }
@@ -161,9 +248,20 @@ impl Tally {
         for (from, to) in &self.holes {
             output::print(&format!("missing: {from} to {to}"))?;
         }
+        if let Some(end) = self.end {
+            output::print(end.sentence())?;
+        }
         if self.is_interrupted {
             output::print("interrupted: what is behind the last tick was not looked at")?;
         }
         Ok(())
+    }
+}
+
+/// Which ticks are lost, for people.
+fn said(lost: Lost) -> String {
+    match lost.to {
+        Some(to) => format!("ticks {} to {to}", lost.from),
+        None => format!("ticks from {} on", lost.from),
     }
 }

@@ -79,6 +79,13 @@ impl RunningJournal {
         let opened = Directory::create(&config.folder).and_then(|open| Writer::open(open, config.settings));
         let (writer, opened) =
             opened.map_err(|error| hinted(&format!("cannot open the journal in {folder}"), error))?;
+        if let Some(lost) = &opened.lost {
+            anstream::eprintln!(
+                "warning: the last file of the journal in {folder} is lost, with ticks from {} on; it goes on behind tick {}",
+                lost.from,
+                opened.last
+            );
+        }
         if let Some(tail) = &opened.tail {
             anstream::eprintln!(
                 "the journal in {folder} was torn: {} bytes behind tick {} were cut off {}",

@@ -116,6 +116,45 @@ fn damage_is_told_with_its_place() {
 }
 
 #[test]
+fn verify_says_how_a_journal_ends_and_what_is_lost_at_its_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    keep(folder.path(), 1..=2_000);
+    let verify = || {
+        let output = run(folder.path(), "verify", &["--format", "json"]);
+        let found = report(&output);
+        (output.status.code(), found["end"].clone(), found["lost"].clone(), said(&output))
+    };
+    let closed = (Some(0), json!("closed"), json!([]), String::new());
+    assert_eq!(verify(), closed);
+    let writer = Directory::create(folder.path()).unwrap();
+    assert_eq!(verify().1, "being written");
+    drop(writer);
+    assert_eq!(verify(), closed);
+    drop(Writer::open(Directory::create(folder.path()).unwrap(), Settings::default()).unwrap());
+    assert_eq!(verify().1, "not closed");
+    keep(folder.path(), 2_001..=2_010);
+
+    let away = tempfile::tempdir().unwrap();
+    let (name, moved) = (folder.path().join("00000000000000002001.journal"), away.path().join("last"));
+    std::fs::copy(&name, &moved).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    let (status, end, lost, said) = verify();
+    assert_eq!((status, end), (Some(3), json!("not closed")), "{said}");
+    assert_eq!(lost, json!([{ "file": "last", "from": 2_001, "to": 2_010 }]));
+    assert!(said.contains("last file is lost, with ticks 2001 to 2010") && said.contains("hint: "), "{said}");
+    std::fs::copy(&moved, &name).unwrap();
+    assert_eq!(verify(), closed);
+
+    std::fs::remove_file(folder.path().join("00000000000000000001.journal")).unwrap();
+    let (status, end, lost, said) = verify();
+    assert_eq!((status, end), (Some(3), json!("closed")), "{said}");
+    assert_eq!((&lost[0]["file"], &lost[0]["from"]), (&json!("first"), &json!(1)), "{lost}");
+    assert!(said.contains("first file is lost, with ticks 1 to "), "{said}");
+    let people = String::from_utf8(run(folder.path(), "verify", &[]).stdout).unwrap();
+    assert!(people.contains("the journal was closed"), "{people}");
+}
+
+#[test]
 fn a_folder_that_is_no_journal_is_no_empty_one() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plant.toml"), "").unwrap();

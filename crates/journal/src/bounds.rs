@@ -1,0 +1,158 @@
+//! The journal's two ends, in a small file beside the segments: which segment is the oldest that retention has kept, which was begun last,
+//! and with which sequence the journal was closed.
+//!
+//! ```text
+//!  slot (64 bytes), little-endian; two of them, at 0 and 512: written in turns, so that a torn write leaves the other
+//!   0  TAPEBND1
+//!   8  generation: the slot with the later one counts
+//!  16  first sequence of the oldest segment that retention has kept; 0 where none was begun
+//!  24  first sequence of the segment that was begun last; 0 where none was begun
+//!  32  1 where the journal was closed, otherwise 0
+//!  40  the last sequence, where it was closed
+//!  48  zeros
+//!  60  CRC-32C of all before it
+//! ```
+//! A journal without the file is of an earlier version, or somebody removed it: its ends are not known. A file that cannot be written
+//! keeps no tick out of the journal; it is written again with the next segment.
+
+use std::io;
+
+use crate::folder::{File, Folder, read_full, write_full};
+use crate::format::u64_at;
+
+/// The file's name.
+const NAME: &str = "bounds";
+const MAGIC: &[u8; 8] = b"TAPEBND1";
+const SLOT_BYTES: usize = 64;
+/// The slots are this far from each other: a disk's smallest sector.
+const SLOT_STEP: usize = 512;
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// First sequence of the oldest segment that retention has kept; 0 where none was begun.
+    pub(crate) oldest: u64,
+    /// First sequence of the segment that was begun last; 0 where none was begun.
+    pub(crate) newest: u64,
+    /// The last sequence, where the journal was closed.
+    pub(crate) closed: Option<u64>,
+}
+
+impl Bounds {
+    fn bytes(&self, generation: u64) -> [u8; SLOT_BYTES] {
+        let mut out = [0; SLOT_BYTES];
+        out[..8].copy_from_slice(MAGIC);
+        let closed = [u64::from(self.closed.is_some()), self.closed.unwrap_or_default()];
+        let numbers = [generation, self.oldest, self.newest, closed[0], closed[1]];
+        for (number, out) in numbers.iter().zip(out[8..].chunks_exact_mut(8)) {
+            out.copy_from_slice(&number.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&out[..60]);
+        out[60..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// With its generation; `None` where the slot is torn, or was never written.
+    fn parse(slot: &[u8]) -> Option<(u64, Self)> {
+        let slot = slot.first_chunk::<SLOT_BYTES>()?;
+        let is_whole = slot[..8] == *MAGIC && slot[60..] == crc32c::crc32c(&slot[..60]).to_le_bytes();
+        is_whole.then(|| {
+            let closed = (u64_at(slot, 32) == 1).then(|| u64_at(slot, 40));
+            (u64_at(slot, 8), Self { oldest: u64_at(slot, 16), newest: u64_at(slot, 24), closed })
+        })
+    }
+}
+
+/// What the file says; `None` where there is none, or neither slot is whole.
+///
+/// # Errors
+/// The system's, but for a file that is not there.
+pub(crate) fn read(folder: &impl Folder) -> io::Result<Option<Bounds>> {
+    match folder.open(NAME, false) {
+        Ok(file) => Ok(newest_slot(&file)?.map(|(_, bounds)| bounds)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn newest_slot(file: &impl File) -> io::Result<Option<(u64, Bounds)>> {
+    let mut bytes = [0; SLOT_STEP + SLOT_BYTES];
+    let count = read_full(file, &mut bytes, 0)?;
+    let slots = [0, SLOT_STEP].into_iter().filter_map(|at| Bounds::parse(bytes[..count].get(at..)?));
+    Ok(slots.max_by_key(|(generation, _)| *generation))
+}
+
+/// Writes the file.
+#[derive(Debug)]
+pub(crate) struct Writing<File> {
+    file: Option<File>,
+    generation: u64,
+    /// What is to be in it.
+    pub(crate) bounds: Bounds,
+}
+
+impl<F: File> Writing<F> {
+    /// For what is in the folder already; nothing is written yet.
+    pub(crate) fn open(folder: &impl Folder<File = F>, bounds: Bounds) -> Self {
+        let file = folder.open(NAME, true).ok();
+        let slot = file.as_ref().and_then(|file| newest_slot(file).ok()?);
+        Self { file, generation: slot.map_or(0, |(generation, _)| generation), bounds }
+    }
+
+    /// Writes it, and syncs it where that is asked for; whether that was done.
+    pub(crate) fn write(&mut self, folder: &impl Folder<File = F>, is_synced: bool) -> bool {
+        if self.file.is_none() {
+            // Where there is no room for one, the next segment tries again.
+            self.file = folder.create(NAME).ok();
+        }
+        let Some(file) = &self.file else { return false };
+        let generation = self.generation.wrapping_add(1);
+        let at = (generation % 2) * SLOT_STEP as u64;
+        let written = write_full(file, &self.bounds.bytes(generation), at);
+        if written.and_then(|()| if is_synced { file.sync() } else { Ok(()) }).is_err() {
+            return false;
+        }
+        self.generation = generation;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+    use super::*;
+    use crate::Directory;
+
+    /// Journals outlive the program that wrote them: a change of any of this is another format.
+    #[test]
+    fn the_layout_is_pinned() {
+        let slot = Bounds { oldest: 0x0102, newest: 0x0304, closed: Some(0x0506) }.bytes(7);
+        assert_eq!(slot[..8], *b"TAPEBND1");
+        assert_eq!(slot[8..48], *b"\x07\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x04\x03\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x06\x05\0\0\0\0\0\0");
+        assert_eq!(slot[48..60], [0; 12]);
+        assert_eq!(slot[60..], crc32c::crc32c(&slot[..60]).to_le_bytes());
+    }
+
+    #[test]
+    fn a_torn_write_leaves_what_was_said_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::create(folder.path()).unwrap();
+        assert_eq!(read(&directory).unwrap(), None);
+        let mut writing = Writing::open(&directory, Bounds::default());
+        for newest in 1..=4 {
+            writing.bounds = Bounds { oldest: 1, newest, closed: None };
+            assert!(writing.write(&directory, true));
+            // The next writer goes on in the other slot.
+            writing = Writing::open(&directory, writing.bounds);
+        }
+        assert_eq!(read(&directory).unwrap().unwrap().newest, 4);
+        let path = folder.path().join(NAME);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[30] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&directory).unwrap().unwrap().newest, 3);
+        std::fs::write(&path, &bytes[..40]).unwrap();
+        assert_eq!(read(&directory).unwrap(), None);
+    }
+}
