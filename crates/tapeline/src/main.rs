@@ -21,6 +21,7 @@ mod output;
 mod part;
 mod password;
 mod paths;
+mod peer_log;
 mod plant;
 mod plot;
 mod report;

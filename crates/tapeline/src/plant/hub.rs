@@ -34,6 +34,7 @@ use super::journal::{Gate, WHILE_HELD};
 use super::sentry::Sentry;
 use super::sources::Demanding;
 use crate::failure::{self, Hinted};
+use crate::peer_log::{self, Kind};
 use crate::stop::Stop;
 
 /// Ticks that are taken before the sockets are looked at again, and what waits there is sent: few, so that a client has the first of
@@ -353,8 +354,10 @@ impl Program {
                 self.housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.doors.accept_error() {
-                    anstream::eprintln!("warning: the hub can let nobody in: {cause}");
+                    let said = format_args!("warning: the hub can let nobody in: {cause}");
+                    peer_log::say(now, Kind::Accept, said);
                 }
+                peer_log::say_left_out(now);
                 is_alive = self.place.subscriber.publisher_alive()?;
             }
             if taken == 0 && !is_busy && !self.spin {

@@ -16,6 +16,7 @@ use tapeline_wire::udp::{Batch, ReceiveOptions, Receiver};
 
 use self::soup::Soup;
 use super::config::recovery::{Kind, Recovery as Configured};
+use crate::peer_log;
 
 /// Answers taken in one turn, so that the lines are not left waiting, and the longest that is taken whole.
 const BATCH_SLOTS: usize = 16;
@@ -31,8 +32,6 @@ pub(super) struct Recovery {
     restarts: u64,
     /// The server whose answer was taken last.
     answered: usize,
-    /// When something was last said about it: not a thousand times a second.
-    said: Option<Nanos>,
 }
 
 /// How servers are reached.
@@ -88,7 +87,7 @@ impl Recovery {
             ..Settings::default()
         });
         let (servers, counters) = (configured.servers.clone(), Counters::default());
-        Ok(Self { client, servers, transport, counters, restarts: 0, answered: 0, said: None })
+        Ok(Self { client, servers, transport, counters, restarts: 0, answered: 0 })
     }
 
     /// Takes what came, tells the channel what will not come, and asks for what is missing. Whether anything came. Costs a
@@ -227,10 +226,8 @@ impl Recovery {
 
     fn failed(&mut self, error: &dyn std::error::Error, now: Nanos) {
         self.counters.failures += 1;
-        if self.said.is_none_or(|said| now.since(said) >= 1_000_000_000) {
-            self.said = Some(now);
-            anstream::eprintln!("warning: recovery: {error} ({} failures so far)", self.counters.failures);
-        }
+        let said = format_args!("warning: recovery: {error} ({} failures so far)", self.counters.failures);
+        peer_log::say(now, peer_log::Kind::Recovery, said);
     }
 }
 

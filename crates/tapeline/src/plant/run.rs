@@ -31,6 +31,7 @@ use super::zeromq::RunningZeromq;
 use crate::failure::Hinted;
 use crate::output::Format;
 use crate::paths::FilePath;
+use crate::peer_log;
 use crate::stat::file::{self, Found};
 use crate::stat::snapshot;
 use crate::stop::{Again, Stop};
@@ -463,6 +464,7 @@ impl Running {
 
     fn write_note(&mut self) {
         self.tell();
+        peer_log::say_left_out(self.clock.now());
         if self.again.as_ref().is_some_and(Again::is_requested) {
             anstream::eprintln!(
                 "note: SIGHUP has [hub.access] read again, and this plant has none; Ctrl-C or SIGTERM ends it"

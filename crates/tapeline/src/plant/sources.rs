@@ -27,6 +27,7 @@ use super::counting::SourceFigures;
 use super::queue::{Bytes, Entry, Exit, queue};
 use crate::failure;
 use crate::omm::out::{JsonSettings, Room, Side};
+use crate::peer_log::{self, Kind};
 
 /// While feeds keep the plant busy, sources are looked at once in so long: a look costs a system call.
 const WHILE_BUSY_NS: i64 = 50_000;
@@ -201,7 +202,7 @@ impl RunningSources {
             to.publisher().ring().flush();
         }
         has_come |= self.give_answers();
-        self.say();
+        self.say(now);
         Ok(has_come)
     }
 
@@ -301,7 +302,8 @@ impl RunningSources {
             self.do_wishes(now, clock, to)?;
         }
         if let Some(cause) = self.lines.reactor.accept_error() {
-            anstream::eprintln!("warning: no provider can be let in: {cause}");
+            let said = format_args!("warning: no provider can be let in: {cause}");
+            peer_log::say(now, Kind::Accept, said);
         }
         Ok(has_come)
     }
@@ -388,14 +390,14 @@ impl RunningSources {
         are_some
     }
 
-    fn say(&mut self) {
+    fn say(&mut self, now: Nanos) {
         while let Some(note) = self.sources.next_note() {
             let warning = if matches!(note, Note::LoggedIn { .. } | Note::Serves { source: Some(_), .. }) {
                 ""
             } else {
                 "warning: "
             };
-            anstream::eprintln!("{warning}sources: {note}");
+            peer_log::say(now, Kind::Source, format_args!("{warning}sources: {note}"));
         }
     }
 }

@@ -30,6 +30,7 @@ use super::journal::{Gate, WHILE_HELD};
 use super::reader::{Reader, Signs};
 use super::sequence_cursor::{Kept, SequenceCursor, Taken};
 use crate::failure;
+use crate::peer_log::{self, Kind};
 
 /// What ZeroMQ's outlet is to be.
 #[derive(Debug)]
@@ -182,7 +183,7 @@ impl Outlet {
             let (taken, is_over) = self.take_ticks()?;
             self.topics.send_images(now);
             self.topics.publisher.turn(now, Duration::ZERO)?;
-            self.topics.say();
+            self.topics.say(now);
             if is_over {
                 break;
             }
@@ -192,8 +193,10 @@ impl Outlet {
                 housekept = now;
                 self.clock.recalibrate();
                 if let Some(cause) = self.topics.publisher.accept_error() {
-                    anstream::eprintln!("warning: ZeroMQ can let nobody in: {cause}");
+                    let said = format_args!("warning: ZeroMQ can let nobody in: {cause}");
+                    peer_log::say(now, Kind::Accept, said);
                 }
+                peer_log::say_left_out(now);
                 is_alive = self.place.ring.subscriber.publisher_alive()?;
             }
             if taken == 0 && self.place.is_held() {
@@ -276,15 +279,14 @@ impl Topics {
     }
 
     /// Who has gone, and why, on standard error.
-    fn say(&mut self) {
+    fn say(&mut self, now: Nanos) {
         for left in self.publisher.take_left() {
             let what = if left.is_let_go { "was let go" } else { "has gone" };
-            anstream::eprintln!(
+            let said = format_args!(
                 "zeromq: subscriber {} {what}: {}; {} dropped",
-                left.address,
-                left.why,
-                left.dropped
+                left.address, left.why, left.dropped
             );
+            peer_log::say(now, Kind::Zeromq, said);
         }
     }
 }

@@ -21,6 +21,7 @@ use super::log::DayLog;
 use super::turns::{Held, Spent};
 use super::zone::Zone;
 use crate::failure::{self, Hinted};
+use crate::peer_log::{self, Kind};
 use crate::plant::access::worker::{Done, Worker};
 use crate::stop;
 
@@ -32,8 +33,6 @@ const SHORT_NAP: Duration = Duration::from_millis(1);
 const HOUSEKEEPING_NS: i64 = 1_000_000_000;
 /// Who has not said who he is after so long is closed.
 const HELLO_LIMIT_NS: i64 = 10_000_000_000;
-/// Lines about clients in a second; of more there is only a count.
-const MOST_SAID: u64 = 10;
 /// For how long what waits for subscribers is sent when it has ended.
 const LAST_WORDS_NS: i64 = 1_000_000_000;
 
@@ -149,8 +148,6 @@ pub(crate) struct Server {
     last_check: u64,
     /// Clients whose password was not looked at yet.
     waiting: usize,
-    /// Clients of whom something was to be said in this second.
-    said: u64,
     housekept: Nanos,
     published: Nanos,
     report: Report,
@@ -254,7 +251,6 @@ impl Server {
             back_off: BackOff::default(),
             last_check: 0,
             waiting: 0,
-            said: 0,
             housekept: now,
             published: now,
             report: Report::default(),
@@ -388,6 +384,7 @@ impl Server {
             // Those who are over meanwhile need no last words.
             while self.streams.ready().is_some() {}
         }
+        peer_log::end(self.clock.now());
         Ok(self.report())
     }
 
@@ -702,15 +699,15 @@ impl Server {
         self.forget(id);
     }
 
-    /// Says what became of somebody: of the first few in a second. Standard error is slow, and whoever scans ports is quick.
-    fn say_of(&mut self, id: StreamId, what: &str, why: &str) {
-        self.said += 1;
-        if self.said > MOST_SAID {
-            return;
-        }
+    /// Says what became of somebody.
+    fn say_of(&self, id: StreamId, what: &str, why: &str) {
+        let now = self.clock.now();
         match self.streams.peer_address(id) {
-            Some(address) => anstream::eprintln!("note: client {} ({address}) {what}: {why}", id.0),
-            None => anstream::eprintln!("note: client {} {what}: {why}", id.0),
+            Some(address) => {
+                let said = format_args!("note: client {} ({address}) {what}: {why}", id.0);
+                peer_log::say(now, Kind::Kdb, said);
+            }
+            None => peer_log::say(now, Kind::Kdb, format_args!("note: client {} {what}: {why}", id.0)),
         }
     }
 
@@ -732,12 +729,9 @@ impl Server {
     fn keep_house(&mut self, now: Nanos) {
         self.clock.recalibrate();
         self.zone.look(now);
-        let said = std::mem::take(&mut self.said);
-        if said > MOST_SAID {
-            anstream::eprintln!("note: {} more clients were turned away or cut", said - MOST_SAID);
-        }
+        peer_log::say_left_out(now);
         if let Some(cause) = self.streams.accept_error() {
-            anstream::eprintln!("warning: nobody can be let in: {cause}");
+            peer_log::say(now, Kind::Accept, format_args!("warning: nobody can be let in: {cause}"));
         }
         for at in 0..self.clients.len() {
             if self.clients[at].as_ref().is_some_and(|client| client.is_silent(now)) {

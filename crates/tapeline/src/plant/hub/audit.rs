@@ -18,6 +18,7 @@ use tapeline_hub::{Note, Peer, Who};
 use tapeline_measure::Nanos;
 
 use crate::failure::Hinted;
+use crate::peer_log::{self, Kind, Utc};
 use crate::plant::config::access::AuditTo;
 
 /// Lines that may wait for the writer: some MB at most.
@@ -74,7 +75,11 @@ impl Audit {
 
     /// Writes something down, sooner or later, or counts it as lost.
     pub(super) fn note(&self, now: Nanos, note: &Note) {
-        let line = if self.is_json { json(now, note) } else { talk(note) };
+        let line = if self.is_json {
+            json(now, note)
+        } else {
+            talk(note).and_then(|(kind, line)| peer_log::line(now, kind, &line))
+        };
         self.line(line);
     }
 
@@ -89,13 +94,14 @@ impl Audit {
     /// A connection was over before there was a session.
     pub(super) fn never_opened(&self, now: Nanos, address: Option<SocketAddr>, why: &str) {
         let address = address.map(|address| address.to_string());
-        self.line(Some(if self.is_json {
+        self.line(if self.is_json {
             let line = Line { time: utc(now), event: "never opened", address, ..Line::default() };
-            as_line(&Line { why: Some(why.to_owned()), ..line })
+            Some(as_line(&Line { why: Some(why.to_owned()), ..line }))
         } else {
             let from = address.as_deref().unwrap_or("an unknown address");
-            format!("hub: a connection from {from} never opened: {}\n", why.escape_debug())
-        }));
+            let line = format!("hub: a connection from {from} never opened: {}", why.escape_debug());
+            peer_log::line(now, Kind::NeverOpened, &line)
+        });
     }
 
     /// So many more, of which each has no line of its own; `why` they are summed up.
@@ -105,7 +111,8 @@ impl Audit {
                 Line { time: utc(now), event: "never opened", connections: Some(count), ..Line::default() };
             as_line(&Line { why: Some(why.to_owned()), ..line })
         } else {
-            format!("hub: {count} more connections never opened: {why}\n")
+            // Two of these in a second at most: a count is not left out.
+            format!("{} hub: {count} more connections never opened: {why}\n", Utc(now))
         }));
     }
 
@@ -315,39 +322,40 @@ fn json(now: Nanos, note: &Note) -> Option<String> {
     Some(as_line(&line))
 }
 
-/// For people.
-fn talk(note: &Note) -> Option<String> {
+/// For people, with the kind that it is counted with.
+fn talk(note: &Note) -> Option<(Kind, String)> {
     Some(match note {
         Note::Login { session, user, .. } => {
-            format!("hub: session {} login {}\n", session.index(), user.escape_debug())
+            (Kind::Login, format!("hub: session {} login {}", session.index(), user.escape_debug()))
         }
-        Note::Gone { session, user, end, counters, .. } => format!(
-            "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped\n",
-            session.index(),
-            user.escape_debug(),
-            counters.requests,
-            counters.refreshes,
-            counters.updates,
-            counters.conflated,
-            counters.dropped
-        ),
-        Note::Refused { session, user, why, .. } => {
-            format!("hub: session {} refused {}: {why}\n", session.index(), user.escape_debug())
+        Note::Gone { session, user, end, counters, .. } => {
+            let line = format!(
+                "hub: session {} gone {}: {end}; {} requests, {} refreshes, {} updates, {} conflated, {} dropped",
+                session.index(),
+                user.escape_debug(),
+                counters.requests,
+                counters.refreshes,
+                counters.updates,
+                counters.conflated,
+                counters.dropped
+            );
+            (Kind::Gone, line)
         }
-        Note::Denied { session, user, name, why, .. } => format!(
-            "hub: session {} denied {}: {}: {why}\n",
-            session.index(),
-            user.escape_debug(),
-            name.escape_debug()
+        Note::Refused { session, user, why, .. } => (
+            Kind::Refused,
+            format!("hub: session {} refused {}: {why}", session.index(), user.escape_debug()),
         ),
+        Note::Denied { session, user, name, why, .. } => {
+            let (user, name) = (user.escape_debug(), name.escape_debug());
+            (Kind::Denied, format!("hub: session {} denied {user}: {name}: {why}", session.index()))
+        }
         _ => return None,
     })
 }
 
 /// A moment, as RFC 3339 has it.
 fn utc(now: Nanos) -> Option<String> {
-    let time = jiff::Timestamp::from_nanosecond(i128::from(now.0)).ok()?;
-    Some(format!("{time:.6}"))
+    Some(Utc(now).to_string()).filter(|time| !time.is_empty())
 }
 
 fn as_line(line: &Line<'_>) -> String {

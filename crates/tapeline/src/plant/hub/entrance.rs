@@ -7,6 +7,7 @@ use tapeline_measure::Nanos;
 
 use super::audit::Audit;
 use super::doors::Doors;
+use crate::peer_log;
 use crate::plant::access::worker::{Done, Worker};
 use crate::plant::config::access::AccessConfig;
 use crate::stop::Again;
@@ -84,6 +85,7 @@ impl Entrance {
             self.audit.read_again(now, read.is_some());
         }
         self.audit.end();
+        peer_log::end(now);
     }
 }
 

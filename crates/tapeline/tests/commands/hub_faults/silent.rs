@@ -57,7 +57,9 @@ fn who_never_logs_in_is_gone() {
     let mut stranger = Peer::connect(market.address());
     let feeder = market.replay(DAY, "3k");
     let before = market.witness_gets(200);
-    market.plant.tells(&["gone", "no login came within 1000 ms"]);
+    let line = market.plant.tells(&["gone", "no login came within 1000 ms"]);
+    let (time, _) = line.split_once(" hub: session ").unwrap();
+    assert!(time.len() == "2026-11-25T14:30:07.104311Z".len() && time.ends_with('Z'), "{line}");
     assert_eq!(stranger.last_words(), None);
     feeder.finish();
     market.end(before);
