@@ -5,7 +5,9 @@ use tapeline_omm::State;
 use tapeline_omm::domain::post::Nak;
 use tapeline_omm::role::Sent;
 use tapeline_omm::role::provider::StreamHandle;
-use tapeline_omm::rwf::{DataState, Domain, Header, MessageView, StateCode, StatusHeader, StreamState};
+use tapeline_omm::rwf::{
+    DataState, Domain, Header, MessageClass, MessageView, StateCode, StatusHeader, StreamState,
+};
 use tapeline_plant::Seq;
 use tapeline_plant::demand::{Answer, Demand, ItemName, Ticket};
 
@@ -108,7 +110,15 @@ impl Hub {
             }
         }
         match sent {
-            Sent::Queued => account.counters.answers += 1,
+            Sent::Queued => {
+                account.counters.answers += 1;
+                match MessageView::parse(message).map(|message| message.class()) {
+                    Ok(MessageClass::REFRESH) => account.counters.refreshes += 1,
+                    Ok(MessageClass::UPDATE) => account.counters.updates += 1,
+                    Ok(MessageClass::STATUS) => account.counters.statuses += 1,
+                    _ => {}
+                }
+            }
             Sent::NotOpen => {}
             Sent::Full | Sent::TooLong => {
                 self.end_private(now, id, stream, ticket, outlets);

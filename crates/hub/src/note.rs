@@ -177,13 +177,13 @@ impl fmt::Display for TooMuch {
 /// What a session did and got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionCounters {
-    /// Items that it asked for.
+    /// Items that it asked for, those of private streams among them.
     pub requests: u64,
     /// Of them, those that were refused.
     pub refused: u64,
-    /// Images that it was sent, parts included.
+    /// Images that it was sent, parts included, on private streams too.
     pub refreshes: u64,
-    /// Updates that it was sent, or that were put where they wait for room.
+    /// Updates that it was sent, on private streams too, or that were put where they wait for room.
     pub updates: u64,
     /// Updates that it had no room for, and which are in a later image.
     pub conflated: u64,
@@ -201,9 +201,9 @@ pub struct SessionCounters {
     pub generic: u64,
     /// Posts and generic messages that were not taken.
     pub declined: u64,
-    /// States of items that it was told.
+    /// States of items, and of private streams, that it was told.
     pub statuses: u64,
-    /// Messages of its own private streams, receipts and generic messages that it was sent.
+    /// Messages of its own private streams, whichever they are, receipts and generic messages that it was sent.
     pub answers: u64,
     /// Generic messages that it had no room for.
     pub lost: u64,

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use exchange::{Client, Exchange, bid, close, item, item_of, message, quote, request};
 use tapeline_hub::access::{Access, Action, Pattern, Rule};
-use tapeline_hub::{Late, Peer, Posts, Service, Settings};
+use tapeline_hub::{Late, Note, Peer, Posts, Service, Settings};
 use tapeline_measure::Nanos;
 use tapeline_omm::State;
 use tapeline_omm::domain::{LoginRequest, RoundTrip, login};
@@ -137,6 +137,15 @@ fn a_private_stream_goes_to_the_source_and_its_answers_to_one_client() {
     assert_eq!(state_on(&mine, 5).0, StreamState::CLOSED_RECOVER);
     assert_eq!((other.on(5).len(), exchange.hub.counters().stray_answers), (1, 1));
     assert_eq!((exchange.demands(), exchange.hub.private_streams()), (vec![], 0));
+    // What it asked for and was sent counts like that of any other stream.
+    exchange.leave(&mine);
+    let counters = exchange.notes().into_iter().find_map(|note| match note {
+        Note::Gone { counters, .. } => Some(counters),
+        _ => None,
+    });
+    let counters = counters.unwrap();
+    assert_eq!((counters.requests, counters.refreshes, counters.updates, counters.statuses), (1, 1, 1, 1));
+    assert_eq!(counters.answers, 5);
 }
 
 const ONE: Priority = Priority { class: 1, count: 1 };
